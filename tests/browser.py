@@ -216,6 +216,24 @@ def _pipe() -> tuple[int, int]:
     return high[0], high[1]
 
 
+LETTERS = """
+[...document.querySelectorAll("svg.chart text, svg.map text")].filter((text) => text.getBoundingClientRect().width)
+  .map((text) => [parseFloat(getComputedStyle(text).fontSize) * text.getScreenCTM().d, text.getBoundingClientRect().height,
+                  text.textContent])
+"""
+"""(pixels of its font, pixels of its box, text) of every visible text in a figure."""
+CLIPPED = """
+[...document.querySelectorAll("svg.chart")].filter((chart) => chart.getBoundingClientRect().width).flatMap((chart) => {
+  const box = chart.getBoundingClientRect();
+  return [...chart.querySelectorAll("text")].filter((text) => {
+    const at = text.getBoundingClientRect();
+    return at.left < box.left - 1 || at.right > box.right + 1 || at.top < box.top - 1 || at.bottom > box.bottom + 1;
+  }).map((text) => text.textContent);
+})
+"""
+"""Texts that leave their chart."""
+
+
 PAINTED = """
 new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => {
   const [navigation] = performance.getEntriesByType("navigation");

@@ -17,12 +17,13 @@ from coordinator.api.progress import ProgressOption, progress_display
 from coordinator.api.threads import call
 from coordinator.campaigns.certify import smallest_failure
 from coordinator.campaigns.grid import Grid
+from coordinator.campaigns.losses import loss_rows, worst_rows
 from coordinator.campaigns.runner import Session, check_workers, run_campaign
 from coordinator.campaigns.store import FinishedTrials, Store
 from coordinator.campaigns.tables import FIGURES, Row, families, label_of, rows, trial_rows
 from coordinator.history.run_directory import temporary_prefix
 from coordinator.networks.base import Progress
-from coordinator.reports.campaign_report import MEASURES, charts_of, figures, page
+from coordinator.reports.campaign_report import MEASURES, figures, page
 from coordinator.reports.tables import to_csv, to_markdown
 from coordinator.results.claims import EXIT_STATUS, Verdict
 from coordinator.scenario.model import dump_scenario
@@ -101,6 +102,7 @@ class Campaign:
         self.violations: list[dict[str, object]] = []
         """Of a campaign with a folder: a smallest scenario for each of the first violated claims."""
         self._grid = grid
+        self._store = findings
         self._findings = findings.findings
         self.rows: list[Row] = rows(grid, self._findings)
         """The results as plain values."""
@@ -198,7 +200,8 @@ class Campaign:
         """The page of the campaign, which a notebook shows; with `path`, it is also written to that file."""
         driver = self._grid.variants[0].plan.scenario.driver
         facts = {"trials": len(self._findings), "driver": driver, "grid": self._grid.fingerprint}
-        shown = Page(page(self.title, facts, self.rows, charts_of(self.rows, self._named_families)), self.title)
+        losses, worst = loss_rows(self._store), worst_rows(self._store)
+        shown = Page(page(self.title, facts, self.rows, self._named_families, losses, worst), self.title)
         if path is not None:
             shown.save(path)
         return shown

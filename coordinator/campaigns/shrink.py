@@ -13,7 +13,7 @@ from coordinator.scenario.model import Scenario, make_scenario
 from emunode.errors import ScenarioError
 
 MOST_TRIALS = 400
-SPEC = re.compile(r"(?P<kind>[a-z]+):(?P<where>.+?)(?P<argument>:[0-9.]+)?@(?P<first>\d+)(?P<last>-\d+)?")
+SPEC = re.compile(r"(?P<kind>[a-z-]+):(?P<where>.+?)(?P<argument>:[0-9.]+)?@(?P<first>\d+)(?P<last>-\d+)?")
 
 
 async def shrink(scenario: Scenario, fails: Callable[[Scenario], Awaitable[bool]]) -> Scenario:

@@ -1,14 +1,18 @@
-"""The page of a campaign: delivery over the number of faults as curves, and a table of all results."""
+"""The page of a campaign: delivery over the number of faults, losses, the worst trials, and a table of all results.
+
+A script draws the curves again so that a reader can look closer; without it, and on paper, the page shows fixed pictures.
+"""
 
 from collections.abc import Mapping, Sequence
-from itertools import takewhile
+from itertools import accumulate, takewhile
+from typing import NamedTuple
 
 from markupsafe import Markup
 
 from coordinator.reports import theme
-from coordinator.reports.charts import Estimates, ratio_curves
+from coordinator.reports.charts import Estimates, Points, curves, ratio_curves
 from coordinator.reports.numbers import show
-from coordinator.reports.pages import FOLDER, MARKS, template, typeset
+from coordinator.reports.pages import FOLDER, MARKS, script_json, template, typeset
 from coordinator.reports.tables import Row
 
 MEASURES = {
@@ -21,6 +25,9 @@ NOTES = {
     "guaranteed": "Share of the trials in which every healthy node received everything; crosses: expected.",
 }
 
+MOST_LOSSES = 8
+"""Most points whose losses are drawn: the last ones, with the most faults."""
+
 Family = Sequence[tuple[str, float]]
 """The points of one curve: their names and numbers of faults."""
 
@@ -31,12 +38,57 @@ def figures(rows: Sequence[Row], families: Mapping[str, Family]) -> dict[str, st
     return {name: theme.standalone(ratio_curves(*arguments)) for name, arguments in drawn.items()}
 
 
-def charts_of(rows: Sequence[Row], families: Mapping[str, Family]) -> dict[str, str]:
-    """The same curves for the page, in a wide and a narrow form."""
-    return {
-        name: theme.responsive(lambda narrow, given=arguments: ratio_curves(*given, narrow=narrow))  # type: ignore[misc]
-        for name, arguments in _curves(rows, families).items()
-    }
+class Figure(NamedTuple):
+    """A figure of the page: a fixed picture, the numbers in it, and a note."""
+
+    svg: str
+    data: Mapping[str, object]
+    note: str
+
+
+def charts_of(rows: Sequence[Row], families: Mapping[str, Family]) -> dict[str, Figure]:
+    """The same curves for the page, in a wide and a narrow form, with their numbers."""
+    found = {}
+    for name, arguments in _curves(rows, families).items():
+        title, xlabel, lines = arguments
+        svg = theme.responsive(lambda narrow, given=arguments: ratio_curves(*given, narrow=narrow))  # type: ignore[misc]
+        note = next(NOTES[key] for key in MEASURES if name.startswith(MEASURES[key][0]))
+        series = [{"name": line, "points": given.points, "theory": given.theory} for line, given in lines.items()]
+        found[name] = Figure(svg, {"title": title, "xlabel": xlabel, "loss": True, "series": series}, note)
+    return found
+
+
+def loss_charts(losses: Sequence[Row]) -> dict[str, Figure]:
+    """By point with a loss, the share of the trials in which at least k nodes miss a message."""
+    found = {}
+    for point in dict.fromkeys(str(row["point"]) for row in losses if row["nodes_lost"]):
+        lines = _distributions([row for row in losses if row["point"] == point])
+        title, xlabel = f"Losses under {point}", "healthy nodes or more miss a message"
+        # Curves have no narrow form: on small screens the script draws them, and without it they scroll.
+        svg = curves(title, lines, xlabel, "trials", log_y=True)
+        series = [{"name": name, "points": points} for name, points in lines.items()]
+        note = "Share of the trials in which that many healthy nodes, or more, miss a message."
+        found[title] = Figure(svg, {"title": title, "xlabel": xlabel, "loss": False, "series": series}, note)
+    return dict(list(found.items())[-MOST_LOSSES:])
+
+
+def _distributions(losses: Sequence[Row]) -> dict[str, Points]:
+    """By variant: (k, share of the trials in which at least k nodes miss a message) from k = 1."""
+    label = next(key for key in losses[0] if key not in ("point", "nodes_lost", "trials"))
+    lines: dict[str, Points] = {}
+    for name in dict.fromkeys(str(row[label]) for row in losses):
+        trials = {_int(row["nodes_lost"]): _int(row["trials"]) for row in losses if str(row[label]) == name}
+        total, most = sum(trials.values()), max(trials)
+        # From the most to the fewest: a running sum from behind.
+        sums = list(accumulate(trials.get(lost, 0) for lost in range(most, 0, -1)))[::-1]
+        if sums:
+            lines[name] = [(lost, share / total) for lost, share in enumerate(sums, 1)]
+    return lines
+
+
+def _int(value: object) -> int:
+    assert isinstance(value, int)
+    return value
 
 
 def _curves(rows: Sequence[Row], families: Mapping[str, Family]) -> dict[str, tuple[str, str, Mapping[str, Estimates]]]:
@@ -74,9 +126,20 @@ def _float(value: object) -> float:
     return float(value)
 
 
-def page(title: str, facts: Mapping[str, object], rows: Sequence[Row], charts: Mapping[str, str]) -> str:
-    """The campaign as one self-contained page; `charts` are those of `charts_of`."""
-    notes = {name: next(NOTES[key] for key in MEASURES if name.startswith(MEASURES[key][0])) for name in charts}
+def page(
+    title: str,
+    facts: Mapping[str, object],
+    rows: Sequence[Row],
+    families: Mapping[str, Family],
+    losses: Sequence[Row] = (),
+    worst: Sequence[Row] = (),
+) -> str:
+    """The campaign as one self-contained page.
+
+    `losses` has point, variant, `nodes_lost` and `trials`; `worst` the worst trials, with `repeat` as the last column.
+    """
+    charts, below = charts_of(rows, families), loss_charts(losses)
+    drawn = [*charts.values(), *below.values()]
     columns = _columns(rows)
     numeric = [all(isinstance(row[column], int | float | None) for row in rows) for column in columns]
     names = [column.replace("_", " ") for column in columns]
@@ -85,12 +148,26 @@ def page(title: str, facts: Mapping[str, object], rows: Sequence[Row], charts: M
         title=title,
         heading=typeset(title),
         facts="; ".join(f"{key}: {show(value)}" for key, value in facts.items()),
-        charts=[(Markup(chart), notes[name]) for name, chart in charts.items()],
+        charts=[(at, Markup(figure.svg), figure.note) for at, figure in enumerate(charts.values())],
+        losses=[(at, Markup(figure.svg), figure.note) for at, figure in enumerate(below.values(), len(charts))],
+        data=script_json([_rounded(figure.data) for figure in drawn]),
+        worst=[{**row, "text": [show(value) for value in row.values()]} for row in worst],
+        worst_columns=[column.replace("_", " ") for column in (worst[0] if worst else ())],
+        js=Markup((FOLDER / "campaign.js").read_text()),
         columns=list(zip([*names, "verdict"], [*numeric, False], strict=True)) if rows else [],
         rows=[[*cells, _verdict(row)] for cells, row in zip(shown, rows, strict=True)],
         css=Markup(theme.CHART_CSS + theme.RESPONSIVE_CSS + (FOLDER / "page.css").read_text()),
         colours=Markup(theme.colour_variables()),
     )
+
+
+def _rounded(value: object) -> object:
+    """The value with numbers of at most nine digits, to keep the page small."""
+    if isinstance(value, float):
+        return round(value, 9)
+    if isinstance(value, Mapping):
+        return {key: _rounded(each) for key, each in value.items()}
+    return [_rounded(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 LONG = {column for measure, (_, _, theory) in MEASURES.items() for column in (measure, theory)}

@@ -3,7 +3,7 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +11,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from coordinator.cli.app import main
 from emunode.topologies.registry import parse_topology
-from tests.browser import Browser, find_chromium
+from tests.browser import CLIPPED, LETTERS, Browser, find_chromium
 from tests.command_line import fields
 from tests.support import run_scenario
 
@@ -45,23 +44,6 @@ KEY_COLOURS = """
 Object.fromEntries([...document.querySelectorAll(".key")].map((key) =>
   [key.textContent, getComputedStyle(key.querySelector("circle, path")).fill]))
 """
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    assert CHROMIUM is not None
-    with Browser(CHROMIUM) as opened:
-        yield opened
-
-
-@pytest.fixture
-def page(browser: Browser) -> Iterator[Browser]:
-    """The browser without events of earlier pages, in light colours; errors on the page fail the test."""
-    browser.events.clear()
-    browser.prefer(prefers_color_scheme="light")
-    browser.resize(1400)
-    yield browser
-    assert browser.complaints() == []
 
 
 class Shown:
@@ -365,23 +347,6 @@ def test_the_source_is_filled_and_in_the_legend(scenario: str, word: str, show: 
 
 # --- small screens ---------------------------------------------------------------------------------------------------
 
-LETTERS = """
-[...document.querySelectorAll("svg.chart text, svg.map text")].filter((text) => text.getBoundingClientRect().width)
-  .map((text) => [parseFloat(getComputedStyle(text).fontSize) * text.getScreenCTM().d, text.getBoundingClientRect().height,
-                  text.textContent])
-"""
-"""(pixels of its font, pixels of its box, text) of every visible text in a figure."""
-CLIPPED = """
-[...document.querySelectorAll("svg.chart")].filter((chart) => chart.getBoundingClientRect().width).flatMap((chart) => {
-  const box = chart.getBoundingClientRect();
-  return [...chart.querySelectorAll("text")].filter((text) => {
-    const at = text.getBoundingClientRect();
-    return at.left < box.left - 1 || at.right > box.right + 1 || at.top < box.top - 1 || at.bottom > box.bottom + 1;
-  }).map((text) => text.textContent);
-})
-"""
-"""Texts that leave their chart."""
-
 
 @pytest.mark.parametrize(
     "scenario",
@@ -404,57 +369,3 @@ def test_letters_in_figures_are_legible_on_a_phone(scenario: str, show: Show) ->
         assert [text for font, box, text in letters if width == 390 and (font < 9 or box < 9)] == []
         assert run.page.evaluate(CLIPPED) == []
         assert run.page.evaluate("document.documentElement.scrollWidth") <= width
-
-
-# --- campaigns -------------------------------------------------------------------------------------------------------
-
-OUTSIDE = """
-[...document.querySelectorAll("th, td")].filter((cell) => cell.getBoundingClientRect().width).filter((cell) => {
-  const box = cell.getBoundingClientRect();
-  return box.left < 0 || box.right > innerWidth;
-}).map((cell) => cell.textContent)
-"""
-
-
-@pytest.fixture(scope="module")
-def campaign(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("campaign") / "out"
-    vary = ("--vary", "topology=star:4,hypercube:4", "--algorithm", "bfs-tree")
-    points = ("--faults", "nodes=0..3", "--faults", "nodes=1;byzantine=1", "--faults", "links=1", "--trials", "30")
-    assert main(["campaign", *vary, *points, "--workers", "1", "--out", str(out)]) == 0
-    return out
-
-
-ROWS = "[...document.querySelectorAll('tbody tr')].map((row) => [...row.children].map((cell) => cell.textContent))"
-
-
-@pytest.mark.parametrize("width", [1400, 1100, 800, 390])
-def test_campaign_page_fits_the_screen_and_shows_its_table(width: int, campaign: Path, page: Browser) -> None:
-    page.resize(width)
-    page.open(campaign / "campaign.html")
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    assert page.evaluate(OUTSIDE) == []
-    assert page.evaluate(CLIPPED) == []
-    assert page.evaluate("document.querySelector('thead').getBoundingClientRect().height") < 60
-    if width == 390:
-        assert [text for font, box, text in page.evaluate(LETTERS) if font < 9 or box < 9] == []
-        text = page.evaluate("getComputedStyle(document.querySelector('td'), '::before').content")
-        assert text == '"topology"', "without a header row, each cell shows its column name"
-    title = page.evaluate("document.querySelector('h1').innerHTML")
-    assert "S<sub>4</sub>" in title
-    assert "Q<sub>4</sub>" in title
-    names = page.evaluate("[...document.querySelectorAll('th')].map((cell) => cell.textContent)")
-    assert names[:2] == ["topology", "faults"]
-    assert {"theory", "promised", "delivery ratio", "guaranteed", "verdict"} <= set(names)
-    table = pl.read_csv(campaign / "table.csv")
-    for shown, row in zip(page.evaluate(ROWS), table.iter_rows(named=True), strict=True):
-        cells = dict(zip(names, shown, strict=True))
-        assert (cells["topology"], cells["faults"]) == (row["topology"], row["faults"])
-        for column, prefix in (("delivery_ratio", "ratio"), ("guaranteed", "guaranteed")):
-            numbers = [float(number) for number in re.findall(r"[0-9.]+", cells[column.replace("_", " ")])]
-            ends = [row[column], row[f"{prefix}_low"], row[f"{prefix}_high"]]
-            assert numbers == pytest.approx(ends if ends[1] < ends[2] else ends[:1], abs=5.1e-5)
-        for column in ("theory", "promised", "lost"):
-            number = None if cells[column] == "-" else float(cells[column])
-            assert number == pytest.approx(row[column], abs=6e-4)
-        assert not any(re.search(r"\.\d{5}", text) for text in shown)

@@ -1,0 +1,26 @@
+"""A browser for the tests of pages."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.browser import Browser, find_chromium
+
+CHROMIUM = find_chromium()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    assert CHROMIUM is not None
+    with Browser(CHROMIUM) as opened:
+        yield opened
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Browser]:
+    """The browser without events of earlier pages, in light colours; errors on the page fail the test."""
+    browser.events.clear()
+    browser.prefer(prefers_color_scheme="light")
+    browser.resize(1400)
+    yield browser
+    assert browser.complaints() == []
