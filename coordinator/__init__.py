@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from coordinator.api.runs import Run
     from coordinator.api.sweeps import sweep
     from coordinator.api.verification import verify
+    from coordinator.api.watching import watch
     from emunode.errors import (
         ContractError,
         DeadlineError,
@@ -52,6 +53,7 @@ __all__ = [
     "reproduce",
     "sweep",
     "verify",
+    "watch",
 ]
 
 _HOMES = {
@@ -63,6 +65,7 @@ _HOMES = {
     "coordinator.api.runs": ("Run",),
     "coordinator.api.sweeps": ("sweep",),
     "coordinator.api.verification": ("verify",),
+    "coordinator.api.watching": ("watch",),
     "emunode.errors": (
         "ContractError", "DeadlineError", "EmulatorError", "FrameError", "RegistrationError", "RuleError", "RunError",
         "ScenarioError",

@@ -15,7 +15,16 @@ from typing import ParamSpec, TypeVar, Unpack
 
 import trio
 
-from coordinator.api import campaigns, certificates, comparisons, networks, reproductions, sweeps, verification
+from coordinator.api import (
+    campaigns,
+    certificates,
+    comparisons,
+    networks,
+    reproductions,
+    sweeps,
+    verification,
+    watching,
+)
 from coordinator.api.networks import BaseNetwork, CollectiveMethods, Source, add_collectives, topology_of
 from coordinator.api.options import Faults, Options, as_list
 from coordinator.api.progress import ProgressOption
@@ -23,7 +32,7 @@ from coordinator.api.runs import Run
 from coordinator.api.threads import StoppableCall
 from coordinator.scenario.plugins import load_plugins
 
-__all__ = ["Network", "campaign", "certify", "compare", "network", "reproduce", "sweep", "verify"]
+__all__ = ["Network", "campaign", "certify", "compare", "network", "reproduce", "sweep", "verify", "watch"]
 
 Result = TypeVar("Result")
 Arguments = ParamSpec("Arguments")
@@ -100,3 +109,4 @@ compare = as_async(comparisons.compare)
 reproduce = as_async(reproductions.reproduce)
 sweep = as_async(sweeps.sweep)
 verify = as_async(verification.verify)
+watch = as_async(watching.watch)

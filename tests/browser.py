@@ -16,6 +16,7 @@ import signal
 import subprocess
 import sys
 import time
+from base64 import b64decode
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -153,9 +154,10 @@ class Browser:
         message, _, self._buffer = self._buffer.partition(b"\0")
         return dict(json.loads(message))
 
-    def open(self, path: Path, fragment: str = "") -> None:
-        """Show a file and wait until it is loaded."""
-        self.call("Page.navigate", url=path.resolve().as_uri() + fragment)
+    def open(self, page: Path | str, fragment: str = "") -> None:
+        """Show a file, or the page at an address, and wait until it is loaded."""
+        address = page if isinstance(page, str) else page.resolve().as_uri()
+        self.call("Page.navigate", url=address + fragment)
         self.wait_for("Page.loadEventFired")
 
     def evaluate(self, expression: str) -> Any:
@@ -170,6 +172,23 @@ class Browser:
         for kind in ("keyDown", "keyUp"):
             self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code)
 
+    def wait_until(self, condition: str) -> None:
+        """Wait until a JavaScript expression is true; BrowserError after SECONDS."""
+        deadline = time.monotonic() + SECONDS
+        while not self.evaluate(f"Boolean({condition})"):
+            if time.monotonic() > deadline:
+                raise BrowserError(f"not true within {SECONDS:.0f} s: {condition}")
+            self.evaluate("new Promise((done) => setTimeout(done, 10))")
+
+    def click_at(self, x: float, y: float) -> None:
+        """Click a point of the page, in pixels of the window."""
+        for kind in ("mousePressed", "mouseReleased"):
+            self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+
+    def screenshot(self) -> bytes:
+        """The window as PNG."""
+        return b64decode(self.call("Page.captureScreenshot")["data"])
+
     def click(self, selector: str) -> None:
         """Click the middle of an element."""
         self.evaluate(f"document.querySelector({selector!r}).scrollIntoView({{block: 'center'}})")
@@ -177,8 +196,7 @@ class Browser:
             f"(({{x, y, width, height}}) => [x + width / 2, y + height / 2])"
             f"(document.querySelector({selector!r}).getBoundingClientRect())"
         )
-        for kind in ("mousePressed", "mouseReleased"):
-            self.call("Input.dispatchMouseEvent", type=kind, x=box[0], y=box[1], button="left", clickCount=1)
+        self.click_at(*box)
 
     def resize(self, width: int, height: int = 900) -> None:
         """Set the size of the page in pixels; narrow pages emulate a phone."""

@@ -5,7 +5,7 @@ import tomllib
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import polars as pl
 
@@ -26,6 +26,9 @@ from coordinator.reports.run_report import render
 from coordinator.results.claims import EXIT_STATUS, Verdict
 from coordinator.scenario.model import dump_scenario
 from emunode.errors import RunError, ScenarioError
+
+if TYPE_CHECKING:
+    from coordinator.live.watch import Watch
 
 Table = TypeVar("Table", pl.DataFrame, pl.LazyFrame)
 CLAIMS: Mapping[str, type[pl.DataType] | pl.DataType] = {
@@ -220,22 +223,26 @@ class Run:
         return frame(page, repr(self), height)
 
 
-def run_plan(plan: Plan, out: Path | None, progress: ProgressOption) -> Run:
-    """Run a plan, in memory or into the run directory `out`.
+def run_plan(plan: Plan, out: Path | None, progress: ProgressOption, page: "Watch | None" = None) -> Run:
+    """Run a plan, in memory or into the run directory `out`, steered from `page` if there is one.
 
     Raises KeyboardInterrupt if the run was interrupted, after everything it started has ended; a run directory is kept, as
     undecided. Other errors as of `execution.run.run`.
     """
     require_possible(plan)
     with progress_display(progress, plan.topology.title) as show:
-        result = call(_execute, plan, out, show, own_network=needs_own_network(plan))
+        result = call(_execute, plan, out, show, page, own_network=needs_own_network(plan))
+    if page is not None:
+        page.concluded(result)
     if result.execution.interrupted:
         raise KeyboardInterrupt
     return run_of(result)
 
 
-def _execute(plan: Plan, out: Path | None, progress: Progress) -> RunResult | MemoryRun:
-    return run_in_memory(plan, progress) if out is None else run(plan, out, progress)
+def _execute(plan: Plan, out: Path | None, progress: Progress, page: "Watch | None") -> RunResult | MemoryRun:
+    if out is None:
+        return run_in_memory(plan, progress, steering=page)
+    return run(plan, out, progress, steering=page)
 
 
 def run_of(result: RunResult | MemoryRun) -> Run:

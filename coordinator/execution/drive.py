@@ -13,7 +13,7 @@ import trio
 from coordinator.execution.stop_signal import InterruptGuard
 from coordinator.history.journal import Journal
 from coordinator.history.timetable import Timetable
-from coordinator.networks.base import Network, Progress
+from coordinator.networks.base import Network, Progress, StepResult
 from coordinator.planning.plan import Plan
 from emunode.engine.rank_set import AlteredCopy
 from emunode.errors import DeadlineError, EmulatorError, RuleError, RunError
@@ -54,8 +54,34 @@ def refusal(error: Exception, folder: Path | None) -> str:
     return f"operating system error: {str(error).replace(f'{folder}/', '')}"
 
 
+class Steering(Protocol):
+    """Decides when each step of a run begins, and adds faults to it."""
+
+    @property
+    def plan(self) -> Plan:
+        """The plan with the faults that were added so far."""
+
+    async def before_step(self, step: Step) -> str | None:
+        """Wait until `step` is to run; if the run is to end instead, the reason. No fault of `step` is added later."""
+
+    def after_step(self, step: Step, result: StepResult) -> bool:
+        """Take note of the result of `step`; whether it was the last one. No fault is added after the last one."""
+
+    def end(self) -> None:
+        """Accept no faults any more: the run has ended, for whatever reason."""
+
+    @property
+    def waited_seconds(self) -> float:
+        """The time that `before_step` has waited so far."""
+
+
 async def drive(
-    plan: Plan, network: "Network | Timed", journal: Journal, progress: Progress, stop: InterruptGuard
+    plan: Plan,
+    network: "Network | Timed",
+    journal: Journal,
+    progress: Progress,
+    stop: InterruptGuard,
+    steering: Steering | None = None,
 ) -> ExecutionResult:
     """Run the plan on the network and close it; the error of a run that did not begin, or broke a rule, is raised."""
     execution = ExecutionResult()
@@ -63,8 +89,10 @@ async def drive(
         with trio.CancelScope() as scope:
             plan.algorithm.interrupted = False
             stop.cancels(scope, partial(setattr, plan.algorithm, "interrupted", True))
-            await _open_and_step(plan, network, journal, execution, progress)
+            await _open_and_step(plan, network, journal, execution, progress, steering)
     finally:
+        if steering is not None:
+            steering.end()
         # Shielded: the hosts have to be stopped even if the run is being cancelled.
         with trio.move_on_after(CLOSE_SECONDS, shield=True):
             await network.close()
@@ -82,7 +110,12 @@ async def drive(
 
 
 async def _open_and_step(
-    plan: Plan, network: "Network | Timed", journal: Journal, execution: ExecutionResult, progress: Progress
+    plan: Plan,
+    network: "Network | Timed",
+    journal: Journal,
+    execution: ExecutionResult,
+    progress: Progress,
+    steering: Steering | None,
 ) -> None:
     began = time.perf_counter()
     try:
@@ -96,14 +129,15 @@ async def _open_and_step(
         execution.setup_seconds = time.perf_counter() - began
         began = time.perf_counter()
         if execution.timetable is None:
-            await take_steps(plan, network, journal, execution, progress)  # type: ignore[arg-type]
+            await take_steps(plan, network, journal, execution, progress, steering)  # type: ignore[arg-type]
         else:
             await _run_timed(plan, network, execution.timetable, journal, execution, progress)  # type: ignore[arg-type]
     except (EmulatorError, *REFUSALS) as error:
         execution.failure = error if isinstance(error, EmulatorError) else RunError(refusal(error, journal.folder))
         execution.undecided = str(execution.failure)
     finally:
-        execution.wall_seconds = time.perf_counter() - began
+        waited = 0.0 if steering is None else steering.waited_seconds
+        execution.wall_seconds = time.perf_counter() - began - waited
 
 
 async def _run_timed(
@@ -131,12 +165,22 @@ class Collector(Protocol):
 
 
 async def take_steps(
-    plan: Plan, network: Network, journal: Collector, execution: ExecutionResult, progress: Progress
+    plan: Plan,
+    network: Network,
+    journal: Collector,
+    execution: ExecutionResult,
+    progress: Progress,
+    steering: Steering | None = None,
 ) -> None:
-    """Run steps until nothing is left to do; at the step limit, `execution` becomes undecided."""
+    """Run steps until nothing is left to do; at the step limit, or if steering ends it, `execution` becomes undecided."""
     limit = plan.scenario.step_limit
     # One step beyond the limit: it only reads what arrived in the last one.
     for step in range(1, limit + 2):
+        if steering is not None:
+            execution.undecided = await steering.before_step(step)
+            if execution.undecided:
+                return
+            plan = steering.plan
         result = await network.step(step, plan.faults_at(step))
         journal.add(result.rows)
         # Rows of this step may still come with the reports of the next one.
@@ -144,7 +188,12 @@ async def take_steps(
         execution.altered_copies += result.altered_copies
         execution.steps = step
         progress("steps", step, 0)
-        # A source that recovers later sends again, so the run is not over before that.
-        if not result.busy and step >= plan.last_revival:
+        if is_last(plan, step, result) if steering is None else steering.after_step(step, result):
             return
     execution.undecided = f"the step limit of {limit} was reached"
+
+
+def is_last(plan: Plan, step: Step, result: StepResult) -> bool:
+    """Whether nothing is left to do after `step`."""
+    # A source that recovers later sends again, so the run is not over before that.
+    return not result.busy and step >= plan.last_revival

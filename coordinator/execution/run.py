@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 import trio
 
-from coordinator.execution.drive import REFUSALS, ExecutionResult, drive, refusal
+from coordinator.execution.drive import REFUSALS, ExecutionResult, Steering, drive, refusal
 from coordinator.execution.run_files import summarize, write_conclusion
 from coordinator.execution.stop_signal import InterruptGuard
 from coordinator.history.journal import FILE, Journal
@@ -74,8 +74,12 @@ class MemoryRun(FinishedRun):
     """Its events, one JSON object per line."""
 
 
-def run(plan: Plan, out: Path | None, progress: Progress, *, draw: bool = True) -> RunResult:
+def run(
+    plan: Plan, out: Path | None, progress: Progress, *, draw: bool = True, steering: Steering | None = None
+) -> RunResult:
     """Run a plan and leave a run directory behind, with its report unless `draw` is false.
+
+    `steering` may add faults to the plan; the run directory then holds the scenario with them.
 
     ScenarioError if the directory cannot be made, RuleError if the algorithm broke its own rules, RunError if the network
     could not be brought up; in each case nothing is left. A run that began but could not finish is kept, as `undecided`.
@@ -91,8 +95,11 @@ def run(plan: Plan, out: Path | None, progress: Progress, *, draw: bool = True) 
             journal = Journal(directory.path)
             with (directory.path / "log.jsonl").open("a", encoding="utf-8", buffering=1) as events, logging_to(events):
                 network = make_network(plan, events)
-                execution = trio.run(drive, plan, network, journal, progress, stop)
+                execution = trio.run(drive, plan, network, journal, progress, stop, steering)
         journal.close()
+        if steering is not None:
+            plan = steering.plan
+            directory.write_text("scenario.toml", stored_scenario(plan.scenario, plan.topology, directory.path))
         conclusion, summary = _judge(plan, journal, execution)
         write_conclusion(directory, conclusion, summary)
         frame = pl.scan_parquet(directory.final / FILE, glob=False)
@@ -123,14 +130,14 @@ def run(plan: Plan, out: Path | None, progress: Progress, *, draw: bool = True) 
     return result
 
 
-def run_in_memory(plan: Plan, progress: Progress) -> MemoryRun:
-    """Run a plan and keep its results in memory: no file is written, whatever the driver. Errors as of `run`."""
+def run_in_memory(plan: Plan, progress: Progress, *, steering: Steering | None = None) -> MemoryRun:
+    """Run a plan and keep its results in memory: no file is written, whatever the driver. The rest is as of `run`."""
     journal = Journal()
     descriptor: int = os.memfd_create("log")  # a file without a path, to which host processes write too
     with open(descriptor, "w+", buffering=1, encoding="utf-8", errors="replace") as events, logging_to(events):
         try:
             with InterruptGuard() as stop:
-                execution = trio.run(drive, plan, make_network(plan, events), journal, progress, stop)
+                execution = trio.run(drive, plan, make_network(plan, events), journal, progress, stop, steering)
         except (RunError, *REFUSALS) as error:
             reason = str(error) if isinstance(error, RunError) else refusal(error, None)
             events.seek(0)
@@ -138,6 +145,7 @@ def run_in_memory(plan: Plan, progress: Progress) -> MemoryRun:
         events.seek(0)
         log = events.read()
     journal.close()
+    plan = plan if steering is None else steering.plan
     conclusion, summary = _judge(plan, journal, execution)
     return MemoryRun(
         plan=plan, summary=summary, conclusion=conclusion, execution=execution, journal=journal.frame, log=log

@@ -4,7 +4,7 @@ When all ranks of a host crash, or hang until the same step, the fault applies t
 ranks within the process, which continues for the others.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from coordinator.networks.admission import ConnectedHost
 from coordinator.networks.control_channel import ControlChannel
@@ -23,12 +23,20 @@ class ProcessFaultPlan:
     """Decides for the hosts of one plan which processes faults kill, stop or restart."""
 
     def __init__(self, plan: Plan) -> None:
-        self._plan = plan
         self._placement = Placement(plan.topology.order, plan.hosts)
-        self._recoveries: dict[Rank, list[Step]] = {}
-        for fault in plan.faults:
+        self._faults_may_come = plan.faults_may_come
+        self._recoveries: dict[Rank, set[Step]] = {}
+        self._counting: set[Rank] = set()
+        """Ranks with a fault that counts the packets that they send."""
+        self.learn(plan.faults)
+
+    def learn(self, faults: Iterable[Fault]) -> None:
+        """Take note of faults, also of such that were not planned."""
+        for fault in faults:
             if isinstance(fault, Recover):
-                self._recoveries.setdefault(fault.rank, []).append(fault.step)
+                self._recoveries.setdefault(fault.rank, set()).add(fault.step)
+            elif isinstance(fault, Drop):
+                self._counting.add(fault.sender)
 
     def killed(self, faults: Sequence[Fault], alive: Collection[int]) -> list[int]:
         """The live hosts all of whose ranks crash by these faults of one step."""
@@ -54,17 +62,14 @@ class ProcessFaultPlan:
             ends = {(until.get(rank, 0), self._recovery(rank, until.get(rank, 0))) for rank in ranks}
             step, recovery = min(ends)
             # One entry: all ranks share their fate. A restarted process would count packets for `drop` from 1 again.
-            if len(ends) == 1 and step and not (recovery and self._have_counted_packets(ranks)):
+            restarts = recovery or self._faults_may_come
+            if len(ends) == 1 and step and not (restarts and not self._counting.isdisjoint(ranks)):
                 found[index] = step
         return found
 
     def _recovery(self, rank: Rank, after: Step) -> Step:
         """The step in which a rank next recovers, or 0."""
         return min((step for step in self._recoveries.get(rank, ()) if step > after), default=0)
-
-    def _have_counted_packets(self, ranks: range) -> bool:
-        """Whether a fault counts packets that these ranks send; a restarted process would lose the count."""
-        return any(isinstance(fault, Drop) and fault.sender in ranks for fault in self._plan.faults)
 
 
 class ProcessFaults:
@@ -88,8 +93,9 @@ class ProcessFaults:
         # Until the first fault there is nothing to do, and most runs have none.
         if not faults and not self._history:
             return
+        self._plan.learn(faults)
         # Processes resume and restart before the new faults apply, since a fault of this step may affect them again.
-        await self._resume(step)
+        await self._resume(step, self._plan.revived(faults))
         await self._restart(step, faults)
         self._faults.apply(faults)
         # Links close at the hosts, which know the faults; opening them again takes a wave of dials.
@@ -146,10 +152,14 @@ class ProcessFaults:
         await self._links.configure(again)
         await self._barrier.catch_up(step - 1, self._history, again)
 
-    async def _resume(self, step: Step) -> None:
-        """Resume stopped processes whose ranks hang no longer, and send them the faults that they missed."""
+    async def _resume(self, step: Step, revived: Collection[int]) -> None:
+        """Resume stopped processes whose ranks hang no longer, and send them the faults that they missed.
+
+        A process with a rank that recovers resumes too, even if the others still hang. A recovery that was planned does not
+        need that: its process was not stopped.
+        """
         for host in self._channel.in_order:
-            if host.alive and host.paused_until and host.paused_until < step:
+            if host.alive and host.paused_until and (host.paused_until < step or host.index in revived):
                 await self._continue(host)
                 self._links.close_deferred([host])
                 # Faults from before the stop are known to the process.

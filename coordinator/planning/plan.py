@@ -3,8 +3,8 @@
 Nothing here asks this machine anything, except that `make_plan` by default calls `this_machine` once.
 """
 
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
 from math import ceil
@@ -62,6 +62,8 @@ class Plan:
     """How long to wait for the next host to join; None: the driver's default."""
     late_faults_count: bool = False
     """Whether a node whose fault comes after the last step counts as faulty, as in runs of earlier versions."""
+    faults_may_come: bool = False
+    """Whether faults may be added while the network runs (`with_faults`)."""
 
     @property
     def name(self) -> str:
@@ -179,6 +181,14 @@ class Plan:
         """Faults that take effect at the beginning of `step`."""
         return tuple(fault for fault in self.faults if fault.step == step)
 
+    def with_faults(self, specs: Sequence[str]) -> "Plan":
+        """This plan with the faults of `specs` in place of its own; the network and its algorithm stay the same.
+
+        ScenarioError if one is invalid or contradicts another. Nodes must not know the faults beforehand.
+        """
+        faults = parse_faults(specs, self.topology)
+        return replace(self, scenario=self.scenario.model_copy(update={"fault": tuple(specs)}), faults=faults)
+
     def fault_free_claims(self) -> list[Claim]:
         """The claims of theory for this run without faults, virtual time included; of equal claims the more specific one.
 
@@ -228,11 +238,12 @@ def make_plan(
     *,
     estimate: bool = False,
     machine: Machine | None = None,
+    faults_may_come: bool = False,
 ) -> Plan:
     """Resolve a scenario, including faults drawn at random, for `hosts` hosts or as many as suit `machine`.
 
     ScenarioError for a scenario that cannot run anywhere. RunError if it cannot run on `machine` (by default this one); with
-    `estimate`, `why_impossible` reports that instead.
+    `estimate`, `why_impossible` reports that instead. `faults_may_come`: see `Plan`.
     """
     # Before anything is looked up by name: what is not loaded is never executed from here.
     scenario = scenario.model_copy(update={"plugin": require_loaded(scenario.plugin)})
@@ -243,7 +254,7 @@ def make_plan(
     spec = _collective_spec(scenario, topology)
     specs = resolve(scenario.fault, lambda: make_algorithm(topology, spec), scenario.seed)
     faults = parse_faults(specs, topology)
-    if faults:
+    if faults or faults_may_come:
         known = broken_from_the_start(topology, faults) if scenario.fault_knowledge is FaultKnowledge.ALL else ()
         spec = spec._replace(knowledge=scenario.fault_knowledge, broken=known)
     resolved: dict[str, object] = {"fault": specs}
@@ -257,7 +268,7 @@ def make_plan(
     if hosts is not None and not 0 < hosts <= topology.order:
         raise ScenarioError("hosts", hosts, f"from 1 to {topology.order}, one per node")
     hosts = hosts or _host_count(scenario, topology, machine or this_machine(), estimate=estimate)
-    return Plan(scenario, topology, spec, algorithm, faults, hosts, endpoint)
+    return Plan(scenario, topology, spec, algorithm, faults, hosts, endpoint, faults_may_come=faults_may_come)
 
 
 def _require_size(topology: Topology) -> None:

@@ -111,13 +111,13 @@ def report_phase(phase: str, at: int, say: Say) -> None:
 
     open_and_step = drive._open_and_step
 
-    async def reporting(plan: Any, network: Any, journal: Any, execution: Any, progress: Any) -> None:
+    async def reporting(plan: Any, network: Any, journal: Any, execution: Any, progress: Any, steering: Any) -> None:
         def report(now: str, done: int, total: int) -> None:
             if now != "steps" or done == at:
                 enter("step" if now == "steps" else now)
             progress(now, done, total)
 
-        await open_and_step(plan, network, journal, execution, report)
+        await open_and_step(plan, network, journal, execution, report, steering)
 
     def ordered(_barrier: Any, _kind: Any, step: int, *_: Any) -> None:
         if step == at:

@@ -1,0 +1,1 @@
+"""A run that is watched and steered from a page in a browser: `coordinator run --watch`."""

@@ -1,0 +1,142 @@
+"""HTTP/1.1 on trio by h11: one connection of a browser, with bounds on the size of a request and on the time it may take."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import h11
+import trio
+
+HEAD_BYTES: Final = 16 * 2**10
+BODY_BYTES: Final = 4 * 2**10
+REQUEST_SECONDS: Final = 10.0
+"""Longest time from the first to the last byte of a request."""
+IDLE_SECONDS: Final = 60.0
+"""A connection without a request is closed after this time."""
+SEND_SECONDS: Final = 30.0
+"""A browser that takes nothing for this long is disconnected."""
+CHUNK_BYTES: Final = 2**16
+POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+COMMON_HEADERS: Final = (
+    ("content-security-policy", POLICY),
+    ("referrer-policy", "no-referrer"),
+    ("x-content-type-options", "nosniff"),
+    ("cache-control", "no-store"),
+    ("cross-origin-opener-policy", "same-origin"),
+    ("cross-origin-resource-policy", "same-origin"),
+)
+JSON_TYPE: Final = "application/json"
+
+
+@dataclass(frozen=True)
+class Request:
+    """A request that has arrived whole."""
+
+    method: str
+    path: str
+    """Without the query."""
+    query: str
+    headers: Mapping[str, str]
+    """By name in lower case."""
+    body: bytes
+
+
+@dataclass(frozen=True)
+class Response:
+    """An answer with its whole content."""
+
+    status: int
+    content: bytes
+    type: str = JSON_TYPE
+
+
+class RequestError(Exception):
+    """A request that is refused, with the status of the answer."""
+
+    def __init__(self, status: int, reason: str) -> None:
+        super().__init__(reason)
+        self.status = status
+
+
+class HttpConnection:
+    """One connection, at the side of the server."""
+
+    def __init__(self, stream: trio.SocketStream) -> None:
+        self._stream = stream
+        self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=HEAD_BYTES)
+
+    async def request(self) -> Request | None:
+        """The next request; None when the browser has closed the connection or sends nothing for IDLE_SECONDS.
+
+        RequestError for a request that is malformed, too large or too slow.
+        """
+        if self._http.our_state is h11.DONE:
+            self._http.start_next_cycle()
+        head: object = None
+        body = bytearray()
+        with trio.move_on_after(IDLE_SECONDS) as scope:
+            try:
+                head = await self._event(scope)
+                if not isinstance(head, h11.Request):
+                    return None
+                while not isinstance(event := await self._event(scope), h11.EndOfMessage):
+                    if isinstance(event, h11.Data):
+                        body += event.data
+                    if len(body) > BODY_BYTES:
+                        raise RequestError(413, f"the content of a request has at most {BODY_BYTES} bytes")
+            except h11.RemoteProtocolError as error:
+                raise RequestError(error.error_status_hint, "malformed request") from None
+        if scope.cancelled_caught or not isinstance(head, h11.Request):
+            return None
+        path, _, query = head.target.decode("ascii", "replace").partition("?")
+        headers = {name.decode("ascii"): value.decode("latin-1") for name, value in head.headers}
+        return Request(head.method.decode("ascii", "replace"), path, query, headers, bytes(body))
+
+    async def _event(self, scope: trio.CancelScope) -> object:
+        while True:
+            event = self._http.next_event()
+            if event is not h11.NEED_DATA:
+                return event
+            # The end of the connection is empty data, which h11 reports as an event of its own.
+            self._http.receive_data(await self._stream.receive_some(CHUNK_BYTES))
+            # From the first bytes of a request on, the rest has to follow soon.
+            scope.deadline = min(scope.deadline, trio.current_time() + REQUEST_SECONDS)
+
+    async def answer(self, response: Response) -> bool:
+        """Send an answer; whether another request may follow on this connection."""
+        await self._begin(response.status, response.type, ("content-length", str(len(response.content))))
+        await self._send(h11.Data(data=response.content))
+        await self._send(h11.EndOfMessage())
+        return self._http.our_state is h11.DONE and self._http.their_state is h11.DONE
+
+    async def begin_stream(self) -> None:
+        """Begin an answer of unknown length: a stream of server-sent events."""
+        await self._begin(200, "text/event-stream")
+
+    async def send_events(self, text: bytes) -> None:
+        """Send a part of the stream."""
+        await self._send(h11.Data(data=text))
+
+    async def end_stream(self) -> None:
+        """End the stream."""
+        await self._send(h11.EndOfMessage())
+
+    async def closed(self) -> None:
+        """Wait until the browser closes the connection."""
+        while await self._stream.receive_some(CHUNK_BYTES):
+            pass
+
+    async def _begin(self, status: int, kind: str, *more: tuple[str, str]) -> None:
+        # After a request that was not read to its end, the connection cannot be used for another one.
+        closing = [] if self._http.their_state is h11.DONE else [("connection", "close")]
+        await self._send(
+            h11.Response(status_code=status, headers=[("content-type", kind), *more, *closing, *COMMON_HEADERS])
+        )
+
+    async def _send(self, event: h11.Event) -> None:
+        data = self._http.send(event)
+        with trio.fail_after(SEND_SECONDS):
+            await self._stream.send_all(data or b"")

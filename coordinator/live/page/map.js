@@ -1,0 +1,304 @@
+// The drawing: nodes, busy links, faults and the selection on a canvas, with zoom, and the search for what was clicked.
+
+const WIDTH = 1000; // of the picture, in its own units
+const REACH = 9; // pixels around a node or a link that count as a click on it
+const DOT = 2.5; // radius in pixels up to which a node is a square
+const IDLE_LINKS = 420; // larger networks would be a grey area
+const LETTERS = 9; // smallest letters, in pixels
+
+export class NetworkMap {
+  constructor(canvas, picture) {
+    this.canvas = canvas;
+    this.picture = picture;
+    this.context = canvas.getContext("2d");
+    this.zoom = 1;
+    this.left = 0;
+    this.top = 0;
+    this.scene = null;
+    this.drawn = false;
+    const links = picture.links;
+    this.paths = links?.paths.map((path) => new Path2D(path));
+    this.heads = links?.heads.map((path) => new Path2D(path));
+    this.arcs = new Map(links?.senders.map((sender, at) => [`${sender}/${links.ports[at]}`, at]));
+    if (links && picture.order <= IDLE_LINKS) {
+      this.idle = new Path2D();
+      for (const path of this.paths) this.idle.addPath(path);
+    }
+    new ResizeObserver(() => this.resize()).observe(canvas);
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.readColours());
+    this.readColours();
+  }
+
+  readColours() {
+    const style = getComputedStyle(document.documentElement);
+    const names = ["paper", "ink", "muted", "grid", "blue", "orange", "red", "purple"];
+    this.colours = Object.fromEntries(names.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
+    this.redraw();
+  }
+
+  resize() {
+    const ratio = devicePixelRatio || 1, width = this.canvas.clientWidth;
+    this.canvas.style.height = `${(width * this.picture.height) / WIDTH}px`;
+    this.canvas.width = Math.round(width * ratio);
+    this.canvas.height = Math.round((width * ratio * this.picture.height) / WIDTH);
+    this.draw();
+  }
+
+  /** Pixels of the canvas in one unit of the picture. */
+  get scale() {
+    return (this.canvas.width / WIDTH) * this.zoom;
+  }
+
+  /** Zoom by a factor around a point of the picture. */
+  zoomBy(factor, x = this.left + WIDTH / this.zoom / 2, y = this.top + this.picture.height / this.zoom / 2) {
+    const zoom = Math.min(64, Math.max(1, this.zoom * factor));
+    this.left = x - ((x - this.left) * this.zoom) / zoom;
+    this.top = y - ((y - this.top) * this.zoom) / zoom;
+    this.zoom = zoom;
+    this.moveBy(0, 0);
+  }
+
+  moveBy(dx, dy) {
+    const { height } = this.picture;
+    this.left = Math.min(WIDTH - WIDTH / this.zoom, Math.max(0, this.left + dx));
+    this.top = Math.min(height - height / this.zoom, Math.max(0, this.top + dy));
+    this.redraw();
+  }
+
+  /** Bring a node into view. */
+  reveal(rank) {
+    const x = this.picture.x[rank] - this.left, y = this.picture.y[rank] - this.top;
+    if (x < 0 || y < 0 || x > WIDTH / this.zoom || y > this.picture.height / this.zoom) {
+      this.moveBy(x - WIDTH / this.zoom / 2, y - this.picture.height / this.zoom / 2);
+    }
+  }
+
+  /** The point of the picture under a point of the page. */
+  point(event) {
+    const box = this.canvas.getBoundingClientRect(), unit = this.scale * (box.width / this.canvas.width);
+    return [(event.clientX - box.left) / unit + this.left, (event.clientY - box.top) / unit + this.top];
+  }
+
+  /** What is at a point of the picture: {rank}, {rank, port} of a link, or null. `near` are links that may be hit. */
+  find(x, y, near) {
+    const unit = (devicePixelRatio || 1) / this.scale;
+    const reach = Math.max(this.picture.radius, REACH * unit);
+    let found = -1, least = reach * reach;
+    for (let rank = 0; rank < this.picture.order; rank++) {
+      const distance = (this.picture.x[rank] - x) ** 2 + (this.picture.y[rank] - y) ** 2;
+      if (distance <= least) [found, least] = [rank, distance];
+    }
+    if (found >= 0) return { rank: found };
+    return this.paths ? this.findPath(x, y, REACH * unit) : this.findLine(x, y, near, REACH * unit);
+  }
+
+  findPath(x, y, reach) {
+    const { context, picture } = this;
+    context.setTransform(1, 0, 0, 1, 0, 0);
+    // Narrow first: of two directions side by side, the closer one counts.
+    for (const width of [reach / 2, 2 * reach]) {
+      context.lineWidth = width;
+      const at = this.paths.findIndex((path) => context.isPointInStroke(path, x, y));
+      if (at >= 0) return { rank: picture.links.senders[at], port: picture.links.ports[at] };
+    }
+    return null;
+  }
+
+  findLine(x, y, near, reach) {
+    let found = null, least = reach;
+    for (const { rank, port, peer } of near) {
+      const { x: xs, y: ys } = this.picture, dx = xs[peer] - xs[rank], dy = ys[peer] - ys[rank];
+      const along = Math.min(1, Math.max(0, ((x - xs[rank]) * dx + (y - ys[rank]) * dy) / (dx * dx + dy * dy)));
+      const distance = Math.hypot(xs[rank] + along * dx - x, ys[rank] + along * dy - y);
+      if (distance <= least) [found, least] = [{ rank, port }, distance];
+    }
+    return found;
+  }
+
+  /** The node next to `rank` in a direction. */
+  beside(rank, dx, dy) {
+    const { x, y, order } = this.picture;
+    let found = rank, least = Infinity;
+    for (let other = 0; other < order; other++) {
+      const along = (x[other] - x[rank]) * dx + (y[other] - y[rank]) * dy;
+      const across = Math.abs((x[other] - x[rank]) * dy - (y[other] - y[rank]) * dx);
+      const distance = along + 2 * across;
+      if (along > 0.01 && across <= along && distance < least) [found, least] = [other, distance];
+    }
+    return found;
+  }
+
+  /** Show a scene: `state` and `frame` of a step, `broken` places, `selected`, and the links of the selected node. */
+  show(scene) {
+    this.scene = scene;
+    this.redraw();
+  }
+
+  redraw() {
+    if (this.drawn || !this.scene) return;
+    this.drawn = true; // at most once per picture of the screen
+    requestAnimationFrame(() => {
+      this.drawn = false;
+      this.draw();
+    });
+  }
+
+  draw() {
+    if (!this.scene) return;
+    const { context, scale, colours } = this;
+    context.setTransform(1, 0, 0, 1, 0, 0);
+    context.fillStyle = colours.paper;
+    context.fillRect(0, 0, this.canvas.width, this.canvas.height);
+    context.setTransform(scale, 0, 0, scale, -this.left * scale, -this.top * scale);
+    context.lineCap = "round";
+    this.drawLinks();
+    const shades = this.shades();
+    this.drawNodes(shades);
+    this.drawMarks();
+    this.drawLabels(shades);
+  }
+
+  // --- links
+
+  drawLinks() {
+    const { colours, scene, picture } = this;
+    const width = Math.max(0.6 / this.scale, Math.min(2.4, 0.1 * picture.radius));
+    if (this.idle) this.stroke([this.idle], colours.grid, width);
+    const flow = [], lost = [], altered = [], heads = [];
+    const arcs = scene.frame?.arcs ?? [];
+    for (let at = 0; at < arcs.length; at += 6) {
+      const [sender, port, receiver, segments, gone, changed] = arcs.slice(at, at + 6);
+      const path = this.path(sender, port, receiver);
+      (gone === segments ? lost : changed ? altered : flow).push(path);
+      if (this.heads && gone < segments) heads.push(this.heads[this.arcs.get(`${sender}/${port}`)]);
+    }
+    this.stroke(flow, colours.blue, 1.6 * width);
+    this.stroke(altered, colours.purple, 1.8 * width);
+    this.stroke(lost, colours.red, 1.6 * width, [5 * width, 4 * width]);
+    if (picture.order <= IDLE_LINKS) this.fill(heads, colours.blue);
+    for (const [key, kinds] of scene.broken.links) {
+      const [rank, port] = key.split("/").map(Number), down = kinds.has("down");
+      const peer = scene.broken.peers.get(key);
+      this.stroke([this.path(rank, port, peer)], down ? colours.red : colours.orange, 2.2 * width, [width, 3 * width]);
+    }
+    for (const { rank, port, peer } of scene.near) this.stroke([this.path(rank, port, peer)], colours.muted, width);
+    const { selected } = scene;
+    if (selected?.port !== undefined) {
+      this.stroke([this.path(selected.rank, selected.port, selected.peer)], colours.ink, 3.4 * width);
+    }
+  }
+
+  path(sender, port, receiver) {
+    const at = this.arcs.get(`${sender}/${port}`);
+    if (at !== undefined) return this.paths[at];
+    const { x, y } = this.picture, line = new Path2D();
+    line.moveTo(x[sender], y[sender]);
+    line.lineTo(x[receiver], y[receiver]);
+    return line;
+  }
+
+  stroke(paths, colour, width, dash = []) {
+    this.context.strokeStyle = colour;
+    this.context.lineWidth = width;
+    this.context.setLineDash(dash);
+    for (const path of paths) this.context.stroke(path);
+    this.context.setLineDash([]);
+  }
+
+  fill(paths, colour) {
+    this.context.fillStyle = colour;
+    for (const path of paths) this.context.fill(path);
+  }
+
+  // --- nodes
+
+  /** By shade, the ranks of the nodes in view that have it. */
+  shades() {
+    const { picture, scene } = this, count = picture.levels.length;
+    const shades = Array.from({ length: count }, () => []);
+    const right = this.left + WIDTH / this.zoom + picture.radius, bottom = this.top + picture.height / this.zoom + picture.radius;
+    for (let rank = 0; rank < picture.order; rank++) {
+      const x = picture.x[rank], y = picture.y[rank];
+      if (x < this.left - picture.radius || y < this.top - picture.radius || x > right || y > bottom) continue;
+      const share = Math.min(1, scene.state.gained[rank] / picture.goals[rank]);
+      shades[Math.floor(share * (count - 1) + 1e-9)].push(rank);
+    }
+    return shades;
+  }
+
+  drawNodes(shades) {
+    const { context, picture, colours } = this;
+    const radius = Math.max(picture.radius, 0.5 / this.scale), small = radius * this.scale <= DOT;
+    context.lineWidth = Math.max(0.7 / this.scale, 0.06 * radius);
+    shades.forEach((ranks, level) => {
+      const colour = level ? picture.levels[level] : small ? colours.grid : colours.paper;
+      context.fillStyle = colour;
+      context.strokeStyle = colours.muted;
+      if (small) {
+        const side = 1.8 * radius;
+        for (const rank of ranks) context.fillRect(picture.x[rank] - side / 2, picture.y[rank] - side / 2, side, side);
+        return;
+      }
+      context.beginPath();
+      for (const rank of ranks) {
+        context.moveTo(picture.x[rank] + radius, picture.y[rank]);
+        context.arc(picture.x[rank], picture.y[rank], radius, 0, 2 * Math.PI);
+      }
+      context.fill();
+      context.stroke();
+    });
+  }
+
+  drawLabels(shades) {
+    const { context, picture, colours } = this, { radius } = picture;
+    const letters = Math.max(...[0, Math.floor(picture.order / 2), picture.order - 1].map((rank) => picture.labels[rank].length));
+    const size = Math.min(17, (1.75 * radius) / (0.58 * letters));
+    if (size * this.scale < LETTERS * (devicePixelRatio || 1)) return;
+    context.font = `${size}px system-ui, sans-serif`;
+    context.textAlign = "center";
+    context.textBaseline = "middle";
+    shades.forEach((ranks, level) => {
+      // Dark shades need light letters; the paper has the colour of the page.
+      context.fillStyle = level === 0 ? colours.ink : level < 0.55 * (shades.length - 1) ? "#fff" : "#111";
+      for (const rank of ranks) context.fillText(picture.labels[rank], picture.x[rank], picture.y[rank]);
+    });
+    if (picture.root === null) return;
+    context.fillStyle = colours.paper;
+    context.fillText(picture.labels[picture.root], picture.x[picture.root], picture.y[picture.root]);
+  }
+
+  // --- marks
+
+  drawMarks() {
+    const { context, picture, scene, colours } = this;
+    const radius = Math.max(picture.radius, 4 / this.scale), width = Math.max(1.6 / this.scale, 0.14 * radius);
+    const ring = (rank, size, colour) => {
+      const path = new Path2D();
+      path.arc(picture.x[rank], picture.y[rank], size * radius, 0, 2 * Math.PI);
+      this.stroke([path], colour, width);
+    };
+    if (picture.root !== null) {
+      const disc = new Path2D();
+      disc.arc(picture.x[picture.root], picture.y[picture.root], radius, 0, 2 * Math.PI);
+      this.fill([disc], colours.ink);
+      ring(picture.root, 1.35, colours.ink);
+    }
+    for (const [rank, kind] of scene.broken.nodes) {
+      const at = [picture.x[rank], picture.y[rank], 1.5 * radius];
+      this.stroke([MARKS[kind]?.(...at) ?? MARKS.other(...at)], kind === "byzantine" ? colours.purple : colours.red, width);
+    }
+    if (scene.selected) {
+      ring(scene.selected.rank, 1.7, colours.blue);
+      if (scene.selected.peer !== undefined) ring(scene.selected.peer, 1.7, colours.blue);
+    }
+    context.setLineDash([]);
+  }
+}
+
+/** Shapes of faulty nodes, so that nothing depends on colour alone. */
+const MARKS = {
+  crash: (x, y, a) => new Path2D(`M${x - a} ${y - a}l${2 * a} ${2 * a}m0 ${-2 * a}l${-2 * a} ${2 * a}`),
+  hang: (x, y, a) => new Path2D(`M${x - a / 2} ${y - a}v${2 * a}m${a} 0v${-2 * a}`),
+  byzantine: (x, y, a) => new Path2D(`M${x} ${y - 1.2 * a}l${1.2 * a} ${1.2 * a}l${-1.2 * a} ${1.2 * a}l${-1.2 * a} ${-1.2 * a}z`),
+  other: (x, y, a) => new Path2D(`M${x - a} ${y + a}h${2 * a}`),
+};

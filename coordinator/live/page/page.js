@@ -1,0 +1,249 @@
+// A watched run: the page follows the run, and turns clicks into requests.
+
+import { follow, get, request } from "/connection.js";
+import { History, inForce } from "/history.js";
+import { NetworkMap } from "/map.js";
+import { directions, element, faultButtons, listClaims, listFaults } from "/panel.js";
+
+const at = (id) => document.getElementById(id);
+let picture, steps, map;
+let status = { version: -1, next: 1, faults: [], specs: [], over: false, running: false, command: "" };
+let result = null;
+let shown = 0; // the step whose packets are shown
+let following = true; // whether the newest step is shown
+let selected = null; // {rank}, or {rank, port, peer, its_port} of a link
+let near = []; // the links of the selected node
+
+function complain(error) {
+  at("error").textContent = error?.message ?? "";
+}
+
+async function ask(content) {
+  try {
+    setStatus(await request(content));
+    complain(null);
+  } catch (error) {
+    complain(error);
+  }
+}
+
+// --- what is shown
+
+function setStatus(news) {
+  if (news.version < status.version) return; // an answer and an event can overtake each other
+  status = news;
+  const { next, running, over, undoable, command } = status;
+  for (const id of ["step", "run", "end"]) at(id).disabled = over;
+  at("run").textContent = running ? "Pause" : "Run";
+  at("undo").disabled = !undoable;
+  at("command").textContent = command || "The command line would be too long: run the scenario.toml of the run directory.";
+  if (!result) at("state").textContent = over ? "The run is over." : `${running ? "Running" : "Paused"}; step ${next} is next.`;
+  listFaults(at("faults"), status.specs, status.faults, next);
+  show();
+}
+
+function show() {
+  if (!map) return;
+  if (following) shown = steps.last;
+  shown = Math.max(steps.base, Math.min(shown, steps.last));
+  const slider = at("slider"), past = shown < steps.last, state = steps.at(shown), frame = steps.frame(shown);
+  [slider.min, slider.max, slider.value] = [steps.base, steps.last, shown];
+  document.body.classList.toggle("past", past);
+  at("newest").disabled = !past;
+  at("back").disabled = shown <= steps.base;
+  at("forward").disabled = !past;
+  at("shown").textContent = sentence(past, state, frame);
+  // The newest picture shows the faults that the next step will meet; an older one those of its own step.
+  const broken = inForce(status.faults, past || status.over ? shown : status.next);
+  broken.peers = new Map(status.faults.filter((fault) => "port" in fault).map((fault) => [`${fault.rank}/${fault.port}`, fault.peer]));
+  map.show({ state, frame, broken, selected, near });
+  describe(state, broken);
+}
+
+function sentence(past, state, frame) {
+  const root = picture.giving ? null : picture.root;
+  const total = picture.order - (root === null ? 0 : 1);
+  const done = `${steps.done(state, root).toLocaleString("en")} of ${total.toLocaleString("en")} nodes ${picture.giving ? "have sent" : "have everything"}`;
+  if (!frame) return "Nothing has arrived yet: nodes read in a step what was sent in the step before.";
+  const busy = `${frame.busy.toLocaleString("en")} busy links${frame.arcs ? "" : " (too many to draw)"}`;
+  const lost = frame.lost ? `, ${frame.lost.toLocaleString("en")} segments lost` : "";
+  const since = past ? `The past, which cannot be changed. ` : "";
+  return `${since}Packets of step ${shown}: ${busy}${lost}. ${done}.`;
+}
+
+/** The state of the selected node in words. */
+function describe(state, broken) {
+  const line = at("node-state");
+  if (!line || !selected || selected.port !== undefined) return;
+  const kind = broken.nodes.get(selected.rank);
+  const goal = picture.goals[selected.rank], verb = picture.giving ? "sent" : "received";
+  const altered = state.altered[selected.rank];
+  line.textContent = `${verb} ${state.gained[selected.rank]} of ${goal} segments`
+    + (altered ? `, ${altered} altered` : "") + (kind ? `; ${{ crash: "crashed", hang: "hung" }[kind] ?? kind}` : "");
+}
+
+function look(step) {
+  following = step >= steps.last;
+  shown = step;
+  show();
+}
+
+// --- the selection
+
+async function select(place) {
+  selected = place && { ...place };
+  near = [];
+  if (!place) return showSelection(null);
+  const node = await get(`/node?rank=${place.rank}`).catch((error) => complain(error));
+  if (!node || selected?.rank !== place.rank || selected.port !== place.port) return;
+  if (place.port === undefined) {
+    near = node.links.map(({ port, rank }) => ({ rank: node.rank, port, peer: rank }));
+  } else {
+    const link = node.links.find(({ port }) => port === place.port);
+    Object.assign(selected, { peer: link.rank, its_port: link.its_port });
+  }
+  showSelection(node);
+}
+
+function showSelection(node) {
+  const title = at("selected"), body = at("selection");
+  if (!node) {
+    title.textContent = "Nothing is selected";
+    body.replaceChildren(element("p", { class: "quiet" }, "Click a node or a link, or find a node by its label."));
+  } else if (selected.port === undefined) {
+    title.textContent = `Node ${node.label} (rank ${node.rank})`;
+    const links = node.links.map(({ port, rank, label }) => element("button", {
+      click: () => select({ rank: node.rank, port }), "aria-label": `Link by port ${port} to ${label}`, "data-peer": String(rank),
+    }, `${port}: ${label}`));
+    body.replaceChildren(
+      element("p", { id: "node-state" }), faultButtons(picture.kinds, "node", (what) => ask({ do: "fault", ...what, rank: node.rank })),
+      element("p", { class: "quiet" }, "Links, by port:"), element("div", { class: "links" }, ...links));
+  } else {
+    const link = node.links.find(({ port }) => port === selected.port), { rank, port } = selected;
+    title.textContent = `Link ${node.label} ~ ${link.label}`;
+    const [choice, read] = directions([node.label, link.label], [{ rank, port }, { rank: link.rank, port: link.its_port }]);
+    const ends = [[rank, node.label], [link.rank, link.label]].map(([end, label]) =>
+      element("button", { click: () => select({ rank: end }) }, `Node ${label}`));
+    body.replaceChildren(choice, faultButtons(picture.kinds, "link", (what) => ask({ do: "fault", ...what, ...read() })),
+      element("div", { class: "links" }, ...ends));
+  }
+  show();
+}
+
+// --- events of the run
+
+const EVENTS = {
+  frames(list) {
+    for (const frame of list) steps.add(frame);
+    show();
+  },
+  status: setStatus,
+  claims({ claims, note }) {
+    if (result?.claims) return;
+    listClaims(at("claims"), claims, false);
+    at("note").textContent = note ?? "";
+    at("note").hidden = !note;
+  },
+  finished(news) {
+    result = news;
+    const because = news.because ? ` (${news.because})` : "";
+    at("state").textContent = news.verdict ? `The run is over: ${news.verdict}${because}.` : `The run ended${because}.`;
+    at("verdict").textContent = news.verdict ? `Verdict: ${news.verdict}${because}` : "";
+    at("verdict").className = news.verdict ?? "";
+    if (!news.claims) return;
+    at("measured-title").textContent = "measured";
+    listClaims(at("claims"), news.claims, true);
+    at("command").textContent = news.command;
+    at("result").textContent = `Journal ${news.hash}` + (news.path ? `; run directory ${news.path}` : "");
+  },
+};
+
+async function main() {
+  picture = await get("/picture");
+  document.title = at("title").textContent = picture.title;
+  at("subject").textContent = `${picture.collective}, ${picture.algorithm}, ${picture.order.toLocaleString("en")} nodes, driver ${picture.driver}`;
+  at("map").setAttribute("aria-label", `${picture.title}, ${picture.order.toLocaleString("en")} nodes`);
+  at("keys").textContent = `The colour of a node is its share of what it is to ${picture.giving ? "send" : "receive"}; the brightest means all. `
+    + "Ring: source or target. Cross: crashed. Bars: hung. Diamond: byzantine. Blue: busy link. Red dashes: lost. Dots: faulty link. "
+    + "Wheel or + and −: zoom. Drag: move. With the picture in focus, arrow keys select the next node, Escape nothing.";
+  steps = new History(picture.goals);
+  map = new NetworkMap(at("map"), picture);
+  listen();
+  map.resize();
+  show();
+  await follow((name, data) => EVENTS[name](data));
+  for (const id of ["step", "run", "end", "undo"]) at(id).disabled = true;
+  at("state").append(result ? " The coordinator has ended; this page keeps the history." : " The connection to the run has ended; reload the page.");
+}
+
+// --- controls
+
+function listen() {
+  const rate = () => Number(at("rate").value);
+  at("step").onclick = () => ask({ do: "step" });
+  at("run").onclick = () => ask(status.running ? { do: "pause" } : { do: "run", rate: rate() });
+  at("rate").onchange = () => status.running && ask({ do: "run", rate: rate() });
+  at("end").onclick = () => ask({ do: "end" });
+  at("undo").onclick = () => ask({ do: "undo" });
+  at("slider").oninput = () => look(Number(at("slider").value));
+  at("back").onclick = () => look(shown - 1);
+  at("forward").onclick = () => look(shown + 1);
+  at("newest").onclick = () => look(steps.last);
+  at("copy").onclick = () => navigator.clipboard.writeText(at("command").textContent).catch(complain);
+  at("closer").onclick = () => map.zoomBy(1.6);
+  at("farther").onclick = () => map.zoomBy(1 / 1.6);
+  at("whole").onclick = () => map.zoomBy(0);
+  at("search").onsubmit = (event) => {
+    event.preventDefault();
+    const text = at("label").value.trim(), rank = picture.labels.indexOf(text);
+    if (rank < 0) return complain(new Error(`There is no node ${text}.`));
+    complain(null);
+    map.reveal(rank);
+    select({ rank });
+  };
+  pointer(at("map"));
+  at("map").onkeydown = (event) => {
+    const way = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
+    if (event.key === "Escape") select(null);
+    if (event.key === "+") map.zoomBy(1.6);
+    if (event.key === "-") map.zoomBy(1 / 1.6);
+    if (!way) return;
+    event.preventDefault();
+    const rank = selected ? map.beside(selected.rank, ...way) : picture.root ?? 0;
+    map.reveal(rank);
+    select({ rank });
+  };
+}
+
+/** Clicks select; dragging moves the picture, the wheel zooms. */
+function pointer(canvas) {
+  let from = null, moved = false;
+  canvas.onpointerdown = (event) => {
+    from = [event.clientX, event.clientY];
+    moved = false;
+    canvas.setPointerCapture(event.pointerId);
+  };
+  canvas.onpointermove = (event) => {
+    if (!from) return;
+    const dx = event.clientX - from[0], dy = event.clientY - from[1];
+    if (!moved && Math.hypot(dx, dy) < 5) return;
+    moved = true;
+    const unit = (map.scale * canvas.clientWidth) / canvas.width;
+    map.moveBy(-dx / unit, -dy / unit);
+    from = [event.clientX, event.clientY];
+  };
+  canvas.onpointercancel = () => { from = null; };
+  canvas.onpointerup = (event) => {
+    if (from && !moved) select(map.find(...map.point(event), near));
+    from = null;
+  };
+  canvas.addEventListener("wheel", (event) => {
+    event.preventDefault();
+    map.zoomBy(event.deltaY < 0 ? 1.25 : 0.8, ...map.point(event));
+  }, { passive: false });
+}
+
+main().catch((error) => {
+  complain(error);
+  at("state").textContent = "There is no connection to the run.";
+});

@@ -1,0 +1,79 @@
+// The parts of the page beside the map: what is selected, the faults, and the claims.
+
+/** An element with attributes, and children that are elements or text. */
+export function element(name, attributes = {}, ...children) {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) {
+    if (typeof value === "function") made.addEventListener(key, value);
+    else if (typeof value === "boolean") made.toggleAttribute(key, value);
+    else made.setAttribute(key, value);
+  }
+  made.append(...children);
+  return made;
+}
+
+const WORDS = {
+  crash: "Crash", hang: "Hang", byzantine: "Make byzantine", recover: "Recover", down: "Cut", up: "Heal", loss: "Lose packets",
+  corrupt: "Corrupt packets", duplicate: "Duplicate packets", delay: "Delay packets", drop: "Drop one packet",
+};
+const VALUES = {
+  rate: ["share of packets, from 0 to 1", "1"], steps: ["by steps", "1"], packet: ["number of the packet, from now on", "1"],
+};
+
+/** Buttons for every kind of fault of a node or a link; `add` gets what the fault is, without its place. */
+export function faultButtons(kinds, place, add) {
+  const lasting = element("input", { class: "number", inputmode: "numeric", placeholder: "the end" });
+  const buttons = kinds.filter(({ on }) => on === place).map(({ kind, values, lasts, meaning }) => {
+    const inputs = values.map((value) => {
+      const [words, initial] = VALUES[value] ?? [value, ""];
+      return element("input", { class: "number", value: initial, "aria-label": `${WORDS[kind] ?? kind}: ${words}`, title: words });
+    });
+    const click = () => {
+      const content = { kind };
+      if (inputs.length) content.value = inputs.map((input) => input.value.trim()).join(":");
+      if (lasts && lasting.value.trim()) content.steps = Number(lasting.value);
+      add(content);
+    };
+    return element("span", { class: "fault" }, element("button", { click, title: meaning, "data-kind": kind }, WORDS[kind] ?? kind), ...inputs);
+  });
+  const timed = kinds.some(({ on, lasts }) => on === place && lasts);
+  const label = element("label", {}, "for this many steps ", lasting);
+  return element("div", {}, element("div", { class: "row" }, ...buttons), ...(timed ? [label] : []));
+}
+
+/** The choice between both directions of a link and one of them; `read` tells what is chosen. */
+export function directions(names, [one, other]) {
+  const choice = element("select", { "aria-label": "Direction" },
+    element("option", { value: "both" }, `${names[0]} ↔ ${names[1]}`),
+    element("option", { value: "there" }, `only ${names[0]} → ${names[1]}`),
+    element("option", { value: "back" }, `only ${names[1]} → ${names[0]}`));
+  const read = () => ({ both: choice.value === "both", ...(choice.value === "back" ? other : one) });
+  return [element("p", {}, choice), read];
+}
+
+export function listFaults(list, specs, faults, next) {
+  const steps = faults.map((fault) => fault.step);
+  list.replaceChildren(...specs.map((spec) => {
+    // The faults of a specification all begin in the step that it names; without one, in step 1.
+    const step = Number(/@(\d+)(-\d+)?$/.exec(spec)?.[1] ?? 1);
+    const later = step >= next;
+    return element("li", later ? { class: "later" } : {}, spec, later ? ` (takes effect in step ${step})` : "");
+  }));
+  if (!steps.length) list.replaceChildren(element("li", { class: "later" }, "none"));
+}
+
+export function listClaims(body, claims, final) {
+  body.replaceChildren(...claims.map(({ name, relation, predicted, measured, source, verdict }) => {
+    const sign = { "==": "", "<=": "≤ ", ">=": "≥ " }[relation];
+    const ruled = final ? ` ${{ holds: "✓", violated: "✗", undecided: "?" }[verdict]} ${verdict}` : "";
+    return element("tr", { title: source },
+      element("th", { scope: "row" }, name.replaceAll("_", " ")), element("td", {}, sign + show(predicted)),
+      element("td", final ? { class: verdict } : {}, show(measured) + ruled));
+  }));
+}
+
+function show(value) {
+  if (value === null || value === undefined) return "–";
+  if (Array.isArray(value)) return value.length > 8 ? `${value.slice(0, 8).join(", ")}, ..` : value.join(", ");
+  return Number.isInteger(value) ? value.toLocaleString("en") : String(Number(value.toPrecision(6)));
+}

@@ -1,0 +1,99 @@
+"""The network as a page draws it: positions and labels of all nodes, and the paths of links where they are few."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from coordinator.live.frames import GIVING, node_goals
+from coordinator.live.session import LEAST_STEPS_PER_SECOND, MOST_STEPS_PER_SECOND, Status, fault_kinds
+from coordinator.planning.plan import Plan
+from coordinator.reports.layout import layout_of, shapes_of
+from coordinator.reports.link_paths import link_paths
+from coordinator.reports.maps.cell_map import LEVELS
+from coordinator.reports.maps.link_map import NODES_WITH_LINKS
+from coordinator.reports.theme import viridis
+from emunode.faults.kinds import LinkFault, NodeFault, field_names, kind_of, value_names
+from emunode.model import ROOTLESS, Rank
+from emunode.topologies.base import Topology
+
+
+def picture_of(plan: Plan) -> dict[str, object]:
+    """What a page needs once: the network, its drawing, and the kinds of fault."""
+    topology, layout = plan.topology, layout_of(plan.topology)
+    rooted = plan.spec.collective not in ROOTLESS and not plan.spec.permutation
+    return {
+        "title": topology.title,
+        "collective": str(plan.spec.collective),
+        "algorithm": plan.spec.algorithm,
+        "driver": plan.scenario.driver,
+        "giving": plan.spec.collective in GIVING,
+        "order": topology.order,
+        "degree": topology.degree,
+        "height": round(layout.height, 1),
+        "radius": round(layout.radius, 2),
+        "x": np.round(layout.x, 1).tolist(),
+        "y": np.round(layout.y, 1).tolist(),
+        "labels": [topology.label(rank) for rank in topology.ranks()],
+        "goals": node_goals(plan),
+        "root": plan.spec.source if rooted else None,
+        "levels": [viridis(level / (LEVELS - 1)) for level in range(LEVELS)],
+        "links": _links(topology) if topology.order <= NODES_WITH_LINKS else None,
+        "kinds": fault_kinds(),
+        "rates": [LEAST_STEPS_PER_SECOND, MOST_STEPS_PER_SECOND],
+    }
+
+
+def _links(topology: Topology) -> dict[str, object]:
+    """Every directed link: sender, port, receiver, and its path in the syntax of SVG."""
+    ends = [(rank, port, other) for rank in topology.ranks() for port, other, _ in topology.ends(rank)]
+    senders, ports, receivers = np.array(ends, dtype=np.int64).reshape(-1, 3).T
+    paths, heads = link_paths(layout_of(topology), shapes_of(topology, senders, ports, receivers), senders, receivers)
+    return {
+        "senders": senders.tolist(),
+        "ports": ports.tolist(),
+        "receivers": receivers.tolist(),
+        "paths": paths,
+        "heads": heads,
+    }
+
+
+def node_of(topology: Topology, rank: Rank) -> dict[str, object]:
+    """A node with its links: for each the port, the rank and label at the other end, and the port there."""
+    return {
+        "rank": rank,
+        "label": topology.label(rank),
+        "switch": topology.is_switch(rank),
+        "links": [
+            {"port": port, "rank": peer, "label": topology.label(peer), "its_port": its_port}
+            for port, peer, its_port in topology.ends(rank)
+        ],
+    }
+
+
+def status_of(status: Status) -> dict[str, object]:
+    """The state of a session as a page shows it, with every fault of the run so far."""
+    topology = status.plan.topology
+    faults: list[Mapping[str, object]] = []
+    for fault in status.plan.faults:
+        names = field_names(type(fault))
+        found: dict[str, object] = {"kind": kind_of(fault), "step": fault.step}
+        if "last" in names:
+            found["last"] = fault.end
+        if isinstance(fault, NodeFault):
+            found["rank"] = fault.rank
+        elif isinstance(fault, LinkFault):
+            found |= {"rank": fault.sender, "port": fault.port}
+            found["peer"] = topology.neighbour(fault.sender, fault.port)
+        values = [str(getattr(fault, name)) for name in value_names(type(fault))]
+        faults.append(found | {"value": ":".join(values)})
+    return {
+        "version": status.version,
+        "next": status.next_step,
+        "running": status.running,
+        "rate": status.rate,
+        "undoable": status.undoable,
+        "over": status.over,
+        "faults": faults,
+        "specs": list(status.plan.scenario.fault),
+        "command": status.command,
+    }

@@ -1,0 +1,297 @@
+"""The server of the page of a watched run: files of the page, the picture, a stream of events, and requests.
+
+It runs in a thread with an event loop of its own, so that neither a slow browser nor a long step makes the other wait. It
+reads what the run has left in `Frames` and `Session`, and writes nothing but requests into the latter.
+"""
+
+import hmac
+import json
+import socket
+from collections.abc import Callable
+from functools import cached_property
+from importlib.resources import files
+from typing import Any, Final
+from urllib.parse import parse_qs
+
+import trio
+
+from coordinator.live.frames import Frames
+from coordinator.live.http import BODY_BYTES, JSON_TYPE, HttpConnection, Request, RequestError, Response
+from coordinator.live.opening import ADDRESS
+from coordinator.live.picture import node_of, picture_of, status_of
+from coordinator.live.session import Session
+from coordinator.live.theory import Theory
+from coordinator.planning.plan import Plan
+from coordinator.reports.theme import colour_variables
+from emunode.engine.rank_set import AlteredCopy
+from emunode.errors import EmulatorError, ScenarioError
+
+MOST_CONNECTIONS: Final = 64
+MOST_WATCHERS: Final = 16
+"""Streams of events at once."""
+MOST_REQUESTS_PER_SECOND: Final = 100
+BATCH_BYTES: Final = 2**20
+"""Frames that are sent to a watcher at once."""
+LEAST_MEASURE_SECONDS: Final = 0.2
+"""Shortest time between two measurements; and they take at most a third of the time of a processor."""
+FLUSH_SECONDS: Final = 3.0
+"""How long the end of a run waits for watchers to take what they have not received."""
+TYPES: Final = {"html": "text/html; charset=utf-8", "css": "text/css; charset=utf-8", "js": "text/javascript"}
+PAGE: Final = {"/": "index.html", **{f"/{name}": name for name in (
+    "page.css", "page.js", "map.js", "history.js", "connection.js", "panel.js",
+)}}  # fmt: skip
+THEME: Final = "/theme.css"
+
+
+class Server:
+    """Serves one run at `listener`. `requested` is called after each request that changed the session."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        session: Session,
+        frames: Frames,
+        listener: socket.socket,
+        token: str,
+        requested: Callable[[], None],
+    ) -> None:
+        self.altered_copies: list[AlteredCopy] = []
+        """Altered copies that arrived so far."""
+        self._plan = plan
+        self._session = session
+        self._frames = frames
+        self._listener = listener
+        self._token = token
+        self._requested = requested
+        self._changed = trio.Event()
+        self._scope = trio.CancelScope()
+        self._watchers = 0
+        self._connections = 0
+        self._claims: dict[str, Any] = {}
+        self._finished: dict[str, Any] | None = None
+        self._allowed, self._allowed_since = float(MOST_REQUESTS_PER_SECOND), 0.0
+
+    # --- life ------------------------------------------------------------------------------------------------------
+
+    async def serve(self, started: Callable[[trio.lowlevel.TrioToken], None]) -> None:
+        """Serve until `stop`; `started` is called with what other threads need to call `changed` and `finish`."""
+        self._listener.setblocking(False)
+        listener = trio.SocketListener(trio.socket.from_stdlib_socket(self._listener))
+        with self._scope:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._assess)
+                started(trio.lowlevel.current_trio_token())
+                await trio.serve_listeners(self._connected, [listener], handler_nursery=nursery)
+
+    def changed(self) -> None:
+        """Let watchers look for news."""
+        self._changed.set()
+        self._changed = trio.Event()
+
+    def finish(self, result: dict[str, Any]) -> None:
+        """Tell watchers how the run ended, and stop when they know it, or after FLUSH_SECONDS."""
+        self._finished = result
+        self.changed()
+        self._scope.deadline = trio.current_time() + (FLUSH_SECONDS if self._watchers else 0)
+
+    # --- predictions and measurements ------------------------------------------------------------------------------
+
+    async def _assess(self) -> None:
+        """Keep the claims up to date: at once for new faults, and now and then for what is measured."""
+        theory, faults, count = Theory(), None, 0
+        while True:
+            changed, began = self._changed, trio.current_time()
+            plan, frames = self._session.plan, self._frames.count
+            if plan.scenario.fault != faults:
+                faults, count = plan.scenario.fault, 0
+                await self._compute(theory.predict, plan)
+            elif frames != count:
+                count = frames
+                await self._compute(theory.measure, plan, self._frames.journal(), list(self.altered_copies))
+                await trio.sleep(max(LEAST_MEASURE_SECONDS, 2 * (trio.current_time() - began)))
+            else:
+                await changed.wait()
+
+    async def _compute(self, function: Callable[..., dict[str, Any]], *arguments: object) -> None:
+        try:
+            self._claims = await trio.to_thread.run_sync(function, *arguments, abandon_on_cancel=True)
+        except EmulatorError as error:
+            self._claims = {"claims": [], "note": f"no prediction: {error}"}
+        self.changed()
+
+    # --- connections -----------------------------------------------------------------------------------------------
+
+    async def _connected(self, stream: trio.SocketStream) -> None:
+        if self._connections >= MOST_CONNECTIONS:
+            await trio.aclose_forcefully(stream)
+            return
+        self._connections += 1
+        try:
+            async with stream:
+                await self._converse(HttpConnection(stream))
+        # The browser went away, or takes nothing: nothing of it concerns the run.
+        except (trio.BrokenResourceError, trio.ClosedResourceError, trio.TooSlowError):
+            pass
+        finally:
+            self._connections -= 1
+
+    async def _converse(self, connection: HttpConnection) -> None:
+        more = True
+        while more:
+            try:
+                request = await connection.request()
+                if request is None:
+                    return
+                self._require_local(request)
+                if request.path == "/events":
+                    self._require_token(request, "GET")
+                    await self._stream(connection)
+                    return
+                response = await self._response(request)
+            except RequestError as error:
+                response = Response(error.status, _json({"error": str(error)}))
+            more = await connection.answer(response)
+
+    async def _response(self, request: Request) -> Response:
+        if request.path in PAGE or request.path == THEME:
+            if request.method != "GET":
+                raise RequestError(405, "expected GET")
+            return page_file(request.path)
+        if request.path == "/picture":
+            self._require_token(request, "GET")
+            return Response(200, await trio.to_thread.run_sync(lambda: self._picture))
+        if request.path == "/node":
+            self._require_token(request, "GET")
+            return Response(200, _json(node_of(self._plan.topology, self._rank(request.query))))
+        if request.path == "/request":
+            self._require_token(request, "POST")
+            return self._change(request)
+        raise RequestError(404, "there is no such page")
+
+    @cached_property
+    def _picture(self) -> bytes:
+        return _json(picture_of(self._plan))
+
+    def _rank(self, query: str) -> int:
+        text = parse_qs(query).get("rank", [""])[0]
+        if not text.isdigit() or len(text) > 9 or int(text) >= self._plan.topology.order:
+            raise RequestError(400, f"rank: expected a whole number below {self._plan.topology.order}")
+        return int(text)
+
+    def _change(self, request: Request) -> Response:
+        """Carry out a request that steers the run."""
+        now = trio.current_time()
+        earned = (now - self._allowed_since) * MOST_REQUESTS_PER_SECOND
+        self._allowed, self._allowed_since = min(float(MOST_REQUESTS_PER_SECOND), self._allowed + earned), now
+        if self._allowed < 1:
+            raise RequestError(429, f"at most {MOST_REQUESTS_PER_SECOND} requests per second")
+        self._allowed -= 1
+        if request.headers.get("content-type", "").partition(";")[0].strip() != JSON_TYPE:
+            raise RequestError(415, f"expected {JSON_TYPE}")
+        try:
+            content = json.loads(request.body)
+            if not isinstance(content, dict):
+                raise ScenarioError("request", content, "expected a JSON object")
+            self._session.request(content)
+        except ScenarioError as error:
+            raise RequestError(400, str(error)) from None
+        except (ValueError, RecursionError):
+            raise RequestError(400, f"expected JSON of at most {BODY_BYTES} bytes") from None
+        self._requested()
+        self.changed()
+        return Response(200, _json(status_of(self._session.status())))
+
+    # --- who may ask -----------------------------------------------------------------------------------------------
+
+    def _require_local(self, request: Request) -> None:
+        """Refuse a request under another name than that of this server, or from a page of another one."""
+        port = self._listener_port
+        hosts = (f"{ADDRESS}:{port}", f"localhost:{port}")
+        host = request.headers.get("host", "")
+        # A page of another site can make its own name resolve to this address; the name then shows here.
+        if host not in hosts:
+            raise RequestError(403, f"expected the host {hosts[0]}")
+        origin = request.headers.get("origin")
+        if origin is None and request.method != "GET":
+            raise RequestError(403, "expected an origin")
+        if origin is not None and origin != f"http://{host}":
+            raise RequestError(403, "requests from other pages are refused")
+
+    @cached_property
+    def _listener_port(self) -> int:
+        port: int = self._listener.getsockname()[1]
+        return port
+
+    def _require_token(self, request: Request, method: str) -> None:
+        if request.method != method:
+            raise RequestError(405, f"expected {method}")
+        given = request.headers.get("authorization", "").encode("latin-1", "replace")
+        if not hmac.compare_digest(given, f"Bearer {self._token}".encode()):
+            raise RequestError(403, "the token of this run is missing or wrong; use the address that the run printed")
+
+    # --- watchers --------------------------------------------------------------------------------------------------
+
+    async def _stream(self, connection: HttpConnection) -> None:
+        if self._watchers >= MOST_WATCHERS:
+            raise RequestError(503, f"at most {MOST_WATCHERS} pages can watch a run at once")
+        self._watchers += 1
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._tell, connection, nursery.cancel_scope)
+                await connection.closed()
+                nursery.cancel_scope.cancel()
+        except* (trio.BrokenResourceError, trio.ClosedResourceError, trio.TooSlowError):
+            pass
+        finally:
+            self._watchers -= 1
+            if self._finished is not None and not self._watchers:
+                self._scope.cancel()
+
+    async def _tell(self, connection: HttpConnection, scope: trio.CancelScope) -> None:
+        """Send a watcher everything from the first frame on, as fast as it takes it.
+
+        A watcher has no queue: it has a place in the frames, and otherwise gets the newest state only.
+        """
+        await connection.begin_stream()
+        place, version, claims = 0, -1, None
+        while True:
+            changed, finished = self._changed, self._finished
+            status = self._session.status()
+            first, frames = self._frames.since(place, BATCH_BYTES)
+            events = []
+            if frames:
+                place = first + len(frames) - (1 if place < first else 0)
+                events.append(_event("frames", b"[" + b",".join(frames) + b"]"))
+            if status.version != version:
+                version = status.version
+                events.append(_event("status", _json(status_of(status))))
+            if self._claims is not claims:
+                claims = self._claims
+                events.append(_event("claims", _json(claims)))
+            if events:
+                await connection.send_events(b"".join(events))
+            elif finished is not None:
+                await connection.send_events(_event("finished", _json(finished)))
+                await connection.end_stream()
+                scope.cancel()
+                return
+            else:
+                await changed.wait()
+
+
+def page_file(path: str) -> Response:
+    """One file of the page; they are the same for every run."""
+    if path == THEME:
+        return Response(200, colour_variables().encode(), TYPES["css"])
+    name = PAGE[path]
+    content = (files("coordinator.live") / "page" / name).read_bytes()
+    return Response(200, content, TYPES[name.rpartition(".")[2]])
+
+
+def _event(name: str, data: bytes) -> bytes:
+    """A server-sent event; JSON has no line breaks."""
+    return b"event: %s\ndata: %s\n\n" % (name.encode(), data)
+
+
+def _json(value: object) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode()

@@ -1,0 +1,237 @@
+"""What a watched run does next: the state that pages change by their requests, and the faults that they add.
+
+Nothing here waits or does I/O. The thread of the run and that of the server both call a `Session`; each method holds its
+lock, so that a fault is either accepted for the next step before that step begins, or for the step after it.
+"""
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from coordinator.execution.drive import is_last
+from coordinator.networks.base import StepResult
+from coordinator.planning.plan import Plan
+from coordinator.scenario.command import LONGEST_COMMAND, run_command
+from emunode.errors import ScenarioError
+from emunode.faults.kinds import KINDS, LinkFault, NodeFault, field_names, value_names
+from emunode.model import Step
+
+MOST_CLICKS: Final = 1_000
+"""Faults that pages may add to one run."""
+MOST_STEPS_PER_SECOND: Final = 1_000.0
+LEAST_STEPS_PER_SECOND: Final = 0.1
+MOST_STEPS: Final = 2**31 - 1
+REQUESTS: Final = ("step", "run", "pause", "fault", "undo", "end")
+
+
+@dataclass(frozen=True)
+class Status:
+    """The state of a session at one moment."""
+
+    version: int
+    """Grows with every change."""
+    plan: Plan
+    next_step: Step
+    """The step that runs next; the one in which a new fault takes effect."""
+    running: bool
+    """Whether the next step begins without a request."""
+    rate: float
+    """Steps per second while it runs; 0: as fast as possible."""
+    undoable: bool
+    """Whether the last added fault is not in force yet."""
+    over: bool
+    """Whether no step follows."""
+
+    @property
+    def command(self) -> str:
+        """The command that repeats the run up to now; empty if it would be too long for a shell."""
+        command = run_command(self.plan.scenario)
+        return command if len(command) <= LONGEST_COMMAND else ""
+
+
+class Session:
+    """The requests of pages, and what follows from them. A session begins paused before step 1."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._lock = threading.Lock()
+        self._planned = plan.scenario.fault
+        self._plan = plan
+        self._added: list[tuple[Step, str]] = []
+        """The steps in which added faults take effect, and their specifications."""
+        self._next_step: Step = 1
+        self._left: int | None = 0
+        """Steps that may begin without another request; None: all of them."""
+        self._rate = 0.0
+        self._at_once = True
+        """Whether the next step begins as soon as it may: the first one after a request."""
+        self._version = 0
+        self._end: str | None = None
+        self._over = False
+
+    def status(self) -> Status:
+        """The present state."""
+        with self._lock:
+            undoable = bool(self._added) and self._added[-1][0] == self._next_step
+            running = self._left != 0
+            return Status(
+                self._version, self._plan, self._next_step, running, self._rate, undoable and not self._over, self._over
+            )
+
+    # --- the run ---------------------------------------------------------------------------------------------------
+
+    @property
+    def plan(self) -> Plan:
+        """The plan with the faults added so far; after the run, without those that had no step to take effect in."""
+        with self._lock:
+            return self._plan
+
+    @property
+    def end(self) -> str | None:
+        """Why the run is to end now, or None."""
+        with self._lock:
+            return self._end
+
+    def ready(self) -> tuple[bool, float]:
+        """Whether the next step may begin, and how many seconds after the beginning of the last one."""
+        with self._lock:
+            return self._left != 0, 1 / self._rate if self._rate and not self._at_once else 0.0
+
+    def begin(self, step: Step) -> None:
+        """Begin `step`: from now on, added faults take effect in the one after it."""
+        with self._lock:
+            self._next_step, self._at_once = step + 1, False
+            if self._left:
+                self._left -= 1
+            self._version += 1
+
+    def after(self, step: Step, result: StepResult) -> bool:
+        """Take note that `step` has run; whether it was the last one."""
+        with self._lock:
+            over = is_last(self._plan, step, result)
+            if over:
+                self._finish()
+            return over
+
+    def finish(self) -> None:
+        """Accept no faults any more, and forget those that had no step to take effect in."""
+        with self._lock:
+            self._finish()
+
+    def _finish(self) -> None:
+        if self._over:
+            return
+        self._over, self._left = True, 0
+        self._added = [(step, spec) for step, spec in self._added if step < self._next_step]
+        self._replan(self._added)
+
+    # --- requests --------------------------------------------------------------------------------------------------
+
+    def request(self, request: Mapping[str, Any]) -> None:
+        """Carry out the request of a page; ScenarioError if it is not valid or comes too late."""
+        what = request.get("do")
+        if what not in REQUESTS:
+            raise ScenarioError("do", what, f"expected one of: {', '.join(REQUESTS)}")
+        with self._lock:
+            if self._over:
+                raise ScenarioError("do", what, "the run is over")
+            match what:
+                case "step":
+                    self._left, self._at_once = _whole("steps", request.get("steps", 1), MOST_STEPS), True
+                case "run":
+                    rate = _rate(request.get("rate", 0))
+                    # A change of the speed of a run does not begin a step.
+                    self._at_once = self._at_once or self._left is not None
+                    self._left, self._rate = None, rate
+                case "pause":
+                    self._left = 0
+                case "fault":
+                    self._add(request)
+                case "undo":
+                    self._undo()
+                case "end":
+                    self._end = "it was ended from its page before its last step"
+            self._version += 1
+
+    def stop(self, reason: str) -> None:
+        """Let the run end, undecided for this reason, before its next step."""
+        with self._lock:
+            self._end = self._end or reason
+
+    def _add(self, request: Mapping[str, Any]) -> None:
+        if len(self._added) >= MOST_CLICKS:
+            raise ScenarioError("fault", len(self._added), f"at most {MOST_CLICKS:,} faults can be added to one run")
+        added = [*self._added, (self._next_step, specification(self._plan, request, self._next_step))]
+        # Raises before anything has changed if the fault contradicts another one.
+        self._replan(added)
+        self._added = added
+
+    def _undo(self) -> None:
+        if not self._added or self._added[-1][0] != self._next_step:
+            raise ScenarioError("undo", None, "no added fault is left that is not in force yet")
+        self._added.pop()
+        self._replan(self._added)
+
+    def _replan(self, added: list[tuple[Step, str]]) -> None:
+        self._plan = self._plan.with_faults((*self._planned, *(spec for _, spec in added)))
+
+
+def specification(plan: Plan, request: Mapping[str, Any], step: Step) -> str:
+    """The fault that a page asks for, as a scenario has it; ScenarioError if a value is invalid.
+
+    `kind`; `rank` of the node, or of one end of the link with its `port` there; `both`: both directions of the link;
+    `value`, where the kind has one; `steps`: how long it lasts, default: to the end.
+    """
+    topology, kind = plan.topology, request.get("kind")
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise ScenarioError("kind", kind, f"expected one of: {', '.join(KINDS)}")
+    record = KINDS[kind]
+    rank = _whole("rank", request.get("rank"), topology.order - 1, least=0)
+    where = topology.label(rank)
+    if issubclass(record, LinkFault):
+        port = _whole("port", request.get("port"), topology.degree - 1, least=0)
+        if port not in topology.ports(rank):
+            raise ScenarioError("port", port, f"node {where} has the ports {', '.join(map(str, topology.ports(rank)))}")
+        arrow = "~" if request.get("both", True) is True else ">"
+        where += arrow + topology.label(topology.neighbour(rank, port))
+    for _ in value_names(record):
+        value = request.get("value")
+        if not isinstance(value, str) or len(value) > 40:
+            raise ScenarioError("value", value, f"expected the value of {record.form} as a text")
+        where += f":{value}"
+    steps = request.get("steps")
+    if steps is None or "last" not in field_names(record):
+        return f"{kind}:{where}@{step}"
+    last = step - 1 + _whole("steps", steps, MOST_STEPS - step)
+    return f"{kind}:{where}@{step}-{last}"
+
+
+def fault_kinds() -> list[dict[str, object]]:
+    """Every kind of fault, as pages offer it."""
+    return [
+        {
+            "kind": kind,
+            "on": "node" if issubclass(record, NodeFault) else "link",
+            "values": list(value_names(record)),
+            "lasts": "last" in field_names(record),
+            "meaning": (record.__doc__ or "").strip().splitlines()[0],
+        }
+        for kind, record in KINDS.items()
+    ]
+
+
+def _whole(name: str, value: object, most: int, least: int = 1) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+        raise ScenarioError(name, value, f"expected a whole number from {least} to {most}")
+    return value
+
+
+def _rate(value: object) -> float:
+    """Steps per second; 0 stands for as many as possible."""
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise ScenarioError("rate", value, "expected steps per second as a number, or 0 for as many as possible")
+    if value and not LEAST_STEPS_PER_SECOND <= value <= MOST_STEPS_PER_SECOND:
+        raise ScenarioError(
+            "rate", value, f"expected {LEAST_STEPS_PER_SECOND:g} to {MOST_STEPS_PER_SECOND:g} steps per second, or 0"
+        )
+    return float(value)

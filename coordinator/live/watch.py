@@ -1,0 +1,178 @@
+"""A watched run: its page, and the steps and faults that follow from the requests of the page.
+
+with Watch(plan, open_listener(), timeout=1800) as watch:
+    print(watch.url)
+    result = run(plan, out, progress, steering=watch)
+    watch.concluded(result)
+"""
+
+import contextlib
+import secrets
+import socket
+import threading
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Self
+
+import trio
+
+from coordinator.execution.run import FinishedRun, RunResult
+from coordinator.live.frames import Frames
+from coordinator.live.opening import ADDRESS, WATCH_SECONDS
+from coordinator.live.server import FLUSH_SECONDS, Server
+from coordinator.live.session import Session
+from coordinator.networks.base import StepResult
+from coordinator.planning.plan import Plan
+from coordinator.scenario.command import run_command
+from emunode.model import Step
+
+
+class Watch:
+    """The page of one run; it steers the run (`coordinator.execution.drive.Steering`).
+
+    The run begins paused. It ends undecided if it is paused for more than `timeout` seconds without a request. The page is
+    served at `listener`, which is closed on leaving the context.
+    """
+
+    def __init__(self, plan: Plan, listener: socket.socket, *, timeout: float = WATCH_SECONDS) -> None:
+        self.waited_seconds = 0.0
+        self._timeout = timeout
+        self._session = Session(plan)
+        self._frames = Frames(plan)
+        self._token = secrets.token_urlsafe(32)
+        self._listener = listener
+        self._port: int = self._listener.getsockname()[1]
+        self._server = Server(plan, self._session, self._frames, self._listener, self._token, self._wake_run)
+        self._thread = threading.Thread(target=self._serve, name="watch", daemon=True)
+        self._started = threading.Event()
+        self._server_token: trio.lowlevel.TrioToken | None = None
+        self._run_token: trio.lowlevel.TrioToken | None = None
+        self._requested: trio.Event | None = None
+        self._began = 0.0
+        """The time at which the last step was to begin."""
+        self._last_step: Step = 0
+
+    @property
+    def url(self) -> str:
+        """The address of the page. A browser does not send the part after #, which is the token, to any server."""
+        return f"http://{ADDRESS}:{self._port}/#{self._token}"
+
+    # --- the server's thread ---------------------------------------------------------------------------------------
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        self._started.wait()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.end()
+        self._finish({"verdict": None, "because": str(error) or type(error).__name__})
+        self._thread.join(2 * FLUSH_SECONDS)
+        self._listener.close()
+
+    def _serve(self) -> None:
+        def started(token: trio.lowlevel.TrioToken) -> None:
+            self._server_token = token
+            self._started.set()
+
+        try:
+            trio.run(self._server.serve, started)
+        except BaseException as error:  # in a thread of its own, an exception would only be printed
+            self._session.stop(f"the page of the run failed: {type(error).__name__}: {error}")
+            self._wake_run()
+        finally:
+            self._started.set()
+
+    def _in_server(self, function: Callable[..., object], *arguments: object) -> None:
+        """Call a function in the thread of the server; nothing if that has ended."""
+        if self._server_token is not None:
+            with contextlib.suppress(trio.RunFinishedError):
+                self._server_token.run_sync_soon(function, *arguments)
+
+    def concluded(self, result: FinishedRun) -> None:
+        """Tell watchers the verdict."""
+        summary = result.summary
+        self._finish(
+            {
+                "verdict": str(result.verdict),
+                "because": summary["undecided_because"],
+                "hash": summary["journal_hash"],
+                "claims": summary["claims"],
+                "steps": summary["steps"],
+                "command": run_command(result.plan.scenario),
+                "path": str(result.path) if isinstance(result, RunResult) else None,
+            }
+        )
+
+    def _finish(self, result: dict[str, Any]) -> None:
+        # The first call counts: after a verdict, leaving the context has nothing to add.
+        self._in_server(self._server.finish, result)
+        self._server_token = None
+
+    # --- steering --------------------------------------------------------------------------------------------------
+
+    @property
+    def plan(self) -> Plan:
+        """The plan with the faults added so far."""
+        return self._session.plan
+
+    async def before_step(self, step: Step) -> str | None:
+        """Wait until a page lets `step` begin; the reason if the run is to end instead."""
+        began = time.monotonic()
+        self._run_token = trio.lowlevel.current_trio_token()
+        try:
+            reason = await self._wait(step)
+        finally:
+            self.waited_seconds += time.monotonic() - began
+        if reason is None:
+            self._session.begin(step)
+            self._last_step = step
+        return reason
+
+    async def _wait(self, step: Step) -> str | None:
+        paused_until = trio.current_time() + self._timeout
+        while True:
+            # Before the session is asked, so that no request between asking and waiting is missed.
+            self._requested = trio.Event()
+            if self._session.end:
+                return self._session.end
+            now = trio.current_time()
+            go, interval = self._session.ready()
+            due = self._began + interval
+            if go and now >= due:
+                # From the planned time, so that short delays do not add up; but nothing is made up for after a pause.
+                self._began = due if now < due + interval else now
+                await trio.lowlevel.checkpoint()
+                return None
+            if not go and now >= paused_until:
+                return f"it was paused before step {step} for more than {self._timeout:g} s without a request"
+            with trio.move_on_at(due if go else paused_until):
+                await self._requested.wait()
+                paused_until = trio.current_time() + self._timeout
+
+    def _wake_run(self) -> None:
+        """From the thread of the server: let the run look at the session again."""
+        if self._run_token is not None:
+            with contextlib.suppress(trio.RunFinishedError):
+                self._run_token.run_sync_soon(self._on_request)
+
+    def _on_request(self) -> None:
+        if self._requested is not None:
+            self._requested.set()
+
+    def after_step(self, step: Step, result: StepResult) -> bool:
+        """Record what `step` did; whether it was the last one."""
+        self._frames.add(result.rows, step)
+        over = self._session.after(step, result)
+        self._server.altered_copies += result.altered_copies
+        self._in_server(self._server.changed)
+        return over
+
+    def end(self) -> None:
+        """Accept no faults any more."""
+        self._session.finish()
+        self._frames.finish(self._last_step)
+        self._in_server(self._server.changed)

@@ -1,0 +1,29 @@
+"""A scenario as the command line that runs it."""
+
+import shlex
+
+from coordinator.scenario.model import Scenario
+
+LONGEST_COMMAND = 100_000
+"""Longer command lines exceed what a shell accepts as one argument."""
+
+
+def run_command(scenario: Scenario) -> str:
+    """`coordinator run` with a flag for every field that differs from its default.
+
+    Relative names of files mean files of the folder in which the scenario was read.
+    """
+    words = ["coordinator", "run"]
+    values = scenario.model_dump(mode="json")
+    for name, field in Scenario.model_fields.items():
+        value = values[name]
+        flag = f"--{name.replace('_', '-')}"
+        if getattr(scenario, name) == field.default:
+            continue
+        if value is True:
+            words.append(flag)
+            continue
+        for each in value if isinstance(value, list) else [value]:
+            # Joined by `=` where the value could be taken for a flag: labels such as -1,2.
+            words += [f"{flag}={each}"] if str(each).startswith("-") else [flag, str(each)]
+    return shlex.join(words)

@@ -1,0 +1,311 @@
+"""The page of a watched run in Chromium: the picture, the journal and the repeated command show the same run."""
+
+import json
+import random
+import shlex
+from collections.abc import Iterator
+from typing import Any
+
+import polars as pl
+import pytest
+
+from coordinator.reports.layout import WIDTH, layout_of
+from coordinator.reports.theme import DARK, LIGHT, viridis
+from emunode.topologies.base import Topology
+from emunode.topologies.registry import parse_topology
+from tests.browser import Browser, find_chromium
+from tests.command_line import Call, Start
+from tests.watch_support import Client
+
+CHROMIUM = find_chromium()
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(
+        CHROMIUM is None, reason="Chromium not found (Debian, Ubuntu: apt install chromium; or set CHROMIUM)"
+    ),
+]
+READY = "!document.getElementById('step').disabled"
+OVER = "document.getElementById('result').textContent"
+BOX = "(({x, y, width}) => [x, y, width])(document.getElementById('map').getBoundingClientRect())"
+PIXELS = """
+(points => {
+  const map = document.getElementById("map"), unit = map.width / map.clientWidth, context = map.getContext("2d");
+  return points.map((point) => point.map((place) => Math.round(place * unit)))
+    .map(([x, y]) => [...context.getImageData(x, y, 1, 1).data.slice(0, 3)]);
+})
+"""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    assert CHROMIUM is not None
+    with Browser(CHROMIUM, height=1500) as opened:
+        yield opened
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Browser]:
+    """The browser without what earlier pages left; an error on the page fails the test, and so does a foreign request."""
+    browser.events.clear()
+    yield browser
+    # Answers of status 400 are requests that contradict earlier ones; reading pixels is what the tests do.
+    known = (
+        "request for http://127.0.0.1:",
+        "Failed to load resource: the server responded with a status of 400",
+        "Canvas2D",
+    )
+    assert [each for each in browser.complaints() if not each.startswith(known)] == []
+    browser.evaluate("sessionStorage.clear()")
+    browser.prefer()
+    browser.resize(1200, 1500)
+
+
+class Watched:
+    """A command `coordinator run --watch` in a process of its own, and its page."""
+
+    def __init__(self, start: Start, page: Browser, flags: str) -> None:
+        self.page = page
+        self.command = start(f"coordinator run --watch --json {flags}")
+        self.command.wait_for(lambda: "http" in self.command.err and self.command.err.endswith("\n"), "the address")
+        self.url = next(word for word in self.command.err.split() if word.startswith("http"))
+        self.client = Client(self.url)
+        page.open(self.url)
+        page.wait_until(READY)
+
+    def step(self) -> None:
+        """Press the button, and wait until the step has run."""
+        before = self.text("state")
+        self.page.click("#step")
+        self.page.wait_until(f"document.getElementById('state').textContent !== {before!r}")
+        self.page.wait_until("!document.getElementById('state').textContent.startsWith('Running')")
+
+    def run(self) -> dict[str, object]:
+        """Let the run go on to its end; the summary that it printed."""
+        self.page.evaluate("document.getElementById('rate').value = '0'")
+        self.page.click("#run")
+        self.page.wait_until(OVER)
+        return dict(self.command.end().data)
+
+    def text(self, name: str) -> str:
+        return str(self.page.evaluate(f"document.getElementById({name!r}).textContent"))
+
+    def at(self, topology: Topology, rank: int, down: float = 0.0) -> tuple[float, float]:
+        """The place of a node on the canvas in pixels, `down` of its radius below its centre."""
+        layout = layout_of(topology)
+        unit = self.page.evaluate(BOX)[2] / WIDTH
+        return float(layout.x[rank] * unit), float((layout.y[rank] + down * layout.radius) * unit)
+
+    def click_node(self, topology: Topology, rank: int) -> None:
+        self.page.evaluate("document.getElementById('map').scrollIntoView()")
+        left, top, _ = self.page.evaluate(BOX)
+        x, y = self.at(topology, rank)
+        self.page.click_at(left + x, top + y)
+        self.page.wait_until(f"document.getElementById('selected').textContent.includes('rank {rank})')")
+
+    def colours(self, points: list[tuple[float, float]]) -> list[str]:
+        """The colours of the canvas at these places, after it was drawn."""
+        self.page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        found = self.page.evaluate(f"{PIXELS}({json.dumps(points)})")
+        return ["#" + "".join(f"{part:02x}" for part in pixel) for pixel in found]
+
+
+def received(path: Any, step: int) -> dict[int, int]:
+    """By rank, the segments that first arrived up to `step`, from the journal of a run directory."""
+    journal = pl.read_parquet(f"{path}/journal.parquet").filter(pl.col("step") <= step, outcome="first")
+    return dict(journal.group_by("receiver").len().iter_rows())
+
+
+def test_a_click_on_a_node_is_in_the_picture_the_journal_and_the_command(
+    page: Browser, start: Start, call: Call
+) -> None:
+    star = parse_topology("star:4")
+    run = Watched(start, page, "--topology star:4 --collective broadcast --algorithm edt --redundancy 3")
+    assert "#" not in page.evaluate("location.href")
+    run.step()
+    run.click_node(star, star.rank("4231"))
+    assert run.text("selected") == f"Node 4231 (rank {star.rank('4231')})"
+    page.click("[data-kind=crash]")
+    page.wait_until("document.getElementById('faults').textContent.includes('crash:4231@2 (takes effect in step 2)')")
+    # Theory answers at once: two of the three trees are enough.
+    page.wait_until("document.getElementById('claims').textContent.includes('intact deliveries22')")
+    for _ in range(3):
+        run.step()
+    shown = int(page.evaluate("document.getElementById('slider').value"))
+    nodes = [rank for rank in star.ranks() if rank != 0 and star.label(rank) != "4231"]
+    colours = run.colours([run.at(star, rank, 0.75) for rank in nodes])
+    # A cross over the crashed node: its arms reach beyond the disc.
+    x, y = run.at(star, star.rank("4231"))
+    arm = 1.3 * layout_of(star).radius * page.evaluate(BOX)[2] / WIDTH
+    for side in (-arm, arm):
+        assert LIGHT["red"] in run.colours([(x + side + aside, y + arm) for aside in range(-2, 3)])
+    command = run.text("command")
+    summary = run.run()
+    assert run.text("verdict") == "Verdict: holds"
+    assert summary["faults"] == ["crash:4231@2"]
+    have = received(summary["path"], shown)
+    assert 0 < len(have) < len(nodes)
+    assert colours == [viridis(1) if have.get(rank) else LIGHT["paper"] for rank in nodes]
+    assert command == run.text("command")
+    words = shlex.split(command)
+    again = call("run --json", *words[2:])
+    assert again.data["journal_hash"] == summary["journal_hash"]
+    assert run.text("result").startswith(f"Journal {summary['journal_hash']}")
+    assert call("verify", summary["path"]).status == 0
+    assert run.client.token not in (run.command.folder / str(summary["path"]) / "log.jsonl").read_text() + run.text(
+        "command"
+    )
+    assert run.command.err.count(run.client.token) == 1
+    assert not any(run.client.token in each for each in page.complaints())
+
+
+def test_a_click_on_a_link_cuts_it_and_a_rewound_page_shows_the_past(page: Browser, start: Start) -> None:
+    star = parse_topology("star:4")
+    run = Watched(
+        start, page, "--topology star:4 --collective broadcast --algorithm flood --driver memory --messages 4"
+    )
+    (x1, y1), (x2, y2) = (run.at(star, rank) for rank in (0, star.neighbour(0, 1)))
+    left, top, _ = page.evaluate(BOX)
+    page.click_at(left + (x1 + x2) / 2, top + (y1 + y2) / 2)
+    page.wait_until("document.getElementById('selected').textContent.startsWith('Link')")
+    assert run.text("selected") in ("Link 1234 ~ 3214", "Link 3214 ~ 1234")
+    page.click("[data-kind=down]")
+    page.wait_until("document.getElementById('faults').textContent.includes('down:')")
+    for _ in range(5):
+        run.step()
+    newest = run.text("shown")
+    assert newest.startswith("Packets of step 4:")
+    page.click("#slider")
+    page.evaluate("document.getElementById('slider').focus()")
+    page.press("Home", 36)
+    page.press("ArrowRight", 39)
+    page.wait_until("document.body.classList.contains('past')")
+    assert run.text("shown").startswith("The past, which cannot be changed. Packets of step 1: ")
+    # A fault that is added now belongs to the next step all the same.
+    page.click("[data-kind=up]")
+    page.wait_until("document.getElementById('faults').textContent.includes('@6 (takes effect in step 6)')")
+    page.click("#newest")
+    assert run.text("shown") == newest
+    summary = run.run()
+    assert [spec.split(":")[0] + spec[spec.index("@") :] for spec in summary["faults"]] == ["down@1", "up@6"]  # type: ignore[attr-defined]
+    page.evaluate("document.getElementById('slider').focus()")
+    page.press("Home", 36)
+    page.press("ArrowRight", 39)
+    shown = received(summary["path"], 1)
+    nodes = [rank for rank in star.ranks() if rank]
+    expected = [
+        viridis((2 * 0 + (9 * count // 4)) / 9) if (count := shown.get(rank, 0)) else LIGHT["paper"] for rank in nodes
+    ]
+    assert run.colours([run.at(star, rank, 0.75) for rank in nodes]) == expected
+
+
+def test_the_keyboard_alone_is_enough(page: Browser, start: Start) -> None:
+    run = Watched(start, page, "--topology star:3 --collective broadcast --algorithm flood --driver memory")
+    page.evaluate("document.getElementById('label').focus()")
+    for letter in "213":
+        page.call("Input.insertText", text=letter)
+    page.call("Input.dispatchKeyEvent", type="char", text="\r", key="Enter")
+    page.wait_until("document.getElementById('selected').textContent.startsWith('Node 213')")
+    page.evaluate("document.querySelector('[data-kind=crash]').focus()")
+    page.call("Input.dispatchKeyEvent", type="char", text="\r", key="Enter")
+    page.wait_until("document.getElementById('faults').textContent.includes('crash:213@1')")
+    page.evaluate("document.getElementById('map').focus()")
+    page.press("ArrowRight", 39)
+    page.wait_until("!document.getElementById('selected').textContent.startsWith('Node 213')")
+    page.press("Escape", 27)
+    page.wait_until("document.getElementById('selected').textContent === 'Nothing is selected'")
+    page.evaluate("document.getElementById('undo').focus()")
+    page.call("Input.dispatchKeyEvent", type="char", text="\r", key="Enter")
+    page.wait_until("document.getElementById('faults').textContent === 'none'")
+    page.evaluate("document.getElementById('end').focus()")
+    page.call("Input.dispatchKeyEvent", type="char", text="\r", key="Enter")
+    page.wait_until(OVER)
+    assert run.command.end().status == 3
+
+
+def test_a_reloaded_page_goes_on_and_a_page_without_the_token_says_so(page: Browser, start: Start) -> None:
+    run = Watched(
+        start, page, "--topology star:3 --collective broadcast --algorithm flood --driver memory --messages 3"
+    )
+    run.step()
+    run.step()
+    page.call("Page.reload")
+    page.wait_for("Page.loadEventFired")
+    page.wait_until(READY)
+    page.wait_until("document.getElementById('state').textContent === 'Paused; step 3 is next.'")
+    page.wait_until("document.getElementById('shown').textContent.startsWith('Packets of step 1:')")
+    page.evaluate("sessionStorage.clear()")
+    page.call("Page.reload")
+    page.wait_for("Page.loadEventFired")
+    page.wait_until("document.getElementById('error').textContent")
+    assert "token of this run is missing" in run.text("error")
+    assert run.client.request(do="run")["next"] == 3
+    assert run.command.end().status == 0
+    page.events.clear()  # the refused request is an error to the browser
+
+
+def test_random_clicks_on_the_page_make_a_run_that_its_command_repeats(page: Browser, start: Start, call: Call) -> None:
+    star, draw = parse_topology("star:3"), random.Random(2)
+    run = Watched(
+        start, page, "--topology star:3 --collective broadcast --algorithm flood --driver memory --messages 6"
+    )
+    while "over" not in run.text("state"):
+        for _ in range(draw.randrange(3)):
+            run.click_node(star, draw.randrange(6))
+            if draw.random() < 0.5:
+                page.click(f".links button:nth-child({draw.randrange(2) + 1})")
+                page.wait_until("document.getElementById('selected').textContent.startsWith('Link')")
+            kinds = page.evaluate("[...document.querySelectorAll('[data-kind]')].map((button) => button.dataset.kind)")
+            page.click(f"[data-kind={draw.choice(kinds)}]")
+        run.step()
+    page.wait_until(OVER)
+    summary = run.command.end().data
+    assert len(summary["faults"]) > 2
+    again = call("run --json", *shlex.split(run.text("command"))[2:])
+    assert again.data["journal_hash"] == summary["journal_hash"]
+
+
+LOOK = """
+[...document.querySelectorAll("body *")].filter((each) => each.getClientRects().length && !each.closest(".wide"))
+  .map((each) => each.getBoundingClientRect()).filter(({right}) => right > innerWidth + 0.5).length
+"""
+NAMELESS = """
+[...document.querySelectorAll("button, input, select, canvas")].filter((each) =>
+  !(each.textContent.trim() || each.getAttribute("aria-label") || each.labels?.length)).map((each) => each.outerHTML)
+"""
+CONTRASTS = r"""
+(() => {
+  const linear = (part) => part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
+  const parts = (colour) => colour.match(/[\d.]+/g).slice(0, 3).map((part) => linear(part / 255));
+  const light = (colour) => parts(colour).reduce((sum, part, at) => sum + part * [0.2126, 0.7152, 0.0722][at], 0);
+  const behind = (each) => {
+    while (getComputedStyle(each).backgroundColor.endsWith(", 0)")) each = each.parentElement;
+    return getComputedStyle(each).backgroundColor;
+  };
+  return [...document.querySelectorAll("h1, h2, p, button:not(:disabled), th, td, pre, output, label, li")]
+    .filter((each) => each.getClientRects().length && each.textContent.trim())
+    .map((each) => [each, [getComputedStyle(each).color, behind(each)].map(light).sort((a, b) => b - a)])
+    .map(([each, [high, low]]) => [each.outerHTML.slice(0, 80), (high + 0.05) / (low + 0.05)])
+    .filter(([, contrast]) => contrast < 4.5);
+})()
+"""
+"""Texts whose contrast is below that of WCAG 2.1, level AA, with the ratio."""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_narrow_and_dark_pages_can_be_read_and_every_control_has_a_name(
+    page: Browser, start: Start, scheme: str
+) -> None:
+    page.prefer(prefers_color_scheme=scheme)
+    star = parse_topology("star:4")
+    run = Watched(start, page, "--topology star:4 --collective broadcast --algorithm flood --driver memory")
+    run.click_node(star, 7)
+    run.step()
+    run.step()
+    page.resize(390, 844)
+    assert page.evaluate(LOOK) == 0
+    assert page.evaluate(NAMELESS) == []
+    assert page.evaluate(CONTRASTS) == []
+    paper = (LIGHT if scheme == "light" else DARK)["paper"]
+    assert run.colours([(3, 3)]) == [paper]
+    run.client.request(do="end")
+    page.wait_until(OVER)

@@ -1,0 +1,325 @@
+"""The server of the page: who may ask what, bounds, events, and that watchers change nothing in the run."""
+
+import json
+import socket
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
+
+import pytest
+
+from coordinator.history.journal import OUTCOMES
+from coordinator.live import frames as frames_module
+from coordinator.live.frames import Frames
+from coordinator.live.http import BODY_BYTES, HEAD_BYTES
+from coordinator.live.opening import open_listener
+from coordinator.live.server import MOST_REQUESTS_PER_SECOND, MOST_WATCHERS, PAGE
+from coordinator.planning.plan import make_plan
+from emunode.errors import RunError
+from emunode.net.wire import ROW
+from tests.watch_support import SECONDS, plan_of, run_quietly, watched
+
+FIELDS = ("step", "sender", "receiver", "origin", "target", "segment", "bytes", "tree", "port")
+"""The fields of a packed journal row before its outcome."""
+
+
+def wait_for(results: Sequence[object]) -> None:
+    """Wait until a watched run has ended."""
+    deadline = time.monotonic() + SECONDS
+    while not results:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_the_page_and_its_files_need_no_token_and_allow_nothing_but_themselves() -> None:
+    with watched(plan_of()) as (client, _):
+        for path in (*PAGE, "/theme.css"):
+            status, headers, content = client.ask("GET", path, authorization=None, origin=None)
+            assert status == 200, path
+            assert content
+            assert client.token.encode() not in content
+            assert "default-src 'none'" in headers["content-security-policy"]
+            assert headers["referrer-policy"] == "no-referrer"
+            assert headers["cache-control"] == "no-store"
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 200),
+        ({"origin": None}, 403),
+        ({"origin": "http://example.org"}, 403),
+        ({"origin": "null"}, 403),
+        ({"host": "example.org"}, 403),
+        ({"host": None}, 400),
+        ({"authorization": None}, 403),
+        ({"authorization": "Bearer "}, 403),
+        ({"authorization": "Bearer \xe9"}, 403),
+        ({"content_type": "text/plain"}, 415),
+    ],
+)
+def test_requests_are_checked_for_token_host_origin_and_type(headers: dict[str, str | None], status: int) -> None:
+    with watched(plan_of()) as (client, _):
+        answer, _, content = client.ask("POST", "/request", b'{"do":"pause"}', **headers)
+        assert answer == status, content
+        assert client.token.encode() not in content
+
+
+def test_the_name_localhost_is_allowed_and_another_port_is_not() -> None:
+    with watched(plan_of()) as (client, _):
+        name = f"localhost:{client.port}"
+        assert client.ask("GET", "/picture", host=name, origin=f"http://{name}")[0] == 200
+        assert client.ask("GET", "/picture", host=name, origin=f"http://127.0.0.1:{client.port}")[0] == 403
+        assert client.ask("GET", "/picture", host="127.0.0.1:1")[0] == 403
+
+
+@pytest.mark.parametrize("path", ["/picture", "/node?rank=1", "/events"])
+def test_what_a_run_shows_needs_its_token(path: str) -> None:
+    with watched(plan_of()) as (client, _):
+        assert client.ask("GET", path, authorization="Bearer x")[0] == 403
+        assert client.ask("POST", path, b"{}")[0] == 405
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "content", "status"),
+    [
+        ("GET", "/nothing", None, 404),
+        ("GET", "/../secret", None, 404),
+        ("GET", "/request", None, 405),
+        ("POST", "/", b"", 405),
+        ("GET", "/node?rank=6", None, 400),
+        ("GET", "/node?rank=-1", None, 400),
+        ("GET", "/node", None, 400),
+        ("POST", "/request", b"", 400),
+        ("POST", "/request", b"[]", 400),
+        ("POST", "/request", b"{", 400),
+        ("POST", "/request", b"[" * BODY_BYTES, 400),
+        ("POST", "/request", b"\xff", 400),
+        ("POST", "/request", b" " * (BODY_BYTES + 1), 413),
+    ],
+)
+def test_what_is_wrong_with_a_request_is_said(method: str, path: str, content: bytes | None, status: int) -> None:
+    with watched(plan_of()) as (client, _):
+        answer, _, text = client.ask(method, path, content)
+        assert answer == status
+        assert json.loads(text)["error"]
+        assert client.request(do="pause")["next"] == 1
+
+
+@pytest.mark.parametrize("sent", [b"\0\1\2\r\n\r\n", b"GET / HTTP/1.1\r\nx: " + b"y" * (HEAD_BYTES + 100), b"GET /"])
+def test_what_is_not_http_is_answered_or_dropped_and_harms_nobody(sent: bytes) -> None:
+    with watched(plan_of()) as (client, _):
+        with socket.create_connection(("127.0.0.1", client.port), SECONDS) as stream:
+            stream.sendall(sent)
+            stream.shutdown(socket.SHUT_WR)
+            answer = stream.recv(100)
+        assert answer == b"" or answer.startswith(b"HTTP/1.1 4")
+        assert client.request(do="pause")["next"] == 1
+
+
+def test_requests_are_bounded_in_number() -> None:
+    with watched(plan_of()) as (client, _):
+        began = time.monotonic()
+        with ThreadPoolExecutor(8) as pool:
+            statuses = list(pool.map(lambda _: client.ask("POST", "/request", b'{"do":"pause"}')[0], range(400)))
+        allowed = (1 + time.monotonic() - began) * MOST_REQUESTS_PER_SECOND
+        assert set(statuses) <= {200, 429}
+        assert statuses.count(200) <= allowed + 1
+
+
+def test_watchers_are_bounded_in_number_and_leave_their_place() -> None:
+    with watched(plan_of()) as (client, _):
+        streams = [client.events() for _ in range(MOST_WATCHERS)]
+        for stream in streams:
+            assert next(stream)[0] == "status"
+        assert client.ask("GET", "/events")[0] == 503
+        for stream in streams:
+            stream.close()  # type: ignore[attr-defined]
+        deadline = time.monotonic() + SECONDS
+        while True:
+            again = client.events()
+            try:
+                assert next(again)[0] == "status"
+            except AssertionError:
+                assert time.monotonic() < deadline
+                continue
+            break
+        again.close()  # type: ignore[attr-defined]
+
+
+def test_the_port_that_is_in_use_is_named() -> None:
+    with open_listener() as listener, pytest.raises(RunError, match="Address already in use; use another --watch-port"):
+        open_listener(listener.getsockname()[1])
+
+
+# --- a whole run -----------------------------------------------------------------------------------------------------
+
+
+def test_events_tell_the_whole_run_and_its_verdict() -> None:
+    plan = plan_of(topology="star:4", algorithm="edt", redundancy=3)
+    with watched(plan) as (client, results):
+        stream = client.events()
+        assert next(stream)[1]["command"].startswith("coordinator run --topology star:4 ")
+        assert client.request(do="step")["running"]
+        frames = []
+        for name, data in stream:
+            if name == "frames":
+                frames += data
+            elif name == "status" and data["next"] == 2 and not data["running"] and not data["faults"]:
+                client.request(do="fault", kind="crash", rank=1)
+                client.request(do="run")
+            elif name == "finished":
+                finished = data
+        wait_for(results)
+    run = results[0]
+    again = run_quietly(make_plan(run.plan.scenario))
+    assert run.plan.scenario.fault == ("crash:2134@2",)
+    assert finished["hash"] == run.summary["journal_hash"] == again.summary["journal_hash"]
+    assert finished["verdict"] == "holds"
+    assert [frame["step"] for frame in frames] == list(range(1, run.execution.steps))
+    journal = run.journal.collect()
+    busy = journal.select("step", "sender", "port").unique().group_by("step").len().sort("step")["len"].to_list()
+    assert [frame["busy"] for frame in frames] == busy
+    assert [len(frame["arcs"]) // 6 for frame in frames] == busy
+    received = journal.filter(outcome="first").group_by("receiver").len().sort("receiver")
+    gained = dict.fromkeys(range(24), 0)
+    for frame in frames:
+        for rank, count in zip(frame["gained"][::2], frame["gained"][1::2], strict=True):
+            gained[rank] += count
+    assert {rank: count for rank, count in gained.items() if count} == dict(received.iter_rows())
+    assert sum(frame["lost"] for frame in frames) == run.summary["lost"]
+
+
+def test_theory_follows_the_faults_at_once_and_measures_what_has_happened() -> None:
+    plan = plan_of(topology="star:4", algorithm="edt", redundancy=2, fault=["hang:4321@1"])
+    with watched(plan) as (client, _):
+        stream = client.events()
+        predicted: dict[tuple[str, ...], dict[str, object]] = {}
+        client.request(do="fault", kind="crash", rank=1)
+        for name, data in stream:
+            if name == "claims" and data["claims"]:
+                predicted[tuple(data["faults"])] = {claim["name"]: claim["predicted"] for claim in data["claims"]}
+                if data["faults"] == ["hang:4321@1", "crash:2134@1"]:
+                    break
+        client.request(do="step", steps=3)
+        measured = next(
+            claim["measured"]
+            for name, data in stream
+            if name == "claims"
+            for claim in data["claims"]
+            if claim["name"] == "intact_deliveries" and claim["measured"]
+        )
+        assert 0 < measured < 22
+    # The same from a plan that had the faults from the beginning.
+    expected = {claim.name: claim.predicted for claim in make_plan(plan.scenario.model_copy(
+        update={"fault": ("hang:4321@1", "crash:2134@1")}
+    )).claims()}  # fmt: skip
+    assert expected.items() <= predicted[("hang:4321@1", "crash:2134@1")].items()
+
+
+def test_a_broken_source_is_named_beside_the_claims() -> None:
+    with watched(plan_of()) as (client, _):
+        client.request(do="fault", kind="crash", rank=0)
+        notes = (data["note"] for name, data in client.events() if name == "claims" and data.get("note"))
+        assert next(notes) == "the source 123 is crashed, and theory makes no claim about that"
+
+
+def test_watchers_that_are_slow_or_leave_change_nothing() -> None:
+    plan = plan_of(topology="star:4", collective="allgather", algorithm="rotated-trees", messages=3)
+    with watched(plan) as (client, results):
+        leaving, staying = client.events(), client.events()
+        next(leaving)
+        with socket.create_connection(("127.0.0.1", client.port), SECONDS) as slow:
+            slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            lines = [
+                f"GET /events HTTP/1.1\r\nHost: 127.0.0.1:{client.port}\r\n",
+                f"Authorization: Bearer {client.token}\r\n",
+            ]
+            slow.sendall("".join([*lines, "\r\n"]).encode())
+            list(islice(staying, 2))
+            client.request(do="run")
+            leaving.close()  # type: ignore[attr-defined]
+            names = [name for name, _ in staying]
+            wait_for(results)
+    assert names[-1] == "finished"
+    assert results[0].summary["journal_hash"] == run_quietly(make_plan(plan.scenario)).summary["journal_hash"]
+
+
+def test_a_late_watcher_sees_everything() -> None:
+    with watched(plan_of(messages=8)) as (client, _):
+        first = client.events()
+        client.request(do="step", steps=4)
+        seen: list[object] = []
+        while len(seen) < 3:
+            name, data = next(first)
+            seen += data if name == "frames" else []
+        name, data = next(client.events())
+        assert (name, data) == ("frames", seen)
+
+
+def test_two_runs_at_once_have_pages_of_their_own() -> None:
+    with watched(plan_of()) as (one, _), watched(plan_of()) as (other, _):
+        assert one.port != other.port
+        assert one.ask("GET", "/picture", authorization=f"Bearer {other.token}")[0] == 403
+
+
+def test_a_paused_run_ends_undecided_after_its_time() -> None:
+    with watched(plan_of(), timeout=0.3) as (_, results):
+        wait_for(results)
+    assert results[0].exit_status == 3
+    assert "paused before step 1 for more than 0.3 s" in str(results[0].summary["undecided_because"])
+
+
+def test_a_run_ends_undecided_when_asked_and_keeps_what_it_has() -> None:
+    with watched(plan_of()) as (client, results):
+        client.request(do="step", steps=2)
+        while client.request(do="pause")["next"] != 3:
+            client.request(do="step")
+        client.request(do="end")
+        wait_for(results)
+    assert results[0].exit_status == 3
+    assert results[0].execution.steps == 2
+    assert "ended from its page" in str(results[0].summary["undecided_because"])
+    assert len(results[0].journal.collect()) > 0
+
+
+def test_the_speed_is_kept_and_a_request_does_not_hasten_a_step() -> None:
+    with watched(plan_of(messages=30)) as (client, results):
+        began = time.monotonic()
+        client.request(do="run", rate=50)
+        for _ in range(20):
+            client.request(do="fault", kind="loss", rank=0, port=0, value="0")
+        wait_for(results)
+        assert time.monotonic() - began >= (results[0].execution.steps - 1) / 50
+    assert results[0].execution.wall_seconds < time.monotonic() - began
+
+
+# --- the history -----------------------------------------------------------------------------------------------------
+
+
+def test_a_long_history_begins_with_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = plan_of(messages=20)
+    monkeypatch.setattr(frames_module, "HISTORY_BYTES", 600)
+    with watched(plan) as (client, results):
+        client.request(do="run")
+        wait_for(results)
+    journal = results[0].journal.collect()
+    frames, steps = Frames(plan), int(journal["step"].max())  # type: ignore[arg-type]
+    for step in range(1, steps + 1):
+        rows = [
+            ROW.pack(*(row[name] for name in FIELDS), OUTCOMES.categories.to_list().index(row["outcome"]))
+            for row in journal.filter(step=step).iter_rows(named=True)
+        ]
+        frames.add(rows, step + 1)
+    first, texts = frames.since(0, 10**9)
+    base, *kept = map(json.loads, texts)
+    assert first == base["base"] > 0
+    assert [frame["step"] for frame in kept] == list(range(first + 1, steps + 1))
+    gained = base["gained"]
+    for frame in kept:
+        for rank, count in zip(frame["gained"][::2], frame["gained"][1::2], strict=True):
+            gained[rank] += count
+    received = dict(journal.filter(outcome="first").group_by("receiver").len().iter_rows())
+    assert gained == [received.get(rank, 0) for rank in range(6)]
+    assert frames.count == steps

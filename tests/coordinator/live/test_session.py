@@ -1,0 +1,212 @@
+"""Requests of pages: which faults they become, when, and that the same run follows from the command that is shown."""
+
+import shlex
+
+import pytest
+
+from coordinator.live.session import MOST_CLICKS, Session, fault_kinds
+from coordinator.networks.base import StepResult
+from coordinator.planning.plan import make_plan
+from coordinator.scenario.command import run_command
+from coordinator.scenario.model import make_scenario
+from emunode.errors import ScenarioError
+from emunode.faults.kinds import KINDS
+from emunode.model import Step
+from tests.command_line import Call
+from tests.watch_support import Script, plan_of, random_clicks, run_quietly
+
+CASES = (
+    {"messages": 3},
+    {"topology": "star:4", "algorithm": "edt", "redundancy": 3, "messages": 6},
+    {"topology": "hypercube:3", "collective": "allgather", "algorithm": "sbt"},
+    {"collective": "gather", "algorithm": "balanced-tree"},
+    {"topology": "star:4", "messages": 5, "fault_knowledge": "neighbours"},
+)
+
+
+def of_step(step: Step, *clicks: dict[str, object]) -> Script:
+    """A script of a run in S_3 with these requests before one step."""
+    return Script(plan_of(), lambda now: list(clicks) if now == step else [])
+
+
+def fault(kind: str, rank: int = 1, **more: object) -> dict[str, object]:
+    """The request for a fault."""
+    return {"do": "fault", "kind": kind, "rank": rank, **more}
+
+
+@pytest.mark.parametrize(
+    ("click", "spec"),
+    [
+        (fault("crash"), "crash:213@2"),
+        (fault("hang", steps=3), "hang:213@2-4"),
+        (fault("byzantine"), "byzantine:213@2"),
+        (fault("down", port=1), "down:213~312@2"),
+        (fault("down", port=1, both=False, steps=1), "down:213>312@2-2"),
+        (fault("loss", port=0, value="0.5"), "loss:213~123:0.5@2"),
+        (fault("delay", port=0, value="2", steps=2), "delay:213~123:2@2-3"),
+        (fault("drop", port=0, value="1"), "drop:213~123:1@2"),
+        (fault("crash", steps=2), "crash:213@2"),
+    ],
+)
+def test_a_click_is_a_fault_of_the_next_step(click: dict[str, object], spec: str) -> None:
+    script = of_step(2, click)
+    run_quietly(script.plan, script)
+    assert script.refused == []
+    assert script.plan.scenario.fault == (spec,)
+
+
+@pytest.mark.parametrize(
+    ("click", "reason"),
+    [
+        ({"do": "dance"}, "expected one of: step"),
+        ({}, "expected one of: step"),
+        (fault("crash", rank=6), "from 0 to 5"),
+        (fault("crash", rank=True), "from 0 to 5"),
+        (fault("fire"), "expected one of: crash"),
+        (fault("down"), "from 0 to 1"),
+        (fault("down", port=7), "from 0 to 1"),
+        (fault("loss", port=0), "as a text"),
+        (fault("loss", port=0, value="2"), "from 0 (never) to 1"),
+        (fault("loss", port=0, value="1" * 41), "as a text"),
+        (fault("hang", steps=0), "from 1 to"),
+        (fault("hang", steps=2**31), "from 1 to"),
+        (fault("recover"), "has not crashed"),
+        (fault("up", port=0), "not down"),
+        ({"do": "undo"}, "no added fault"),
+        ({"do": "step", "steps": 0}, "from 1 to"),
+        ({"do": "run", "rate": -1}, "steps per second"),
+        ({"do": "run", "rate": 1e9}, "steps per second"),
+        ({"do": "run", "rate": float("nan")}, "steps per second"),
+        ({"do": "run", "rate": "fast"}, "steps per second"),
+    ],
+)
+def test_an_invalid_request_changes_nothing(click: dict[str, object], reason: str) -> None:
+    session = Session(plan_of())
+    before = session.status()
+    with pytest.raises(ScenarioError, match=reason.replace("(", r"\(").replace(")", r"\)")):
+        session.request(click)
+    assert session.status() == before
+
+
+def test_a_contradiction_is_refused_and_an_added_fault_can_be_undone_before_its_step() -> None:
+    session = Session(plan_of(fault=["crash:231@2"]))
+    session.request(fault("crash"))
+    with pytest.raises(ScenarioError, match="crashed already"):
+        session.request(fault("crash"))
+    assert list(session.plan.scenario.fault) == ["crash:231@2", "crash:213@1"]
+    session.request({"do": "undo"})
+    assert list(session.plan.scenario.fault) == ["crash:231@2"]
+    session.request(fault("crash"))
+    session.begin(1)
+    assert not session.status().undoable
+    with pytest.raises(ScenarioError, match="no added fault"):
+        session.request({"do": "undo"})
+
+
+def test_a_fault_without_a_step_to_take_effect_in_is_forgotten() -> None:
+    session = Session(plan_of())
+    session.begin(1)
+    session.request(fault("crash", rank=0))
+    assert session.after(1, StepResult([], busy=False))
+    assert session.plan.scenario.fault == ()
+    with pytest.raises(ScenarioError, match="the run is over"):
+        session.request(fault("crash"))
+
+
+def test_a_source_that_recovers_in_the_next_step_keeps_the_run_going() -> None:
+    session = Session(plan_of(fault=["crash:123@1"]))
+    session.begin(1)
+    session.request(fault("recover", rank=0))
+    assert not session.after(1, StepResult([], busy=False))
+    assert session.plan.scenario.fault == ("crash:123@1", "recover:123@2")
+
+
+def test_faults_are_bounded_in_number() -> None:
+    session = Session(plan_of())
+    session._added = [(1, "loss:123~213:0@1")] * MOST_CLICKS
+    with pytest.raises(ScenarioError, match="at most 1,000 faults"):
+        session.request(fault("crash"))
+
+
+def test_pages_offer_every_kind_of_fault() -> None:
+    assert [kind["kind"] for kind in fault_kinds()] == list(KINDS)
+    assert {kind["kind"] for kind in fault_kinds() if kind["on"] == "node"} == {"crash", "hang", "recover", "byzantine"}
+
+
+# --- the same run again ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_random_clicks_make_a_run_that_its_scenario_repeats(seed: int) -> None:
+    plan = plan_of(**CASES[seed % len(CASES)], seed=seed)
+    script = Script(plan, random_clicks(seed, plan.topology))
+    watched = run_quietly(plan, script)
+    again = run_quietly(make_plan(script.plan.scenario))
+    assert watched.summary["journal_hash"] == again.summary["journal_hash"]
+    assert watched.summary["claims"] == again.summary["claims"]
+    assert watched.summary["illegal_hops"] == 0
+
+
+@pytest.mark.parametrize("seed", [1, 3, 4, 7])
+def test_random_clicks_on_processes_make_the_run_that_memory_makes(seed: int) -> None:
+    hosts = {"driver": "local", "ranks_per_host": 1 + seed % 2}
+    plan = plan_of(**CASES[(0, 3)[seed % 2]], **hosts, seed=seed)
+    script = Script(plan, random_clicks(seed, plan.topology))
+    watched = run_quietly(plan, script)
+    values = {"driver": "memory", "ranks_per_host": "auto"}
+    again = run_quietly(make_plan(script.plan.scenario.model_copy(update=values)))
+    assert script.plan.scenario.fault
+    assert watched.summary["journal_hash"] == again.summary["journal_hash"]
+    assert watched.summary["replay_mismatches"] == 0
+
+
+CRASHES = "crash:213@2", "recover:213@4", "crash:321@2"
+COUNTED = "drop:213>123:2@1", "crash:213@2", "recover:213@4"
+IN_A_HANG = "hang:213@2", "hang:321@2", "crash:213@3", "recover:213@5"
+
+
+@pytest.mark.parametrize("specs", [CRASHES, COUNTED, IN_A_HANG], ids=["crashes", "counted packets", "in a hang"])
+def test_a_process_that_was_killed_or_stopped_recovers_by_a_click(specs: tuple[str, ...]) -> None:
+    """The process was killed or stopped before anybody knew that its node would recover."""
+    plan = plan_of(messages=9, driver="local", ranks_per_host=2 if specs is IN_A_HANG else 1)
+
+    def clicks(step: Step) -> list[dict[str, object]]:
+        due = [make_plan(plan.scenario.model_copy(update={"fault": specs})).faults_at(step)]
+        return [
+            fault(type(each).__name__.lower(), getattr(each, "rank", getattr(each, "sender", 0)),
+                  port=getattr(each, "port", 0), both=False, value=str(getattr(each, "packet", "")))
+            for faults in due for each in faults
+        ]  # fmt: skip
+
+    script = Script(plan, clicks)
+    watched = run_quietly(plan, script)
+    assert script.refused == []
+    assert sorted(script.plan.scenario.fault) == sorted(specs)
+    assert watched.summary["replay_mismatches"] == 0
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {},
+        {"fault": ["crash:213@2", "loss:123>213:0.25@3-4"], "seed": 7, "startup": "5ms"},
+        {"topology": "ej:1+2", "source": "-1,1", "relabel": False, "packet_limit": 100},
+        {"topology": "star:4", "algorithm": "edt", "segments": 2, "redundancy": 2, "name": "mine"},
+    ],
+)
+def test_the_command_names_every_value_that_is_not_a_default(call: Call, values: dict[str, object]) -> None:
+    plan = make_plan(plan_of(**values).scenario)
+    words = shlex.split(run_command(plan.scenario))
+    assert words[:2] == ["coordinator", "run"]
+    ended = call("plan --json", *words[2:])
+    assert ended.status == 0, ended.err
+    run = call("run --json", *words[2:])
+    assert run.data["journal_hash"] == run_quietly(plan).summary["journal_hash"]
+
+
+def test_a_value_that_looks_like_a_flag_is_joined_to_its_flag() -> None:
+    scenario = make_scenario(
+        {"topology": "ej:1+2", "collective": "broadcast", "algorithm": "flood", "source": "-1,1", "relabel": True}
+    )
+    command = "coordinator run --topology ej:1+2 --collective broadcast --algorithm flood --source=-1,1 --relabel"
+    assert run_command(scenario) == command
