@@ -7,7 +7,7 @@ reads what the run has left in `Frames` and `Session`, and writes nothing but re
 import hmac
 import json
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from importlib.resources import files
 from typing import Any, Final
@@ -20,11 +20,12 @@ from coordinator.live.http import BODY_BYTES, JSON_TYPE, HttpConnection, Request
 from coordinator.live.opening import ADDRESS
 from coordinator.live.picture import node_of, picture_of, status_of
 from coordinator.live.session import Session
-from coordinator.live.theory import Theory
+from coordinator.live.theory import Prediction, Predictor, measure_so_far
 from coordinator.planning.plan import Plan
 from coordinator.reports.theme import colour_variables
+from coordinator.results.metrics import Metric
 from emunode.engine.rank_set import AlteredCopy
-from emunode.errors import EmulatorError, ScenarioError
+from emunode.errors import ScenarioError
 
 MOST_CONNECTIONS: Final = 64
 MOST_WATCHERS: Final = 16
@@ -67,7 +68,9 @@ class Server:
         self._scope = trio.CancelScope()
         self._watchers = 0
         self._connections = 0
-        self._claims: dict[str, Any] = {}
+        self._prediction = Prediction()
+        self._metrics: Mapping[str, Metric] = {}
+        self._claims: dict[str, Any] = self._prediction.beside(self._metrics)
         self._finished: dict[str, Any] | None = None
         self._allowed, self._allowed_since = float(MOST_REQUESTS_PER_SECOND), 0.0
 
@@ -79,7 +82,8 @@ class Server:
         listener = trio.SocketListener(trio.socket.from_stdlib_socket(self._listener))
         with self._scope:
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._assess)
+                nursery.start_soon(self._predict)
+                nursery.start_soon(self._measure)
                 started(trio.lowlevel.current_trio_token())
                 await trio.serve_listeners(self._connected, [listener], handler_nursery=nursery)
 
@@ -96,27 +100,36 @@ class Server:
 
     # --- predictions and measurements ------------------------------------------------------------------------------
 
-    async def _assess(self) -> None:
-        """Keep the claims up to date: at once for new faults, and now and then for what is measured."""
-        theory, faults, count = Theory(), None, 0
+    async def _predict(self) -> None:
+        """Keep the claims up to date, at once for new faults."""
+        predictor, faults = Predictor(), None
+        while True:
+            changed, plan = self._changed, self._session.plan
+            if plan.scenario.fault == faults:
+                await changed.wait()
+                continue
+            faults = plan.scenario.fault
+            self._prediction = await trio.to_thread.run_sync(predictor.predict, plan, abandon_on_cancel=True)
+            self._compare()
+
+    async def _measure(self) -> None:
+        """Measure what has happened, now and then."""
+        known: object = None
         while True:
             changed, began = self._changed, trio.current_time()
-            plan, frames = self._session.plan, self._frames.count
-            if plan.scenario.fault != faults:
-                faults, count = plan.scenario.fault, 0
-                await self._compute(theory.predict, plan)
-            elif frames != count:
-                count = frames
-                await self._compute(theory.measure, plan, self._frames.journal(), list(self.altered_copies))
-                await trio.sleep(max(LEAST_MEASURE_SECONDS, 2 * (trio.current_time() - began)))
-            else:
+            plan, count = self._session.plan, self._frames.count
+            # What is due to a node depends on the faults.
+            if (count, plan.scenario.fault) == known:
                 await changed.wait()
+                continue
+            known = count, plan.scenario.fault
+            arguments = plan, self._frames.journal(), list(self.altered_copies)
+            self._metrics = await trio.to_thread.run_sync(measure_so_far, *arguments, abandon_on_cancel=True)
+            self._compare()
+            await trio.sleep(max(LEAST_MEASURE_SECONDS, 2 * (trio.current_time() - began)))
 
-    async def _compute(self, function: Callable[..., dict[str, Any]], *arguments: object) -> None:
-        try:
-            self._claims = await trio.to_thread.run_sync(function, *arguments, abandon_on_cancel=True)
-        except EmulatorError as error:
-            self._claims = {"claims": [], "note": f"no prediction: {error}"}
+    def _compare(self) -> None:
+        self._claims = self._prediction.beside(self._metrics)
         self.changed()
 
     # --- connections -----------------------------------------------------------------------------------------------

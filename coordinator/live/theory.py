@@ -1,10 +1,10 @@
 """Predictions for the faults of a watched run, beside what has been measured so far.
 
-Both are computed in a thread of the server, with an algorithm of their own, so that the run never waits for them.
+Both are computed in threads of the server, with an algorithm of their own, so that the run never waits for them.
 """
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,44 +17,20 @@ from emunode.algorithms.base import Algorithm
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.registry import make_algorithm
 from emunode.engine.rank_set import AlteredCopy
+from emunode.errors import EmulatorError
 
 
-class Theory:
-    """The claims about one run, for the faults that it has at different moments."""
+@dataclass(frozen=True)
+class Prediction:
+    """The claims for one set of faults."""
 
-    def __init__(self) -> None:
-        self._algorithm: Algorithm | None = None
-        self._faults: tuple[str, ...] | None = None
-        self._claims: list[Claim] = []
-        self._note: str | None = None
+    faults: Sequence[str] = ()
+    claims: Sequence[Claim] = ()
+    note: str | None = None
+    """Why theory says nothing, or less than usual."""
 
-    def predict(self, plan: Plan) -> dict[str, Any]:
-        """The claims for the faults of `plan`, and a note if theory presumes something that they break."""
-        self._learn(plan)
-        return self._record({})
-
-    def measure(self, plan: Plan, journal: np.ndarray | None, altered_copies: Sequence[AlteredCopy]) -> dict[str, Any]:
-        """The claims beside what the journal shows so far; nothing is measured without a journal."""
-        self._learn(plan)
-        metrics: dict[str, Metric] = {}
-        if journal is not None and len(journal):
-            rows = table(sorted_records([journal.tobytes()])).lazy()
-            metrics = measure(plan, rows, altered_copies).metrics
-        return self._record(metrics)
-
-    def _learn(self, plan: Plan) -> None:
-        if plan.scenario.fault == self._faults:
-            return
-        if self._algorithm is None:
-            # Not that of the run, whose tables another thread may be filling.
-            self._algorithm = make_algorithm(plan.topology, plan.spec)
-        own = replace(plan, algorithm=self._algorithm)
-        root = broken_root(own)
-        self._claims = claims_of(own)
-        self._note = root and f"{root}, and theory makes no claim about that"
-        self._faults = plan.scenario.fault
-
-    def _record(self, metrics: dict[str, Metric]) -> dict[str, Any]:
+    def beside(self, metrics: Mapping[str, Metric]) -> dict[str, Any]:
+        """The claims with what has been measured, for pages."""
         claims = [
             {
                 "name": claim.name,
@@ -63,6 +39,36 @@ class Theory:
                 "measured": metrics.get(claim.name),
                 "source": claim.source,
             }
-            for claim in self._claims
+            for claim in self.claims
         ]
-        return {"faults": list(self._faults or ()), "claims": claims, "note": self._note}
+        return {"faults": list(self.faults), "claims": claims, "note": self.note}
+
+
+class Predictor:
+    """Predicts for one run, as its faults change."""
+
+    def __init__(self) -> None:
+        self._algorithm: Algorithm | None = None
+
+    def predict(self, plan: Plan) -> Prediction:
+        """The claims for the faults of `plan`."""
+        if self._algorithm is None:
+            # Not that of the run, whose tables another thread may be filling.
+            self._algorithm = make_algorithm(plan.topology, plan.spec)
+        own = replace(plan, algorithm=self._algorithm)
+        root = broken_root(own)
+        try:
+            return Prediction(
+                own.scenario.fault, claims_of(own), root and f"{root}, and theory makes no claim about that"
+            )
+        except EmulatorError as error:
+            return Prediction(own.scenario.fault, (), f"no prediction: {error}")
+
+
+def measure_so_far(
+    plan: Plan, journal: np.ndarray | None, altered_copies: Sequence[AlteredCopy]
+) -> Mapping[str, Metric]:
+    """The metrics of a run of which these steps have been recorded; none without a journal."""
+    if journal is None or not len(journal):
+        return {}
+    return measure(plan, table(sorted_records([journal.tobytes()])).lazy(), altered_copies).metrics
