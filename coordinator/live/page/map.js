@@ -285,7 +285,7 @@ export class NetworkMap {
     }
     for (const [rank, kind] of scene.broken.nodes) {
       const at = [picture.x[rank], picture.y[rank], 1.5 * radius];
-      this.stroke([MARKS[kind]?.(...at) ?? MARKS.other(...at)], kind === "byzantine" ? colours.purple : colours.red, width);
+      this.stroke([(MARKS[kind] ?? MARKS.other)(...at)], kind in MARKS ? colours.red : colours.purple, width);
     }
     if (scene.selected) {
       ring(scene.selected.rank, 1.7, colours.blue);
@@ -299,6 +299,5 @@ export class NetworkMap {
 const MARKS = {
   crash: (x, y, a) => new Path2D(`M${x - a} ${y - a}l${2 * a} ${2 * a}m0 ${-2 * a}l${-2 * a} ${2 * a}`),
   hang: (x, y, a) => new Path2D(`M${x - a / 2} ${y - a}v${2 * a}m${a} 0v${-2 * a}`),
-  byzantine: (x, y, a) => new Path2D(`M${x} ${y - 1.2 * a}l${1.2 * a} ${1.2 * a}l${-1.2 * a} ${1.2 * a}l${-1.2 * a} ${-1.2 * a}z`),
-  other: (x, y, a) => new Path2D(`M${x - a} ${y + a}h${2 * a}`),
+  other: (x, y, a) => new Path2D(`M${x} ${y - 1.2 * a}l${1.2 * a} ${1.2 * a}l${-1.2 * a} ${1.2 * a}l${-1.2 * a} ${-1.2 * a}z`),
 };

@@ -164,7 +164,7 @@ async function main() {
   at("subject").textContent = `${picture.collective}, ${picture.algorithm}, ${picture.order.toLocaleString("en")} nodes, driver ${picture.driver}`;
   at("map").setAttribute("aria-label", `${picture.title}, ${picture.order.toLocaleString("en")} nodes`);
   at("keys").textContent = `The colour of a node is its share of what it is to ${picture.giving ? "send" : "receive"}; the brightest means all. `
-    + "Ring: source or target. Cross: crashed. Bars: hung. Diamond: byzantine. Blue: busy link. Red dashes: lost. Dots: faulty link. "
+    + "Ring: source or target. Cross: crashed. Bars: hung. Diamond: byzantine or another fault. Blue: busy link. Red dashes: lost. Dots: faulty link. "
     + "Wheel or + and −: zoom. Drag: move. With the picture in focus, arrow keys select the next node, Escape nothing.";
   steps = new History(picture.goals);
   map = new NetworkMap(at("map"), picture);
