@@ -29,7 +29,7 @@ Counts = NDArray[np.int64]
 
 
 class Frame(NamedTuple):
-    """What happened in one step."""
+    """The events of one step."""
 
     step: Step
     text: bytes

@@ -18,7 +18,7 @@ from emunode.topologies.base import Topology
 
 
 def picture_of(plan: Plan) -> dict[str, object]:
-    """What a page needs once: the network, its drawing, and the kinds of fault."""
+    """The network, its drawing and the kinds of fault: everything that a page needs once."""
     topology, layout = plan.topology, layout_of(plan.topology)
     rooted = plan.spec.collective not in ROOTLESS and not plan.spec.permutation
     return {

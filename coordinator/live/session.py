@@ -1,4 +1,4 @@
-"""What a watched run does next: the state that pages change by their requests, and the faults that they add.
+"""The state of a watched run that pages change by their requests, and the faults that they add.
 
 Nothing here waits or does I/O. The thread of the run and that of the server both call a `Session`; each method holds its
 lock, so that a fault is either accepted for the next step before that step begins, or for the step after it.
