@@ -66,6 +66,11 @@ class Deliveries:
         # Fewer intact messages than due: the rank misses at least one.
         return tuple(np.flatnonzero(self._intact_by(self.receiver) < self.due).tolist())
 
+    @property
+    def served(self) -> Flags:
+        """By rank, whether messages are due to it and all of them arrived intact."""
+        return (self.due > 0) & (self._intact_by(self.receiver) >= self.due)
+
     def unheard(self, plan: Plan) -> tuple[Rank, ...]:
         """Healthy ranks of which the target of a gather misses a message, ascending."""
         faulty = [*plan.states, *switches(plan.topology)]

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from coordinator.history.journal import table
 from coordinator.planning.plan import Plan
@@ -29,6 +30,7 @@ from coordinator.results.deliveries import (
     runs,
     silent_sources,
 )
+from coordinator.results.latency import latency_metrics
 from coordinator.results.reliable import data_hops, reliable_metrics
 from coordinator.results.structure import structure_metrics
 from coordinator.results.tables import (
@@ -103,13 +105,21 @@ def measure(plan: Plan, journal: pl.LazyFrame, altered_copies: Sequence[AlteredC
     elections = elect(plan, journal, altered_copies) if outcomes[HopOutcome.CORRUPT] else None
     arrivals = journal_arrivals(plan, journal) if elections is None else elected_arrivals(plan, elections)
     deliveries = count_deliveries(plan, arrivals_of(arrivals))
+    # By rank the last new piece: a rank is served when it has everything.
+    last_arrivals = arrivals.group_by("receiver").agg(pl.col("step").max())
     steps = step_table(plan, packets, arrivals)
     links = used_links(packets)
     traffic = Traffic(len(steps), len(packets), int(packets["segments"].sum()), int(packets["bytes"].sum()), outcomes)
     metrics = {
         **shared_metrics(traffic, deliveries),
         **_link_metrics(plan, packets, links),
-        **_step_metrics(steps, arrivals),
+        **_step_metrics(steps, last_arrivals),
+        **latency_metrics(
+            served_latencies(deliveries, last_arrivals),
+            len(plan.topology.data_ranks),
+            traffic.packets,
+            broadcast=plan.spec.collective is Collective.BROADCAST,
+        ),
         **_votes(plan, arrivals, elections),
         **reliable_metrics(plan, hops),
         "illegal_hops": illegal_hops(plan, hops, packets, links),
@@ -147,16 +157,21 @@ def _link_metrics(plan: Plan, packets: pl.DataFrame, links: pl.DataFrame) -> dic
     }
 
 
-def _step_metrics(steps: pl.DataFrame, arrivals: pl.DataFrame) -> dict[str, Metric]:
+def served_latencies(deliveries: Deliveries, last_arrivals: pl.DataFrame) -> NDArray[np.int64]:
+    """The steps in which the served ranks had everything; `last_arrivals` has each receiver with its last step."""
+    served = deliveries.served[last_arrivals["receiver"].to_numpy()]
+    steps: NDArray[np.int64] = last_arrivals["step"].to_numpy()[served].astype(np.int64)
+    return steps
+
+
+def _step_metrics(steps: pl.DataFrame, last_arrivals: pl.DataFrame) -> dict[str, Metric]:
     # On cycles of odd length, flooding sends for one step more than any rank receives something new.
     last_receipt = int(steps.filter(pl.col("receiving") > 0)["step"].max() or 0)  # type: ignore[arg-type]
-    # By rank the last new piece: a rank is served when it has everything.
-    last_arrivals = arrivals.group_by("receiver").agg(pl.col("step").max())["step"]
     return {
         "virtual_seconds": float(steps["virtual_seconds"].sum()),
         "senders_per_step": tuple(steps["sending"]),
         "receivers_per_step": tuple(steps["receiving"][:last_receipt]),
-        "average_receive_step": float(last_arrivals.mean() or 0.0),  # type: ignore[arg-type]
+        "average_receive_step": float(last_arrivals["step"].mean() or 0.0),  # type: ignore[arg-type]
     }
 
 

@@ -68,6 +68,11 @@ def test_metrics_of_a_complete_broadcast() -> None:
         "senders_per_step": (1, 1),
         "receivers_per_step": (2, 1),
         "average_receive_step": pytest.approx(4 / 3),
+        "served_nodes": 3,
+        "mean_latency": pytest.approx(4 / 3),
+        "max_latency": 2,
+        "informed_nodes_per_step": (1, 3, 4),
+        "redundancy_cost": 1.0,
     }
 
 
