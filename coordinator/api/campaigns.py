@@ -1,7 +1,7 @@
 """Campaigns as objects: tables of results and trials, figures, and the failing trials."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -16,9 +16,12 @@ from coordinator.api.pictures import Page, Picture, frame
 from coordinator.api.progress import ProgressOption, progress_display
 from coordinator.api.threads import call
 from coordinator.campaigns.certify import smallest_failure
-from coordinator.campaigns.grid import Grid
+from coordinator.campaigns.engines import Engine
+from coordinator.campaigns.exact_trials import Session
+from coordinator.campaigns.grid import Grid, Key
 from coordinator.campaigns.losses import loss_rows, worst_rows
-from coordinator.campaigns.runner import Session, check_workers, run_campaign
+from coordinator.campaigns.runner import check_workers
+from coordinator.campaigns.session import run_campaign
 from coordinator.campaigns.store import FinishedTrials, Store
 from coordinator.campaigns.tables import FIGURES, Row, families, label_of, rows, trial_rows
 from coordinator.history.run_directory import temporary_prefix
@@ -39,7 +42,7 @@ COLUMN_TYPES = {
     "finding": pl.String,
 }
 """Types of the columns of results that may have no value at all."""
-TRIAL_TYPES = {"predicted": pl.Int64, "undecided": pl.String}
+TRIAL_TYPES: Mapping[str, type[pl.DataType]] = {"predicted": pl.Int64, "undecided": pl.String}
 """The same for the columns of trials."""
 
 
@@ -53,6 +56,7 @@ def campaign(  # noqa: PLR0913  # all but the first three are optional
     fault: Faults = (),
     trials: int = 1000,
     precision: float | None = None,
+    engine: Engine = "auto",
     workers: int | None = None,
     out: Path | str | None = None,
     progress: ProgressOption = None,
@@ -66,6 +70,9 @@ def campaign(  # noqa: PLR0913  # all but the first three are optional
     delivery is narrower than plus or minus `precision`. `workers` is the number of processes (default: one per core for many
     trials in memory). With `out`, the campaign is kept in that folder, and an interrupted one is resumed from there.
 
+    `engine` is `messages`; `exact`, which evaluates fault sets without messages (ScenarioError where that is not exact); or
+    `auto`: exact wherever possible, with a sample that is run again with messages (RunError if a result differs).
+
     Raises ScenarioError before anything runs, RunError if a trial cannot be run, and KeyboardInterrupt if interrupted.
     """
     require_number("trials", trials)
@@ -78,7 +85,7 @@ def campaign(  # noqa: PLR0913  # all but the first three are optional
         if not isinstance(vary, Mapping | None):
             raise ScenarioError("vary", vary, 'expected the values of each field, such as {"redundancy": [1, 2]}')
         varied = {name: as_list(items) for name, items in (vary or {}).items()}
-        grid = Grid(base, varied, as_list(faults), trials, precision)
+        grid = Grid(base, varied, as_list(faults), trials, precision, engine)
         with progress_display(progress, "campaign") as show:
             grid.check()
             check_workers(workers)
@@ -104,7 +111,7 @@ class Campaign:
         self._grid = grid
         self._store = findings
         self._findings = findings.findings
-        self.rows: list[Row] = rows(grid, self._findings)
+        self.rows: list[Row] = rows(findings)
         """The results as plain values."""
 
     @property
@@ -115,9 +122,17 @@ class Campaign:
         """
         return self._table(self.rows, COLUMN_TYPES)
 
+    @property
+    def losses(self) -> pl.DataFrame:
+        """The distribution of losses: point, varied fields, nodes that miss a message, and trials in which that many do."""
+        return self._table(loss_rows(self._store), {})
+
     @cached_property
     def trials(self) -> pl.DataFrame:
-        """One row per trial: point, varied fields, draw, faults, seed, counts, unserved nodes, violated claims, hash."""
+        """One row per trial with messages: point, varied fields, draw, faults, seed, counts, unserved nodes, claims, hash.
+
+        Trials that were evaluated exactly have a row only if they were run again.
+        """
         return self._table(list(trial_rows(self._grid, self._findings)), TRIAL_TYPES)
 
     def _table(self, plain: list[Row], types: Mapping[str, type[pl.DataType]]) -> pl.DataFrame:
@@ -199,7 +214,7 @@ class Campaign:
     def report(self, path: Path | str | None = None) -> Page:
         """The page of the campaign, which a notebook shows; with `path`, it is also written to that file."""
         driver = self._grid.variants[0].plan.scenario.driver
-        facts = {"trials": len(self._findings), "driver": driver, "grid": self._grid.fingerprint}
+        facts = {"trials": self._count, "engine": self.engines, "driver": driver, "grid": self._grid.fingerprint}
         losses, worst = loss_rows(self._store), worst_rows(self._store)
         shown = Page(page(self.title, facts, self.rows, self._named_families, losses, worst), self.title)
         if path is not None:
@@ -207,7 +222,26 @@ class Campaign:
         return shown
 
     def __repr__(self) -> str:
-        return f"<campaign {self.title}: {len(self._findings):,} trials, {self.verdict}>"
+        return f"<campaign {self.title}: {self._count:,} trials, {self.verdict}>"
+
+    @property
+    def _count(self) -> int:
+        return sum(int(row["trials"]) for row in self.rows)  # type: ignore[call-overload]
+
+    @property
+    def engines(self) -> str:
+        """The engines that ran the trials, and the number of exact trials that were run again with the same results."""
+        exact = [row for row in self.rows if row["engine"] == "exact"]
+        if not exact:
+            return "messages"
+        again, sockets = len(self._repeated(self._findings)), len(self._repeated(self._store.sockets))
+        words = f"exact for {len(exact)} of {len(self.rows)} rows" if len(exact) < len(self.rows) else "exact"
+        if not again and not sockets:
+            return words
+        return f"{words}; {again:,} of its trials run again with messages, {sockets} over TCP: all agree"
+
+    def _repeated(self, keys: Iterable[Key]) -> list[Key]:
+        return [key for key in keys if self._grid.exact(key.point, key.variant)]
 
     def _repr_html_(self) -> str:
         shown = self.report()
@@ -259,6 +293,7 @@ def _write_results(done: Campaign, store: Store) -> None:
     store.write("campaign.html", done.report().html)
     store.write("table.csv", to_csv(done.rows))
     store.write("table.md", to_markdown(done.rows))
+    store.write("losses.csv", to_csv(loss_rows(store)))
     partial = store.folder / ".trials.parquet.partial"
     done.trials.write_parquet(partial)
     partial.replace(store.folder / "trials.parquet")

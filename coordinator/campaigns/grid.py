@@ -3,17 +3,22 @@
 Everything is decided from the grid and the finished trials, so a campaign that was killed resumes where it stopped.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from hashlib import blake2b
 from itertools import product
 from math import prod
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+from coordinator.campaigns.engines import ENGINES, LEAST_SAMPLE, sample_size
 from coordinator.campaigns.statistics import half_width
 from coordinator.campaigns.trial_runner import Trial, plan_trials
 from coordinator.evaluation.draws import Draws
+from coordinator.evaluation.evaluator import Evaluator
+from coordinator.evaluation.exactness import evaluator_of
+from coordinator.evaluation.point import PointEvaluator, why_messages
+from coordinator.evaluation.schedule import InexactError
 from coordinator.planning.plan import Plan
 from coordinator.scenario.fault_draws import FaultSites, sample_numbers, set_count
 from coordinator.scenario.fault_sets import FaultSetSpec, parse_fault_sets
@@ -24,8 +29,10 @@ from coordinator.scenario.plugins import loaded_plugins
 from emunode.errors import ScenarioError
 from emunode.topologies.table import TableTopology
 
-MOST_TRIALS = 1_000_000
+MOST_TRIALS = 100_000_000
 """Most trials of one variant at one point."""
+MOST_SAMPLED = 1_000_000
+"""Most sets of `all` of which a random sample without repetition can be drawn."""
 MOST_VALUES = 10_000
 """Most values of one varied field, and most combinations of values."""
 DRAWS = "2"
@@ -36,6 +43,9 @@ CHUNK = 50
 
 Done = Mapping[tuple[int, int], Mapping[int, bool | None]]
 """(point, variant) -> finished draws -> whether every node was served; None where that is undecided."""
+Repeats = Mapping[tuple[int, int], Sequence[int]]
+"""(point, variant) -> numbers of draws that were evaluated exactly and are run again with messages."""
+NO_REPEATS: Final[Repeats] = {}
 
 
 class Key(NamedTuple):
@@ -78,6 +88,8 @@ class Grid:
     faults: Sequence[str]
     trials: int = 1000
     precision: float | None = None
+    engine: str = "messages"
+    """How trials are run: `messages`, `exact`, or `auto` (see `engines`)."""
     left_out: list[str] = field(default_factory=list, compare=False)
     """Combinations that the algorithm does not support, with the reason."""
 
@@ -86,6 +98,8 @@ class Grid:
             raise ScenarioError("trials", self.trials, f"a number from 1 to {MOST_TRIALS:,}")
         if self.precision is not None and not 0 < self.precision < 1:
             raise ScenarioError("precision", self.precision, "half the width of a confidence interval, between 0 and 1")
+        if self.engine not in ENGINES:
+            raise ScenarioError("engine", self.engine, f"expected one of: {', '.join(ENGINES)}")
         for name, values in self.vary.items():
             if name in ("fault", "driver", "name", "plugin"):
                 raise ScenarioError(
@@ -132,8 +146,14 @@ class Grid:
         for at, variant in enumerate(self.variants):
             for point in range(len(self.points)):
                 # One draw per cell: it fails where a point needs more places than there are.
-                for _, faults in self._sets(at, point, self.numbers(point, at)[:1]):
+                for number in self.numbers(point, at)[:1]:
+                    faults = self.draws(point, at).specs(number)
                     parse_faults((*variant.plan.scenario.fault, *faults), variant.plan.topology)
+                if self.engine == "exact" and not self.exact(point, at):
+                    where = f"{variant.name} under {self.points[point].name}"
+                    raise ScenarioError(
+                        "engine", "exact", f"{where}: {self.why_messages(point, at)}; use auto or messages"
+                    )
 
     @cached_property
     def places(self) -> list[FaultSites]:
@@ -174,10 +194,10 @@ class Grid:
             return range(min(self.trials, count or self.trials))
         if not count:
             raise ScenarioError("faults", fault_set.name, "it needs more nodes or links than may fail")
-        if count > MOST_TRIALS:
-            raise ScenarioError(
-                "faults", fault_set.name, f"it has more than {MOST_TRIALS:,} sets; draw at random instead"
-            )
+        if count > max(self.trials, MOST_SAMPLED):
+            enumerable = f", or give --trials {count} to run all of them" if count <= MOST_TRIALS else ""
+            reason = f"it has more than {MOST_SAMPLED:,} sets; draw at random instead{enumerable}"
+            raise ScenarioError("faults", fault_set.name, reason)
         return sample_numbers(fault_set, places, self.variants[variant].scenario.seed, self.trials)
 
     def wanted(self, point: int, variant: int) -> int:
@@ -206,29 +226,110 @@ class Grid:
     def _draws(self) -> dict[tuple[int, int], Draws]:
         return {}
 
-    def _sets(self, variant: int, point: int, missing: Iterable[int]) -> Iterator[tuple[int, tuple[str, ...]]]:
-        """The missing draws with their sets of faults."""
-        draws = self.draws(point, variant)
-        return ((number, draws.specs(number)) for number in missing)
+    # --- engines ------------------------------------------------------------------------------------------------------
 
-    def rest(self, done: Done) -> Iterator[tuple[Key, Trial]]:
-        """The trials to run next, given the finished ones; none if the campaign is complete.
+    def exact(self, point: int, variant: int) -> bool:
+        """Whether the exact evaluator runs the trials of a point."""
+        return self.why_messages(point, variant) is None
 
-        Trials are ordered by variant, so that networks can be reused.
+    def why_messages(self, point: int, variant: int) -> str | None:
+        """Why the trials of a point are run with messages, or None where the exact evaluator runs them."""
+        key = point, variant
+        if key not in self._reasons:
+            self._reasons[key] = self._why_messages(point, variant)
+        return self._reasons[key]
+
+    def _why_messages(self, point: int, variant: int) -> str | None:
+        if self.engine == "messages":
+            return "messages were asked for"
+        reason = why_messages(self.variants[variant].plan, self.points[point])
+        wanted = self.wanted(point, variant)
+        few = f"it has {wanted} trials, no more than a sample would have"
+        if reason or self.engine == "exact":
+            return reason or self._inexact(variant)
+        # Before anything is run: even the smallest sample would have all trials.
+        if wanted <= LEAST_SAMPLE:
+            return few
+        reason = self._inexact(variant)
+        return reason or (few if wanted <= sample_size(self.evaluator(variant)) else None)
+
+    def _inexact(self, variant: int) -> str | None:
+        try:
+            self.evaluator(variant)
+        except InexactError as error:
+            return str(error)
+        return None
+
+    def evaluator(self, variant: int) -> Evaluator:
+        """The exact evaluator of a variant; raises InexactError."""
+        known = self._evaluators.get(variant)
+        if known is None:
+            try:
+                known = evaluator_of(self.variants[variant].plan)
+            except InexactError as error:
+                known = error
+            self._evaluators[variant] = known
+        if isinstance(known, InexactError):
+            raise known
+        return known
+
+    def point_evaluator(self, point: int, variant: int) -> PointEvaluator:
+        """The evaluator of the draws of a point."""
+        key = point, variant
+        if key not in self._point_evaluators:
+            plan, fault_set = self.variants[variant].plan, self.points[point]
+            # Bound here: the seed of a draw depends on nothing but its number.
+            seed_of = partial(trial_seed, self.variants[variant].scenario.seed, fault_set)
+            self._point_evaluators[key] = PointEvaluator(
+                self.evaluator(variant), plan, self.draws(point, variant), self.places[variant], seed_of
+            )
+        return self._point_evaluators[key]
+
+    @cached_property
+    def _evaluators(self) -> dict[int, Evaluator | InexactError]:
+        return {}
+
+    @cached_property
+    def _point_evaluators(self) -> dict[tuple[int, int], PointEvaluator]:
+        return {}
+
+    @cached_property
+    def _reasons(self) -> dict[tuple[int, int], str | None]:
+        return {}
+
+    # --- trials with messages -----------------------------------------------------------------------------------------
+
+    def rest(self, done: Done, again: Repeats = NO_REPEATS) -> Iterator[tuple[Key, Trial]]:
+        """The trials to run next with messages, given the finished ones; none if the campaign is complete.
+
+        `again` has the numbers of the trials of exactly evaluated points that are repeated. Trials are ordered by variant,
+        so that networks can be reused.
         """
         targets = [self._target(point, done) for point in range(len(self.points))]
         for variant in range(len(self.variants)):
             for point, target in enumerate(targets):
                 finished = done.get((point, variant), {})
-                missing = [number for number in self.numbers(point, variant)[:target] if number not in finished]
-                for number, faults in self._sets(variant, point, missing):
-                    # Each draw has its own seed only where faults draw random numbers in every step.
-                    seed = trial_seed(self.variants[variant].scenario.seed, self.points[point], number)
-                    yield Key(point, variant, number), Trial(variant, faults, seed)
+                exact = self.exact(point, variant)
+                wanted = again.get((point, variant), ()) if exact else self.numbers(point, variant)[:target]
+                for number in wanted:
+                    if number not in finished:
+                        key = Key(point, variant, number)
+                        yield key, self.trial(key)
+
+    def trial(self, key: Key) -> Trial:
+        """A trial by its key."""
+        faults = self.draws(key.point, key.variant).specs(key.number)
+        # Each draw has its own seed only where faults draw random numbers in every step.
+        seed = trial_seed(self.variants[key.variant].scenario.seed, self.points[key.point], key.number)
+        return Trial(key.variant, faults, seed)
 
     def _target(self, point: int, done: Done) -> int:
         """The number of draws of a point after this round."""
-        open_ended = [variant for variant in range(len(self.variants)) if not self.whole(point, variant)]
+        open_ended = [
+            variant
+            for variant in range(len(self.variants))
+            if not self.whole(point, variant) and not self.exact(point, variant)
+        ]
         # An exact point runs all its sets, whatever the precision.
         if self.precision is None or not open_ended:
             return self.trials

@@ -1,6 +1,10 @@
 """Losses in a campaign: their distribution, and the worst trials with the commands that repeat them."""
 
-from collections import Counter
+from collections.abc import Iterator
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
 
 from coordinator.campaigns.grid import Key
 from coordinator.campaigns.store import FinishedTrials
@@ -16,24 +20,27 @@ def loss_rows(store: FinishedTrials) -> list[Row]:
 
     Only decided trials that enter the figures are counted.
     """
-    grid, found = store.grid, Counter[tuple[int, int, int]]()
-    numbers: dict[tuple[int, int], list[int]] = {}
-    for key in store.findings:
-        numbers.setdefault((key.point, key.variant), []).append(key.number)
-    for (point, variant), drawn in numbers.items():
-        for number in grid.counted(point, variant, drawn):
-            result = store.findings[Key(point, variant, number)][1]
-            if result.undecided is None:
-                found[point, variant, len(result.unserved)] += 1
+    grid, numbers = store.grid, store.numbers()
     return [
         {
             "point": grid.points[point].name,
             label_of(grid): grid.variants[variant].name,
             "nodes_lost": lost,
-            "trials": found[point, variant, lost],
+            "trials": trials,
         }
-        for point, variant, lost in sorted(found)
+        for point, variant in product(range(len(grid.points)), range(len(grid.variants)))
+        for lost, trials in sorted(store.counts(point, variant, numbers.get((point, variant), [])).lost.items())
     ]
+
+
+class Lossy(NamedTuple):
+    """A trial in which healthy nodes miss a message; the worst trials sort first."""
+
+    negative: int
+    """Number of these nodes, negated."""
+    key: Key
+    intact: int
+    expected: int
 
 
 def worst_rows(store: FinishedTrials, most: int = MOST_WORST) -> list[Row]:
@@ -42,24 +49,41 @@ def worst_rows(store: FinishedTrials, most: int = MOST_WORST) -> list[Row]:
     Of trials that drew the same faults, the first is listed.
     """
     grid = store.grid
-    lossy = [(-len(result.unserved), key) for key, (_, result) in store.findings.items() if result.unserved]
     rows: list[Row] = []
     seen = set()
-    for negative, key in sorted(lossy):
-        trial, result = store.findings[key]
+    for each in sorted(_lossy(store)):
+        trial = grid.trial(each.key)
         if trial in seen or len(rows) == most:
             continue
         seen.add(trial)
-        base = grid.variants[key.variant].plan.scenario
+        base = grid.variants[each.key.variant].plan.scenario
         repeated = base.model_copy(update={"fault": (*base.fault, *trial.faults), "seed": trial.seed})
         rows.append(
             {
-                label_of(grid): grid.variants[key.variant].name,
-                "faults": grid.points[key.point].name,
-                "draw": key.number,
-                "nodes_lost": -negative,
-                "intact": f"{result.intact:,} of {result.expected:,}",
+                label_of(grid): grid.variants[each.key.variant].name,
+                "faults": grid.points[each.key.point].name,
+                "draw": each.key.number,
+                "nodes_lost": -each.negative,
+                "intact": f"{each.intact:,} of {each.expected:,}",
                 "repeat": run_command(repeated),
             }
         )
     return rows
+
+
+def _lossy(store: FinishedTrials) -> Iterator[Lossy]:
+    grid = store.grid
+    for key, (_, result) in store.findings.items():
+        if result.unserved and not grid.exact(key.point, key.variant):
+            yield Lossy(-len(result.unserved), key, result.intact, result.expected)
+    for point, variant in product(range(len(grid.points)), range(len(grid.variants))):
+        if not grid.exact(point, variant):
+            continue
+        # Every block names its worst trials. More than are listed: several may have drawn the same faults.
+        worst = sorted((-lost, number) for block in store.evaluated(point, variant) for lost, number in block.worst)
+        if worst:
+            numbers = [number for _, number in worst[: 5 * MOST_WORST]]
+            outcome, _ = grid.point_evaluator(point, variant).evaluate(np.array(numbers))
+            for at, number in enumerate(numbers):
+                key = Key(point, variant, number)
+                yield Lossy(-int(outcome.unserved[at]), key, int(outcome.intact[at]), int(outcome.expected[at]))

@@ -2,15 +2,12 @@
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from typing import TextIO
 
 import trio
 
-from coordinator.campaigns.grid import Key
-from coordinator.campaigns.store import FinishedTrials
 from coordinator.campaigns.trial_runner import Sink, Trial, TrialResult, TrialRunner
 from coordinator.campaigns.worker_pool import WorkerPool
 from coordinator.execution.drive import REFUSALS
@@ -138,47 +135,3 @@ def worker_count(workers: int | None, scenarios: Sequence[Scenario], trials: int
     in_memory = all(scenario.driver == "memory" for scenario in scenarios)
     # Pools are for trials in memory: drivers with processes of their own use the cores already.
     return len(os.sched_getaffinity(0)) if in_memory and trials >= MIN_POOLED_TRIALS else 1
-
-
-@dataclass(frozen=True)
-class Session:
-    """The result of running a campaign until it was complete or interrupted."""
-
-    finished: bool
-    """Whether all trials are done; otherwise the session was interrupted."""
-    trials: int = 0
-    rate: float | None = None
-    """Trials per second, without the start of worker processes."""
-
-
-def run_campaign(store: FinishedTrials, workers: int | None, progress: Progress) -> Session:
-    """Run the remaining trials of a campaign; `store`, which is open, keeps them."""
-    grid = store.grid
-    scenarios = [variant.scenario for variant in grid.variants]
-    left = _left(store)
-    if not left:
-        return Session(finished=True)
-    keys: list[Key] = []
-
-    def next_round() -> Iterator[Trial]:
-        keys.clear()
-        for key, trial in grid.rest(store.done()):
-            keys.append(key)
-            # `place` counts within a round, so the keys of the round have to be kept.
-            yield trial
-
-    with store.open_log() as log:
-        campaign_runner = CampaignRunner(scenarios, worker_count(workers, scenarios, left), log, progress)
-        campaign_runner.carry_out(next_round, lambda place, trial, result: store.add(keys[place], trial, result), left)
-    return Session(not campaign_runner.interrupted, campaign_runner.clock.done, campaign_runner.clock.rate)
-
-
-def _left(store: FinishedTrials) -> int:
-    """Remaining trials if no point reaches its precision early."""
-    grid, done = store.grid, store.done()
-    return sum(
-        number not in done.get((point, variant), {})
-        for variant in range(len(grid.variants))
-        for point in range(len(grid.points))
-        for number in grid.numbers(point, variant)
-    )

@@ -1,14 +1,19 @@
 """Confidence intervals for the figures of a campaign."""
 
-from collections.abc import Iterable, Sequence
-from math import ceil, floor, fsum, inf, log, sqrt
+from collections.abc import Iterable
+from math import ceil, floor, inf, log, sqrt
 
 
 def half_width(outcomes: Iterable[bool | None]) -> float:
     """Half the width of the confidence interval of the share of trials in which every node was served."""
     counted = [outcome for outcome in outcomes if outcome is not None]
+    return half_width_of(sum(counted), len(counted))
+
+
+def half_width_of(served: int, trials: int) -> float:
+    """The same from the number of trials in which every node was served."""
     # Wilson rather than the normal approximation: it stays within 0..1 and keeps its coverage near both ends.
-    low, high = wilson(sum(counted), len(counted))
+    low, high = wilson(served, trials)
     return (high - low) / 2
 
 
@@ -24,14 +29,13 @@ def wilson(successes: float, trials: int, z: float = 1.959964) -> tuple[float, f
     return max(0.0, centre - margin), min(1.0, centre + margin)
 
 
-def mean_interval(shares: Sequence[float], z: float = 1.959964) -> tuple[float, float]:
-    """Confidence interval of the mean of numbers from 0 to 1: Wilson's formula with the mean in place of the share.
+def mean_interval(total: float, trials: int, z: float = 1.959964) -> tuple[float, float]:
+    """Confidence interval of the mean of numbers from 0 to 1, given their sum: Wilson's formula with the mean as the share.
 
     Such a number with mean m has a variance of at most m (1 - m), that of a coin, so this covers the mean at least as
     often as Wilson's interval covers a share, however rare losses are.
     """
-    # `fsum` is exact whatever the order, so a resumed campaign gets the same interval.
-    return wilson(fsum(shares), len(shares), z)
+    return wilson(total, trials, z)
 
 
 FINDING_LEVEL = 1e-4

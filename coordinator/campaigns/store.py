@@ -1,4 +1,4 @@
-"""The campaign folder: the grid, and one appended line per finished trial.
+"""The campaign folder: the grid, and one appended line per finished trial, or per block of draws evaluated exactly.
 
 An incomplete last line, left by a kill, is ignored. Records are synced to disk in batches: a kill of the process loses no
 record that was written, a power failure at most those of the last seconds.
@@ -9,12 +9,13 @@ import json
 import os
 import time
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Self, TextIO
 
 import tomli_w
 
+from coordinator.campaigns.counts import Block, Counts, total
 from coordinator.campaigns.grid import DRAWS, Done, Grid, Key
 from coordinator.campaigns.trial_runner import Trial, TrialResult, result_of
 from coordinator.scenario.model import Scenario
@@ -34,7 +35,11 @@ class FinishedTrials:
     def __init__(self, grid: Grid) -> None:
         self.grid = grid
         self.findings: dict[Key, tuple[Trial, TrialResult]] = {}
-        """Every finished trial, by its key; those of earlier sessions included."""
+        """Every finished trial with messages, by its key; those of earlier sessions included."""
+        self.sockets: dict[Key, TrialResult] = {}
+        """Trials that were repeated over TCP."""
+        self.blocks: dict[tuple[int, int], list[Block]] = {}
+        """By (point, variant): the blocks of draws that were evaluated exactly, in order."""
 
     def done(self) -> Done:
         """The finished draws, in the form that `Grid.rest` takes."""
@@ -46,6 +51,41 @@ class FinishedTrials:
     def add(self, key: Key, trial: Trial, result: TrialResult) -> None:
         """Keep a finished trial."""
         self.findings[key] = trial, result
+
+    def add_socket_trial(self, key: Key, trial: Trial, result: TrialResult) -> None:
+        """Keep a trial that was repeated over TCP."""
+        del trial
+        self.sockets[key] = result
+
+    def add_block(self, block: Block) -> None:
+        """Keep a block of draws, which follows those of its cell."""
+        cell = self.blocks.setdefault((block.point, block.variant), [])
+        # Once all sets are wanted, blocks of a random sample of them do not count.
+        if cell and cell[-1].whole != block.whole:
+            cell.clear()
+        if block.start == (cell[-1].stop if cell else 0):
+            cell.append(block)
+
+    def evaluated(self, point: int, variant: int) -> list[Block]:
+        """The blocks of draws that count."""
+        cell = self.blocks.get((point, variant), [])
+        return cell if cell and cell[0].whole == self.grid.whole(point, variant) else []
+
+    def numbers(self) -> dict[tuple[int, int], list[int]]:
+        """By (point, variant): the numbers of the trials with messages, ascending."""
+        found: dict[tuple[int, int], list[int]] = {}
+        for key in sorted(self.findings):
+            found.setdefault((key.point, key.variant), []).append(key.number)
+        return found
+
+    def counts(self, point: int, variant: int, finished: Collection[int]) -> Counts:
+        """The counts of the trials of a point that enter its figures; `finished` are the numbers of those with messages."""
+        if self.grid.exact(point, variant):
+            return total(self.evaluated(point, variant))
+        counts = Counts()
+        for number in self.grid.counted(point, variant, finished):
+            counts.count(self.findings[Key(point, variant, number)][1])
+        return counts
 
     def open_log(self) -> TextIO:
         """The log of a session, to which worker processes write too; here, nothing is kept of it."""
@@ -97,9 +137,21 @@ class Store(FinishedTrials):
 
     def add(self, key: Key, trial: Trial, result: TrialResult) -> None:
         """Append the record of a finished trial."""
-        record = {**key._asdict(), "faults": trial.faults, "seed": trial.seed, **vars(result)}
-        self._file.write(json.dumps(record, separators=(",", ":")).encode() + b"\n")
+        self._append(_record(key, trial, result))
         super().add(key, trial, result)
+
+    def add_socket_trial(self, key: Key, trial: Trial, result: TrialResult) -> None:
+        """Append the record of a trial that was repeated over TCP."""
+        self._append({"over": "tcp", **_record(key, trial, result)})
+        super().add_socket_trial(key, trial, result)
+
+    def add_block(self, block: Block) -> None:
+        """Append the record of a block of draws."""
+        self._append(block.record())
+        super().add_block(block)
+
+    def _append(self, record: Mapping[str, object]) -> None:
+        self._file.write(json.dumps(record, separators=(",", ":")).encode() + b"\n")
         # Syncing every record would take longer than running its trial.
         if time.monotonic() - self._synced > SYNC_SECONDS:
             os.fsync(self._file.fileno())
@@ -161,9 +213,21 @@ class Store(FinishedTrials):
         if whole < len(data):
             self._file.truncate(whole)
         for line in data[:whole].splitlines():
-            key, trial, result = record_of(json.loads(line))
-            self.findings[key] = trial, result
+            fields = json.loads(line)
+            if "block" in fields:
+                super().add_block(Block.of_record(fields))
+                continue
+            sockets = fields.pop("over", None)
+            key, trial, result = record_of(fields)
+            if sockets:
+                self.sockets[key] = result
+            else:
+                self.findings[key] = trial, result
         self._file.seek(0, os.SEEK_END)
+
+
+def _record(key: Key, trial: Trial, result: TrialResult) -> dict[str, object]:
+    return {**key._asdict(), "faults": trial.faults, "seed": trial.seed, **vars(result)}
 
 
 def record_of(fields: dict[str, Any]) -> tuple[Key, Trial, TrialResult]:
@@ -178,6 +242,7 @@ def grid_values(grid: Grid) -> dict[str, object]:
     values: dict[str, object] = {"faults": list(grid.faults), "trials": grid.trials}
     if grid.precision is not None:
         values["precision"] = grid.precision
+    values["engine"] = grid.engine
     return {**values, "scenario": dict(grid.base), "vary": {key: list(items) for key, items in grid.vary.items()}}
 
 
@@ -204,11 +269,11 @@ def read_grid(folder: Path) -> Grid:
     """The grid of the campaign in a folder."""
     values = read_grid_file(folder)
     require_same_draws(values, folder)
-    missing = [repr(key) for key in ("scenario", "vary", "faults", "trials") if key not in values]
+    missing = [repr(key) for key in ("scenario", "vary", "faults", "trials", "engine") if key not in values]
     if missing:
         raise ScenarioError("resume", str(folder), f"its {GRID} lacks {', '.join(missing)}")
     base = with_absolute_network(values["scenario"], folder)
     vary = dict(values["vary"])
     if "topology" in vary:
         vary["topology"] = [absolute_network(name, folder) for name in vary["topology"]]
-    return Grid(base, vary, values["faults"], values["trials"], values.get("precision"))
+    return Grid(base, vary, values["faults"], values["trials"], values.get("precision"), values["engine"])

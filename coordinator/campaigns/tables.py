@@ -1,12 +1,14 @@
 """The tables of a campaign: one row per variant and point, with confidence intervals, and one row per trial."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from itertools import product
 from math import isclose
-from statistics import fmean
 
+from coordinator.campaigns.counts import Counts
 from coordinator.campaigns.grid import Grid, Key
 from coordinator.campaigns.statistics import mean_interval, outside, sure_interval, wilson
+from coordinator.campaigns.store import FinishedTrials
 from coordinator.campaigns.trial_runner import Trial, TrialResult
 from coordinator.theory.reliability import Expected, expected_delivery_ratio, promises
 
@@ -14,42 +16,47 @@ Findings = Mapping[Key, tuple[Trial, TrialResult]]
 Row = dict[str, object]
 
 
-def rows(grid: Grid, findings: Findings) -> list[Row]:
+def rows(store: FinishedTrials) -> list[Row]:
     """One row per point and variant that has trials, points first. Figures are over decided trials.
 
     - `sets`: number of fault sets of the point, unless they are drawn at random.
+    - `engine`: `exact` where trials were evaluated exactly, else `messages`; `again`: how many of the exact ones were also
+      run with messages, in memory or over TCP, with the same results.
     - `delivery_ratio`: mean share of messages due to healthy nodes that arrived intact; `guaranteed`: share of trials in
       which all of them did. Both have a 95% interval, which is the figure itself if the trials cover every set.
     - `lost`: mean number of healthy nodes that miss a message.
-    - `predicted`: mean of the algorithm's claims about these faults.
+    - `predicted`: mean of the algorithm's claims about these faults; empty where trials were evaluated exactly.
     - `theory`, `guaranteed_theory`: exact predictions of both figures; `promised`: 1 if the algorithm tolerates this
       number of faults.
     - `finding`: which figure and its exact prediction exclude each other.
     """
+    grid = store.grid
+    with_messages = store.numbers()
     table: list[Row] = []
-    by_cell = groupby(sorted(findings), key=lambda key: (key.point, key.variant))
-    for (point, variant), keys in by_cell:
-        numbers = [key.number for key in keys]
-        # Sorted by draw, so that floating-point sums do not depend on the order in which trials ended.
-        counted = [findings[Key(point, variant, number)][1] for number in sorted(grid.counted(point, variant, numbers))]
-        if counted:
-            table.append(_row(grid, point, variant, counted))
+    for point, variant in product(range(len(grid.points)), range(len(grid.variants))):
+        ran = with_messages.get((point, variant), [])
+        counts = store.counts(point, variant, ran)
+        if counts.trials:
+            table.append(_row(grid, point, variant, counts, len(ran) if grid.exact(point, variant) else None))
     return table
 
 
-def _row(grid: Grid, point: int, variant: int, results: Sequence[TrialResult]) -> Row:
+def _row(grid: Grid, point: int, variant: int, counts: Counts, again: int | None) -> Row:
     fault_set, plan = grid.points[point], grid.variants[variant].plan
     sets = grid.set_count(point, variant)
-    row: Row = {label_of(grid): grid.variants[variant].name, "faults": fault_set.name, "sets": sets, **_counts(results)}
-    decided = [result for result in results if result.undecided is None]
+    row: Row = {
+        label_of(grid): grid.variants[variant].name, "faults": fault_set.name, "sets": sets, "trials": counts.trials,
+        "engine": "messages" if again is None else "exact", "again": again,
+        "undecided": counts.undecided, "violated": counts.violated,
+    }  # fmt: skip
     # All sets decided: figures are exact, without an interval.
-    row |= _figures(decided, exact=sets == len(decided))
+    row |= _figures(counts, exact=sets == counts.decided)
     knowledge = plan.scenario.fault_knowledge
     theory = expected_delivery_ratio(plan.algorithm, plan.faults, knowledge, fault_set, grid.places[variant])
     row["theory"] = _rounded(theory.ratio)
     row["promised"] = 1 if promises(plan.algorithm, plan.faults, fault_set) else None
     row["guaranteed_theory"] = _rounded(theory.guaranteed)
-    row["finding"] = _finding(decided, theory, exact=sets == len(decided))
+    row["finding"] = _finding(counts, theory, exact=sets == counts.decided)
     return row
 
 
@@ -57,16 +64,17 @@ def _rounded(value: float | None) -> float | None:
     return None if value is None else round(value, 9)
 
 
-def _finding(results: Sequence[TrialResult], theory: Expected, *, exact: bool) -> str | None:
+def _finding(counts: Counts, theory: Expected, *, exact: bool) -> str | None:
     """The figures that contradict theory: over all sets by any difference, over draws by a significant one."""
     words = []
+    trials = counts.decided
     for name, measured, expected in (
-        ("delivery ratio", [result.intact / result.expected for result in results], theory.ratio),
-        ("guaranteed delivery", [float(result.served) for result in results], theory.guaranteed),
+        ("delivery ratio", counts.ratios, theory.ratio),
+        ("guaranteed delivery", counts.served, theory.guaranteed),
     ):
-        if expected is None or not measured:
+        if expected is None or not trials:
             continue
-        mean, trials = fmean(measured), len(measured)
+        mean = float(measured / Fraction(trials))
         # Over all sets any difference is a contradiction; the tolerance is that of the floats.
         if exact and not isclose(mean, expected, abs_tol=1e-9):
             words.append(f"{name} {mean:.9f} over all sets, theory predicts {expected:.9f}")
@@ -84,31 +92,20 @@ def label_of(grid: Grid) -> str:
     return f"varied {label}" if label in ("segments", "seed") else label  # other columns have these names
 
 
-def _counts(results: Sequence[TrialResult]) -> Row:
-    return {
-        "trials": len(results),
-        "undecided": sum(result.undecided is not None for result in results),
-        "violated": sum(bool(result.violated) for result in results),
-    }
-
-
-def _figures(results: Sequence[TrialResult], *, exact: bool) -> Row:
-    count = len(results)
-    if not count:
+def _figures(counts: Counts, *, exact: bool) -> Row:
+    trials = counts.decided
+    if not trials:
         return dict.fromkeys(FIGURES)
-    ratios = [result.intact / result.expected for result in results]
-    ratio, guaranteed = fmean(ratios), sum(result.served for result in results) / count
+    ratio, guaranteed = float(counts.ratios / trials), counts.served / trials
     intervals = [(ratio, ratio), (guaranteed, guaranteed)]
     if not exact:
         # Shares of trials by Wilson; ratios by the same formula, which covers any mean in 0..1.
-        intervals = [mean_interval(ratios), wilson(guaranteed * count, count)]
-    predictions = [result.predicted / result.expected for result in results if result.predicted is not None]
+        intervals = [mean_interval(float(counts.ratios), trials), wilson(counts.served, trials)]
     figures = (
-        ratio, *intervals[0], guaranteed, *intervals[1],
-        fmean(len(result.unserved) for result in results),
+        ratio, *intervals[0], guaranteed, *intervals[1], counts.nodes_lost / trials,
         # A mean over some trials only would not be comparable with the measured one.
-        fmean(predictions) if len(predictions) == count else None,
-        fmean(result.steps for result in results), fmean(result.segments for result in results),
+        None if counts.predicted is None else float(counts.predicted / trials),
+        counts.steps / trials, counts.segments / trials,
     )  # fmt: skip
     shown = (None if value is None else round(value, 9) for value in figures)
     return dict(zip(FIGURES, shown, strict=True))

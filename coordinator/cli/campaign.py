@@ -11,14 +11,15 @@ from rich.markup import escape
 
 from coordinator.api.campaigns import run_stored
 from coordinator.api.progress import on_stderr
+from coordinator.campaigns.exact_trials import Session
 from coordinator.campaigns.grid import MOST_VALUES, Grid
-from coordinator.campaigns.runner import Session, check_workers
+from coordinator.campaigns.runner import check_workers
 from coordinator.campaigns.store import read_grid
 from coordinator.campaigns.tables import Row
 from coordinator.cli import render
 from coordinator.cli.options import ScenarioFile, values_from
 from coordinator.cli.output import OUTPUT, JsonFlag, as_command, print_json
-from coordinator.cli.trials import TRIAL_DEFAULTS, TrialFlags, WorkersFlag
+from coordinator.cli.trials import TRIAL_DEFAULTS, EngineFlag, TrialFlags, WorkersFlag
 from coordinator.reports.numbers import plural
 from coordinator.scenario.networks import absolute_network
 from coordinator.scenario.plugins import load_plugins
@@ -61,6 +62,7 @@ def campaign(  # noqa: PLR0913  # its flags
             group=GRID,
         ),
     ] = None,
+    engine: EngineFlag = None,
     workers: WorkersFlag = None,
     out: Annotated[
         Path | None, Parameter(group=OUTPUT, help="campaign folder; an existing campaign is resumed")
@@ -82,12 +84,12 @@ def campaign(  # noqa: PLR0913  # its flags
     """
     if resume is not None:
         others = {name for name, value in asdict(flags).items() if value is not None} if flags is not None else set()
-        if scenario or out or faults or vary or others - {"plugin"} or trials or precision:
+        if scenario or out or faults or vary or others - {"plugin"} or trials or precision or engine:
             raise ScenarioError("resume", str(resume), "the folder stores the grid; give no other flag of the grid")
         load_plugins((flags and flags.plugin) or ())
         grid, folder = read_grid(resume), resume
     else:
-        grid = make_grid(values_from(scenario, flags), vary or [], faults, trials, precision)
+        grid = make_grid(values_from(scenario, flags), vary or [], faults, trials, precision, engine)
         folder = out or Path("runs", "campaigns", f"{grid.variants[0].plan.name}-{grid.fingerprint[:8]}")
     grid.check()
     check_workers(workers)
@@ -96,9 +98,10 @@ def campaign(  # noqa: PLR0913  # its flags
     session, violations = done.session, done.violations
     if json:
         known = {"out": str(folder), **asdict(session), "left_out": grid.left_out}
-        print_json({**known, "rows": done.rows, "violations": violations})
+        print_json({**known, "engines": done.engines, "rows": done.rows, "violations": violations})
     else:
         show_campaign(folder, done.rows, grid.left_out, violations, session)
+        render.console().print(f"engine: {escape(done.engines)}", soft_wrap=True)
     return 130 if not session.finished else done.exit_status
 
 
@@ -108,9 +111,14 @@ def make_grid(
     faults: list[str] | None,
     trials: int | None,
     precision: float | None,
+    engine: str | None = None,
 ) -> Grid:
-    """The grid of a file, overridden by flags. A file has the keys `vary` (a table), `faults`, `trials` and `precision`."""
-    given = {name: values.pop(name) for name in ("vary", "faults", "trials", "precision") if name in values}
+    """The grid of a file, overridden by flags.
+
+    A file has the keys `vary` (a table), `faults`, `trials`, `precision` and `engine`.
+    """
+    names = ("vary", "faults", "trials", "precision", "engine")
+    given = {name: values.pop(name) for name in names if name in values}
     table = given.get("vary", {})
     if not isinstance(table, dict) or not all(isinstance(items, list) for items in table.values()):
         raise ScenarioError("vary", table, "expected a table of lists, such as redundancy = [1, 2, 3]")
@@ -123,6 +131,7 @@ def make_grid(
         faults or points,
         _number(given.get("trials", 1000), "trials") if trials is None else trials,
         precision if precision is not None else _share(given.get("precision")),
+        engine or str(given.get("engine", "auto")),
     )
 
 
@@ -190,7 +199,11 @@ def show_campaign(
         out.print(f"[bold red]violated[/]: {escape('; '.join(violation['claims']))}", soft_wrap=True)
         out.print(f"  repeat it with: {escape(violation['repeat'])}", soft_wrap=True)
     if session.rate:
-        out.print(f"{plural(session.trials, 'trial')} run, {session.rate:,.0f} per second")
+        out.print(f"{plural(session.trials, 'trial')} run with messages, {session.rate:,.0f} per second")
+    if session.exact_rate:
+        out.print(f"{plural(session.exact_trials, 'trial')} evaluated exactly, {session.exact_rate:,.0f} per second")
+    for note in session.notes:
+        out.print(escape(note), soft_wrap=True)
     if not session.finished:
         out.print("interrupted; finished trials are kept, and the same command runs the others", soft_wrap=True)
     out.print(f"campaign: {escape(str(folder))} (campaign.html, table.csv, trials.parquet)", soft_wrap=True)

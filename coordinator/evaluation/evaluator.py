@@ -119,14 +119,14 @@ class Evaluator:
         lost = owed & ~due.pieces.all(intact)
         missing = due.by_receiver.any(lost)
         expected = self._expected(healthy, owed, trials)
-        lost_count = _count(lost, trials)
-        incomplete = lost_count if intact is arrived else _count(owed & ~due.pieces.all(arrived), trials)
+        lost_count = count_by_trial(lost, trials)
+        incomplete = lost_count if intact is arrived else count_by_trial(owed & ~due.pieces.all(arrived), trials)
         broken = reduce(or_, faulty[self._roots], no_trials(1, batch.words)[0])
         return Outcome(
             expected=expected,
             delivered=expected - incomplete,
             intact=expected - lost_count,
-            unserved=_count(missing, trials),
+            unserved=count_by_trial(missing, trials),
             decided=(unpacked(broken)[:trials] == 0) & (expected > 0),
             steps=flow.steps,
             segments=flow.segments,
@@ -174,7 +174,7 @@ class Evaluator:
 
     def _expected(self, healthy: Bits, owed: Bits, trials: int) -> Indices:
         """Messages due, by trial: as `messages_due`, from the number of healthy ranks."""
-        alive, roots = _count(healthy[self._data], trials), _count(healthy[self._roots], trials)
+        alive, roots = count_by_trial(healthy[self._data], trials), count_by_trial(healthy[self._roots], trials)
         others = np.maximum(alive - 1, 0)
         match self.plan.spec.collective:
             case Collective.BROADCAST | Collective.SCATTER:
@@ -192,7 +192,7 @@ class Evaluator:
                 # A message for each block: of every healthy rank, or the one result.
                 pairs = alive * (alive if self._silent else 1)
             case Collective.UNICAST:
-                return _count(owed, trials)
+                return count_by_trial(owed, trials)
         return self.plan.spec.messages * pairs
 
     # --- copies and votes --------------------------------------------------------------------------------------------
@@ -234,10 +234,12 @@ class Evaluator:
             others = reduce(or_, (*right, *common, *apart[1:]))
             won |= apart[0] & ~others
         voted = arrived & self._owed_pieces(healthy)
-        return np.stack([_count(rows, trials) for rows in (voted & intact, voted & won, voted & ~intact & ~won)])
+        return np.stack(
+            [count_by_trial(rows, trials) for rows in (voted & intact, voted & won, voted & ~intact & ~won)]
+        )
 
 
-def _count(rows: Bits, trials: int) -> Indices:
+def count_by_trial(rows: Bits, trials: int) -> Indices:
     """By trial, the number of rows that have its bit."""
     if not rows.any():
         return np.zeros(trials, np.int64)

@@ -175,7 +175,7 @@ def test_a_killed_campaign_is_resumed(call: Call, start: Start, tmp_path: Path) 
     folder = tmp_path / "campaign"
     before: list[dict[str, Any]] = []
     for _ in range(2):
-        campaign = start(f"coordinator {CAMPAIGN} --trials 200 --out campaign")
+        campaign = start(f"coordinator {CAMPAIGN} --engine messages --trials 200 --out campaign")
         wanted = len(before) + 20
         campaign.wait_for(lambda wanted=wanted: len(records(folder)) >= wanted, "20 more trials")  # type: ignore[misc]
         campaign.process.kill()
@@ -191,23 +191,24 @@ def test_a_killed_campaign_is_resumed(call: Call, start: Start, tmp_path: Path) 
     after = records(folder)
     assert after[: len(before)] == before
     assert sorted(record["number"] for record in after) == list(range(200))
-    call(f"{CAMPAIGN} --trials 200 --out alone")
+    call(f"{CAMPAIGN} --engine messages --trials 200 --out alone")
     assert (tmp_path / "alone" / "table.csv").read_bytes() == (folder / "table.csv").read_bytes()
-    again = call(f"{CAMPAIGN} --trials 200 --out campaign")
+    again = call(f"{CAMPAIGN} --engine messages --trials 200 --out campaign")
     assert (again.status, again.data["trials"]) == (0, 0)
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_an_interrupted_campaign_keeps_finished_trials(start: Start, tmp_path: Path, workers: int) -> None:
+@pytest.mark.parametrize("engine", ["messages --workers 1", "messages --workers 2", "auto"])
+def test_an_interrupted_campaign_keeps_finished_trials(start: Start, tmp_path: Path, engine: str) -> None:
     folder = tmp_path / "campaign"
-    grid = f"{STAR} --faults nodes=2 --trials 100000 --workers {workers}"
+    grid = f"{STAR} --faults nodes=2 --trials 100000000 --engine {engine}"
     campaign = start(f"coordinator campaign {grid} --out campaign --json")
     campaign.wait_for(lambda: len(records(folder)) >= 20, "20 trials")
     campaign.process.send_signal(signal.SIGINT)
     ended = campaign.end()
     assert ended.status == 130
     assert ended.data["finished"] is False
-    assert ended.data["rows"][0]["trials"] == len(records(folder)) == ended.data["trials"]
+    kept = sum(record["trials"] if "block" in record else 1 for record in records(folder))
+    assert ended.data["rows"][0]["trials"] == kept == ended.data["trials"] + ended.data["exact_trials"]
     assert (folder / "trials.parquet").exists()
 
 

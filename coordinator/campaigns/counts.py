@@ -1,0 +1,165 @@
+"""Counts of trials: all that the figures of a campaign are computed from, whatever engine ran the trials."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coordinator.campaigns.trial_runner import TrialResult
+from coordinator.evaluation.bit_rows import Indices
+from coordinator.evaluation.evaluator import Outcome
+
+KEPT = 3
+"""Worst trials, and violating ones, that a block names."""
+
+
+@dataclass
+class Counts:
+    """Counts of some trials; all but the first three are over decided trials."""
+
+    trials: int = 0
+    undecided: int = 0
+    violated: int = 0
+    """Trials that break a claim."""
+    steps: int = 0
+    segments: int = 0
+    due: dict[int, list[int]] = field(default_factory=dict)
+    """By number of messages due: trials, messages that arrived intact, and trials in which all of them did."""
+    lost: Counter[int] = field(default_factory=Counter)
+    """By number of healthy nodes that miss a message: trials."""
+    predicted: Fraction | None = Fraction(0)
+    """Sum of the shares of messages that claims predict; None if a trial has no such claim."""
+
+    @property
+    def decided(self) -> int:
+        """Trials that enter the figures."""
+        return self.trials - self.undecided
+
+    @property
+    def served(self) -> int:
+        """Trials in which every healthy node received everything."""
+        return sum(served for _, _, served in self.due.values())
+
+    @property
+    def ratios(self) -> Fraction:
+        """The sum of the delivery ratios of all trials."""
+        return sum((Fraction(intact, expected) for expected, (_, intact, _) in self.due.items()), Fraction(0))
+
+    @property
+    def nodes_lost(self) -> int:
+        """Healthy nodes that miss a message, over all trials."""
+        return sum(nodes * trials for nodes, trials in self.lost.items())
+
+    def count(self, result: TrialResult) -> None:
+        """Add a trial of the message engine."""
+        self.trials += 1
+        self.violated += bool(result.violated)
+        if result.undecided is not None:
+            self.undecided += 1
+            return
+        self._count_due(result.expected, 1, result.intact, int(result.served))
+        self.lost[len(result.unserved)] += 1
+        self.steps += result.steps
+        self.segments += result.segments
+        if result.predicted is None:
+            self.predicted = None
+        elif self.predicted is not None:
+            self.predicted += Fraction(result.predicted, result.expected)
+
+    def add(self, other: Self) -> None:
+        """Add the counts of other trials."""
+        for name in ("trials", "undecided", "violated", "steps", "segments"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for expected, counts in other.due.items():
+            self._count_due(expected, *counts)
+        self.lost += other.lost
+        known = self.predicted is not None and other.predicted is not None
+        self.predicted = self.predicted + other.predicted if known else None  # type: ignore[operator]
+
+    def _count_due(self, expected: int, trials: int, intact: int, served: int) -> None:
+        here = self.due.setdefault(expected, [0, 0, 0])
+        for at, more in enumerate((trials, intact, served)):
+            here[at] += more
+
+    @classmethod
+    def of_outcome(cls, outcome: Outcome, broken: NDArray[np.bool_]) -> Self:
+        """The counts of trials of the exact evaluator; `broken` marks those that break a promise."""
+        kept = np.flatnonzero(outcome.decided)
+        counts = cls(
+            len(outcome.decided), len(outcome.decided) - len(kept), int(broken.sum()),
+            int(outcome.steps[kept].sum()), int(outcome.segments[kept].sum()), predicted=None,
+        )  # fmt: skip
+        expected, served = outcome.expected[kept], outcome.served[kept]
+        for due in np.unique(expected).tolist():
+            here = expected == due
+            counts.due[due] = [int(here.sum()), int(outcome.intact[kept][here].sum()), int(served[here].sum())]
+        values, trials = np.unique(outcome.unserved[kept], return_counts=True)
+        counts.lost.update(dict(zip(values.tolist(), trials.tolist(), strict=True)))
+        return counts
+
+
+@dataclass
+class Block:
+    """The counts of consecutive draws of one variant at one point, and the numbers of a few of them."""
+
+    point: int
+    variant: int
+    start: int
+    """Position of the first draw in the order in which they run."""
+    counts: Counts
+    worst: list[list[int]]
+    """[nodes that miss a message, number of the draw] of the trials that lose most, worst first."""
+    violations: list[int]
+    """Numbers of the first draws that break a claim."""
+    whole: bool
+    """Whether the draws are all sets of the point in order, instead of a random sample."""
+
+    @property
+    def stop(self) -> int:
+        """The position after the last draw."""
+        return self.start + self.counts.trials
+
+    @classmethod
+    def of_outcome(
+        cls, place: tuple[int, int, int], drawn: Indices, outcome: Outcome, broken: NDArray[np.bool_], *, whole: bool
+    ) -> Self:
+        """The block of draws with these numbers; `place` is (point, variant, start)."""
+        lost = np.where(outcome.decided, outcome.unserved, 0)
+        # The first of equally bad draws, so that a resumed campaign names the same ones.
+        order = np.argsort(-lost, kind="stable")[:KEPT]
+        worst = [[int(lost[at]), int(drawn[at])] for at in order.tolist() if lost[at]]
+        violations = [int(drawn[at]) for at in np.flatnonzero(broken)[:KEPT].tolist()]
+        return cls(*place, Counts.of_outcome(outcome, broken), worst, violations, whole)
+
+    def record(self) -> dict[str, object]:
+        """The block as a line of the campaign's record."""
+        counts = self.counts
+        return {
+            "block": self.start, "point": self.point, "variant": self.variant, "trials": counts.trials,
+            "undecided": counts.undecided, "violated": counts.violated, "steps": counts.steps,
+            "segments": counts.segments, "due": [[due, *each] for due, each in sorted(counts.due.items())],
+            "lost": sorted(map(list, counts.lost.items())), "worst": self.worst, "violations": self.violations,
+            "whole": self.whole,
+        }  # fmt: skip
+
+    @classmethod
+    def of_record(cls, fields: Mapping[str, Any]) -> Self:
+        """Inverse of `record`."""
+        names = ("trials", "undecided", "violated", "steps", "segments")
+        counts = Counts(**{name: fields[name] for name in names}, predicted=None)
+        counts.due = {due: list(each) for due, *each in fields["due"]}
+        counts.lost = Counter(dict(map(tuple, fields["lost"])))
+        place = (fields["point"], fields["variant"], fields["block"])
+        return cls(*place, counts, fields["worst"], fields["violations"], fields["whole"])
+
+
+def total(blocks: Iterable[Block]) -> Counts:
+    """The counts of several blocks together."""
+    found = Counts()
+    for block in blocks:
+        found.add(block.counts)
+    return found

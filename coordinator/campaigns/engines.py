@@ -1,0 +1,55 @@
+"""The engines of campaigns: the exact evaluator where it is exact, messages elsewhere, and the trials that both run.
+
+With `auto` a cell (a variant at a point) is evaluated exactly if it has more trials than its sample. The sample of it is run
+again with messages, two trials of each variant with many trials over TCP, and all results have to agree.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Final, Literal, get_args
+
+import numpy as np
+
+from coordinator.campaigns.trial_runner import TrialResult
+from coordinator.evaluation.evaluator import Evaluator, Outcome
+from coordinator.evaluation.point import PointEvaluator
+from emunode.topologies.base import Topology
+
+Engine = Literal["auto", "exact", "messages"]
+ENGINES: Final[tuple[str, ...]] = get_args(Engine)
+SAMPLED_HOPS: Final = 200_000
+"""Hops that the sample of a cell has together, about: a second or two of the message engine."""
+LEAST_SAMPLE: Final = 4
+MOST_SAMPLE: Final = 100
+MANY_TRIALS: Final = 10_000
+"""Trials of a cell from which on some are repeated over TCP too."""
+SOCKET_TRIALS: Final = 2
+"""Trials of each variant that are repeated over TCP."""
+
+
+def sample_size(evaluator: Evaluator) -> int:
+    """Trials of a cell that are run again with messages."""
+    return min(MOST_SAMPLE, max(LEAST_SAMPLE, SAMPLED_HOPS // len(evaluator.schedule)))
+
+
+def differences(point: PointEvaluator, results: Mapping[int, TrialResult]) -> Iterator[tuple[int, str]]:
+    """By number of the draw: how the result of a trial with messages differs from that of the exact evaluator."""
+    if not results:
+        return
+    drawn = np.array(sorted(results))
+    outcome, _ = point.evaluate(drawn, copies=True)
+    for at, number in enumerate(drawn.tolist()):
+        found, result = _figures(point.evaluator, outcome, at), results[number]
+        for name, value in found.items():
+            measured = (result.undecided is None) if name == "decided" else getattr(result, name)
+            if measured != value:
+                yield number, f"{name} is {value} by the exact evaluator and {measured} with messages"
+                break
+
+
+def _figures(evaluator: Evaluator, outcome: Outcome, at: int) -> dict[str, object]:
+    """The figures of one trial, by their names in `TrialResult`."""
+    topology: Topology = evaluator.plan.topology
+    counted = ("expected", "delivered", "intact", "steps", "segments", "least_copies")
+    found: dict[str, object] = {name: int(getattr(outcome, name)[at]) for name in counted}
+    unserved = tuple(map(topology.label, evaluator.unserved_ranks(outcome, at)))
+    return {"decided": bool(outcome.decided[at]), **found, "unserved": unserved}

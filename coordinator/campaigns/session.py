@@ -1,0 +1,63 @@
+"""A campaign from its first missing trial to its last: exact points first, then trials with messages, then comparisons."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import product
+
+from coordinator.campaigns.exact_trials import (
+    Session,
+    evaluate_points,
+    repeat_over_sockets,
+    repeats,
+    require_agreement,
+)
+from coordinator.campaigns.grid import Key, Repeats
+from coordinator.campaigns.runner import CampaignRunner, worker_count
+from coordinator.campaigns.store import FinishedTrials
+from coordinator.campaigns.trial_runner import Trial
+from coordinator.networks.base import Progress
+
+
+def run_campaign(store: FinishedTrials, workers: int | None, progress: Progress) -> Session:
+    """Run the remaining trials of a campaign; `store`, which is open, keeps them.
+
+    Raises RunError if the exact evaluator and the message engine disagree about a trial.
+    """
+    exact = evaluate_points(store, progress)
+    if not exact.finished:
+        return exact
+    grid = store.grid
+    scenarios = [variant.scenario for variant in grid.variants]
+    again = repeats(store)
+    left = _left(store, again)
+    done = exact
+    if left:
+        keys: list[Key] = []
+
+        def next_round() -> Iterator[Trial]:
+            keys.clear()
+            for key, trial in grid.rest(store.done(), again):
+                keys.append(key)
+                # `place` counts within a round, so the keys of the round have to be kept.
+                yield trial
+
+        with store.open_log() as log:
+            runner = CampaignRunner(scenarios, worker_count(workers, scenarios, left), log, progress)
+            runner.carry_out(next_round, lambda place, trial, result: store.add(keys[place], trial, result), left)
+        done = replace(exact, finished=not runner.interrupted, trials=runner.clock.done, rate=runner.clock.rate)
+    if done.finished:
+        done = repeat_over_sockets(store, done, progress)
+    require_agreement(store)
+    return done
+
+
+def _left(store: FinishedTrials, again: Repeats) -> int:
+    """Remaining trials with messages if no point reaches its precision early."""
+    grid, done, left = store.grid, store.done(), 0
+    for point, variant in product(range(len(grid.points)), range(len(grid.variants))):
+        finished = done.get((point, variant), {})
+        if grid.exact(point, variant):
+            left += sum(number not in finished for number in again.get((point, variant), ()))
+        else:
+            left += max(0, grid.wanted(point, variant) - len(grid.counted(point, variant, finished)))
+    return left

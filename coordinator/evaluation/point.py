@@ -1,0 +1,135 @@
+"""One point of a campaign: the draws of a fault set, evaluated by number."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coordinator.evaluation.bit_rows import Bits, Indices, no_trials, numbers
+from coordinator.evaluation.draws import Draws, Struck
+from coordinator.evaluation.evaluator import Evaluator, Outcome, count_by_trial
+from coordinator.evaluation.exactness import why_inexact
+from coordinator.evaluation.fault_batch import Effect, FaultBatch, effects_of
+from coordinator.evaluation.flow import SILENT
+from coordinator.planning.plan import Plan
+from coordinator.scenario.fault_draws import FaultSites, Link
+from coordinator.scenario.fault_sets import FaultSetSpec, FaultSetTerm
+from emunode.faults.kinds import FOREVER, KINDS, Down, LinkFault, Loss, NodeFault
+
+OUTAGES: Final = (*SILENT, Down)
+"""Kinds of faults that lose packets only; theory then counts places out of service."""
+
+
+def why_messages(plan: Plan, fault_set: FaultSetSpec) -> str | None:
+    """Why a point cannot be evaluated exactly, or None."""
+    kinds = [KINDS[term.kind] for term in fault_set.parts if term.count or term.share]
+    return why_inexact(plan, kinds, int(fault_set.when.partition("-")[0]))
+
+
+class PointEvaluator:
+    """Evaluates the draws of one point. `seed_of` gives the seed of each draw."""
+
+    def __init__(
+        self, evaluator: Evaluator, plan: Plan, draws: Draws, sites: FaultSites, seed_of: Callable[[int], int]
+    ) -> None:
+        self.evaluator = evaluator
+        self._plan = plan
+        self._draws = draws
+        self._seed_of = seed_of
+        first, dash, last = draws.fault_set.when.partition("-")
+        self._window = int(first), int(last) if dash else FOREVER
+        end = plan.algorithm.final_step
+        # As in `Plan.effective_faults`: what begins after the last step has no effect.
+        self._late = end is not None and self._window[0] > end
+        self._given = list(effects_of(plan.effective_faults, evaluator.arcs))
+        ends = np.array(sites.links, np.int64).reshape(-1, 2)
+        self._ends = ends
+        self._arcs = [self._arcs_of(sites.links), self._arcs_of([(there, here) for here, there in sites.links])]
+
+    def _arcs_of(self, directions: Iterable[Link]) -> Indices:
+        """By link, the arc of one direction, or -1 if the schedule does not use it."""
+        adjacent = self._plan.topology.adjacent
+        ports = [(here, next(port for port, peer in adjacent(here) if peer == there)) for here, there in directions]
+        pairs = np.array(ports, np.int64).reshape(-1, 2)
+        return self.evaluator.arcs.numbers(pairs[:, 0], pairs[:, 1])
+
+    def evaluate(self, drawn: Indices, *, copies: bool = False) -> tuple[Outcome, NDArray[np.bool_]]:
+        """The results of the draws with these numbers, and whether each breaks a promise of theory about deliveries."""
+        lossy = any(term.argument for term in self._draws.fault_set.parts)
+        seeds = [self._seed_of(number) for number in drawn.tolist()] if lossy else None
+        batch = FaultBatch(self.evaluator.arcs, len(drawn), seeds or [self._plan.spec.seed] * len(drawn))
+        batch.strike_all(self._given)
+        struck = [] if self._late else self._draws.struck(drawn)
+        for each in struck:
+            self._strike(batch, each)
+        outcome = self.evaluator.evaluate(batch, copies=copies)
+        # As `rule` has it: where nothing was delivered intact, a claim about deliveries is undecided.
+        broken = outcome.decided & ~outcome.served & (outcome.intact > 0)
+        if broken.any():
+            broken &= self._promised(batch, struck)
+        return outcome, broken
+
+    def _strike(self, batch: FaultBatch, each: Struck) -> None:
+        effect = self._effect(each.term)
+        if effect is None:
+            return
+        if not each.term.on_links:
+            batch.strike_nodes(effect, each.places, each.draws)
+            return
+        for arcs in self._arcs:
+            batch.strike_arcs(effect, arcs[each.places], each.draws)
+
+    def _effect(self, term: FaultSetTerm) -> Effect | None:
+        """The effect of a term; None for one that never does anything."""
+        kind = KINDS[term.kind]
+        rate = float(term.argument[1:]) if term.argument else 1.0
+        # A drawn place has no other fault, so it is the first of its kind there.
+        return Effect(kind, *self._window, rate) if rate else None
+
+    # --- promises ------------------------------------------------------------------------------------------------------
+
+    def _promised(self, batch: FaultBatch, struck: Sequence[Struck]) -> NDArray[np.bool_]:
+        """Whether the algorithm promises every delivery under the faults of each trial: as `Plan.claims` counts them."""
+        algorithm, trials = self._plan.algorithm, batch.trials
+        faulty = self.evaluator.faulty(batch)
+        altering = no_trials(len(faulty), batch.words)
+        for effect, rows in batch.effects.items():
+            if issubclass(effect.kind, NodeFault) and effect.kind.alters_payload:
+                altering |= rows
+        forging = count_by_trial(altering, trials)
+        broken = count_by_trial(faulty, trials) - forging + self._broken_links(faulty, struck, trials)
+        alike = all(effect.kind in OUTAGES for effect in batch.effects)
+        bound = np.full(trials, algorithm.tolerated_faults)
+        if not alike:
+            # With altered copies a majority has to be right.
+            least = min(algorithm.tolerated_faults, self._plan.spec.redundancy - 1)
+            bound = np.where(forging > 0, least, bound)
+        kept: NDArray[np.bool_] = broken + 2 * forging <= bound
+        return kept
+
+    def _broken_links(self, faulty: Bits, struck: Sequence[Struck], trials: int) -> Indices:
+        """Broken links by trial; a faulty node includes its links."""
+        found = np.zeros(trials, np.int64)
+        for each in struck:
+            if each.term.on_links and self._effect(each.term) is not None:
+                ends = self._ends[each.places]
+                own = _has(faulty, ends[:, 0], each.draws) | _has(faulty, ends[:, 1], each.draws)
+                np.add.at(found, each.draws, ~own)
+        topology = self._plan.topology
+        given = {
+            (min(pair), max(pair))
+            for fault in self._plan.effective_faults
+            if isinstance(fault, LinkFault) and fault.breaks and isinstance(fault, Down | Loss)
+            for pair in [(fault.sender, topology.neighbour(fault.sender, fault.port))]
+        }
+        for here, there in given:
+            found += numbers([~(faulty[here] | faulty[there])], trials)
+        return found
+
+
+def _has(rows: Bits, things: Indices, trials: Indices) -> NDArray[np.bool_]:
+    """Whether the row of each thing has the bit of its trial."""
+    words = rows[things, trials >> 6] >> (trials & 63).astype(np.uint64)
+    found: NDArray[np.bool_] = (words & np.uint64(1)).astype(np.bool_)
+    return found
