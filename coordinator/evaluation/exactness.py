@@ -36,6 +36,8 @@ def _of_scenario(plan: Plan) -> str | None:
         return "under the timed clock packets have no fixed step"
     if plan.spec.knowledge is not FaultKnowledge.NONE or plan.scenario.fault_knowledge is not FaultKnowledge.NONE:
         return "nodes that know faults may send something else"
+    if plan.spec.reliable is not None:
+        return "reliable links send again what was lost"
     return None
 
 

@@ -152,6 +152,7 @@ def test_steps_in_which_ranks_are_informed() -> None:
         ("broadcast", "flood", {}, "decides during the run"),
         ("allgather", "edt-dfs-ack", {}, "decides during the run"),
         ("broadcast", "edt", {"fault_knowledge": "neighbours"}, "nodes that know faults"),
+        ("broadcast", "edt", {"reliable": True}, "reliable links"),
         ("broadcast", "edt", {"fault": ("duplicate:1234~2134:0.5",)}, "duplicate is followed by messages only"),
         ("reduce", "greedy-tree", {"message_bytes": 4}, "at least 8 are needed"),
         ("broadcast", "edt", {"fault": ("loss:1234~2134:0.5@99",)}, "after the last step"),
