@@ -21,6 +21,8 @@ from emunode.net.framed_streams import HELLO_SECONDS, FramedStreams, listening_s
 STALL_SECONDS = 30.0
 """How long to wait without a message from any host."""
 LISTEN_BACKLOG = 4096
+LINGER_SECONDS = 0.002
+"""How long a wait blocks the thread before it lets other tasks run."""
 
 
 class ControlChannel:
@@ -48,7 +50,8 @@ class ControlChannel:
         self._streams = FramedStreams(self._on_frame, self._on_end)
         self._listener: socket.socket | None = None
         self._error: EmulatorError | None = None
-        self._last_message = 0.0
+        self._heard = False
+        """Whether a host has sent or joined since the wait last looked."""
 
     @property
     def in_order(self) -> list[ConnectedHost]:
@@ -109,19 +112,22 @@ class ControlChannel:
         RunError if no host has sent anything for `stall_seconds` (STALL_SECONDS by default), with what `explain` adds; the
         error of a host, if one failed. `progress` is called after every batch of messages.
         """
-        self._last_message = trio.current_time()
+        last_message = trio.current_time()
         stall_seconds = stall_seconds or STALL_SECONDS
         while not condition():
             if self._error:
                 raise self._error
-            left = self._last_message + stall_seconds - trio.current_time()
-            if left < 0:
-                problem = f"timed out: no message for {stall_seconds:g} s while waiting for {what}"
-                raise RunError("; ".join(filter(None, (problem, explain()))))
-            with trio.move_on_after(min(left, HELLO_SECONDS)):
-                await trio.lowlevel.wait_readable(self._streams.fileno())
-            self._streams.poll_until_idle()
+            # Hosts report a step within a fraction of a millisecond, in which a wait in trio costs more than the reports.
+            if not await self._streams.linger(LINGER_SECONDS):
+                left = last_message + stall_seconds - trio.current_time()
+                if left < 0:
+                    problem = f"timed out: no message for {stall_seconds:g} s while waiting for {what}"
+                    raise RunError("; ".join(filter(None, (problem, explain()))))
+                with trio.move_on_after(min(left, HELLO_SECONDS)):
+                    await trio.lowlevel.wait_readable(self._streams.fileno())
             self._streams.expire_unauthenticated()
+            if self._heard:
+                self._heard, last_message = False, trio.current_time()
             progress()
         if self._error:
             raise self._error
@@ -139,7 +145,7 @@ class ControlChannel:
         host = self._by_fd[fd]
         if host is None:
             raise FrameError("a host in reserve sent a message")
-        self._last_message = trio.current_time()
+        self._heard = True
         self._on_message(host, read_message(frame, self._places))
 
     def _admit(self, fd: int, frame: bytes) -> None:
@@ -150,7 +156,7 @@ class ControlChannel:
             raise
         for index, reason in unreachable.items():
             self._dismiss(self.hosts.pop(index), reason)
-        self._last_message = trio.current_time()
+        self._heard = True
         self._streams.mark_authenticated(fd)
         self._streams.send(fd, proof)
         if host.index < 0:

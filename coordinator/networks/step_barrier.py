@@ -119,7 +119,10 @@ class StepBarrier:
         counts.received = received
 
     def _of(self, host: ConnectedHost) -> HostCounts:
-        return self._counts.setdefault(host.index, HostCounts())
+        counts = self._counts.get(host.index)
+        if counts is None:  # not setdefault, which would build counts at every call
+            counts = self._counts[host.index] = HostCounts()
+        return counts
 
     def _missing(self, step: Step) -> str:
         """The hosts without a report of `step`, and the packets that did not arrive, by pair of hosts."""

@@ -5,24 +5,35 @@ from collections.abc import Iterable, Iterator, Sequence
 from emunode.algorithms.base import Algorithm, LocalView, Rule
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.losses import Losses, Outages, Place
-from emunode.model import ALL_RANKS, Collective, Duplex, FaultKnowledge, Port, PortPacket, Rank, ScheduledSend, Step
+from emunode.model import (
+    ALL_RANKS,
+    Collective,
+    Duplex,
+    FaultKnowledge,
+    Port,
+    PortPacket,
+    Rank,
+    ScheduledSend,
+    Segment,
+    Step,
+)
 from emunode.registry import register
 
 
 class FloodRule(Rule):
     """Send a new segment on every port on which it did not arrive in the step of its first arrival."""
 
-    __slots__ = ("_algorithm", "_is_source", "_known", "_view")
+    __slots__ = ("_algorithm", "_known", "_view")
 
     def __init__(self, algorithm: "Flood", view: LocalView) -> None:
         self._algorithm = algorithm
         self._view = view
-        self._is_source = view.relative(algorithm.spec.source) == 0
         self._known: set[int] = set()
 
-    def start(self) -> Iterator[ScheduledSend]:
-        if not self._is_source:
-            return
+    def start(self) -> Iterable[ScheduledSend]:
+        return self._own_sends() if self._view.rank == self._algorithm.spec.source else ()
+
+    def _own_sends(self) -> Iterator[ScheduledSend]:
         source = self._algorithm.spec.source
         for index in range(self._algorithm.segments_per_message * self._algorithm.spec.messages):
             self._known.add(index)
@@ -32,21 +43,25 @@ class FloodRule(Rule):
                 yield index + 1, port, segment
 
     def receive(self, step: Step, packets: Sequence[PortPacket]) -> Iterable[ScheduledSend]:
-        arrived_on: dict[int, set[Port]] = {}
-        sends: list[ScheduledSend] = []
+        known = self._known
+        fresh: dict[int, tuple[Segment, list[Port]]] = {}
         # All copies of a step first: a segment that came over two ports must go out over neither of them.
         for port, segments in packets:
             for segment in segments:
-                arrived_on.setdefault(segment[3], set()).add(port)
-        for _, segments in packets:
-            for segment in segments:
                 index = segment[3]
-                if index not in self._known:
-                    self._known.add(index)
-                    # A neighbour that has just sent the segment has it already.
-                    ports = [port for port in self._view.live_ports if port not in arrived_on[index]]
-                    sends += [(step + 1, port, segment) for port in ports]
-        return sends
+                if index in fresh:
+                    fresh[index][1].append(port)
+                elif index not in known:
+                    known.add(index)
+                    fresh[index] = segment, [port]
+        live_ports, after = self._view.live_ports, step + 1
+        # A neighbour that has just sent the segment has it already.
+        return [
+            (after, port, segment)
+            for segment, came_over in fresh.values()
+            for port in live_ports
+            if port not in came_over
+        ]
 
 
 @register

@@ -5,20 +5,39 @@ when they are first needed. A packet is handed over as the very tuple that its s
 and bytes, through which no node can change the state of another one.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 from emunode.algorithms.base import Algorithm
 from emunode.engine.rank_set import AlteredCopy, RankSet
 from emunode.engine.step import StepRunner
 from emunode.errors import RuleError
 from emunode.faults.kinds import Fault
-from emunode.model import HopOutcome, Port, PortPacket, Rank, Step
+from emunode.model import HopOutcome, PortPacket, Rank, Step
 from emunode.net.wire import encode_losses
+from emunode.topologies.base import Topology
 
-Arrived = dict[Rank, tuple[list[PortPacket], dict[Port, Rank]]]
-"""Packets that arrived at each rank, and the sender by port."""
-# Shared by all ranks without arrivals, and never changed.
-NOTHING: tuple[list[PortPacket], dict[Port, Rank]] = ([], {})
+MOST_ENDS = 2**20
+"""Link ends whose other ends are kept; they take about 100 bytes each."""
+
+
+class OtherEnds(dict[int, Rank]):
+    """The rank behind a link end, by rank x degree + port; looked up in the topology when it is first needed."""
+
+    def __init__(self, topology: Topology) -> None:
+        super().__init__()
+        self._topology = topology
+
+    def __missing__(self, end: int) -> Rank:
+        # The ends of recent steps are needed again: all others are forgotten, so that memory is bounded.
+        if len(self) >= MOST_ENDS:
+            self.clear()
+        found = self[end] = self._topology.neighbour(*divmod(end, self._topology.degree))
+        return found
+
+
+# Kept between runs: a campaign has many on one network.
+_other_ends = lru_cache(maxsize=1)(OtherEnds)
 
 
 class MemoryEngine:
@@ -30,7 +49,9 @@ class MemoryEngine:
         self._runner = StepRunner(algorithm, rank_set or RankSet(algorithm, ranks), ranks)
         self._faults = self._runner.faults
         self._had_faults = False
-        self._arrived: Arrived = {}
+        self._degree = self._topology.degree
+        self._other_ends = _other_ends(self._topology)
+        self._arrived: dict[Rank, list[PortPacket]] = {}
         self._abandoned = False
 
     @property
@@ -67,7 +88,7 @@ class MemoryEngine:
         self._run_all(step, sorted(waking), arrived)
         return runner.rows
 
-    def _run_all(self, step: Step, ranks: Sequence[Rank], arrived: Arrived) -> None:
+    def _run_all(self, step: Step, ranks: Sequence[Rank], arrived: Mapping[Rank, list[PortPacket]]) -> None:
         """Run one step of these ranks and send their packets."""
         filtered = self._faults.needs_filter
         for rank in ranks:
@@ -76,10 +97,10 @@ class MemoryEngine:
             outbox = self._run(step, rank, arrived)
             self._send(step, rank, self._runner.through_faults(step, rank, outbox) if filtered else outbox)
 
-    def _run(self, step: Step, rank: Rank, arrived: Arrived) -> list[PortPacket]:
+    def _run(self, step: Step, rank: Rank, arrived: Mapping[Rank, list[PortPacket]]) -> list[PortPacket]:
         """Let a rank read and decide; RuleError if a packet is not plain data, through which nodes could share state."""
-        inbox, senders = arrived.get(rank, NOTHING)
-        outbox = self._runner.run(step, rank, inbox, senders, 0)
+        inbox = arrived.get(rank) or []
+        outbox = self._runner.run(step, rank, inbox, self._other_ends, rank * self._degree)
         for _, segments in outbox:
             for segment in segments:
                 # Class tests, not isinstance: a subclass of bytes or tuple could carry an object that two nodes
@@ -90,19 +111,16 @@ class MemoryEngine:
 
     def _send(self, step: Step, rank: Rank, outbox: Sequence[PortPacket]) -> None:
         """Hand packets to their receivers; packets to crashed ranks are lost."""
-        # Hot path, once per active rank and step; plain form: `self._arrived[receiver][0].append(..)` on a defaultdict.
-        crashed, arrived, neighbour = self._faults.crashed, self._arrived, self._topology.neighbour
-        reverse = self._runner.reverse_ports[rank]
+        # Hot path, once per active rank and step; plain form: `self._arrived[receiver].append(..)` on a defaultdict.
+        crashed, arrived, other_ends = self._faults.crashed, self._arrived, self._other_ends
+        reverse, base = self._runner.reverse_ports[rank], rank * self._degree
         for port, segments in outbox:
-            receiver = neighbour(rank, port)
+            receiver = other_ends[base + port]
             # Packets to ranks that crash in this very step are lost as well: faults take effect before any rank
             # sends.
             if crashed and receiver in crashed:
                 encode_losses(self._runner.rows, step, rank, port, receiver, segments, HopOutcome.LOST)
-                continue
-            box = arrived.get(receiver)
-            if box is None:
-                box = arrived[receiver] = ([], {})
-            its_port = reverse[port]
-            box[0].append((its_port, segments))
-            box[1][its_port] = rank
+            elif receiver in arrived:
+                arrived[receiver].append((reverse[port], segments))
+            else:
+                arrived[receiver] = [(reverse[port], segments)]

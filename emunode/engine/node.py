@@ -12,7 +12,9 @@ so one more step follows the last packet.
 
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from operator import itemgetter
 
 from emunode.algorithms.base import Algorithm, Rule
 from emunode.errors import RuleError, RunError
@@ -21,6 +23,7 @@ from emunode.model import (
     Duplex,
     Hop,
     HopOutcome,
+    Packet,
     Port,
     PortModel,
     PortPacket,
@@ -32,9 +35,9 @@ from emunode.model import (
 
 FIRST, DUPLICATE, RELAY, CORRUPT = HopOutcome.FIRST, HopOutcome.DUPLICATE, HopOutcome.RELAY, HopOutcome.CORRUPT
 
-UNCHECKED = {PortModel.ALL_PORT: sys.maxsize, PortModel.ONE_PORT: 1}
-"""Receipts per step over full-duplex links that a port model allows regardless of what was sent; others allow 0."""
 Leaving = list[tuple[Port, Segment | Callable[[], Segment]]]
+port_of = itemgetter(0)
+"""The port of a packet, to sort by."""
 
 
 class Node:
@@ -50,9 +53,9 @@ class Node:
         "_algorithm",
         "_content",
         "_everyone",
+        "_legal_ports",
         "_next",
         "_own",
-        "_ports",
         "_rule",
         "_seen",
         "_sent",
@@ -66,7 +69,7 @@ class Node:
         self.rank = rank
         self.queueing = False
         self._algorithm = algorithm
-        self._ports = algorithm.topology.ports(rank)
+        self._legal_ports = _as_set(algorithm.topology.ports(rank))
         # A switch owns no data: what is for all ranks is not for it, and no target equals None.
         self._everyone = None if algorithm.topology.is_switch(rank) else ALL_RANKS
         self._rule = rule
@@ -82,8 +85,7 @@ class Node:
         self._agenda: dict[Step, Leaving] = {}
         self._seen: dict[Rank, int] = {}
         self._sent: tuple[Step, list[Port]] = (0, [])
-        spec = algorithm.spec
-        self._unchecked = UNCHECKED.get(spec.port_model, 0) if spec.duplex is Duplex.FULL else 0
+        self._unchecked = algorithm.unchecked_receipts
         self.due: Step | None = self._next[0] if self._next else None
         if self.due is not None and self.due < 1:
             raise RuleError(
@@ -99,7 +101,8 @@ class Node:
         try:
             agenda = self._agenda
             if inbox:
-                inbox.sort(key=port_of)
+                if len(inbox) > 1:
+                    inbox.sort(key=port_of)
                 # All-port and one-port need no comparison with what was sent, unless links are half-duplex.
                 if len(inbox) > self._unchecked:
                     self._check_receipts(step - 1, inbox)
@@ -116,12 +119,13 @@ class Node:
                         agenda.setdefault(step, []).append((port, segment))
                     else:
                         raise RuleError(f"rank {self.rank} wants to send in step {when} what it read in step {step}")
-            leaving = self._leaving(step)
+            own = self._next
+            # Most ranks have nothing of their own to send after the first step.
+            leaving = agenda.pop(step, ()) if own is None else self._leaving(step, own)
             if leaving and self.queueing:
                 leaving = self._possible(step, leaving)
             outbox = self._outbox(step, leaving) if leaving else []
-            own = self._next
-            due = own[0] if own is not None else None
+            due = None if own is None or (own := self._next) is None else own[0]
             # `min` over few entries: an agenda rarely spans more than the next steps.
             if agenda:
                 soonest = min(agenda)
@@ -174,10 +178,9 @@ class Node:
             self._agenda[step + 1] = later + self._agenda.get(step + 1, [])
         return now
 
-    def _leaving(self, step: Step) -> Leaving:
-        """All sends of `step`: those of the rule's own schedule, and those decided on arrivals."""
+    def _leaving(self, step: Step, own: ScheduledSend | None) -> Leaving | tuple[()]:
+        """All sends of `step`: those of the rule's own schedule, from `own` on, and those decided on arrivals."""
         leaving: Leaving = []
-        own = self._next
         while own is not None and own[0] == step:
             leaving.append((own[1], own[2]))
             own = next(self._own, None)
@@ -187,33 +190,37 @@ class Node:
                 f"rank {self.rank} schedules sends out of order: one for step {own[0]} after step {step} began"
             )
         self._next = own
-        decided = self._agenda.pop(step, None)
-        if decided is None:
-            return leaving
         # Own sends first: the order in which the rule produced them decides about segments within a packet.
-        return leaving + decided if leaving else decided
+        leaving += self._agenda.pop(step, ())
+        return leaving
 
-    def _outbox(self, step: Step, leaving: Leaving) -> list[PortPacket]:
+    def _outbox(self, step: Step, leaving: Leaving | tuple[()]) -> list[PortPacket]:
         """Merge segments into one packet per port; RuleError if the algorithm may not send these."""
         # Hot path, once per active rank and step. In most collectives most ranks send one segment per step, which only a
         # wrong port can make illegal, so it skips all that follows.
         if len(leaving) == 1:
             port, segment = leaving[0]
-            if port in self._ports:
+            if port in self._legal_ports:
                 self._sent = (step, [port])
                 return [(port, (segment if segment.__class__ is tuple else make_segment(segment),))]
-        packets: dict[Port, list[Segment]] = {}
+        packets: dict[Port, Packet] = {}
+        several: dict[Port, list[Segment]] = {}
         for port, segment in leaving:
-            # Plain form: `packets.setdefault(port, []).append(make_segment(segment))`. A segment is a tuple, or a function
-            # that makes it when it leaves, so that a schedule of many large segments does not hold all payloads at once.
+            # Plain form: `packets.setdefault(port, []).append(make_segment(segment))`. A segment is a tuple, or a function that
+            # makes it when it leaves, so that a schedule of many large segments does not hold all payloads at once. Most
+            # packets have one segment, for which a tuple of one is built at once; a list would be copied.
             made = segment if segment.__class__ is tuple else make_segment(segment)
-            if port in packets:
-                packets[port].append(made)
+            if port not in packets:
+                packets[port] = (made,)
+            elif port in several:
+                several[port].append(made)
             else:
-                packets[port] = [made]
+                several[port] = [*packets[port], made]
+        for port, segments in several.items():
+            packets[port] = tuple(segments)
         algorithm = self._algorithm
         ports = sorted(packets)
-        if not all(port in self._ports for port in ports):
+        if not self._legal_ports.issuperset(ports):
             raise RuleError(
                 f"{algorithm.name} at rank {self.rank}, step {step}: some of the ports {ports} do not exist"
             )
@@ -223,16 +230,16 @@ class Node:
                 f"{algorithm.spec.port_model} does not allow"
             )
         capacity = algorithm.link_capacity
-        # Fewer segments in all than one packet holds: no packet can be too large.
-        if capacity is not None and len(leaving) > capacity:
-            for port in ports:
-                if len(packets[port]) > capacity:
+        # Without several segments on any port, no packet can be too large.
+        if several and capacity is not None:
+            for port, segments in sorted(several.items()):
+                if len(segments) > capacity:
                     raise RuleError(
-                        f"{algorithm.name} at rank {self.rank}, step {step}: sends {len(packets[port])} segments on port "
+                        f"{algorithm.name} at rank {self.rank}, step {step}: sends {len(segments)} segments on port "
                         f"{port}, and a packet holds {capacity}"
                     )
         self._sent = (step, ports)
-        return [(port, tuple(packets[port])) for port in ports]
+        return [(port, packets[port]) for port in ports]
 
     def _check_receipts(self, step: Step, inbox: list[PortPacket]) -> None:
         """RuleError if the port model does not allow these receipts beside what was sent in `step`."""
@@ -298,6 +305,7 @@ def make_segment(segment: Segment | Callable[[], Segment]) -> Segment:
     return segment() if callable(segment) else segment
 
 
-def port_of(packet: PortPacket) -> Port:
-    """The port of a packet, to sort by."""
-    return packet[0]
+@lru_cache(maxsize=4096)
+def _as_set(ports: Sequence[Port]) -> frozenset[Port]:
+    """The ports as a set, one object for all ranks with the same ports."""
+    return frozenset(ports)

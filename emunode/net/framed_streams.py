@@ -40,6 +40,8 @@ ACCEPTS = 1024
 """Connections accepted in a row before other streams are served."""
 ROUNDS = 64
 """Polls in a row before other tasks of the thread run."""
+YIELD_SECONDS = 0.01
+"""How long a busy poller keeps other tasks of the thread, timers and cancellation waiting."""
 HELLO_SECONDS = 5.0
 """The time a peer has to authenticate itself."""
 ENDED = select.EPOLLRDHUP | select.EPOLLHUP | select.EPOLLERR
@@ -71,6 +73,8 @@ class FramedStreams:
         self._watched: dict[int, Callable[[], None]] = {}
         self._gone: set[int] = set()
         """Descriptors closed during this batch of events. The kernel may have given the number to a new stream since."""
+        self._yield_at = 0.0
+        """The time from which on other tasks of the thread have to run before the next poll."""
         self._special: set[int] = set()
         """Descriptors whose next event is not simply one whole frame: watched, partial or gone."""
 
@@ -204,11 +208,19 @@ class FramedStreams:
         # Lingering is for an owner that has the thread to itself. Letting trio's poller watch this one has a price: the
         # kernel first checks every stream, each arrival then wakes two pollers, and all processes that add streams contend
         # for one lock. As long as packets keep coming, it is cheaper to wait here.
-        await trio.lowlevel.checkpoint()
-        while not self.poll(linger_seconds):
+        while not await self.linger(linger_seconds):
             await trio.lowlevel.wait_readable(self.fileno())
             # Takes this poller out of trio's until the next wait, for the reasons above.
             trio.lowlevel.notify_closing(self.fileno())
+
+    async def linger(self, seconds: float) -> bool:
+        """`poll`, after other tasks of this thread had a turn if they had none for YIELD_SECONDS."""
+        # Hot path, at least once per step; plain form: a checkpoint before every poll. One checkpoint takes as long as
+        # everything else that a host does in an idle step.
+        if time.monotonic() >= self._yield_at:
+            await trio.lowlevel.checkpoint()
+            self._yield_at = time.monotonic() + YIELD_SECONDS
+        return self.poll(seconds)
 
     def poll_until_idle(self) -> None:
         """Poll until nothing is ready, or until other tasks should run."""
