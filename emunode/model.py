@@ -18,6 +18,9 @@ Step = int
 ALL_RANKS: Rank = -1
 """The target of a message that is meant for every rank."""
 
+OWN_CAPACITY, UNLIMITED, AUTOMATIC = 0, -1, -2
+"""Values of `CollectiveSpec.link_capacity` besides numbers: the algorithm's own, no bound, and what its model allows."""
+
 Segment = tuple[Rank, Rank, int, int, bytes]
 """(origin, target, tree, segment, payload): one numbered part of the messages from `origin` to `target`.
 
@@ -179,6 +182,8 @@ class CollectiveSpec(NamedTuple):
     """How long the program may take to answer a line, in seconds."""
     reliable: ReliableLinks | None = None
     """How links are made reliable; None if they are not."""
+    link_capacity: int = OWN_CAPACITY
+    """Most segments in one packet, or OWN_CAPACITY, UNLIMITED, AUTOMATIC."""
 
     @property
     def has_control(self) -> bool:

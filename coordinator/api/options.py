@@ -38,6 +38,7 @@ class Options(TypedDict, total=False):
     lateness_limit: float
     worst_lateness_limit: float
     packet_limit: int
+    link_capacity: int | str
     fault_knowledge: str
     reliable: bool
     retransmit_after: int

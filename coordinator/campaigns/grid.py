@@ -346,7 +346,7 @@ class Grid:
 def _described(scenario: Scenario) -> dict[str, object]:
     """A scenario as version 0.1.0 wrote it, so that fields that no trial depends on do not change the fingerprint."""
     values = scenario.model_dump(mode="json", exclude={"worst_lateness_limit", "network_sha256", "relabel", "plugin"})
-    for later in ("target", "permutation", "program", "program_deadline"):
+    for later in ("target", "permutation", "program", "program_deadline", "link_capacity"):
         # No trial has a program, so its deadline says nothing.
         if values[later] is None or later == "program_deadline":
             del values[later]

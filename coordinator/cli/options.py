@@ -30,7 +30,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         "port_model",
         "duplex",
     ),
-    "Messages": ("message_bytes", "messages", "segments", "redundancy", "packet_limit"),
+    "Messages": ("message_bytes", "messages", "segments", "redundancy", "packet_limit", "link_capacity"),
     "Faults": ("fault", "fault_knowledge"),
     "Reliable links": ("reliable", "retransmit_after", "attempts", "window", "back_off"),
     "Processes": ("driver", "ranks_per_host", "netns", "hang_by"),

@@ -32,7 +32,20 @@ from emunode.algorithms.program import PROGRAM
 from emunode.algorithms.registry import find_algorithm, make_algorithm
 from emunode.errors import RunError, ScenarioError
 from emunode.faults.kinds import FOREVER, Crash, Down, Fault, Hang, LinkFault, NodeFault, Recover
-from emunode.model import FOLDING, ROOTLESS, Collective, CollectiveSpec, Duplex, FaultKnowledge, Port, Rank, Step
+from emunode.model import (
+    AUTOMATIC,
+    FOLDING,
+    OWN_CAPACITY,
+    ROOTLESS,
+    UNLIMITED,
+    Collective,
+    CollectiveSpec,
+    Duplex,
+    FaultKnowledge,
+    Port,
+    Rank,
+    Step,
+)
 from emunode.topologies.base import RegularTopology, Topology
 
 ROW_RANKS = 2**31 - 1
@@ -41,6 +54,8 @@ ROW_PORTS = 2**15 - 1
 """Ports that a journal row can name."""
 IRREGULAR_SLOTS = 2**25
 """The largest order x degree of a network whose degrees differ: hosts and results have a slot for every port number."""
+CAPACITIES = {None: OWN_CAPACITY, "unlimited": UNLIMITED, "auto": AUTOMATIC}
+"""Values of `link_capacity` that are no numbers."""
 NAME_BYTES = 200
 """The longest name of a run's folder. File systems allow 255 bytes; other names are derived from it."""
 
@@ -301,6 +316,9 @@ def _collective_spec(scenario: Scenario, topology: Topology) -> CollectiveSpec:
         packet_limit=scenario.packet_limit or 0,
         program=command_of(scenario.program or ""),
         program_deadline=scenario.program_deadline,
+        link_capacity=scenario.link_capacity
+        if isinstance(scenario.link_capacity, int)
+        else CAPACITIES[scenario.link_capacity],
     )
     spec = _with_targets(scenario, topology, spec)
     spec = spec._replace(reliable=reliable.reliable_links(scenario, topology, spec))

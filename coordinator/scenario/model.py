@@ -73,6 +73,7 @@ Seconds = Annotated[float, BeforeValidator(parse_duration), PlainSerializer(form
 Number = Annotated[int, BeforeValidator(_number)]
 Count = Annotated[Number, Field(ge=1, lt=2**31)]
 Automatic = Annotated[Literal["auto"], BeforeValidator(_lower)]
+Unlimited = Annotated[Literal["unlimited"], BeforeValidator(_lower)]
 MOST_MESSAGES = 1_000_000
 MOST_BYTES = 2**25
 MOST_REDUNDANCY = 1024
@@ -152,6 +153,11 @@ class Scenario(BaseModel):
         description="how late any packet of a timed run may be, in durations of its longest packet",
     )
     packet_limit: Count | None = Field(None, description="most bytes that one start-up covers; default: no limit")
+    link_capacity: Count | Automatic | Unlimited | None = Field(
+        None,
+        description="most segments in one packet, where the algorithm sets no bound of its own; auto: what one start-up "
+        "covers; default: as the algorithm is published",
+    )
     fault: tuple[str, ...] = Field((), description="fault, such as crash:3142@2 (repeatable)")
     fault_knowledge: Annotated[FaultKnowledge, BeforeValidator(_lower)] = Field(
         FaultKnowledge.NONE, description="nodes that know the faults: none (as in the papers), neighbours, all"
@@ -205,9 +211,10 @@ def make_scenario(values: Mapping[str, object]) -> Scenario:
         first = error.errors()[0]
         field = str(first["loc"][0])
         message = first["msg"].removeprefix("Value error, ")
-        if field in ("segments", "ranks_per_host"):
+        if field in ("segments", "ranks_per_host", "link_capacity"):
             most = MOST_BYTES if field == "segments" else 2**31 - 1
-            message = f"a whole number from 1 to {most}, or 'auto'"
+            words = "'auto' or 'unlimited'" if field == "link_capacity" else "'auto'"
+            message = f"a whole number from 1 to {most}, or {words}"
         raise ScenarioError(field, first["input"], message[:1].lower() + message[1:]) from None
 
 

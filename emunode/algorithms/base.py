@@ -20,8 +20,11 @@ from emunode.algorithms.payload import Payloads
 from emunode.errors import RegistrationError, ScenarioError
 from emunode.model import (
     ALL_RANKS,
+    AUTOMATIC,
     FOLDING,
+    OWN_CAPACITY,
     ROOTLESS,
+    UNLIMITED,
     Collective,
     CollectiveSpec,
     Duplex,
@@ -92,6 +95,8 @@ class Algorithm(ABC):
     """The kinds of links that it has a schedule for; nodes enforce half-duplex links."""
     link_capacity: int | None = None
     """Most segments in one packet, according to the paper; None if it sets no bound."""
+    packs: ClassVar[bool] = False
+    """True if the schedule is made for whatever capacity a scenario asks for; `link_capacity` is the default."""
     ack_bytes: ClassVar[int] = 0
     """Bytes of an acknowledgement, or 0. It carries the identity of the segment, with the receiver as its target."""
     disjoint_paths: ClassVar[bool] = False
@@ -119,6 +124,8 @@ class Algorithm(ABC):
         """The network seen from the source: the one in which relative addresses have links."""
         self.spec = with_target(self.topology, spec)
         self.validate()
+        if spec.link_capacity != OWN_CAPACITY:
+            self.link_capacity = self._asked_capacity()
         self.use_payloads(Payloads(spec.seed, spec.message_bytes, self.segments_per_message))
 
     @cached_property
@@ -154,6 +161,23 @@ class Algorithm(ABC):
             allowed = "one tree" if most == 1 else f"1..{most} trees"
             reason = f"{self.name} carries each message on {allowed}{self.why_no_more}"
             raise ScenarioError("redundancy", spec.redundancy, reason)
+
+    def _asked_capacity(self) -> int | None:
+        """The most segments in a packet, as the scenario asks; ScenarioError if the model of the algorithm differs."""
+        asked, own, limit = self.spec.link_capacity, self.link_capacity, self.spec.packet_limit
+        if self.packs:
+            if asked == AUTOMATIC:
+                # As many as one start-up covers: a larger packet costs as much as two.
+                return max(1, limit // self.largest_segment_bytes) if limit else None
+            return None if asked == UNLIMITED else asked
+        if asked in (AUTOMATIC, UNLIMITED if own is None else own):
+            return own
+        reason = (
+            f"{self.name} sets no bound: its packets hold all that its schedule sends at once; write auto or unlimited"
+            if own is None
+            else f"in the model of {self.name} a packet holds {own} segment{'s' * (own > 1)} ({self.citation}); write auto"
+        )
+        raise ScenarioError("link_capacity", "unlimited" if asked == UNLIMITED else asked, reason)
 
     def require_translations(self) -> None:
         """Refuse a collective of all sources on a network where one timetable does not serve every source."""

@@ -53,7 +53,7 @@ class Node:
         "_algorithm",
         "_content",
         "_everyone",
-        "_legal_ports",
+        "_ports",
         "_next",
         "_own",
         "_rule",
@@ -69,7 +69,7 @@ class Node:
         self.rank = rank
         self.queueing = False
         self._algorithm = algorithm
-        self._legal_ports = _as_set(algorithm.topology.ports(rank))
+        self._ports = _as_set(algorithm.topology.ports(rank))
         # A switch owns no data: what is for all ranks is not for it, and no target equals None.
         self._everyone = None if algorithm.topology.is_switch(rank) else ALL_RANKS
         self._rule = rule
@@ -200,7 +200,7 @@ class Node:
         # wrong port can make illegal, so it skips all that follows.
         if len(leaving) == 1:
             port, segment = leaving[0]
-            if port in self._legal_ports:
+            if port in self._ports:
                 self._sent = (step, [port])
                 return [(port, (segment if segment.__class__ is tuple else make_segment(segment),))]
         packets: dict[Port, Packet] = {}
@@ -220,7 +220,7 @@ class Node:
             packets[port] = tuple(segments)
         algorithm = self._algorithm
         ports = sorted(packets)
-        if not self._legal_ports.issuperset(ports):
+        if not self._ports.issuperset(ports):
             raise RuleError(
                 f"{algorithm.name} at rank {self.rank}, step {step}: some of the ports {ports} do not exist"
             )

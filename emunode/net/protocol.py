@@ -13,6 +13,7 @@ from typing import NamedTuple, TypeVar
 from emunode.errors import FrameError
 from emunode.model import (
     ALL_RANKS,
+    AUTOMATIC,
     Collective,
     CollectiveSpec,
     Duplex,
@@ -102,6 +103,7 @@ def spec_from_record(record: object) -> CollectiveSpec:
         program=text(values.program),
         program_deadline=number(values.program_deadline),
         reliable=None if values.reliable is None else _reliable_links(values.reliable),
+        link_capacity=integer(values.link_capacity, AUTOMATIC),
     )
 
 

@@ -1,8 +1,8 @@
 """Total exchange on any connected network: shortest paths chosen for even loads, then list scheduling.
 
 Paths are chosen pair by pair, the nearest first, over the links that carry least so far, and chosen again when all others
-are known. Then, in every step, every link carries the waiting segment that has most links to go. Segments may wait inside
-nodes.
+are known. Then, in every step, every link carries the waiting segments that have most links to go: one, or as many as the
+scenario's link capacity allows. Segments may wait inside nodes.
 
 Where translations carry every node to every other, all sources can do the same relative to themselves: a port then stands
 for the links of all nodes at that port, and only the segments of node 0 are scheduled. On a small network where that misses
@@ -41,9 +41,11 @@ ROUNDS = 3
 class ExchangeTable:
     """Paths and a timetable for `copies` segments of every pair of ranks; if `translated`, for the pairs of node 0 only."""
 
-    def __init__(self, topology: Topology, copies: int, *, translated: bool) -> None:
+    def __init__(self, topology: Topology, copies: int, capacity: int, *, translated: bool) -> None:
+        """A link carries at most `capacity` segments in one step."""
         self.topology = topology
         self.copies = copies
+        self.capacity = capacity
         self.translated = translated
         origins = range(1) if translated else topology.data_ranks
         self.distances: Mapping[Rank, array[int]] = {rank: topology.distances_from(rank) for rank in origins}
@@ -51,7 +53,7 @@ class ExchangeTable:
         self.entering = [[(sender, port) for _, sender, port in topology.ends(rank)] for rank in topology.ranks()]
 
     def machine(self, sender: Rank, port: Port) -> int:
-        """A unit that carries one segment per step: a link, or with translations all links at one port."""
+        """A unit that carries `capacity` segments per step: a link, or with translations all links at one port."""
         return port if self.translated else sender * self.topology.degree + port
 
     @property
@@ -63,7 +65,7 @@ class ExchangeTable:
 
     @cached_property
     def hops(self) -> list[TableHop]:
-        """Every hop, in order of steps: every machine serves the waiting segment that has most links to go."""
+        """Every hop, in order of steps: every machine serves the waiting segments that have most links to go."""
         paths, order = self.paths(), self.topology.order
         ready: dict[int, list[tuple[int, int, Item]]] = {}
         done = dict.fromkeys(paths, 0)
@@ -81,7 +83,9 @@ class ExchangeTable:
         while ready:
             step += 1
             # All machines first: a segment that has just been served is not served again in the same step.
-            served = [heappop(ready[machine])[2] for machine in sorted(ready)]
+            served = [
+                heappop(queue)[2] for _, queue in sorted(ready.items()) for _ in range(min(self.capacity, len(queue)))
+            ]
             ready = {machine: queue for machine, queue in ready.items() if queue}
             for item in served:
                 found.append(TableHop(step, *paths[item][done[item]], item))
@@ -161,6 +165,7 @@ class Exchange(TableCollective):
     family = "any"
     collective = Collective.ALLTOALL
     link_capacity = 1
+    packs = True
     citation = CITATION
     tables: ClassVar[tuple[type[ExchangeTable], ...]]
     """The ways to choose paths; on a small network all are tried."""
@@ -190,9 +195,23 @@ class Exchange(TableCollective):
 
     @property
     def least_steps(self) -> Step:
-        """The lower bound by distances: every directed link carries one segment per step, and the farthest pair sends
+        """The lower bound by distances: every directed link carries a full packet in each step, and the farthest pair sends
         one."""
-        return max(-(-self.all_hops // (2 * self.topology.link_count)), self.topology.diameter)
+        return max(-(-self.all_hops // (2 * self.topology.link_count * self.most_per_step)), self.topology.diameter)
+
+    @property
+    def most_per_step(self) -> int:
+        """The most segments that a link carries in one step."""
+        # Without a bound, as many as there are.
+        return self.all_hops if self.link_capacity is None else self.link_capacity
+
+    @property
+    def _farthest(self) -> int:
+        """The distance of the farthest pair."""
+        topology, data = self.topology, self.topology.data_ranks
+        if isinstance(topology, CayleyTopology):
+            return len(topology.distribution_from(0)) - 1
+        return max(distances[rank] for root in data for distances in [topology.distances_from(root)] for rank in data)
 
     @cached_property
     def table(self) -> ExchangeTable:
@@ -203,7 +222,7 @@ class Exchange(TableCollective):
             if translated and not isinstance(topology, CayleyTopology):
                 continue
             if found is None or (self.all_hops <= FEW_HOPS and found.steps > self.least_steps):
-                other = paths(topology, self.copies, translated=translated)
+                other = paths(topology, self.copies, self.most_per_step, translated=translated)
                 found = other if found is None or other.steps < found.steps else found
         assert found is not None
         return found
@@ -218,16 +237,30 @@ class Exchange(TableCollective):
     def claims(self) -> list[Claim]:
         data = len(self.topology.data_ranks)
         return [
-            Claim("steps", self.table.steps, "==", f"{CITATION}: the table", derived=True),
-            Claim(
-                "steps", self.least_steps, ">=", "lower bound: sum of distances over directed links, and the diameter"
-            ),
+            *self._step_claims(),
             Claim("segments", self.all_hops, "==", f"{CITATION}: sum of the distances of all pairs"),
             Claim(
                 "intact_deliveries", data * (data - 1) * self.spec.messages, "==", f"{CITATION}: a path for each pair"
             ),
-            Claim("max_link_segments_per_step", 1, "==", f"{CITATION}: a link carries one segment per step"),
             *self.structure_claims(),
+        ]
+
+    def _step_claims(self) -> list[Claim]:
+        """Steps, and how full packets are."""
+        capacity = self.link_capacity
+        if capacity is None:
+            source = f"{CITATION}: nothing waits, and the farthest pair needs its distance"
+            return [Claim("steps", self._farthest, "==", source)]
+        bound = "lower bound: sum of distances over directed links, and the diameter"
+        return [
+            Claim("steps", self.table.steps, "==", f"{CITATION}: the table", derived=True),
+            Claim("steps", self.least_steps, ">=", bound),
+            Claim(
+                "max_link_segments_per_step",
+                capacity,
+                "==" if capacity == 1 else "<=",
+                f"{CITATION}: a link carries {'one segment' if capacity == 1 else f'{capacity} segments'} per step",
+            ),
         ]
 
     def structure_claims(self) -> list[Claim]:

@@ -134,6 +134,7 @@ SAMPLES: dict[str, tuple[object, ...]] = {
     "per_byte": ("1us", "0", "0.1ns", "1e-300s"),
     "lateness_limit": (0.05, 1, 1.0, 0, 5e-324, "0.5"),
     "packet_limit": (1, 64, 2**31 - 1),
+    "link_capacity": (1, 2, 2**31 - 1, "auto", "unlimited", "many"),
     "fault": (
         ["crash:123@2"],
         ["crash:213@1", "recover:213@3"],

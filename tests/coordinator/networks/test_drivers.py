@@ -79,6 +79,7 @@ OTHERS = {
     ),
     "reliable links over one port": "star:4 reduce greedy-tree port_model=one-port reliable=true fault=loss:1234~2134:0.5",
     "alltoall with a crash": "star:4 alltoall list-schedule fault=crash:4123@5",
+    "alltoall in full packets": "star:4 alltoall bfs-tree link_capacity=unlimited fault=crash:4123@2",
 }
 FAULTS = {
     "hang": "hang:213@2-4 hang:321@3-3",

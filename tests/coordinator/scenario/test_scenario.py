@@ -51,6 +51,7 @@ FULL: dict[str, object] = {
     "startup": "5ms",
     "per_byte": "1.5us",
     "packet_limit": 1024,
+    "link_capacity": "auto",
     "fault": ["crash:4321@2", "crash:1234@5"],
     "fault_knowledge": "none",
     "reliable": True,
@@ -310,7 +311,7 @@ def test_link_may_come_up_in_one_direction() -> None:
 
 NUMBERS = [
     "message_bytes", "messages", "segments", "redundancy", "ranks_per_host", "startup", "per_byte", "lateness_limit",
-    "packet_limit", "seed", "step_limit",
+    "packet_limit", "link_capacity", "seed", "step_limit",
 ]  # fmt: skip
 
 

@@ -1,7 +1,9 @@
 """Exchange, scatter and gather on any network: golden numbers, lower bounds, faults, refusals."""
 
+from collections import Counter
 from itertools import pairwise
 
+import networkx
 import pytest
 
 from emunode.algorithms.any_network.exchange import Exchange, ListScheduledExchange
@@ -10,7 +12,7 @@ from emunode.algorithms.base import Algorithm
 from emunode.algorithms.conformance import check_claims, execute, measure
 from emunode.algorithms.registry import make_algorithm
 from emunode.errors import ScenarioError
-from emunode.model import Collective, CollectiveSpec, PortModel
+from emunode.model import AUTOMATIC, UNLIMITED, Collective, CollectiveSpec, PortModel
 from emunode.topologies.base import Topology
 from emunode.topologies.registry import parse_topology
 from tests.any_network_support import connected_graphs, golden_network, network_of_graph
@@ -81,6 +83,87 @@ def test_a_large_exchange_is_refused_with_its_size() -> None:
         ScenarioError, match=r"schedules 6,\d\d\d,\d\d\d hops here, and its tables hold at most 5,000,000"
     ):
         algorithm_on(parse_topology("mesh:20x20"), Collective.ALLTOALL, messages=3, message_bytes=8)
+
+
+# Total exchange with packets of several segments.
+
+PACKED = [
+    ("star:4", "bfs-tree"),
+    ("petersen:5,2", "list-schedule"),
+    ("mesh:3x4", "list-schedule"),
+    ("fat-tree:4", "bfs-tree"),
+]
+
+
+@pytest.mark.parametrize(("name", "algorithm"), PACKED)
+def test_an_exchange_without_bound_takes_the_farthest_distance(name: str, algorithm: str) -> None:
+    topology = parse_topology(name)
+    exchange = algorithm_on(topology, Collective.ALLTOALL, algorithm, link_capacity=UNLIMITED, messages=2)
+    graph = networkx.Graph((one, other) for one, _, other, _ in topology.links())
+    distances = dict(networkx.all_pairs_shortest_path_length(graph))
+    data = topology.data_ranks
+    assert checked(exchange) == max(distances[one][other] for one in data for other in data)
+
+
+@pytest.mark.parametrize(("name", "algorithm"), PACKED)
+def test_a_link_carries_as_many_segments_as_its_capacity(name: str, algorithm: str) -> None:
+    topology = parse_topology(name)
+    single = algorithm_on(topology, Collective.ALLTOALL, algorithm)
+    assert isinstance(single, Exchange)
+    steps = [checked(single)]
+    for capacity in (2, 3, 5):
+        exchange = algorithm_on(topology, Collective.ALLTOALL, algorithm, link_capacity=capacity)
+        steps.append(checked(exchange))
+        hops = list(execute(exchange))
+        assert len(hops) == single.all_hops
+        loads = Counter((hop.step, hop.sender, hop.port) for hop in hops)
+        assert max(loads.values()) <= capacity
+        # Every directed link carries a full packet in every step, at best.
+        assert steps[-1] * capacity * 2 * topology.link_count >= single.all_hops
+    assert steps == sorted(steps, reverse=True)
+    assert steps[-1] < steps[0]
+
+
+def test_the_automatic_capacity_is_what_one_start_up_covers() -> None:
+    star = parse_topology("star:4")
+    automatic = algorithm_on(
+        star, Collective.ALLTOALL, "bfs-tree", link_capacity=AUTOMATIC, message_bytes=100, segments=2, packet_limit=250
+    )
+    assert automatic.link_capacity == 5
+    small = algorithm_on(star, Collective.ALLTOALL, "bfs-tree", link_capacity=AUTOMATIC, packet_limit=10)
+    assert small.link_capacity == 1
+    assert algorithm_on(star, Collective.ALLTOALL, "bfs-tree", link_capacity=AUTOMATIC).link_capacity is None
+
+
+@pytest.mark.parametrize("capacity", [4, "unlimited"])
+def test_packed_exchanges_hold_their_claims_and_have_one_history(capacity: int | str) -> None:
+    values = {"topology": "star:4", "collective": "alltoall", "algorithm": "bfs-tree", "link_capacity": capacity}
+    in_memory = run_scenario(None, **values)
+    assert in_memory.verdict == "holds"
+    assert in_memory.summary["packets"] < in_memory.summary["segments"]  # type: ignore[operator]
+    with_fault = run_scenario(None, **values, fault=["crash:4123@2"])
+    assert with_fault.verdict == "holds", failures(with_fault)
+
+
+@pytest.mark.parametrize(
+    ("collective", "algorithm", "capacity", "reason"),
+    [
+        ("alltoall", "near-balanced-tree", 2, r"a packet holds 1 segment \(Fragopoulou-Akl 1993"),
+        ("alltoall", "list-schedule", UNLIMITED, "a packet holds 1 segment"),
+        ("broadcast", "congestion2-trees", 1, "a packet holds 2 segments"),
+        ("broadcast", "flood", 3, "sets no bound: its packets hold all that its schedule sends"),
+    ],
+)
+def test_a_capacity_outside_the_model_of_an_algorithm_is_refused(
+    collective: str, algorithm: str, capacity: int, reason: str
+) -> None:
+    with pytest.raises(ScenarioError, match=reason) as refused:
+        algorithm_on(parse_topology("star:4"), Collective(collective), algorithm, link_capacity=capacity)
+    assert refused.value.field == "link_capacity"
+    # What the model says is accepted under any of its names.
+    own = algorithm_on(parse_topology("star:4"), Collective(collective), algorithm)
+    again = algorithm_on(parse_topology("star:4"), Collective(collective), algorithm, link_capacity=AUTOMATIC)
+    assert again.link_capacity == own.link_capacity
 
 
 # Scatter and gather.
