@@ -105,8 +105,44 @@ def _collectives(topology: str, program: Path, rounds: int, turns: int, options:
         yield Row(subject, "  its first", 1000 * median(times[0] for times in ours), "ms")
 
 
+def packing_rows(options: Options) -> Iterator[Row | Note]:
+    """A total exchange with one segment per packet, and with full packets, beside that of MPI."""
+    if not (shutil.which("mpirun") and shutil.which("mpicc")):
+        yield Note(f"{MPI}: not measured, because mpirun or mpicc is not installed: {INSTALL}")
+        return
+    topology, rounds, turns = ("star:3", 3, 1) if options.quick else ("star:5", 10, min(3, options.turns))
+    subject = f"{topology}, {BYTES} bytes"
+    packings = {"one segment per packet": {}, "full packets": {"algorithm": "bfs-tree", "link_capacity": "unlimited"}}
+    theirs: dict[str, list[float]] = {said: [] for said in TRANSPORTS}
+    ours: dict[str, list[float]] = {said: [] for said in packings}
+    try:
+        with TemporaryDirectory(prefix="bench-") as folder:
+            program = Path(folder) / "collectives"
+            run_program(["mpicc", "-O2", "-o", program, SOURCE], seconds=120)
+            ranks = plan_of(topology=topology).topology.order
+            for _ in range(turns):  # in turn, so that other work on the machine meets all alike
+                for said, flags in TRANSPORTS.items():
+                    theirs[said].append(median(_mpirun(program, ranks, rounds, *flags).times["alltoall"]))
+                for said, values in packings.items():
+                    plan = _plan(topology, "alltoall", **values)
+                    ours[said].append(median(trio.run(_operate, plan, rounds).times))
+    except ProgramError as error:
+        yield Note(f"{MPI}: not measured: {error}")
+        return
+    for transport, times in theirs.items():
+        yield Row(subject, f"alltoall, {transport}", 1000 * median(times), "ms")
+    for said, times in ours.items():
+        for transport in TRANSPORTS:
+            share = median(their / our for their, our in zip(theirs[transport], times, strict=True))
+            yield Row(subject, f"alltoall, {said}", 1000 * median(times), "ms", share, transport)
+    share = median(one / full for one, full in zip(*ours.values(), strict=True))
+    yield Row(
+        subject, "alltoall, full packets", 1000 * median(ours["full packets"]), "ms", share, "one segment per packet"
+    )
+
+
 def _plan(topology: str, collective: str, **more: object) -> Plan:
-    algorithm = ALGORITHMS[collective]
+    algorithm = more.pop("algorithm", ALGORITHMS[collective])
     return plan_of(topology=topology, collective=collective, algorithm=algorithm, message_bytes=BYTES, **more)
 
 
