@@ -1,6 +1,7 @@
 """The `coordinator` process: standard streams, signals and exit status around the command line."""
 
 import contextlib
+import gc
 import io
 import os
 import signal
@@ -16,6 +17,10 @@ def main() -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _leave)
     _keep_streams_open()
+    # Importing creates hundreds of thousands of objects, all of which stay: `collect_seldom` turns the collector on again.
+    gc.disable()
+    # Pydantic would search the metadata of every installed package for plug-ins.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     # Only here: until then the handlers above apply, and importing takes most of the time of a short command.
     from coordinator.cli.app import main as run_command_line  # noqa: PLC0415
     from emunode.runtime import collect_seldom  # noqa: PLC0415

@@ -56,10 +56,11 @@ class Registry(Mapping[Key, Entry], Generic[Key, Entry]):
         """Whether an object is of the kind of this registry."""
         if self._instances:
             return isinstance(entry, self.base)
-        return isinstance(entry, type) and issubclass(entry, self.base)
+        # Not issubclass, which takes longer for abstract classes than all else that registers one of hundreds.
+        return isinstance(entry, type) and self.base in entry.__mro__
 
-    def add(self, entry: Entry) -> None:
-        """Register an entry; registering the same object again changes nothing.
+    def add(self, entry: Entry) -> bool:
+        """Register an entry; registering the same object again changes nothing. Returns whether it is new.
 
         Raises RegistrationError if a method or a required attribute is missing, if another entry has the same key, or if the
         check of this registry fails.
@@ -76,7 +77,9 @@ class Registry(Mapping[Key, Entry], Generic[Key, Entry]):
                 f"{self.kind} {_name(entry)} is called {called!r}, a name already taken by {_name(other)}"
             )
         self._check(entry)
+        new = key not in self._entries
         self._entries[key] = entry
+        return new
 
     def remove(self, entry: Entry) -> None:
         """Undo `add`: a plug-in is replaced, or a test registers a class for its own duration."""
@@ -112,9 +115,7 @@ def register(entry: Registered) -> Registered:
     for registry in _registries:
         if registry.takes(entry):
             registry.prepare()
-            new = not any(entry is known for known in registry.values())
-            registry.add(entry)
-            if new and _recorders:
+            if registry.add(entry) and _recorders:
                 _recorders[-1].append((registry, entry))
             return entry
     bases = ", ".join(registry.base.__name__ for registry in _registries)

@@ -53,9 +53,9 @@ class Node:
         "_algorithm",
         "_content",
         "_everyone",
-        "_ports",
         "_next",
         "_own",
+        "_ports",
         "_rule",
         "_seen",
         "_sent",
@@ -121,7 +121,7 @@ class Node:
                         raise RuleError(f"rank {self.rank} wants to send in step {when} what it read in step {step}")
             own = self._next
             # Most ranks have nothing of their own to send after the first step.
-            leaving = agenda.pop(step, ()) if own is None else self._leaving(step, own)
+            leaving = agenda.pop(step, ()) if own is None else self._leaving(step)
             if leaving and self.queueing:
                 leaving = self._possible(step, leaving)
             outbox = self._outbox(step, leaving) if leaving else []
@@ -178,9 +178,10 @@ class Node:
             self._agenda[step + 1] = later + self._agenda.get(step + 1, [])
         return now
 
-    def _leaving(self, step: Step, own: ScheduledSend | None) -> Leaving | tuple[()]:
-        """All sends of `step`: those of the rule's own schedule, from `own` on, and those decided on arrivals."""
+    def _leaving(self, step: Step) -> Leaving:
+        """All sends of `step`: those of the rule's own schedule, and those decided on arrivals."""
         leaving: Leaving = []
+        own = self._next
         while own is not None and own[0] == step:
             leaving.append((own[1], own[2]))
             own = next(self._own, None)
@@ -206,9 +207,9 @@ class Node:
         packets: dict[Port, Packet] = {}
         several: dict[Port, list[Segment]] = {}
         for port, segment in leaving:
-            # Plain form: `packets.setdefault(port, []).append(make_segment(segment))`. A segment is a tuple, or a function that
-            # makes it when it leaves, so that a schedule of many large segments does not hold all payloads at once. Most
-            # packets have one segment, for which a tuple of one is built at once; a list would be copied.
+            # Plain form: `packets.setdefault(port, []).append(make_segment(segment))`. A segment is a tuple, or a function
+            # that makes it when it leaves, so that a schedule of many large segments does not hold all payloads at once.
+            # Most packets have one segment, for which a tuple of one is built at once; a list would be copied.
             made = segment if segment.__class__ is tuple else make_segment(segment)
             if port not in packets:
                 packets[port] = (made,)
