@@ -26,7 +26,10 @@ from coordinator.campaigns.store import FinishedTrials, Store
 from coordinator.campaigns.tables import FIGURES, Row, families, label_of, rows, trial_rows
 from coordinator.history.run_directory import temporary_prefix
 from coordinator.networks.base import Progress
-from coordinator.reports.campaign_report import MEASURES, figures, page
+from coordinator.reports import pgfplots
+from coordinator.reports.campaign_report import MEASURES, curve_rows, figures, page
+from coordinator.reports.export import write_lines
+from coordinator.reports.tables import Row as ReportRow
 from coordinator.reports.tables import to_csv, to_markdown
 from coordinator.results.claims import EXIT_STATUS, Verdict
 from coordinator.scenario.model import dump_scenario
@@ -160,6 +163,11 @@ class Campaign:
         return self.trials.filter((pl.col("unserved") != "") | (pl.col("violated") != ""))
 
     @property
+    def curves(self) -> list[ReportRow]:
+        """The points of all curves as plain values."""
+        return curve_rows(self.rows, self._named_families)
+
+    @property
     def left_out(self) -> list[str]:
         """Combinations that an algorithm does not support, with the reason."""
         return self._grid.left_out
@@ -221,6 +229,13 @@ class Campaign:
             shown.save(path)
         return shown
 
+    def export(self, *, pgfplots: Path | str | None = None, csv: Path | str | None = None) -> dict[str, Path]:
+        """Write the curves as a LaTeX document for pgfplots, or as CSV with one row per point of a curve.
+
+        Returns the written files by kind. Raises ScenarioError if no file is named or one cannot be written.
+        """
+        return export_curves(self.curves, pgfplots, csv)
+
     def __repr__(self) -> str:
         return f"<campaign {self.title}: {self._count:,} trials, {self.verdict}>"
 
@@ -246,6 +261,18 @@ class Campaign:
     def _repr_html_(self) -> str:
         shown = self.report()
         return frame(shown.html, shown.title, shown.height)
+
+
+def export_curves(curves: Sequence[ReportRow], latex: Path | str | None, table: Path | str | None) -> dict[str, Path]:
+    """Write curves, as `curve_rows` gives them, to the files that are named."""
+    files: dict[str, Path] = {}
+    if latex is not None:
+        files["pgfplots"] = write_lines(Path(latex), pgfplots.pgfplots(curves), "pgfplots")
+    if table is not None:
+        files["csv"] = write_lines(Path(table), [to_csv(curves)], "csv")
+    if not files:
+        raise ScenarioError("export", None, "say what to write: pgfplots=FILE or csv=FILE")
+    return files
 
 
 def _values(name: str, values: Sequence[object]) -> pl.Series:
@@ -292,6 +319,7 @@ def _write_results(done: Campaign, store: Store) -> None:
         store.write(re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") + ".svg", chart)
     store.write("campaign.html", done.report().html)
     store.write("table.csv", to_csv(done.rows))
+    store.write(pgfplots.FILE, to_csv(done.curves))
     store.write("table.md", to_markdown(done.rows))
     store.write("losses.csv", to_csv(loss_rows(store)))
     partial = store.folder / ".trials.parquet.partial"

@@ -35,7 +35,7 @@ COMMANDS = {
     "check": ("check:check_command", "Grade a submission: an algorithm, a network or trees from a file."),
     "report": ("report:report_command", "Draw the report of a stored run again."),
     "compare": ("compare:compare_command", "Compare stored runs: scenarios, metrics and claims side by side."),
-    "export": ("export:export_command", "Write a network, its trees or an executed schedule for other programs."),
+    "export": ("export:export_command", "Write a network, its trees, a schedule or campaign curves for other programs."),
     "reproduce": ("reproduce:reproduce_command", "Re-run a paper's experiments: published, predicted and measured values."),
     "doctor": ("doctor:doctor_command", "Check what this machine offers: limits, loopback, disk, clock, containers."),
     "clean": ("clean:clean_command", "Remove what killed runs left behind."),

@@ -1,15 +1,18 @@
 """`coordinator export`."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Group, Parameter
 
+from coordinator.api.campaigns import export_curves
 from coordinator.api.runs import Run
 from coordinator.cli.options import PluginFlag
 from coordinator.cli.output import OUTPUT, JsonFlag, RunArgument, as_command, print_json
 from coordinator.cli.verify import warn_unverified
 from coordinator.reports.export import graphml_of_plan, write_lines
+from coordinator.reports.pgfplots import read_curves
 from coordinator.scenario.plugins import load_plugins
 from emunode.errors import ScenarioError
 
@@ -23,6 +26,10 @@ def export(  # noqa: PLR0913  # its flags
     goal: Annotated[
         Path | None, Parameter(group=OUTPUT, help="write the executed schedule of a run for LogGOPSim")
     ] = None,
+    pgfplots: Annotated[
+        Path | None, Parameter(group=OUTPUT, help="write the curves of a campaign as LaTeX for pgfplots")
+    ] = None,
+    csv: Annotated[Path | None, Parameter(group=OUTPUT, help="write the points of the curves of a campaign")] = None,
     topology: Annotated[str | None, Parameter(group=WITHOUT_RUN, help="network, such as star:4")] = None,
     collective: Annotated[str, Parameter(group=WITHOUT_RUN, help="collective of the algorithm")] = "broadcast",
     algorithm: Annotated[str | None, Parameter(group=WITHOUT_RUN, help="algorithm whose trees are written")] = None,
@@ -32,14 +39,20 @@ def export(  # noqa: PLR0913  # its flags
     plugin: PluginFlag = None,
     json: JsonFlag = False,
 ) -> int:
-    """Write a network, its trees or an executed schedule for other programs.
+    """Write a network, its trees, a schedule or campaign curves for other programs.
+
+    A schedule needs a run (RUN --goal FILE), curves the folder of a campaign in place of a run.
 
     Examples:
-      coordinator export runs/star-4-broadcast-edt --goal edt.goal
       coordinator export --topology star:4 --algorithm edt --graphml edt.graphml
+      coordinator export runs/campaigns/NAME --pgfplots curves.tex
     """
+    if pgfplots or csv:
+        if run is None or graphml or goal or topology:
+            raise ScenarioError("export", None, "--pgfplots and --csv take a campaign folder, and no other flag")
+        return _show(export_curves(read_curves(run), pgfplots, csv), as_json=json)
     if graphml is None and goal is None:
-        raise ScenarioError("export", None, "say what to write: --graphml FILE or --goal FILE")
+        raise ScenarioError("export", None, "say what to write: --graphml, --goal, --pgfplots or --csv FILE")
     if (run is None) == (topology is None):
         raise ScenarioError("export", None, "give a run, or else --topology")
     load_plugins(plugin or ())
@@ -52,7 +65,11 @@ def export(  # noqa: PLR0913  # its flags
     else:
         lines = graphml_of_plan(topology or "", collective, algorithm, source)
         files = {"graphml": write_lines(graphml, lines, "graphml")}
-    if json:
+    return _show(files, as_json=json)
+
+
+def _show(files: Mapping[str, Path], *, as_json: bool) -> int:
+    if as_json:
         print_json({"written": {kind: str(path) for kind, path in files.items()}})
     else:
         for kind, path in files.items():

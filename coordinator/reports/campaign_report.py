@@ -38,6 +38,20 @@ def figures(rows: Sequence[Row], families: Mapping[str, Family]) -> dict[str, st
     return {name: theme.standalone(ratio_curves(*arguments)) for name, arguments in drawn.items()}
 
 
+def curve_rows(rows: Sequence[Row], families: Mapping[str, Family]) -> list[Row]:
+    """The numbers of all curves as rows, one per point; see `pgfplots`."""
+    found: list[Row] = []
+    for title, xlabel, lines in _curves(rows, families).values():
+        for name, line in lines.items():
+            expected = dict(line.theory)
+            found += (
+                {"figure": title, "x_label": xlabel, "series": name, "x": x, "value": value, "low": low, "high": high,
+                 "theory": expected.get(x)}
+                for x, value, low, high in line.points
+            )  # fmt: skip
+    return found
+
+
 class Figure(NamedTuple):
     """A figure of the page: a fixed picture, the numbers in it, and a note."""
 
