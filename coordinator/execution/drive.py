@@ -150,6 +150,7 @@ async def _run_timed(
     finally:
         journal.add(network.rows)
         execution.times = network.times
+        execution.altered_copies = list(network.altered_copies)
     if not timetable.complete:
         execution.undecided = f"the step limit of {plan.scenario.step_limit} was reached"
 

@@ -104,7 +104,12 @@ def run(
         write_conclusion(directory, conclusion, summary)
         frame = pl.scan_parquet(directory.final / FILE, glob=False)
         result = RunResult(
-            plan=plan, summary=summary, conclusion=conclusion, execution=execution, journal=frame, path=directory.final
+            plan=conclusion.plan,
+            summary=summary,
+            conclusion=conclusion,
+            execution=execution,
+            journal=frame,
+            path=directory.final,
         )
         if draw:
             # After the verdict: a report that cannot be drawn loses nothing of the run.
@@ -148,7 +153,12 @@ def run_in_memory(plan: Plan, progress: Progress, *, steering: Steering | None =
     plan = plan if steering is None else steering.plan
     conclusion, summary = _judge(plan, journal, execution)
     return MemoryRun(
-        plan=plan, summary=summary, conclusion=conclusion, execution=execution, journal=journal.frame, log=log
+        plan=conclusion.plan,
+        summary=summary,
+        conclusion=conclusion,
+        execution=execution,
+        journal=journal.frame,
+        log=log,
     )
 
 
@@ -185,7 +195,7 @@ def _judge(plan: Plan, journal: Journal, execution: ExecutionResult) -> tuple[Co
     )
     conclusion = conclude(plan, history)
     execution.undecided = conclusion.ruling.undecided
-    return conclusion, summarize(plan, conclusion, journal, execution)
+    return conclusion, summarize(conclusion.plan, conclusion, journal, execution)
 
 
 def _draw(directory: RunDirectory) -> str | None:

@@ -18,9 +18,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from coordinator.history.faulty_timetable import UnderFaults, completed, prediction
 from coordinator.history.journal import COLUMNS, OUTCOMES, RECORD, SORT_KEY, table
 from coordinator.history.run_directory import translate_summary
 from coordinator.history.timetable import TIME_RECORD, Timetable, make_timetable
+from coordinator.planning.costs import costs_of
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.results.claims import Verdict
 from coordinator.results.conclude import Conclusion, History, conclude
@@ -32,7 +34,7 @@ from coordinator.scenario.programs import command_of, is_allowed
 from coordinator.theory.lower_bounds import GENERAL
 from emunode.errors import ScenarioError
 from emunode.model import ROOTLESS
-from emunode.timed.cost_model import NANO, LinearCostModel
+from emunode.timed.cost_model import NANO
 
 MOST_TEXT_BYTES = 16 * 2**20
 MOST_TABLE_BYTES = 2 * 2**30
@@ -111,7 +113,8 @@ def _verify(path: Path, verification: Verification) -> None:
     plan = replace(_plan(scenario), late_faults_count=older)
     records = _read_journal(path / "journal.parquet", plan)
     verification.findings += _check_hash(records, summary)
-    replayed = _replay(plan, records)
+    timetable = _timetable(plan, records) if scenario.clock == "timed" else None
+    replayed = _replay(plan, records, timetable.under if timetable else None)
     if replayed is None and plan.scenario.program is not None:
         verification.unchecked.append(
             f"journal.parquet: the hops of a program are not replayed unless it is named: {_program_flag(plan.scenario)}"
@@ -120,7 +123,7 @@ def _verify(path: Path, verification: Verification) -> None:
         verification.unchecked.append(
             f"journal.parquet: {len(records)} rows are too many to replay (at most {REPLAYED_ROWS})"
         )
-    history = _history(path, plan, records, replayed, verification)
+    history = _history(path, plan, records, replayed, timetable, verification)
     conclusion = conclude(plan, history, replay=False)
     reason = summary.get("undecided_because")
     cut_short = summary.get("verdict") == Verdict.UNDECIDED and reason != conclusion.ruling.undecided
@@ -277,31 +280,37 @@ def _program_flag(scenario: Scenario) -> str:
     return f"--program {shlex.quote(command_of(scenario.program or ''))}"
 
 
-def _replay(plan: Plan, records: np.ndarray) -> Replay | None:
+def _replay(plan: Plan, records: np.ndarray, under: UnderFaults | None) -> Replay | None:
     """The differences between the journal and a replay in memory; None if the journal is too long."""
     if len(records) > REPLAYED_ROWS or (plan.scenario.program and not is_allowed(plan.scenario.program)):
         return None
     last = int(records["step"].max(initial=0))
-    return replay(plan, table(records).lazy(), last, most_rows=2 * REPLAYED_ROWS)
+    return replay(plan, table(records).lazy(), last, most_rows=2 * REPLAYED_ROWS, under=under)
 
 
 def _history(
-    path: Path, plan: Plan, records: np.ndarray, replayed: Replay | None, verification: Verification
+    path: Path,
+    plan: Plan,
+    records: np.ndarray,
+    replayed: Replay | None,
+    timetable: Timetable | None,
+    verification: Verification,
 ) -> History:
     """The history of the run, as far as its directory contains it."""
     frame = table(records)
     if replayed is None and plan.spec.redundancy > 1 and (frame["outcome"] == "corrupt").any():
         verification.unchecked.append("elections.parquet: the values of altered copies are not stored")
-    timetable, times = None, b""
-    if plan.scenario.clock == "timed":
-        timetable = _timetable(plan, records)
+    times = b""
+    if timetable is not None:
         times = _times(_read_table(path / "timeline.parquet", TIMELINE_SCHEMA, MOST_ROWS))
     return History(frame.lazy(), len(records), None, replayed.altered if replayed else (), timetable, [times])
 
 
 def _timetable(plan: Plan, records: np.ndarray) -> Timetable:
-    scenario = plan.scenario
-    costs = LinearCostModel(scenario.startup, scenario.per_byte, scenario.packet_limit or 0)
+    costs = costs_of(plan.scenario)
+    if plan.faults:
+        # When a packet was lost does not follow from the journal alone.
+        return completed(prediction(plan.algorithm, plan.faults, costs, plan.scenario.step_limit))
     return make_timetable([records.tobytes()], plan.spec.port_model, plan.topology.degree, costs, complete=True)
 
 

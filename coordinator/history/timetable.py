@@ -2,12 +2,14 @@
 
 The memory engine determines which packets cross which link in which step, and `emunode.timed.cost_model` how long each
 takes. Each node gets the steps in which it receives packets (`receipts`), as programs for the machines of the papers contain
-their receive operations. Hosts compute the times on their own, and must obtain the same ones.
+their receive operations. Hosts compute the times on their own, and must obtain the same ones. The timetable of a run with
+faults (`faulty_timetable`) has the packets that these let through, and those that were lost.
 """
 
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -30,14 +32,19 @@ TIME_RECORD = np.dtype(
 assert TIME_RECORD.itemsize == TIME.size
 HOP = ("step", "sender", "port")
 
+if TYPE_CHECKING:
+    from coordinator.history.faulty_timetable import UnderFaults
+
 
 @dataclass(frozen=True)
 class Timetable:
-    """Every packet of a run: step, sender, port, receiver, bytes, start and end in nanoseconds."""
+    """Every packet of a run: step, sender, port, receiver, bytes, start and end in nanoseconds; no end if it was lost."""
 
     packets: pl.DataFrame
     complete: bool
     """Whether the algorithm ends by itself, before the step limit."""
+    under: "UnderFaults | None" = None
+    """The faults that it is for, and what it was before them; None without faults."""
 
     @property
     def steps(self) -> Step:
@@ -49,9 +56,14 @@ class Timetable:
         """Time at which the last packet is received."""
         return int(self.packets["end"].max() or 0) / NANO  # type: ignore[arg-type]
 
+    @property
+    def arriving(self) -> pl.DataFrame:
+        """The packets that are not lost."""
+        return self.packets.filter(pl.col("end").is_not_null())
+
     def receipts(self) -> Mapping[Rank, bytes]:
         """By rank, the steps of all packets that it receives, ascending, as 4-byte numbers."""
-        ordered = self.packets.select("receiver", pl.col("step").cast(pl.UInt32)).sort("receiver", "step")
+        ordered = self.arriving.select("receiver", pl.col("step").cast(pl.UInt32)).sort("receiver", "step")
         return {
             # Four bytes a step, as the wire carries them.
             rank: array("I", group["step"].to_numpy()).tobytes()
@@ -64,6 +76,7 @@ class Timetable:
             TIME.pack(step, sender, port, ended, moment, moment)
             for step, sender, port, *moments in self.packets.select(*HOP, "start", "end").iter_rows()
             for ended, moment in enumerate(moments)
+            if moment is not None
         )
 
 
@@ -123,13 +136,15 @@ def judge_times(timetable: Timetable, times: Iterable[bytes]) -> LatenessReport:
     """Compare the times that hosts reported with the timetable; unfinished packets have null times."""
     records = np.frombuffer(b"".join(times), dtype=TIME_RECORD)
     reported = pl.DataFrame({name: records[name] for name in TIME_RECORD.names or ()})
-    hops = timetable.packets
+    hops, other = timetable.packets, 0
     for ended, name, achieved in ((0, "start", "started"), (1, "end", "ended")):
+        # By the intended time as well: under faults a step may have a packet that was lost and a late one by the same port.
         one = reported.filter(pl.col("ended") == ended).select(
-            *HOP, pl.col("intended").alias(f"{name}_reported"), achieved=pl.col("achieved")
+            *HOP, pl.col("intended").alias(name), achieved=pl.col("achieved")
         )
-        hops = hops.join(one.rename({"achieved": achieved}), on=HOP, how="left", maintain_order="left")
-    other = hops.filter((pl.col("start_reported") != pl.col("start")) | (pl.col("end_reported") != pl.col("end")))
+        one = one.unique([*HOP, name], keep="first", maintain_order=True).rename({"achieved": achieved})
+        other += len(one.join(hops, on=[*HOP, name], how="anti"))
+        hops = hops.join(one, on=[*HOP, name], how="left", maintain_order="left")
     done = hops.filter(pl.col("ended").is_not_null())
     late = pl.concat([done["ended"] - done["end"], (hops["started"] - hops["start"]).drop_nulls()])
     intended, last = (int(done[name].max() or 0) / NANO for name in ("end", "ended"))  # type: ignore[arg-type]
@@ -146,8 +161,9 @@ def judge_times(timetable: Timetable, times: Iterable[bytes]) -> LatenessReport:
         "packets_per_ms": len(done) / (1000 * intended) if intended else 0.0,
     }
     reason = None
-    if len(other):
-        reason = f"{len(other)} packets had other intended times than the timetable"
-    elif len(done) < len(hops):
-        reason = f"{len(hops) - len(done)} packets of {len(hops)} never arrived"
+    due = len(timetable.arriving)
+    if other:
+        reason = f"{other} packets had other intended times than the timetable"
+    elif len(done) < due:
+        reason = f"{due - len(done)} packets of {due} never arrived"
     return LatenessReport(seconds, metrics, reason)

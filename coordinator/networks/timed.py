@@ -4,20 +4,26 @@ The coordinator sends nothing during the run, since there are no steps to open.
 """
 
 import time
-from typing import Protocol
+from collections.abc import Generator, Iterator, Mapping
+from typing import Protocol, TypeVar
 
 import trio
 
-from coordinator.history.timetable import Timetable, make_timetable
+from coordinator.history.faulty_timetable import UnderFaults, prediction
+from coordinator.history.timetable import Timetable
 from coordinator.networks.admission import ConnectedHost
 from coordinator.networks.base import Progress
 from coordinator.networks.host_network import HostNetwork
 from coordinator.networks.launchers.base import Launch
 from coordinator.networks.messages import Finished, Heartbeat, Message, Prepared, Times
+from coordinator.planning.costs import costs_of
 from coordinator.planning.plan import Plan
 from emunode.engine.memory import MemoryEngine
+from emunode.engine.rank_set import AlteredCopy
 from emunode.host.placement import Placement
-from emunode.timed.cost_model import LinearCostModel
+from emunode.model import Rank, Step
+
+Table = TypeVar("Table", bytes, tuple[bytes, bytes])
 
 LEAD_SECONDS = 0.05
 LEAD_SECONDS_PER_HOST = 0.0005
@@ -28,20 +34,33 @@ TABLE_BYTES = 8 * 2**20
 
 async def predict(plan: Plan, progress: Progress) -> Timetable:
     """Compute the timetable of a plan with the memory engine; cancellation is possible at every step."""
-    network, rows = MemoryEngine(plan.algorithm), []
-    limit, step = plan.scenario.step_limit, 0
-    while (network.busy or not step) and step <= limit:
-        step += 1
-        rows.append(network.step(step))
-        progress("timetable", step, 0)
+    prediction = prediction_of(plan)
+    while True:
+        try:
+            progress("timetable", next(prediction), 0)
+        except StopIteration as ended:
+            timetable: Timetable = ended.value
+            return timetable
         await trio.lowlevel.checkpoint()
-    return make_timetable(rows, plan.spec.port_model, plan.topology.degree, costs_of(plan), not network.busy)
 
 
-def costs_of(plan: Plan) -> LinearCostModel:
-    """The cost of a packet in this scenario."""
-    scenario = plan.scenario
-    return LinearCostModel(scenario.startup, scenario.per_byte, scenario.packet_limit or 0)
+def prediction_of(plan: Plan) -> Generator[Step, None, Timetable]:
+    """The computation of the timetable of a plan, step by step."""
+    return prediction(plan.algorithm, plan.faults, costs_of(plan.scenario), plan.scenario.step_limit)
+
+
+def in_batches(ranks: range, tables: Mapping[Rank, Table], default: Table) -> Iterator[tuple[Rank, list[Table]]]:
+    """The tables of these ranks in parts of about TABLE_BYTES, each with its first rank."""
+    first, part, size = ranks[0], list[Table](), 0
+    for rank in ranks:
+        table = tables.get(rank, default)
+        part.append(table)
+        size += len(table) if isinstance(table, bytes) else sum(map(len, table))
+        if size > TABLE_BYTES:
+            yield first, part
+            first, part, size = rank + 1, [], 0
+    if part:
+        yield first, part
 
 
 class Timed(Protocol):
@@ -57,6 +76,10 @@ class Timed(Protocol):
 
     times: list[bytes]
     """Times of hops so far (`wire.TIME`)."""
+
+    @property
+    def altered_copies(self) -> list[AlteredCopy]:
+        """Altered copies that arrived so far, where copies are voted on."""
 
     async def open(self, progress: Progress) -> None:
         """Bring every node and link up; RunError if that fails."""
@@ -77,12 +100,15 @@ class TimedMemoryNetwork:
         self._plan = plan
         self.rows: list[bytes] = []
         self.times: list[bytes] = []
+        self.altered_copies: list[AlteredCopy] = []
 
     async def open(self, progress: Progress) -> None:
         await trio.lowlevel.checkpoint()
 
     async def run(self, timetable: Timetable, progress: Progress) -> None:
-        network = MemoryEngine(self._plan.algorithm)
+        under, algorithm = timetable.under, self._plan.algorithm
+        network = MemoryEngine(algorithm) if under is None else under.engine(algorithm)
+        self.altered_copies = network.altered_copies
         for step in range(1, timetable.steps + 2):
             self.rows.append(bytes(network.step(step)))
             progress("steps", step, timetable.steps)
@@ -101,11 +127,17 @@ class TimedHostNetwork(HostNetwork):
         self.times: list[bytes] = []
         self._ready: set[int] = set()
         self._finished: set[int] = set()
+        self._placement = Placement(plan.topology.order, plan.hosts)
 
     @property
     def rows(self) -> list[bytes]:
         """The journal rows so far."""
         return self._barrier.rows
+
+    @property
+    def altered_copies(self) -> list[AlteredCopy]:
+        """The altered copies so far."""
+        return self._barrier.altered_copies
 
     async def run(self, timetable: Timetable, progress: Progress) -> None:
         """As `Timed.run`; RunError also when no host sends anything for STALL_SECONDS."""
@@ -124,20 +156,23 @@ class TimedHostNetwork(HostNetwork):
 
     async def _hand_out(self, timetable: Timetable) -> None:
         """Send every host the receipts that its ranks wait for, and wait until all hosts are ready."""
-        receipts, costs = timetable.receipts(), costs_of(self._plan)
-        placement = Placement(self._plan.topology.order, self._plan.hosts)
+        if timetable.under is not None:
+            self._hand_out_faults(timetable.under)
+        receipts, costs = timetable.receipts(), costs_of(self._plan.scenario)
         for host in self._channel.in_order:
-            ranks = placement.ranks(host.index)
-            tables: list[bytes] = []
-            first = ranks[0]
-            for rank in ranks:
-                tables.append(receipts.get(rank, b""))
-                if sum(map(len, tables)) > TABLE_BYTES:
-                    self._channel.send(host, "timetable", first, tables)
-                    first, tables = rank + 1, []
-            self._channel.send(host, "timetable", first, tables)
+            for first, tables in in_batches(self._placement.ranks(host.index), receipts, b""):
+                self._channel.send(host, "timetable", first, tables)
             self._channel.send(host, "prepare", *costs, timetable.steps)
         await self._channel.wait_until(lambda: len(self._ready) == self._plan.hosts, "hosts to prepare")
+
+    def _hand_out_faults(self, under: UnderFaults) -> None:
+        """Send every host all faults, since they concern its packets to other hosts too, and its fault-free timetable."""
+        channel = self._channel
+        channel.send_to_all(channel.in_order, "timed_faults", [fault.record() for fault in under.faults])
+        tables = under.packed()
+        for host in channel.in_order:
+            for first, some in in_batches(self._placement.ranks(host.index), tables, (b"", b"")):
+                channel.send(host, "fault_free", first, some)
 
     def _unfinished(self) -> str:
         waiting = [str(host.index) for host in self._channel.in_order if host.index not in self._finished]

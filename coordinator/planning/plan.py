@@ -4,7 +4,7 @@ Nothing here asks this machine anything, except that `make_plan` by default call
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
 from math import ceil
@@ -16,7 +16,7 @@ from coordinator.planning.machine import RESERVED_DESCRIPTORS, Machine, this_mac
 from coordinator.planning.outages import outages_of
 from coordinator.scenario.drivers import DRIVERS
 from coordinator.scenario.fault_draws import resolve
-from coordinator.scenario.fault_syntax import parse_faults
+from coordinator.scenario.fault_syntax import parse_fault, parse_faults
 from coordinator.scenario.model import Scenario
 from coordinator.scenario.networks import network_of
 from coordinator.scenario.permutations import described, is_file, targets_of
@@ -31,7 +31,7 @@ from emunode.algorithms.losses import Outages
 from emunode.algorithms.program import PROGRAM
 from emunode.algorithms.registry import find_algorithm, make_algorithm
 from emunode.errors import RunError, ScenarioError
-from emunode.faults.kinds import FOREVER, Crash, Down, Fault, Hang, LinkFault, NodeFault, Recover
+from emunode.faults.kinds import FOREVER, Crash, Down, Fault, Hang, LinkFault, Moment, NodeFault, Recover
 from emunode.model import (
     AUTOMATIC,
     FOLDING,
@@ -79,6 +79,12 @@ class Plan:
     """Whether a node whose fault comes after the last step counts as faulty, as in runs of earlier versions."""
     faults_may_come: bool = False
     """Whether faults may be added while the network runs (`with_faults`)."""
+    in_effect: tuple[Fault, ...] | None = None
+    """The faults that can have an effect, where that is known from the times of a run; None: it follows from the steps."""
+    translated: Mapping[Fault, Fault] = field(default_factory=dict)
+    """Faults that were given by times, with the same in steps (`results.faults_in_steps`)."""
+    exact_steps: bool = True
+    """Whether the steps of the faults say exactly what they break; times of the timed clock may not."""
 
     @property
     def name(self) -> str:
@@ -108,11 +114,13 @@ class Plan:
     @cached_property
     def effective_faults(self) -> tuple[Fault, ...]:
         """The faults that can have an effect: those that begin no later than the algorithm's last step."""
+        if self.in_effect is not None:
+            return self.in_effect
         last = self._final_step
         # Algorithms without a stated last step may still be running when any fault comes.
         if last is None or self.late_faults_count:
             return self.faults
-        early = tuple(fault for fault in self.faults if fault.step <= last)
+        early = tuple(fault for fault in self.faults if fault.step <= last or isinstance(fault.step, Moment))
         # Over reliable links an outage makes a segment late, not lost.
         on_time = self.algorithm.keeps_time and self._outages(early, ()) is not None and self.spec.reliable is None
         # Late faults can be dropped only if the earlier ones do not delay the run.
@@ -126,9 +134,14 @@ class Plan:
         return self.algorithm.final_step
 
     @cached_property
+    def harmful_faults(self) -> tuple[Fault, ...]:
+        """The effective faults that change more than times, which alone bear on what arrives."""
+        return tuple(fault for fault in self.effective_faults if not fault.slows)
+
+    @cached_property
     def states(self) -> Mapping[Rank, str]:
         """Ranks with node faults, each with the state its last fault leaves it in; no delivery is due to such a rank."""
-        return {fault.rank: fault.state for fault in self.effective_faults if isinstance(fault, NodeFault)}
+        return {fault.rank: fault.state for fault in self.harmful_faults if isinstance(fault, NodeFault)}
 
     @property
     def outages(self) -> Outages | None:
@@ -148,7 +161,7 @@ class Plan:
 
     def claims(self) -> list[Claim]:
         """The claims of theory for this run, its faults included."""
-        faults = self.effective_faults
+        faults = self.harmful_faults
         if not faults:
             return self.fault_free_claims()
         # Known faults in force in step 1: the algorithm builds its trees around them.
@@ -161,10 +174,12 @@ class Plan:
             return [*tolerated, *reliable.claims_with_faults(self.topology, self.algorithm, faults, self.outages)]
         # Outages are exact: the schedule alone tells what is lost.
         outages = self.outages
-        if outages is not None:
+        if outages is not None and (self.exact_steps or outages.permanent):
             return self.algorithm.claims_with_outages(outages)
         # Anything else is a bound by the number of faulty places, or follows from the paths of copies that are voted on.
         bounds = self.algorithm.claims_with_faults(broken, altering, self.states)
+        if not self.exact_steps:
+            return bounds
         return bounds + vote_claims(self.algorithm, faults, broken, altering)
 
     def _broken(self) -> tuple[int, int]:
@@ -172,8 +187,8 @@ class Plan:
 
         A faulty node counts once, its links included; a link counts once for both directions.
         """
-        alter = {fault.rank: False for fault in self.effective_faults if isinstance(fault, NodeFault)}
-        for fault in self.effective_faults:
+        alter = dict.fromkeys(self.states, False)
+        for fault in self.harmful_faults:
             if isinstance(fault, NodeFault):
                 alter[fault.rank] |= fault.alters_payload
         links: dict[tuple[Rank, Port], bool] = {}
@@ -191,6 +206,10 @@ class Plan:
                 links[link] = links.get(link, False) or fault.alters_payload
         both = [*alter.values(), *links.values()]
         return both.count(False), both.count(True)
+
+    def faults_of(self, spec: str) -> list[Fault]:
+        """The faults that one specification of the scenario stands for, as they are in `faults`."""
+        return [self.translated.get(fault, fault) for fault in parse_fault(spec, self.topology)]
 
     def faults_at(self, step: Step) -> tuple[Fault, ...]:
         """Faults that take effect at the beginning of `step`."""
@@ -268,7 +287,7 @@ def make_plan(
     _require_size(topology)
     spec = _collective_spec(scenario, topology)
     specs = resolve(scenario.fault, lambda: make_algorithm(topology, spec), scenario.seed)
-    faults = parse_faults(specs, topology)
+    faults = parse_faults(specs, topology, timed=scenario.clock == "timed")
     if faults or faults_may_come:
         known = broken_from_the_start(topology, faults) if scenario.fault_knowledge is FaultKnowledge.ALL else ()
         spec = spec._replace(knowledge=scenario.fault_knowledge, broken=known)
@@ -415,10 +434,6 @@ def _require_consistent(scenario: Scenario) -> None:
         if not scenario.startup and not scenario.per_byte:
             raise ScenarioError(
                 "startup", "0s", "packets take time under the timed clock: give --startup or --per-byte"
-            )
-        if scenario.fault:
-            raise ScenarioError(
-                "fault", scenario.fault[0], "the timed clock does not support faults; use --clock steps"
             )
         if scenario.duplex is Duplex.HALF:
             raise ScenarioError("duplex", "half", "the timed clock has full-duplex links only; use --clock steps")

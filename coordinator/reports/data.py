@@ -15,8 +15,9 @@ from typing import Any, TypeVar
 import polars as pl
 
 from coordinator.history.run_directory import translate_summary
-from coordinator.planning.plan import Plan, make_plan
+from coordinator.planning.plan import Plan
 from coordinator.reports.numbers import plural
+from coordinator.results.faults_in_steps import judged_plan
 from coordinator.results.metrics import Measurement, measure
 from coordinator.scenario.model import make_scenario
 from coordinator.scenario.networks import stored_topology, with_absolute_network
@@ -80,7 +81,9 @@ class RunData:
     def plan(self) -> Plan | None:
         """The plan of the scenario; None if the scenario is missing or invalid."""
         try:
-            return make_plan(make_scenario(with_absolute_network(self.scenario, self.path))) if self.scenario else None
+            return (
+                judged_plan(make_scenario(with_absolute_network(self.scenario, self.path))) if self.scenario else None
+            )
         except (EmulatorError, ValueError, TypeError):
             return None
 

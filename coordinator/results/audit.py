@@ -5,14 +5,16 @@ follows from the same `Faults` object that the engines use, replayed over the pa
 first fault on that can delay packets, receipts are not checked against the port model, because late packets meet others.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import polars as pl
 
+from coordinator.history.timetable import Timetable
 from coordinator.planning.plan import Plan
 from coordinator.results.deliveries import switches
 from coordinator.results.ports import at_receiver
 from coordinator.results.reliable import data_hops, reliable_violations
+from coordinator.results.timed_audit import Possible, possible_outcomes, unplanned, with_starts
 from emunode.faults.byzantine import ByzantineFault, Treatment
 from emunode.faults.injector import Faults
 from emunode.faults.kinds import Crash, Delay, Drop, Duplicate, LinkFault, NodeFault, Recover
@@ -27,14 +29,25 @@ NO_RANK: Rank = -2
 """A target that no segment has."""
 
 
-def illegal_hops(plan: Plan, journal: pl.LazyFrame, packets: pl.DataFrame, links: pl.DataFrame) -> int:
-    """Number of impossible hops, once per rule that a hop breaks. `packets` and `links` are those that carried data."""
+def illegal_hops(
+    plan: Plan,
+    journal: pl.LazyFrame,
+    packets: pl.DataFrame,
+    links: pl.DataFrame,
+    timetable: Timetable | None = None,
+) -> int:
+    """Number of impossible hops, once per rule that a hop breaks. `packets` and `links` are those that carried data.
+
+    `timetable` is that of a run under the timed clock.
+    """
     copies, data = plan.algorithm.copies_keep_trees, data_hops(plan, journal)
+    times = timetable if timetable is not None and timetable.under is not None else None
     rules = [
-        wrong_outcomes(plan, data),
+        wrong_outcomes(plan, data, times),
         wrong_addresses(plan, data),
         *([_repeated(plan, data)] if copies else []),
-        causality_violations(plan, journal),
+        causality_violations(plan, journal, times),
+        *([unplanned(journal, times)] if times is not None else []),
         # Negative controls may move a copy to another tree, so there only its identity without the tree can be
         # followed.
         _sent_before_received(data, [*PIECE, "tree"] if copies else PIECE),
@@ -46,7 +59,7 @@ def illegal_hops(plan: Plan, journal: pl.LazyFrame, packets: pl.DataFrame, links
     return broken + nonexistent_links(plan, links)
 
 
-def wrong_outcomes(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
+def wrong_outcomes(plan: Plan, journal: pl.LazyFrame, times: Timetable | None = None) -> pl.LazyFrame:
     """Arrivals with a wrong outcome.
 
     `relay` is for segments meant for other ranks. Of the other arrivals of a piece, exactly the earliest is `first`. A rank
@@ -58,10 +71,11 @@ def wrong_outcomes(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
     back = pl.col("receiver") == pl.col("origin")
     first, duplicate, relay = (pl.col("outcome") == name for name in ("first", "duplicate", "relay"))
     wrong = journal.filter((first & (back | ~meant)) | (duplicate & ~meant) | (relay & meant))
+    dated = journal if times is None else with_starts(journal, times)
     pieces = (
-        journal.filter(first | duplicate, ~back)
+        dated.filter(first | duplicate, ~back)
         # Grouped by life as well: after a recovery the rank has forgotten what it received before.
-        .group_by("receiver", _life(plan), *PIECE)
+        .group_by("receiver", _life(plan, times), *PIECE)
         .agg(firsts=first.sum(), began=pl.col("step").filter(first).min(), step=pl.col("step").min())
         # Of copies that arrive in one step any may be the first, so steps are compared, not rows.
         .filter((pl.col("firsts") != 1) | (pl.col("began") > pl.col("step")))
@@ -127,30 +141,36 @@ def _repeated(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
     )
 
 
-def _life(plan: Plan) -> pl.Expr:
+def _life(plan: Plan, times: Timetable | None) -> pl.Expr:
     """Number of times that the receiver of a hop has recovered before it."""
-    revived = [
-        ((pl.col("receiver") == fault.rank) & (pl.col("step") >= fault.step)).cast(pl.Int32)
-        for fault in plan.faults
-        if isinstance(fault, Recover)
-    ]
+    if times is not None and times.under is not None:
+        births = [(each.fault.rank, each.start) for each in times.under.faults if isinstance(each.fault, Recover)]
+        when = pl.col("start")
+    else:
+        births = [(fault.rank, fault.step) for fault in plan.faults if isinstance(fault, Recover)]
+        when = pl.col("step")
+    revived = [((pl.col("receiver") == rank) & (when >= birth)).cast(pl.Int32) for rank, birth in births]
     return (pl.sum_horizontal(revived) if revived else pl.lit(0)).alias("life")
 
 
-def causality_violations(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
+def causality_violations(plan: Plan, journal: pl.LazyFrame, times: Timetable | None = None) -> pl.LazyFrame:
     """Hops that contradict the faults: sent by a silent rank, lost or altered without a fault, arrived despite one."""
     lost = pl.col("outcome") == "lost"
     # Without faults nothing may be lost or altered: one filter, no replay.
     if not plan.faults:
         return journal.filter(lost | (pl.col("outcome") == "corrupt")).select("step")
     # Crashes alone follow from two columns; they are the most frequent faults of campaigns.
-    if all(isinstance(fault, Crash) for fault in plan.faults):
+    if times is None and all(isinstance(fault, Crash) for fault in plan.faults):
         return _after_crashes(plan, journal)
     # Withheld copies never left: they must be recorded as lost, and the faults of links have not seen them.
-    withheld = _withheld(plan, journal)
+    withheld = _withheld(plan, journal) if times is None else pl.DataFrame(schema=COPY)
     leaked = journal.join(withheld.lazy(), on=withheld.columns, how="semi").filter(~lost).select("step")
     journal = journal.join(withheld.lazy(), on=withheld.columns, how="anti")
-    possible = _possible_outcomes(plan, journal)
+    if times is not None and times.under is not None:
+        both = _outcome_table(possible_outcomes(plan, times, times.under)).lazy().group_by("step", "sender", "port")
+        possible = both.agg(pl.col("may_arrive", "may_be_lost", "may_be_altered").any())
+    else:
+        possible = _possible_outcomes(plan, journal)
     judged = journal.join(possible, on=["step", "sender", "port"], how="left").with_columns(
         pl.col("may_arrive").fill_null(value=True),
         # Packets that no fault touches have no row here.
@@ -226,12 +246,16 @@ def _possible_outcomes(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
         ]
     )
     rows = touched.unique().sort("step", "sender", "port").collect(engine="streaming")
+    return _outcome_table(_replay(plan, rows)).lazy()
+
+
+def _outcome_table(possible: Iterable[Possible]) -> pl.DataFrame:
     names = ("step", "sender", "port", "may_arrive", "may_be_lost", "may_be_altered")
     schema = dict(zip(names, (pl.Int32, pl.Int32, pl.Int16, pl.Boolean, pl.Boolean, pl.Boolean), strict=True))
-    return pl.DataFrame(list(_replay(plan, rows)), schema=schema, orient="row").lazy()
+    return pl.DataFrame(list(possible), schema=schema, orient="row")
 
 
-def _replay(plan: Plan, packets: pl.DataFrame) -> Iterator[tuple[Step, Rank, Port, bool, bool, bool]]:
+def _replay(plan: Plan, packets: pl.DataFrame) -> Iterator[Possible]:
     """Apply the faults step by step and look up each packet."""
     knows = plan.spec.knowledge is not FaultKnowledge.NONE
     faults = Faults(plan.topology, plan.spec.seed)
@@ -312,8 +336,10 @@ def port_model_violations(plan: Plan, journal: pl.LazyFrame, packets: pl.DataFra
         return full
     if spec.has_control:
         sent = journal.select("step", "sender", "port").unique()
-    affecting = (fault.step for fault in plan.faults if fault.affects_timing and fault.breaks)
-    timing_affected = 0 if spec.has_control else min(affecting, default=NEVER)
+    began = [fault.step for fault in plan.faults if fault.affects_timing and fault.breaks]
+    # Control segments may meet other packets in any step; so may faults whose times do not coincide with steps.
+    any_step = spec.has_control or (began and not plan.exact_steps)
+    timing_affected = 0 if any_step else min(began, default=NEVER)
     arrived = journal.filter(pl.col("outcome") != "lost", pl.col("step") < timing_affected)
     arrived = at_receiver(arrived, plan.topology).select("step", "port", rank="receiver", sent=False)
     sent = _except(plan, sent, (Delay,)).select("step", "port", rank="sender", sent=True)

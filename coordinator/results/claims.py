@@ -9,12 +9,16 @@ from dataclasses import dataclass
 from enum import StrEnum
 from math import isclose
 
-from coordinator.history.timetable import LatenessReport
+from coordinator.history.faulty_timetable import UnderFaults
+from coordinator.history.timetable import LatenessReport, Timetable
 from coordinator.planning.plan import Plan
 from coordinator.results.metrics import Metric
 from coordinator.results.tables import startups
 from emunode.algorithms.claims import Claim
-from emunode.model import ALL_RANKS, FOLDING, ROOTLESS, Collective, Rank
+from emunode.faults.byzantine import ByzantineFault
+from emunode.faults.kinds import Corrupt, Crash, Down, Drop, Loss
+from emunode.model import ALL_RANKS, FOLDING, ROOTLESS, Collective, FaultKnowledge, Rank
+from emunode.timed.memory import faults_of
 
 MODEL_CONFORMANCE = Claim("illegal_hops", 0, "==", "the model: ports, neighbours, causality, faults")
 
@@ -28,6 +32,9 @@ CONFORMANCE = (MODEL_CONFORMANCE, REPLAY_MATCH)
 """Claims about the emulator, not the algorithm: they are judged under any faults."""
 DELIVERY = frozenset({"deliveries", "intact_deliveries", "delivery_ratio"})
 """Metrics of what arrived. A run without any claim about these is undecided."""
+
+LOSING = (Crash, Down, Loss, Drop, Corrupt, ByzantineFault)
+"""Faults that lose or alter packets and delay none."""
 
 
 class Verdict(StrEnum):
@@ -79,7 +86,7 @@ def ratio_to(bound: Metric | None, measured: Metric | None) -> float | None:
 def claims_of(plan: Plan) -> list[Claim]:
     """The claims of theory about this run and its faults, and the claim of model conformance."""
     # Faults keep contributions away, and then the payloads show it.
-    counted = plan.spec.collective in FOLDING and not plan.effective_faults
+    counted = plan.spec.collective in FOLDING and not plan.harmful_faults
     return [*plan.claims(), *([COUNTED_ONCE] if counted else []), MODEL_CONFORMANCE]
 
 
@@ -103,19 +110,52 @@ def roots_of(plan: Plan) -> list[tuple[Rank, str]]:
     return [(spec.source, which), *([(spec.target, "target")] if spec.target != ALL_RANKS else [])]
 
 
-def timed_claims(plan: Plan, metrics: Mapping[str, Metric]) -> list[Claim]:
+def timed_claims(plan: Plan, metrics: Mapping[str, Metric], timetable: Timetable) -> list[Claim]:
     """The claims about a run under the timed clock; `metrics` has its virtual time in lock-step."""
     lockstep, steps = metrics["virtual_seconds"], metrics["steps"]
     assert isinstance(lockstep, float)
     assert isinstance(steps, int)
     # Each step's virtual time is rounded to whole nanoseconds, in either direction.
     rounding = steps * 1e-9
+    bound = Claim(
+        "intended_seconds", lockstep + rounding, "<=", "the timed clock: no packet is later than in lock-step"
+    )
     return [
-        Claim("intended_seconds", lockstep + rounding, "<=", "the timed clock: no packet is later than in lock-step"),
+        *([bound] if timetable.under is None else _claims_with_faults(plan, timetable.under, rounding)),
         Claim("early_hops", 0, "==", "the timed clock: nothing happens before its time"),
         Claim("lateness_ratio", plan.scenario.lateness_limit, "<=", "the scenario: lateness_limit"),
         Claim("worst_lateness_packets", plan.scenario.worst_lateness_limit, "<=", "the scenario: worst_lateness_limit"),
     ]
+
+
+def _claims_with_faults(plan: Plan, under: UnderFaults, rounding: float) -> list[Claim]:
+    """Bounds on the time of the last receipt under faults; it is a maximum of sums of durations."""
+    before = under.fault_free.intended_seconds
+    if all(each.fault.slows for each in under.faults):
+        factor = faults_of(plan.algorithm, under.faults).largest_factor()
+        return [
+            Claim("intended_seconds", before, ">=", "the timed clock: faults make no packet earlier"),
+            Claim(
+                "intended_seconds",
+                factor * before + rounding,
+                "<=",
+                "the timed clock: no later than by the largest product of factors",
+            ),
+        ]
+    if plan.spec.knowledge is FaultKnowledge.NONE and all(isinstance(each.fault, LOSING) for each in under.faults):
+        return [Claim("intended_seconds", before, "<=", "the timed clock: lost packets make no other one later")]
+    return []
+
+
+def slow_down(timetable: Timetable) -> dict[str, Metric]:
+    """The time of the last receipt without the faults of a run, and the ratio of the one with them to it."""
+    if timetable.under is None:
+        return {}
+    before = timetable.under.fault_free.intended_seconds
+    return {
+        "fault_free_seconds": before,
+        "slow_down": timetable.intended_seconds / before if before else 1.0,
+    }
 
 
 def why_invalid(plan: Plan, lateness: LatenessReport, metrics: Mapping[str, Metric]) -> str | None:

@@ -23,11 +23,13 @@ from coordinator.results.claims import (
     judge,
     late_packets,
     overall,
+    slow_down,
     timed_claims,
     why_invalid,
 )
 from coordinator.results.cut_off import CutOff, cut_off
 from coordinator.results.differential import REPLAYED_ROWS, replay_mismatches
+from coordinator.results.faults_in_steps import in_steps
 from coordinator.results.metrics import Measurement, Metric, measure
 from emunode.algorithms.claims import Claim
 from emunode.engine.rank_set import AlteredCopy
@@ -67,6 +69,8 @@ class Ruling:
 class Conclusion:
     """The conclusion from a history: measurement, rulings, and the nodes that were cut off."""
 
+    plan: Plan
+    """The plan that it was judged by, with every fault in steps."""
     measurement: Measurement
     ruling: Ruling
     cut_off: CutOff
@@ -81,15 +85,19 @@ def conclude(plan: Plan, history: History, *, replay: bool | None = None) -> Con
 
     With `replay`, the run is compared with the memory engine; the default is to do so for short runs over sockets.
     """
-    measurement = measure(plan, history.journal, history.altered)
+    timetable = history.timetable
+    if timetable is not None:
+        plan = in_steps(plan, timetable)
+    measurement = measure(plan, history.journal, history.altered, timetable)
     metrics = dict(measurement.metrics)
     reasons, claims, timeline = [history.ended], claims_of(plan), None
-    if history.timetable is not None:
-        lateness = judge_times(history.timetable, history.times)
+    if timetable is not None:
+        lateness = judge_times(timetable, history.times)
         metrics.update(lateness.metrics)
+        metrics.update(slow_down(timetable))
         metrics["worst_lateness_packets"] = late_packets(plan, lateness)
         timeline = lateness.hops
-        claims += timed_claims(plan, metrics)
+        claims += timed_claims(plan, metrics, timetable)
         reasons.append(why_invalid(plan, lateness, metrics))
     # Any of them makes the measurement invalid; all are named.
     ended = "; ".join(reason for reason in reasons if reason) or None
@@ -98,13 +106,15 @@ def conclude(plan: Plan, history: History, *, replay: bool | None = None) -> Con
         replay = plan.hosts > 0 and ended is None and history.rows <= REPLAYED_ROWS
     if replay:
         try:
-            metrics["replay_mismatches"] = replay_mismatches(plan, history.journal)
+            metrics["replay_mismatches"] = replay_mismatches(
+                plan, history.journal, timetable.under if timetable else None
+            )
             claims.append(REPLAY_MATCH)
         except (RuleError, RunError) as error:
             # Only of a program that plays the nodes and answers differently now, or not at all.
             ended = f"the replay in memory failed: {error}"
     ruling = rule(plan, claims, metrics, ended)
-    return Conclusion(measurement, ruling, cut_off(plan, measurement), timeline, metrics)
+    return Conclusion(plan, measurement, ruling, cut_off(plan, measurement), timeline, metrics)
 
 
 def rule(plan: Plan, claims: Sequence[Claim], metrics: Mapping[str, Metric], ended: str | None) -> Ruling:
@@ -154,7 +164,7 @@ def _unproven(plan: Plan, claims: Sequence[Claim], metrics: Mapping[str, Metric]
     """Why the deliveries of a valid run cannot be judged, or None."""
     if any(claim.name in DELIVERY for claim in claims):
         return _nothing_delivered(metrics)
-    where = "under these faults" if plan.faults else f"to {plan.spec.algorithm}"
+    where = "under these faults" if plan.harmful_faults else f"to {plan.spec.algorithm}"
     return _nothing_delivered(metrics) or f"no claim about delivery applies {where}"
 
 

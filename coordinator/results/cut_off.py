@@ -7,7 +7,6 @@ from coordinator.planning.outages import silent_ports
 from coordinator.planning.plan import Plan
 from coordinator.results.claims import broken_root
 from coordinator.results.metrics import Measurement
-from coordinator.scenario.fault_syntax import parse_fault
 from emunode.algorithms.losses import Place
 from emunode.faults.byzantine import SilentFault
 from emunode.faults.kinds import Fault, LinkFault, NodeFault, Recover
@@ -45,12 +44,12 @@ def cut_off(plan: Plan, measurement: Measurement) -> CutOff:
 def faults_without_effect(plan: Plan) -> list[str]:
     """The faults of the scenario that begin after the last step and so have no effect."""
     effective = set(plan.effective_faults)
-    return [spec for spec in plan.scenario.fault if effective.isdisjoint(parse_fault(spec, plan.topology))]
+    return [spec for spec in plan.scenario.fault if effective.isdisjoint(plan.faults_of(spec))]
 
 
 def _cause(plan: Plan) -> Callable[[Rank], str | None]:
     """A function from a rank to the faults that cut it off: the only fault, or those that block its paths."""
-    faults = {spec: parse_fault(spec, plan.topology) for spec in plan.scenario.fault}
+    faults = {spec: plan.faults_of(spec) for spec in plan.scenario.fault}
     effective = set(plan.effective_faults)
     # Faults that cannot cost a delivery, such as a rate of 0, are not named as causes.
     breaking = [spec for spec, records in faults.items() if any(map(_breaks, effective.intersection(records)))]
@@ -59,7 +58,8 @@ def _cause(plan: Plan) -> Callable[[Rank], str | None]:
         return lambda _: breaking[0]
     outages = plan.outages
     # The blame follows from the schedule only where losses are exact.
-    if outages is None or not (plan.algorithm.exact_losses or outages.permanent) or broken_root(plan):
+    exact = plan.algorithm.exact_losses and plan.exact_steps
+    if outages is None or not (exact or outages.permanent) or broken_root(plan):
         return lambda _: None
     losses = plan.algorithm.losses(outages)
     if losses is None:

@@ -10,11 +10,13 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from coordinator.history.faulty_timetable import UnderFaults
 from coordinator.history.journal import COLUMNS, RECORD, table
 from coordinator.planning.plan import Plan
 from emunode.engine.memory import MemoryEngine
 from emunode.engine.rank_set import AlteredCopy
 from emunode.model import Step
+from emunode.timed.memory import TimedMemoryEngine
 
 REPLAYED_ROWS = 10_000
 """Hops of the longest history that is replayed at the end of a run, which takes some tenths of a second."""
@@ -32,19 +34,25 @@ class Replay:
     """Altered copies that arrived in the replay."""
 
 
-def replay_mismatches(plan: Plan, journal: pl.LazyFrame) -> int:
-    """Number of hops that are only in the journal or only in its replay."""
+def replay_mismatches(plan: Plan, journal: pl.LazyFrame, under: UnderFaults | None = None) -> int:
+    """Number of hops that are only in the journal or only in its replay; `under` are the faults of the timed clock."""
     last = journal.select(pl.col("step").max()).collect(engine="streaming").item() or 0
-    return replay(plan, journal, last).differences
+    return replay(plan, journal, last, under=under).differences
 
 
-def replay(plan: Plan, journal: pl.LazyFrame, last: Step, most_rows: int | None = None) -> Replay:
+def replay(
+    plan: Plan,
+    journal: pl.LazyFrame,
+    last: Step,
+    most_rows: int | None = None,
+    under: UnderFaults | None = None,
+) -> Replay:
     """Run a plan again up to two steps after `last`, or up to `most_rows` hops, and compare."""
     try:
-        network, rows = MemoryEngine(plan.algorithm), bytearray()
+        network, rows = _player(plan, under), bytearray()
         # Two steps more than the journal has: one to read the last arrivals, one to show that nothing follows.
         for step in range(1, last + 3):
-            rows += network.step(step, plan.faults_at(step))
+            rows += network.step(step)
             ended = not network.busy and step >= plan.last_revival
             if ended or (most_rows is not None and len(rows) > most_rows * RECORD.itemsize):
                 break
@@ -57,3 +65,30 @@ def replay(plan: Plan, journal: pl.LazyFrame, last: Step, most_rows: int | None 
     times = counted.select("times").collect(engine="streaming")["times"]
     # Every hop that is left over counts, also if it occurs several times.
     return Replay(int(times.abs().sum()), int(times.clip(0).sum()), network.altered_copies)
+
+
+class _Stepped:
+    """The memory engine with the faults of a plan."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._engine = MemoryEngine(plan.algorithm)
+
+    @property
+    def busy(self) -> bool:
+        """Whether a further step has something to do."""
+        return self._engine.busy
+
+    @property
+    def altered_copies(self) -> Sequence[AlteredCopy]:
+        """The altered copies that arrived so far."""
+        return self._engine.altered_copies
+
+    def step(self, step: Step) -> bytearray:
+        """The rows of a step."""
+        return self._engine.step(step, self._plan.faults_at(step))
+
+
+def _player(plan: Plan, under: UnderFaults | None) -> _Stepped | TimedMemoryEngine:
+    """The engine that runs a plan in memory."""
+    return _Stepped(plan) if under is None else under.engine(plan.algorithm)

@@ -15,6 +15,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from coordinator.history.journal import table
+from coordinator.history.timetable import Timetable
 from coordinator.planning.plan import Plan
 from coordinator.results.audit import illegal_hops
 from coordinator.results.contributions import contribution_metrics
@@ -92,10 +93,16 @@ class Measurement:
         return {"nodes": self.nodes, "links": self.links, "steps": self.steps, "elections": self.elections}
 
 
-def measure(plan: Plan, journal: pl.LazyFrame, altered_copies: Sequence[AlteredCopy] = ()) -> Measurement:
+def measure(
+    plan: Plan,
+    journal: pl.LazyFrame,
+    altered_copies: Sequence[AlteredCopy] = (),
+    timetable: Timetable | None = None,
+) -> Measurement:
     """Measure a finished run without knowing what the algorithm was meant to do.
 
-    `altered_copies` are the altered copies that arrived, in scenarios with redundancy.
+    `altered_copies` are the altered copies that arrived, in scenarios with redundancy; `timetable` is that of a run
+    under the timed clock.
     """
     hops, journal = journal, data_hops(plan, journal)
     packets = packets_of(journal)
@@ -122,7 +129,7 @@ def measure(plan: Plan, journal: pl.LazyFrame, altered_copies: Sequence[AlteredC
         ),
         **_votes(plan, arrivals, elections),
         **reliable_metrics(plan, hops),
-        "illegal_hops": illegal_hops(plan, hops, packets, links),
+        "illegal_hops": illegal_hops(plan, hops, packets, links, timetable),
         **structure_metrics(plan, journal),
         **contribution_metrics(plan, journal),
     }
@@ -136,7 +143,7 @@ def measure(plan: Plan, journal: pl.LazyFrame, altered_copies: Sequence[AlteredC
         links=link_table(plan.topology, links),
         steps=steps,
         metrics=metrics,
-        faults=fault_records(plan, hops),
+        faults=fault_records(plan, hops, timetable),
         elections=contested,
         # In a gather the healthy origins are of interest: the target is one rank.
         cut_off=deliveries.unheard(plan) if gather else deliveries.unserved,

@@ -34,7 +34,7 @@ INWARDS = (Collective.GATHER, Collective.REDUCE, Collective.REDUCE_SCATTER)
 def structure_metrics(plan: Plan, journal: pl.LazyFrame) -> dict[str, int]:
     """The metrics that the structure claims of a fault-free run need."""
     # Faults cut paths short and leave trees incomplete, so a property of whole trees says nothing about such a run.
-    if plan.effective_faults:
+    if plan.harmful_faults:
         return {}
     wanted = {claim.name for claim in plan.algorithm.structure_claims()}
     paths = Paths(plan, journal)

@@ -7,10 +7,14 @@ from math import ceil
 import numpy as np
 import polars as pl
 
+from coordinator.history.timetable import Timetable
 from coordinator.planning.plan import Plan
 from coordinator.results.deliveries import messages_due
+from coordinator.results.timed_audit import with_starts
 from emunode.faults.byzantine import ByzantineFault
-from emunode.faults.kinds import FOREVER, Fault, LinkFault, NodeFault, kind_of
+from emunode.faults.in_time import ALWAYS
+from emunode.faults.kinds import FOREVER, Fault, LinkFault, NodeFault, kind_of, value_names
+from emunode.timed.cost_model import NANO
 from emunode.topologies.base import ABSENT, Topology
 
 LISTED_LINKS = 2_000_000
@@ -146,8 +150,8 @@ def node_table(plan: Plan, arrivals: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def fault_records(plan: Plan, journal: pl.LazyFrame) -> list[dict[str, object]]:
-    """The entries of faults.json: each fault with the step of its first evidence."""
+def fault_records(plan: Plan, journal: pl.LazyFrame, timetable: Timetable | None = None) -> list[dict[str, object]]:
+    """The entries of faults.json: each fault with the step of its first evidence, and with its times where it has some."""
     if not plan.faults:
         return []
     ranks = [fault.rank for fault in plan.faults if isinstance(fault, NodeFault)]
@@ -156,26 +160,40 @@ def fault_records(plan: Plan, journal: pl.LazyFrame) -> list[dict[str, object]]:
         # Only hops next to a fault can be evidence of it.
         pl.col("receiver").is_in(ranks) | pl.col("sender").is_in(ranks) | pl.col("sender").is_in(senders)
     )
-    hops = nearby.select("step", "sender", "port", "receiver", "outcome").unique().collect(engine="streaming")
-    return [_fault_record(plan, fault, hops) for fault in plan.faults]
+    if timetable is None or timetable.under is None:
+        hops = nearby.select("step", "sender", "port", "receiver", "outcome").unique().collect(engine="streaming")
+        return [
+            _fault_record(plan, fault, hops.filter(pl.col("step").is_between(fault.step, fault.end)))
+            for fault in plan.faults
+        ]
+    hops = with_starts(nearby, timetable).select("step", "sender", "port", "receiver", "outcome", "start").collect()
+    records = []
+    for fault, (start, end, _) in zip(plan.faults, timetable.under.faults, strict=True):
+        # A packet that was in flight when the fault began left no more than its occupancy before.
+        since = start - timetable.under.steps.longest
+        evidence = hops.filter(pl.col("start").is_between(since, end, closed="none"))
+        times = {"seconds": start / NANO, "until_seconds": end / NANO if end < ALWAYS else None}
+        records.append(_fault_record(plan, fault, evidence) | times)
+    return records
 
 
 def _fault_record(plan: Plan, fault: Fault, hops: pl.DataFrame) -> dict[str, object]:
+    """One entry; `hops` are those next to faults while this one was in force: those in other steps are of others."""
     label = plan.topology.label
     record: dict[str, object] = {"kind": kind_of(fault), "step": fault.step}
     if isinstance(fault, NodeFault):
         record |= {"rank": fault.rank, "label": label(fault.rank)}
-        # A byzantine node is seen by what it sends, a silent one by what does not reach it.
-        place = pl.col("sender" if isinstance(fault, ByzantineFault) else "receiver") == fault.rank
+        # A byzantine or slow node is seen by what it sends, a silent one by what does not reach it.
+        place = pl.col("sender" if isinstance(fault, ByzantineFault) or fault.slows else "receiver") == fault.rank
+        if "start" in hops.columns and not fault.slows:
+            # Under the timed clock what is in flight from it is lost as well.
+            place |= (pl.col("sender") == fault.rank) & (pl.col("outcome") == "lost")
     else:
         assert isinstance(fault, LinkFault)
         receiver = plan.topology.neighbour(fault.sender, fault.port)
         record |= {"sender": fault.sender, "port": fault.port, "label": f"{label(fault.sender)}>{label(receiver)}"}
         place = (pl.col("sender") == fault.sender) & (pl.col("port") == fault.port)
-    record |= {name: getattr(fault, name) for name in ("rate", "steps", "packet") if hasattr(fault, name)}
+    record |= {name: getattr(fault, name) for name in value_names(type(fault))}
     record["last"] = fault.end if fault.end < FOREVER else None
-    # Evidence in the wrong step is that of another fault.
-    evidence = hops.filter(
-        place, pl.col("step").is_between(fault.step, fault.end), pl.col("outcome").is_in(fault.evidence)
-    )
+    evidence = hops.filter(place, pl.col("outcome").is_in(fault.evidence))
     return {**record, "seen": evidence["step"].min()}

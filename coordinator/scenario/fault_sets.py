@@ -25,7 +25,7 @@ from itertools import product
 from math import prod
 from typing import Final
 
-from coordinator.scenario.fault_syntax import example_value, read_value, require_drawable
+from coordinator.scenario.fault_syntax import TIME, example_value, read_value, read_when, require_drawable
 from emunode.errors import ScenarioError
 from emunode.faults.kinds import KINDS, LinkFault, field_names, value_names
 
@@ -33,8 +33,9 @@ SHORT: Final = {"nodes": "crash", "links": "down"}
 """The kinds of fault that `nodes` and `links` stand for."""
 STRATEGIES: Final = ("random", "bernoulli", "cut", "roots", "busiest", "all")
 FORM: Final = "[HOW:]PART[;PART..][@WHEN], such as random:nodes=2;links=1@1"
+ONE: Final = rf"(?:\d{{1,9}}|{TIME.pattern})"
+WHEN: Final = re.compile(f"{ONE}(-{ONE})?")
 PART: Final = re.compile(r"(?P<what>[a-z-]+)(?P<relation><?=)(?P<amount>[^:]+)(?P<argument>:.+)?")
-WHEN: Final = re.compile(r"\d{1,9}(-\d{1,9})?")
 MAX_FAULT_SETS = 10_000
 """Most fault sets that the ranges of one description may stand for."""
 COUNTS: Final = re.compile(r"(\d{1,6})(?:\.\.(\d{1,6}))?")
@@ -144,8 +145,8 @@ def parse_fault_sets(text: str, field: str = "faults") -> list[FaultSetSpec]:
 def _require_sound(fault_set: FaultSetSpec, text: str, field: str) -> None:
     """Refuse repeated parts, and steps that a kind cannot have."""
     seen: set[tuple[str, str]] = set()
-    first, dash, last = fault_set.when.partition("-")
-    if int(first) < 1 or (dash and int(last) < int(first)):
+    when = read_when(fault_set.when)
+    if when is None or (when[1] is not None and when[1] < when[0]):
         raise ScenarioError(
             field, text, f"invalid step or interval @{fault_set.when}; steps count from 1, as in @2 or @2-5"
         )
@@ -154,7 +155,8 @@ def _require_sound(fault_set: FaultSetSpec, text: str, field: str) -> None:
             name = next((short for short, kind in SHORT.items() if kind == part.kind), part.kind)
             raise ScenarioError(field, text, f"{name!r} is repeated; give one part with the total number")
         seen.add((part.kind, part.argument))
-        if dash and "last" not in field_names(KINDS[part.kind]):
+        if when[1] is not None and "last" not in field_names(KINDS[part.kind]):
+            first = fault_set.when.partition("-")[0]
             raise ScenarioError(field, text, f"{part.kind!r} happens in one step and has no end; write @{first}")
 
 

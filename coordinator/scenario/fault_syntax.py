@@ -1,9 +1,10 @@
 """Fault specifications: text to the frozen records that engines apply.
 
-`KIND:WHERE[:VALUE][@STEP[-STEP]]`. WHERE is a label, or for a link `A~B` (both directions) or `A>B` (from A to B). Labels do
-not contain `:`, `@`, `~` or `>`. Steps count from 1, and an interval includes both ends. The fields of the record of a kind
-determine its values: `rate` is a number from 0 to 1, any other a whole number. Its `form` determines whether the step is
-optional; without a step, the fault begins in step 1.
+`KIND:WHERE[:VALUE][@WHEN]`. WHERE is a label, or for a link `A~B` (both directions), `A>B` (from A to B) or `*` (all links).
+Labels do not contain `:`, `@`, `~`, `>` or `*`. WHEN is a step or an interval of steps, which count from 1, both ends
+included; or, under the timed clock, a time such as 3.5ms or an interval such as 5ms-9ms, which does not include its end. The
+fields of the record of a kind determine its values: those in `REALS` are real numbers, all others whole ones. Its `form`
+determines whether WHEN is optional; without it, the fault begins in step 1, at time 0.
 """
 
 import re
@@ -13,11 +14,14 @@ from typing import Final
 
 from emunode.errors import ScenarioError
 from emunode.faults.kinds import (
+    FOREVER,
     KINDS,
+    REALS,
     Crash,
     Down,
     Fault,
     Hang,
+    Moment,
     NodeFault,
     Recover,
     Up,
@@ -32,7 +36,17 @@ NUMBER = re.compile("[1-9][0-9]{0,8}")
 LEAST_RATE: Final = Decimal(2) ** -53
 """Random numbers in [0, 1) have 53 bits, so a smaller rate would occur more often than it states."""
 RATE = re.compile("[0-9]*[.]?[0-9]+(e-?[0-9]{1,3})?")
+REAL = re.compile("-?[0-9]*[.]?[0-9]+(e-?[0-9]{1,3})?")
 LINK = re.compile("([^~>]*)([~>])([^~>]*)")
+EVERY_LINK = "*"
+ON_LINKS = {"slow": "slow-link"}
+"""Kinds of node faults that are also written for links, with the kind that this means there."""
+TIME = re.compile("([0-9]{1,12}(?:[.][0-9]{1,12})?)(ns|us|ms|s)")
+NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
+MOST_TIME: Final = 10**18
+"""The latest time of a fault, in nanoseconds: 1e9 s, as for other durations."""
+When = tuple[Step, Step | None]
+"""The beginning of a fault and, if one is given, its end: steps, or times as `Moment`."""
 
 
 def parse_fault(spec: str, topology: Topology) -> tuple[Fault, ...]:
@@ -42,8 +56,10 @@ def parse_fault(spec: str, topology: Topology) -> tuple[Fault, ...]:
         raise ScenarioError("fault", spec, f"a fault is written KIND:WHERE@STEP, a set of random faults random:{spec}")
     if not colon or kind not in KINDS:
         raise ScenarioError("fault", spec, f"it is KIND:WHERE@STEP with KIND one of: {', '.join(KINDS)}")
-    record = KINDS[kind]
     where, at, when = rest.rpartition("@") if "@" in rest else (rest, "", "")
+    if kind in ON_LINKS and re.search("[~>*]", where):
+        kind = ON_LINKS[kind]
+    record = KINDS[kind]
     values: dict[str, object] = dict(_when(spec, record, when if at else None, topology))
     for name in value_names(record):
         where, _, text = where.partition(":")
@@ -56,11 +72,19 @@ def parse_fault(spec: str, topology: Topology) -> tuple[Fault, ...]:
     )
 
 
-def parse_faults(specs: Iterable[str], topology: Topology) -> tuple[Fault, ...]:
-    """All faults of a scenario in the order in which they take effect; ScenarioError if two contradict each other."""
+def parse_faults(specs: Iterable[str], topology: Topology, *, timed: bool = False) -> tuple[Fault, ...]:
+    """All faults of a scenario in the order in which they take effect; ScenarioError if two contradict each other.
+
+    Faults that have times, or change nothing but times, need the timed clock.
+    """
     parsed = [(fault, spec) for spec in specs for fault in parse_fault(spec, topology)]
     spec_of = {id(fault): spec for fault, spec in parsed}
     faults = in_order(fault for fault, _ in parsed)
+    for fault, spec in parsed:
+        if not timed and (fault.slows or isinstance(fault.step, Moment)):
+            needs = "it changes nothing but times" if fault.slows else "it is given by a time"
+            raise ScenarioError("fault", spec, f"{needs}, and lock-step counts steps: use --clock timed")
+    _require_one_unit(faults, spec_of)
     _require_node_states(faults, spec_of)
     _require_link_states(faults, spec_of)
     return faults
@@ -74,28 +98,60 @@ def forms() -> list[dict[str, object]]:
     ]
 
 
+def read_when(text: str) -> When | None:
+    """The beginning and the end in a text such as 3, 3-7, 3.5ms or 5ms-9ms; None for anything else."""
+    first, dash, last = text.partition("-")
+    begin, end = _moment(first), _moment(last) if dash else None
+    same_unit = not dash or (end is not None and isinstance(begin, Moment) == isinstance(end, Moment))
+    return (begin, end) if begin is not None and same_unit else None
+
+
+def _moment(text: str) -> Step | None:
+    """A step, or a time in nanoseconds."""
+    if NUMBER.fullmatch(text):
+        return int(text)
+    match = TIME.fullmatch(text)
+    if match is None:
+        return None
+    time = round(Decimal(match[1]) * NANOSECONDS[match[2]])
+    return Moment(time) if time <= MOST_TIME else None
+
+
 def _when(spec: str, record: type[Fault], when: str | None, topology: Topology) -> Mapping[str, Step]:
-    """The first step of a fault, and the last if one is given."""
+    """The beginning of a fault, and the end if one is given."""
     kind, here = spec.partition(":")[0], topology.label(0)
-    if when is None and "[@" in record.form:
-        return {"step": 1}
-    first, dash, last = (when or "").partition("-")
-    if not NUMBER.fullmatch(first):
+    # A set of faults states the first step also for kinds that have none.
+    if when is None or when == "1":
+        if "@STEP" not in record.form or when or "[@" in record.form:
+            return {"step": 1}
+    elif "@" not in record.form:
+        raise ScenarioError("fault", spec, f"it is in force all the time and has no step: {record.form}")
+    found = read_when(when or "")
+    first, dash, _ = (when or "").partition("-")
+    if found is None and dash and read_when(first):
+        meant = "it lasts from one step to another, both included, or from one time to another"
+        raise ScenarioError("fault", spec, f"{meant}, such as @{first}-{first if first.isdigit() else '1s'}")
+    if found is None:
         where = here if issubclass(record, NodeFault) else f"{here}~{topology.label(topology.neighbour(0, 0))}"
         example = "".join([kind, ":", where, *(f":{example_value(name)}" for name in value_names(record))])
-        raise ScenarioError("fault", spec, f"it needs a step as @STEP, counted from 1, such as {example}@2")
-    if not dash:
-        return {"step": int(first)}
-    if "last" not in field_names(record):
-        remedy = f"; recover:{here}@{last} ends a crash" if record is Crash else ""
-        raise ScenarioError("fault", spec, f"it happens in one step and has no end: {record.form}{remedy}")
-    if not NUMBER.fullmatch(last):
         raise ScenarioError(
-            "fault", spec, f"it lasts from one step to another, both included, such as @{first}-{first}"
+            "fault",
+            spec,
+            f"it needs a step as @STEP, counted from 1, such as {example}@2, or a time such as {example}@1.5ms",
         )
-    if int(last) < int(first):
-        raise ScenarioError("fault", spec, f"it ends in step {last}, before it begins in step {first}")
-    return {"step": int(first), "last": int(last)}
+    begin, end = found
+    if end is None:
+        # From the very beginning on: the same in steps.
+        return {"step": 1 if isinstance(begin, Moment) and not begin else begin}
+    if "last" not in field_names(record):
+        remedy = f"; recover:{here}@{when.partition('-')[2]} ends a crash" if record is Crash and when else ""
+        raise ScenarioError("fault", spec, f"it happens in one step and has no end: {record.form}{remedy}")
+    if isinstance(begin, Moment):
+        if end <= begin:
+            raise ScenarioError("fault", spec, "it has to end after it begins")
+    elif end < begin:
+        raise ScenarioError("fault", spec, f"it ends in step {end}, before it begins in step {begin}")
+    return {"step": begin, "last": end}
 
 
 def _rate(spec: str, text: str) -> float:
@@ -111,6 +167,13 @@ def require_drawable(rate: Decimal, field: str, value: str) -> None:
         raise ScenarioError(field, value, f"{rate} is too small to be drawn: a rate is 0, or at least 2^-53 (1.12e-16)")
 
 
+def _real(name: str, spec: str, text: str) -> float:
+    lowest, highest = REALS[name]
+    if not REAL.fullmatch(text) or not lowest <= float(text) <= highest:
+        raise ScenarioError("fault", spec, f"its {name} must be a number from {lowest:g} to {highest:g}, got {text!r}")
+    return float(text)
+
+
 def _count(what: str, spec: str, text: str) -> int:
     if not NUMBER.fullmatch(text):
         raise ScenarioError("fault", spec, f"its {what} must be a whole number of at least 1, got {text!r}")
@@ -119,12 +182,14 @@ def _count(what: str, spec: str, text: str) -> int:
 
 MEANINGS = {"steps": "number of steps", "packet": "number of the packet"}
 """The names of the whole numbers of built-in kinds in messages; others go by the name of their field."""
-EXAMPLES = {"rate": "0.2", "packet": "3"}
+EXAMPLES = {"rate": "0.2", "packet": "3", "factor": "3", "spread": "0.1", "drift": "0.01"}
 
 
 def read_value(name: str, spec: str, text: str) -> float | int:
     """The value of the field `name` from its text; ScenarioError if it is invalid."""
-    return _rate(spec, text) if name == "rate" else _count(MEANINGS.get(name, name), spec, text)
+    if name == "rate":
+        return _rate(spec, text)
+    return _real(name, spec, text) if name in REALS else _count(MEANINGS.get(name, name), spec, text)
 
 
 def example_value(name: str) -> str:
@@ -141,9 +206,13 @@ def _rank(spec: str, label: str, topology: Topology) -> Rank:
 
 def _link(spec: str, record: type[Fault], where: str, topology: Topology) -> Iterable[tuple[Rank, Port]]:
     """(sender, port) of each direction that a link specification means."""
+    if where == EVERY_LINK:
+        return [(rank, port) for rank in topology.ranks() for port in topology.ports(rank)]
     match = LINK.fullmatch(where)
     if not match:
-        raise ScenarioError("fault", spec, f"it names a link as A~B, both ways, or A>B, one way: {record.form}")
+        raise ScenarioError(
+            "fault", spec, f"it names a link as A~B, both ways, or A>B, one way, or * for every link: {record.form}"
+        )
     one, other = _rank(spec, match[1], topology), _rank(spec, match[3], topology)
     neighbours = topology.neighbours(one)
     if other not in neighbours:
@@ -154,6 +223,19 @@ def _link(spec: str, record: type[Fault], where: str, topology: Topology) -> Ite
     port = neighbours.index(other)
     forward = [(one, port)]
     return forward if match[2] == ">" else [*forward, topology.end(one, port)]
+
+
+def _require_one_unit(faults: Iterable[Fault], spec_of: Mapping[int, str]) -> None:
+    """Refuse faults by steps beside faults by times; one that begins with the run and does not end is neither."""
+    timed = [fault for fault in faults if isinstance(fault.step, Moment)]
+    stepped = [
+        fault for fault in faults if not isinstance(fault.step, Moment) and (fault.step > 1 or fault.end < FOREVER)
+    ]
+    if timed and stepped:
+        other = spec_of[id(timed[0])]
+        raise ScenarioError(
+            "fault", spec_of[id(stepped[0])], f"it is given by steps and {other!r} by times; use one of them for all"
+        )
 
 
 def _require_node_states(faults: Iterable[Fault], spec_of: Mapping[int, str]) -> None:
@@ -182,7 +264,9 @@ def _require_link_states(faults: Iterable[Fault], spec_of: Mapping[int, str]) ->
             case Up(step=step, sender=sender, port=port):
                 intervals = down.pop((sender, port), [])
                 spec = spec_of[id(fault)]
-                idle[spec] = idle.get(spec, True) and not any(since < step <= last for since, last in intervals)
+                idle[spec] = idle.get(spec, True) and not any(
+                    since < step and (step <= last or last == FOREVER) for since, last in intervals
+                )
     for spec, useless in idle.items():
         if useless:
             raise ScenarioError("fault", spec, "this link is not down in that step")

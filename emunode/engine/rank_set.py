@@ -120,13 +120,16 @@ class RankSet:
 
     def altered_copies(self, step: Step, rank: Rank, hops: Sequence[Hop]) -> list[AlteredCopy]:
         """The altered copies among what arrived at `rank` in `step`, where copies are voted on."""
-        if not self._votes or not self.faults.payload_altered:
-            return []
-        return [
-            (step, rank, port, origin, tree, index, _number(payload))
-            for port, outcome, (origin, target, tree, index, payload) in hops
-            if outcome is HopOutcome.CORRUPT and target in (ALL_RANKS, rank)
-        ]
+        return altered_copies(step, rank, hops) if self._votes and self.faults.payload_altered else []
+
+
+def altered_copies(step: Step, rank: Rank, hops: Sequence[Hop]) -> list[AlteredCopy]:
+    """The altered copies among what arrived at `rank` in `step`."""
+    return [
+        (step, rank, port, origin, tree, index, _number(payload))
+        for port, outcome, (origin, target, tree, index, payload) in hops
+        if outcome is HopOutcome.CORRUPT and target in (ALL_RANKS, rank)
+    ]
 
 
 def _number(payload: bytes) -> int:

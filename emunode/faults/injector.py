@@ -171,7 +171,7 @@ class Faults:
             if self._knows and self.is_dead(step, rank, port):
                 continue
             if byzantine:
-                segments, withheld = self._treated(byzantine, step, rank, port, segments)  # noqa: PLW2901
+                segments, withheld = self.treated(byzantine, step, rank, port, segments)  # noqa: PLW2901
                 if withheld:
                     lost.append((port, withheld, False))
                 if not segments:
@@ -219,7 +219,7 @@ class Faults:
         held = self._held.get(rank)
         return min(held) if held else None
 
-    def _treated(
+    def treated(
         self, byzantine: list[ByzantineFault], step: Step, rank: Rank, port: Port, segments: Packet
     ) -> tuple[Packet, Packet]:
         """The segments of a packet as byzantine `rank` sends them, and those that it withholds."""

@@ -1,7 +1,8 @@
 """The kinds of faults, as frozen records.
 
-A fault takes effect at the beginning of a step, when no packet is in flight, and lasts to the end of its last step.
-`NodeFault` affects a rank, `LinkFault` one direction of a link.
+A fault takes effect at the beginning of a step, when no packet is in flight, and lasts to the end of its last step. Under
+the timed clock it may have times instead (`Moment`), at which packets are in flight (see `in_time`). `NodeFault` affects a
+rank, `LinkFault` one direction of a link.
 
 To add a kind, define its record and decorate it with `register`, here or in a module of its own that is imported before
 scenarios are read. A `LinkFault` that acts on packets defines `act`. Faults change payloads only, never headers: the origin
@@ -21,6 +22,12 @@ from emunode.topologies.base import Topology
 FOREVER: Step = 2**31 - 1
 """The last step of a fault that does not end."""
 PLACE_AND_TIME: Final = frozenset({"step", "last", "rank", "sender", "port"})
+REALS: Final = {"rate": (0.0, 1.0), "factor": (1.0, 1e6), "spread": (0.0, 1e3), "drift": (-0.9, 10.0)}
+"""The fields of faults that are real numbers, with their ranges; all other values are whole numbers."""
+
+
+class Moment(int):
+    """A time in nanoseconds since the run began, in place of the step of a fault; a `last` is the time of its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +42,8 @@ class Fault:
     """Whether other nodes can receive packets early or late; sends that the port model then forbids have to wait."""
     alters_payload: ClassVar[bool] = False
     """Whether it changes payloads."""
+    slows: ClassVar[bool] = False
+    """Whether it changes nothing but times, so that it needs the timed clock; the node stays a healthy one."""
     evidence: ClassVar[tuple[str, ...]]
     """Outcomes of hops that show its effect."""
 
@@ -45,8 +54,8 @@ class Fault:
 
     @property
     def breaks(self) -> bool:
-        """Whether it can do harm; a repair and a fault with a rate of 0 cannot."""
-        return True
+        """Whether it can cost or alter a delivery; a repair, a slow node and a fault with a rate of 0 cannot."""
+        return not self.slows
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,9 +263,10 @@ def from_record(record: object, topology: Topology) -> Fault:
     if len(record) != 1 + len(names):
         raise FrameError(f"malformed fault {record!r:.200}: {record[0]} has {len(names)} fields")
     values = dict(zip(names, record[1:], strict=True))
-    most = {"rank": topology.order - 1, "sender": topology.order - 1, "port": topology.degree - 1, "rate": 1}
+    most = {"rank": topology.order - 1, "sender": topology.order - 1, "port": topology.degree - 1}
     for name, value in values.items():
-        if type(value) is not (float if name == "rate" else int) or not 0 <= value <= most.get(name, FOREVER):
+        lowest, highest = REALS.get(name, (0, most.get(name, FOREVER)))
+        if type(value) is not (float if name in REALS else int) or not lowest <= value <= highest:
             raise FrameError(f"malformed fault {record!r:.200}: {name} is {value!r:.80}")
     if "port" in values and values["port"] not in topology.ports(values["sender"]):
         raise FrameError(f"malformed fault {record!r:.200}: rank {values['sender']} has no port {values['port']}")

@@ -8,12 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from emunode.errors import FrameError
+from emunode.faults.in_time import TimedFault
 from emunode.faults.kinds import FOREVER, Fault, from_record
 from emunode.model import CollectiveSpec, Port, Rank, Step
 from emunode.net import wire
 from emunode.net.protocol import HostConfig, spec_from_record
 from emunode.net.validation import INT64, integer, integers, items, nonce, number, octets, text
-from emunode.timed.engine import Begin, Prepare, Receipts, TimedOrder
+from emunode.timed.engine import Begin, FaultFree, Prepare, Receipts, TimedFaults, TimedOrder
 from emunode.topologies.base import Topology
 
 StepKind = Literal["step", "drain", "catch_up"]
@@ -140,6 +141,18 @@ def _timetable(fields: Sequence[object], topology: Topology) -> Receipts:
     return Receipts(integer(first, 0, max(0, topology.order - len(steps))), steps)
 
 
+def _timed_faults(fields: Sequence[object], topology: Topology) -> TimedFaults:
+    (faults,) = items(fields, 1)
+    return TimedFaults([TimedFault.from_record(fault, topology) for fault in items(faults)])
+
+
+def _fault_free(fields: Sequence[object], topology: Topology) -> FaultFree:
+    first, tables = items(fields, 2)
+    pairs = [items(pair, 2) for pair in items(tables)]
+    read = [(octets(receipts, 4), octets(departures, wire.DEPARTURE.size)) for receipts, departures in pairs]
+    return FaultFree(integer(first, 0, max(0, topology.order - len(read))), read)
+
+
 def _prepare(fields: Sequence[object], _topology: Topology) -> Prepare:
     startup, per_byte, packet_limit, last = items(fields, 4)
     return Prepare(number(startup), number(per_byte), integer(packet_limit), integer(last))
@@ -159,6 +172,8 @@ DECODERS: Mapping[str, Callable[[Sequence[object], Topology], Order]] = {
     "drain": _step("drain"),
     "catch_up": _step("catch_up"),
     "timetable": _timetable,
+    "timed_faults": _timed_faults,
+    "fault_free": _fault_free,
     "prepare": _prepare,
     "begin": _begin,
 }

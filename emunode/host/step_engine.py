@@ -15,7 +15,7 @@ from itertools import islice
 
 import trio
 
-from emunode.algorithms.base import Algorithm
+from emunode.algorithms.base import Algorithm, LocalView
 from emunode.algorithms.registry import make_algorithm
 from emunode.engine.node import Node
 from emunode.engine.rank_set import RankSet
@@ -105,6 +105,10 @@ class StepEngine:
     def node(self, rank: Rank) -> Node:
         """The node of a rank of this host."""
         return self._runner.rank_set.node(rank)
+
+    def create_node(self, view: LocalView) -> Node:
+        """A node in its initial state, which no step runs."""
+        return self._runner.rank_set.create_node(view)
 
     # --- tasks -----------------------------------------------------------------------------------------------------
 

@@ -239,3 +239,6 @@ TIME = Struct("<iihbqq")
 """The time of one end of a hop: step, sender, its port, 0 for the start or 1 for the receipt, and its virtual and real time
 in nanoseconds since the run began.
 """
+
+DEPARTURE = Struct("<IIQ")
+"""A packet of a fault-free timetable: step, port, and the time in nanoseconds at which it leaves."""

@@ -48,15 +48,31 @@ class PortOccupancy:
 
     def depart(self, step: Step, port: Port, duration: int) -> int:
         """The start of a packet of `step` over `port`: after all receipts of earlier steps, when the port is free."""
-        unit = 0 if self._serial else port
-        free = self._free[unit]
+        start = self.earliest(step, port)
+        self._free[0 if self._serial else port] = start + duration
+        return start
+
+    def earliest(self, step: Step, port: Port) -> int:
+        """The time from which a packet of `step` can start over `port`."""
+        free = self._free[0 if self._serial else port]
         if self._alone and step != self._step:
             # What the port was busy with before this step: sends of the same step do not delay receipts of it.
             self._step, self._before = step, free
         # Never before the receipts of earlier steps: the step began with the last of them.
-        start = max(free, self._received)
-        self._free[unit] = start + duration
-        return start
+        return max(free, self._received)
+
+    def occupy(self, port: Port, until: int) -> None:
+        """Keep `port` busy until a time, with a packet for which `earliest` was asked."""
+        self._free[0 if self._serial else port] = until
+
+    @property
+    def received(self) -> int:
+        """The time of the last receipt; 0 before the first."""
+        return self._received
+
+    def wait_until(self, time: int) -> None:
+        """Let nothing start before `time`, as if something had been received then."""
+        self._received = max(self._received, time)
 
     def arrive(self, step: Step, deadline: int, duration: int) -> int:
         """The time of receipt of a packet of `step` that its sender has finished sending at `deadline`."""

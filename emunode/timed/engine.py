@@ -17,9 +17,10 @@ from heapq import heappop, heappush
 from typing import NamedTuple
 
 from emunode import runtime as libc
-from emunode.algorithms.base import Algorithm
+from emunode.algorithms.base import Algorithm, LocalView
 from emunode.engine.node import Node
 from emunode.errors import EmulatorError, RuleError
+from emunode.faults.in_time import TimedFault
 from emunode.model import Hop, Rank, Step
 from emunode.net import wire
 from emunode.net.framed_streams import FramedStreams
@@ -66,7 +67,21 @@ class Begin(NamedTuple):
     nanoseconds: int
 
 
-TimedOrder = Receipts | Prepare | Begin
+class TimedFaults(NamedTuple):
+    """All faults of the run."""
+
+    faults: list[TimedFault]
+
+
+class FaultFree(NamedTuple):
+    """The fault-free timetable of one rank after the other, from `first` on."""
+
+    first: Rank
+    tables: list[tuple[bytes, bytes]]
+    """The steps in which packets arrive (4 bytes each); step, port and start of packets that leave (`wire.DEPARTURE`)."""
+
+
+TimedOrder = Receipts | Prepare | Begin | TimedFaults | FaultFree
 
 
 class Timer:
@@ -99,6 +114,8 @@ class Owner(NamedTuple):
     """The functions of the host that its timed run calls."""
 
     make_node: Callable[[Rank], Node]
+    create_node: Callable[[LocalView], Node]
+    """A node in its initial state, without a place among those of the host."""
     tell: Callable[..., None]
     """Send a message to the coordinator."""
     fail: Callable[[Exception], None]
@@ -118,7 +135,7 @@ class TimedRun:
         self._degree = algorithm.topology.degree
         self._port_model = algorithm.spec.port_model
         self._ranks, self._peers, self._reverse, self._descriptors, self._slot_of = ends
-        self._make_node, self._tell, self._fail, self._otherwise = owner
+        self._make_node, _, self._tell, self._fail, self._otherwise = owner
         self._streams = streams
         self._receipts: dict[Rank, Sequence[Step]] = {}
         self._nodes: list[TimedNode] = []
@@ -157,12 +174,7 @@ class TimedRun:
 
     def _prepare(self, order: Prepare) -> None:
         """Create the nodes; each decides what it sends before any packet arrives."""
-        costs = LinearCostModel(order.startup_seconds, order.seconds_per_byte, order.packet_limit)
-        for rank in self._ranks:
-            ports = PortOccupancy(self._port_model, self._degree)
-            # `pop`: the node holds its schedule from now on.
-            node = TimedNode(self._make_node(rank), ports, costs, self._receipts.pop(rank, ()), order.last)
-            self._nodes.append(node)
+        self._make_nodes(order)
         self._running = set(range(len(self._nodes)))
         gc.collect()
         gc.disable()  # a collection during the run would make packets late
@@ -170,6 +182,14 @@ class TimedRun:
         for index, node in enumerate(self._nodes):
             self._plan(index, node.advance())
         self._tell("prepared")
+
+    def _make_nodes(self, order: Prepare) -> None:
+        costs = LinearCostModel(order.startup_seconds, order.seconds_per_byte, order.packet_limit)
+        for rank in self._ranks:
+            ports = PortOccupancy(self._port_model, self._degree)
+            # `pop`: the node holds its schedule from now on.
+            node = TimedNode(self._make_node(rank), ports, costs, self._receipts.pop(rank, ()), order.last)
+            self._nodes.append(node)
 
     # --- packets ---------------------------------------------------------------------------------------------------
 
@@ -261,7 +281,7 @@ class TimedRun:
     def _start(self, moment: int, events: list[Start]) -> None:
         """Write packets, record the time, and continue the nodes that waited for these departures."""
         assert self._begin is not None
-        self._streams.send_all([event[:2] for event in events])
+        self._write(events)
         self._started.append((moment, time.monotonic_ns() - self._begin, events))
         for event in events:
             try:
@@ -272,6 +292,9 @@ class TimedRun:
                 continue
             if progress is not None:
                 self._plan(event[2] // self._degree, progress)
+
+    def _write(self, events: list[Start]) -> None:
+        self._streams.send_all([event[:2] for event in events])
 
     def turn(self) -> None:
         """Handle due events, set the timer for the next one and detect the end; call this after every batch of arrivals."""
@@ -306,17 +329,22 @@ class TimedRun:
 
     def flush(self) -> None:
         """Send the records so far."""
-        rows, degree, first, reverse = bytearray(), self._degree, self._ranks[0], self._reverse
-        for index, judged in self._judged:
-            base = index * degree
-            for step, hops in judged:
-                wire.encode_rows(rows, step, first + index, self._peers, base, reverse[base : base + degree], hops)
+        rows = bytearray()
+        self._pack_rows(rows)
         self._judged.clear()
         times = b"".join(wire.TIME.pack(*time) for time in self._told_times())
         self._started.clear()
         self._received.clear()
         self._tell("rows", bytes(rows))
         self._tell("times", times)
+
+    def _pack_rows(self, rows: bytearray) -> None:
+        """Append the journal rows since the last `flush`."""
+        degree, first, reverse = self._degree, self._ranks[0], self._reverse
+        for index, judged in self._judged:
+            base = index * degree
+            for step, hops in judged:
+                wire.encode_rows(rows, step, first + index, self._peers, base, reverse[base : base + degree], hops)
 
     def _told_times(self) -> Iterator[tuple[int, ...]]:
         """The fields of `wire.TIME` for every start and receipt since the last `flush`."""

@@ -13,6 +13,7 @@ from coordinator.reports.panels.base import Report
 from coordinator.reports.votes import State, Votes
 from coordinator.results import cut_off as results
 from coordinator.results.cut_off import LISTED_NODES, CutOff
+from coordinator.scenario.model import format_duration
 
 LISTED_FAULTS = 200
 ENDED_BY = {"crash": "recover", "down": "up"}
@@ -53,13 +54,18 @@ def fault_table(data: RunData) -> list[dict[str, str]]:
 
 def _words(fault: Mapping[str, Any], faults: Sequence[Mapping[str, Any]]) -> list[str]:
     words = []
+    if isinstance(fault.get("seconds"), float):
+        until = fault.get("until_seconds")
+        end = f" to {format_duration(until)}" if isinstance(until, float) else ""
+        words.append(f"from {format_duration(fault['seconds'])}{end}")
     if fault.get("rate") is not None:
         words.append(f"with probability {show(fault['rate'])}")
     if fault.get("steps") is not None:
         words.append("by 1 step" if fault["steps"] == 1 else f"by {show(fault['steps'])} steps")
     if fault.get("packet") is not None:
         words.append(f"packet number {show(fault['packet'])}")
-    if fault.get("kind") not in ENDED_BY.values() and "last" in fault:
+    words += [f"{name} {show(fault[name])}" for name in ("factor", "spread", "drift") if fault.get(name) is not None]
+    if fault.get("kind") not in ENDED_BY.values() and "last" in fault and "seconds" not in fault:
         last = _last(fault, faults)
         words.append("until the end" if last is None else f"to the end of step {show(last)}")
     if "seen" in fault:

@@ -38,6 +38,7 @@ from emunode.faults.kinds import (
     kind_of,
     to_record,
 )
+from emunode.faults.slowness import Drift, Jitter, Slow, SlowLink
 from emunode.faults.transit import forge_segment
 from emunode.model import ALL_RANKS, Segment
 from emunode.topologies.hypercube import Hypercube
@@ -63,6 +64,10 @@ EXAMPLES: list[Fault] = [
     Duplicate(1, 5, 1, 0.5),
     Delay(1, 5, 1, 3),
     Drop(1, 5, 1, 2),
+    Slow(1, 5, 3.0, 4),
+    SlowLink(1, 5, 1, 1.5),
+    Jitter(1, 5, 1, 0.25),
+    Drift(1, 5, -0.125),
 ]
 
 

@@ -1,0 +1,143 @@
+"""Prediction of a run under the timed clock: its timetable without faults, and then the one with them.
+
+A fault that is given by a step begins with that step in the virtual time of lock-step: at (step - 1) x c where every packet
+takes the time c. The engine of `emunode.timed.memory` then computes the whole history, losses included, before any host.
+"""
+
+from array import array
+from bisect import bisect_right
+from collections.abc import Generator, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+import polars as pl
+
+from coordinator.history.timetable import Timetable, make_timetable
+from emunode.algorithms.base import Algorithm
+from emunode.engine.memory import MemoryEngine
+from emunode.faults.in_time import ALWAYS, TimedFault
+from emunode.faults.kinds import FOREVER, Fault, Moment
+from emunode.model import Rank, Step
+from emunode.net.wire import DEPARTURE
+from emunode.timed import faulty_rank
+from emunode.timed.cost_model import LinearCostModel
+from emunode.timed.memory import TimedMemoryEngine, TimedPacket
+
+
+class StepTimes:
+    """The times at which the steps of a fault-free run begin in lock-step: each takes as long as its heaviest packet."""
+
+    def __init__(self, packets: pl.DataFrame, costs: LinearCostModel) -> None:
+        heaviest = dict(packets.group_by("step").agg(pl.col("bytes").max()).iter_rows())
+        durations = [costs.nanoseconds(heaviest.get(step, 0)) for step in range(1, max(heaviest, default=0) + 1)]
+        self._begins = [0, *accumulate(durations)]
+        self.longest = max(durations, default=1)
+        """The duration of the longest packet, which every step after the last one is taken to last."""
+
+    def begins(self, step: Step) -> int:
+        """The beginning of a step in nanoseconds."""
+        last = len(self._begins)
+        return self._begins[step - 1] if step <= last else self._begins[-1] + (step - last) * self.longest
+
+    def step_at(self, time: int) -> Step:
+        """The step in which `time` lies; the later one at the time at which one ends and the next begins."""
+        beyond = time - self._begins[-1]
+        return bisect_right(self._begins, time) if beyond < 0 else len(self._begins) + beyond // self.longest
+
+    def is_kept_by(self, packets: pl.DataFrame) -> bool:
+        """Whether every packet starts with its step and ends with it."""
+        return all(
+            self.begins(step) == start and self.begins(step + 1) == end
+            for step, start, end in packets.select("step", "start", "end").unique().iter_rows()
+        )
+
+
+@dataclass(frozen=True)
+class UnderFaults:
+    """The faults of a run and its timetable without them, from which the one with them follows."""
+
+    faults: tuple[TimedFault, ...]
+    fault_free: Timetable
+    costs: LinearCostModel
+    steps: StepTimes
+    limit: Step
+    """The last step in which anything may be sent."""
+
+    def engine(self, algorithm: Algorithm) -> TimedMemoryEngine:
+        """The engine that computes the history; its next step is 1."""
+        return TimedMemoryEngine(algorithm, self.faults, self.costs, self.plans(), self.limit)
+
+    def plans(self) -> dict[Rank, faulty_rank.Timetable]:
+        """The part of each rank in the fault-free timetable."""
+        plans: dict[Rank, tuple[dict[Step, int], dict[tuple[Step, int], int]]] = {}
+        for step, sender, port, receiver, start in self.fault_free.packets.select(
+            "step", "sender", "port", "receiver", "start"
+        ).iter_rows():
+            receipts = plans.setdefault(receiver, ({}, {}))[0]
+            receipts[step] = receipts.get(step, 0) + 1
+            plans.setdefault(sender, ({}, {}))[1][step, port] = start
+        return {rank: faulty_rank.Timetable(*plan) for rank, plan in plans.items()}
+
+    def packed(self) -> dict[Rank, tuple[bytes, bytes]]:
+        """The same as bytes: the steps of receipts (4 bytes each), and the departures (`wire.DEPARTURE`)."""
+        return {
+            rank: (
+                array("I", [step for step, count in plan.receipts.items() for _ in range(count)]).tobytes(),
+                b"".join(DEPARTURE.pack(step, port, start) for (step, port), start in plan.starts.items()),
+            )
+            for rank, plan in self.plans().items()
+        }
+
+
+def timed_faults(faults: Iterable[Fault], steps: StepTimes) -> tuple[TimedFault, ...]:
+    """Faults with their times, in the order in which they act."""
+    found = []
+    for fault in faults:
+        start = fault.step if isinstance(fault.step, Moment) else steps.begins(fault.step)
+        last = fault.end if isinstance(fault.end, Moment) else steps.begins(fault.end + 1)
+        end = ALWAYS if fault.end == FOREVER else last
+        found.append(TimedFault(int(start), int(end), fault))
+    return tuple(sorted(found, key=lambda each: each.start))
+
+
+def prediction(
+    algorithm: Algorithm, faults: Sequence[Fault], costs: LinearCostModel, limit: Step
+) -> Generator[Step, None, Timetable]:
+    """The computation of the timetable of a run; yields after every step, and returns it."""
+    engine, rows, step = MemoryEngine(algorithm), [], 0
+    while (engine.busy or not step) and step <= limit:
+        step += 1
+        rows.append(engine.step(step))
+        yield step
+    fault_free = make_timetable(rows, algorithm.spec.port_model, algorithm.topology.degree, costs, not engine.busy)
+    if not faults:
+        return fault_free
+    steps = StepTimes(fault_free.packets, costs)
+    under = UnderFaults(timed_faults(faults, steps), fault_free, costs, steps, limit)
+    timed, step = under.engine(algorithm), 0
+    while (timed.busy or not step) and step <= limit:
+        step += 1
+        timed.step(step)
+        yield step
+    return Timetable(_table(timed.packets, fault_free.packets.schema), fault_free.complete and not timed.busy, under)
+
+
+def completed(computation: Generator[Step, None, Timetable]) -> Timetable:
+    """Run a computation to its end; the timetable."""
+    while True:
+        try:
+            next(computation)
+        except StopIteration as ended:
+            timetable: Timetable = ended.value
+            return timetable
+
+
+def _table(packets: Sequence[TimedPacket], schema: pl.Schema) -> pl.DataFrame:
+    names = TimedPacket._fields
+    columns = list(zip(*packets, strict=True)) or [()] * len(names)
+    table = pl.DataFrame(
+        {name: pl.Series(name, column, dtype=schema[name]) for name, column in zip(names, columns, strict=True)}
+    )
+    return table.with_columns(end=pl.when(pl.col("end") >= 0).then(pl.col("end"))).sort(
+        "step", "sender", "port", "start"
+    )

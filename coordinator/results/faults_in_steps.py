@@ -1,0 +1,54 @@
+"""Faults of the timed clock as the steps of their effect, for theory and tables, which count in steps."""
+
+from dataclasses import replace
+
+from coordinator.history.faulty_timetable import completed, prediction
+from coordinator.history.timetable import Timetable
+from coordinator.planning.costs import costs_of
+from coordinator.planning.outages import outages_of
+from coordinator.planning.plan import Plan, make_plan
+from coordinator.scenario.model import Scenario
+from emunode.faults.in_time import ALWAYS
+from emunode.faults.kinds import FOREVER, Fault, Moment
+
+
+def judged_plan(scenario: Scenario) -> Plan:
+    """The plan of a scenario as its runs are judged by it: under the timed clock the faults are in steps."""
+    plan = make_plan(scenario)
+    if scenario.clock != "timed" or not plan.faults:
+        return plan
+    costs = costs_of(scenario)
+    return in_steps(plan, completed(prediction(plan.algorithm, plan.faults, costs, scenario.step_limit)))
+
+
+def in_steps(plan: Plan, timetable: Timetable) -> Plan:
+    """The plan with every fault in steps; a fault that begins when all is over has no effect.
+
+    A fault at T concerns the packets of the step in which T lies, since they are in flight, and those of later steps. Where
+    every packet starts and ends with its step and nothing slows packets down, this is exact.
+    """
+    under = timetable.under
+    if under is None:
+        return plan
+    over = max(int(each.packets["end"].max() or 0) for each in (timetable, under.fault_free))  # type: ignore[arg-type]
+    translated: dict[Fault, Fault] = {}
+    in_effect = []
+    for start, end, fault in under.faults:
+        values: dict[str, int] = {}
+        if isinstance(fault.step, Moment):
+            values["step"] = under.steps.step_at(start)
+            if fault.end < FOREVER or end < ALWAYS:
+                values["last"] = under.steps.step_at(end - 1)
+        translated[fault] = replace(fault, **values)
+        if start < over or not start:
+            in_effect.append(translated[fault])
+    breaking = [fault for fault in in_effect if not fault.slows]
+    outages = outages_of(breaking, (), plan.topology, plan.spec.seed)
+    on_time = len(breaking) == len(in_effect) and under.steps.is_kept_by(under.fault_free.packets)
+    return replace(
+        plan,
+        faults=tuple(translated[each.fault] for each in under.faults),
+        in_effect=tuple(in_effect),
+        exact_steps=on_time or (outages is not None and outages.permanent),
+        translated=translated,
+    )

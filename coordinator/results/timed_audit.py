@@ -1,0 +1,63 @@
+"""The audit of a run under the timed clock with faults: what may happen to each packet, given the times of its timetable."""
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from coordinator.history.faulty_timetable import UnderFaults
+from coordinator.history.timetable import Timetable
+from coordinator.planning.plan import Plan
+from emunode.faults.in_time import FaultsInTime
+from emunode.faults.kinds import Delay, Duplicate, LinkFault, NodeFault
+from emunode.timed.memory import faults_of
+
+PACKET = ["step", "sender", "port"]
+Possible = tuple[int, int, int, bool, bool, bool]
+"""Step, sender and port of a packet; whether it may arrive, may be lost and may be altered."""
+
+
+def with_starts(journal: pl.LazyFrame, timetable: Timetable) -> pl.LazyFrame:
+    """The journal with a column `start`: the time in nanoseconds at which each packet left; null if it is not planned."""
+    planned = timetable.packets.select(*PACKET, "start", is_lost=pl.col("end").is_null())
+    # A late packet and one of its own time may be in the same step of a port: then the earlier start counts.
+    earliest = planned.lazy().group_by(*PACKET, "is_lost").agg(pl.col("start").min())
+    lost = journal.with_columns(is_lost=pl.col("outcome") == "lost")
+    return lost.join(earliest, on=[*PACKET, "is_lost"], how="left").drop("is_lost")
+
+
+def unplanned(journal: pl.LazyFrame, timetable: Timetable) -> pl.LazyFrame:
+    """Hops of packets that the timetable does not have, or that it has as lost although they arrived, or the reverse."""
+    return with_starts(journal, timetable).filter(pl.col("start").is_null()).select("step")
+
+
+def possible_outcomes(plan: Plan, timetable: Timetable, under: UnderFaults) -> Iterator[Possible]:
+    """The outcomes that packets at faulty nodes and links may have, by their times and the faults alone."""
+    faults = faults_of(plan.algorithm, under.faults)
+    ranks = {each.fault.rank for each in under.faults if isinstance(each.fault, NodeFault)}
+    on_links = [each.fault for each in under.faults if isinstance(each.fault, LinkFault)]
+    links = {(fault.sender, fault.port) for fault in on_links}
+    # What a fault repeats or delays has another size, or another end, than when it left.
+    changed = {(fault.sender, fault.port) for fault in on_links if isinstance(fault, Delay | Duplicate)}
+    # By start: a fault that counts packets counts them in this order.
+    packets = timetable.packets.sort("sender", "port", "start")
+    for step, sender, port, receiver, size, start in packets.select(*PACKET, "receiver", "bytes", "start").iter_rows():
+        if sender not in ranks and receiver not in ranks and (sender, port) not in links:
+            continue
+        if (sender, port) in changed:
+            yield step, sender, port, True, True, True
+            continue
+        yield step, sender, port, *_possible(faults, under, step, sender, port, start, size)
+
+
+def _possible(
+    faults: FaultsInTime, under: UnderFaults, step: int, sender: int, port: int, start: int, size: int
+) -> tuple[bool, bool, bool]:
+    """Whether one packet may arrive, may be lost and may be altered."""
+    transit = faults.transit(step, sender, port, (), start)
+    altered = transit.altered or faults.is_byzantine(sender, start)
+    if faults.silent(sender, start) or (faults.knows and faults.is_dead(sender, port, start)):
+        return False, False, altered
+    end = start + faults.occupancy(step, sender, port, start, under.costs.nanoseconds(size))
+    lost = transit.lost or not faults.crosses(sender, port, start, end)
+    # A byzantine node may withhold some of the copies in a packet, which are recorded as lost.
+    return not lost, lost or faults.is_byzantine(sender, start), altered

@@ -1,0 +1,271 @@
+"""The faults of a run under the timed clock, as functions of virtual time.
+
+All times are whole nanoseconds since the run began. A packet that begins to leave at `start` and has crossed at `end` is
+received if and only if its sender, its link in this direction and its receiver are up during the whole of [start, end). At
+one instant receipts come first, then faults, then sends: a node that crashes at T has received what ends at T, and sends
+nothing that starts at T. Chance depends on (seed, step, rank, port, fault), as in lock-step, where (step, rank, port) names
+the packet; so no draw depends on a clock, and where the steps coincide the same packets are lost.
+"""
+
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from functools import cache
+from itertools import zip_longest
+from math import ceil, prod
+from operator import attrgetter
+from typing import Final, NamedTuple
+
+from emunode.errors import FrameError
+from emunode.faults.byzantine import ByzantineFault, Schedule
+from emunode.faults.injector import Faults
+from emunode.faults.kinds import (
+    Crash,
+    Down,
+    Fault,
+    Hang,
+    LinkFault,
+    Recover,
+    Up,
+    from_record,
+    kind_of,
+    to_record,
+)
+from emunode.faults.slowness import Drift, Jitter, Slow, SlowLink
+from emunode.faults.transit import FaultRandom, LinkTransit
+from emunode.model import Packet, Port, Rank, Step
+from emunode.topologies.base import Topology
+
+ALWAYS: Final = 2**62
+"""The end, in nanoseconds, of what does not end."""
+
+Interval = tuple[int, int]
+"""From a time on, and up to a time, which it does not include."""
+
+
+class TimedFault(NamedTuple):
+    """A fault with its times: in force from `start` on, and before `end`. The steps in its record have no meaning."""
+
+    start: int
+    end: int
+    fault: Fault
+
+    def record(self) -> tuple[object, ...]:
+        """The fault as plain values."""
+        return (self.start, self.end, to_record(self.fault))
+
+    @classmethod
+    def from_record(cls, record: object, topology: Topology) -> "TimedFault":
+        """Inverse of `record`; FrameError for anything else."""
+        if not isinstance(record, list | tuple) or len(record) != 3:
+            raise FrameError(f"malformed fault {record!r:.200}")
+        start, end, fault = record
+        if not (type(start) is int and type(end) is int and 0 <= start <= end <= ALWAYS):
+            raise FrameError(f"malformed fault {record!r:.200}: invalid times")
+        return cls(start, end, from_record(fault, topology))
+
+
+class FaultsInTime:
+    """All faults of a run, which is known from its beginning to its end.
+
+    `origin_is_author`, `knows` and `schedule` are as those of `injector.Faults`.
+    """
+
+    def __init__(
+        self,
+        topology: Topology,
+        seed: int,
+        faults: Iterable[TimedFault],
+        *,
+        origin_is_author: bool = True,
+        knows: bool = False,
+        schedule: Schedule | None = None,
+    ) -> None:
+        self._topology = topology
+        self._seed = seed
+        self.knows = knows
+        self.timing_affected = False
+        """Whether packets may be read in later steps than without faults."""
+        self.payload_altered = False
+        self._births: dict[Rank, list[int]] = {}
+        self._crashes: dict[Rank, list[int]] = {}
+        self._silent: dict[Rank, list[Interval]] = {}
+        self._down: dict[tuple[Rank, Port], list[Interval]] = {}
+        self._treatments = _Treatments(topology, seed, origin_is_author=origin_is_author, schedule=schedule)
+        self._links: dict[tuple[Rank, Port], list[tuple[str, TimedFault]]] = {}
+        self._slow: dict[Rank, list[TimedFault]] = {}
+        self._slow_links: dict[tuple[Rank, Port], list[tuple[str, TimedFault]]] = {}
+        self._rates: dict[Rank, Fraction] = {}
+        self._counts: dict[tuple[Rank, Port], dict[str, int]] = {}
+        # Stable: faults of one time keep the order in which they act.
+        for each in sorted(faults, key=attrgetter("start")):
+            if each.fault.breaks:
+                self.timing_affected |= each.fault.affects_timing
+                self.payload_altered |= each.fault.alters_payload
+            self._add(each)
+
+    def _add(self, each: TimedFault) -> None:
+        start, end, fault = each
+        match fault:
+            case Crash(rank=rank):
+                # A crash ends a hang: the node does not go on where it was.
+                _cut(self._silent.get(rank, []), start)
+                self._silent.setdefault(rank, []).append((start, ALWAYS))
+                self._crashes.setdefault(rank, []).append(start)
+            case Recover(rank=rank):
+                _cut(self._silent.get(rank, []), start)
+                self._births.setdefault(rank, [0]).append(start)
+            case Hang(rank=rank):
+                self._silent.setdefault(rank, []).append((start, end))
+            case ByzantineFault() if fault.breaks:
+                self._treatments.add(each)
+            case Down(sender=sender, port=port):
+                self._down.setdefault((sender, port), []).append((start, end))
+            case Up(sender=sender, port=port):
+                _cut(self._down.get((sender, port), []), start)
+            case Slow(rank=rank):
+                self._slow.setdefault(rank, []).append(each)
+            case Drift(rank=rank, drift=drift):
+                self._rates[rank] = self._rates.get(rank, Fraction(1)) * (1 + exact(drift))
+            case SlowLink(sender=sender, port=port) | Jitter(sender=sender, port=port):
+                self._number(self._slow_links.setdefault((sender, port), []), each)
+            case LinkFault(sender=sender, port=port):
+                self._number(self._links.setdefault((sender, port), []), each)
+
+    @staticmethod
+    def _number(on_link: list[tuple[str, TimedFault]], each: TimedFault) -> None:
+        """Add a fault under the name that keys its random numbers, as `Faults.apply` does."""
+        number = sum(type(each.fault) is type(other.fault) for _, other in on_link)
+        on_link.append((f"{kind_of(each.fault)} {number}", each))
+
+    # --- nodes and links -------------------------------------------------------------------------------------------
+
+    def lives(self, rank: Rank) -> list[Interval]:
+        """The lives of a node, from its creation to its crash; a recovery creates it anew."""
+        # Crashes and recoveries alternate, so the last life may have no end.
+        return list(zip_longest(self._births.get(rank, [0]), self._crashes.get(rank, ()), fillvalue=ALWAYS))
+
+    def silent(self, rank: Rank, time: int) -> bool:
+        """Whether a node neither reads nor sends at `time`."""
+        return _overlaps(self._silent.get(rank, ()), time, time + 1)
+
+    def is_byzantine(self, rank: Rank, time: int) -> bool:
+        """Whether `rank` alters or withholds what it sends at `time`."""
+        self._treatments.now = time
+        return bool(self._treatments.byzantine(0, rank))
+
+    def treated(self, step: Step, rank: Rank, port: Port, segments: Packet, start: int) -> tuple[Packet, Packet]:
+        """The segments of a packet that starts at `start`, as its sender alters them, and those that it withholds."""
+        if not self.is_byzantine(rank, start):
+            return segments, ()
+        return self._treatments.treated(self._treatments.byzantine(step, rank), step, rank, port, segments)
+
+    def clock(self, rank: Rank, shown: int) -> int:
+        """The time at which the clock of `rank` shows `shown`."""
+        rate = self._rates.get(rank)
+        return shown if rate is None else ceil(shown / rate)
+
+    def crosses(self, rank: Rank, port: Port, start: int, end: int) -> bool:
+        """Whether both ends and the link are up from `start` to `end`. Faults of single packets are no concern here."""
+        # A packet of no duration still needs its ends at its time.
+        end = max(end, start + 1)
+        return not (
+            _overlaps(self._silent.get(rank, ()), start, end)
+            or _overlaps(self._down.get((rank, port), ()), start, end)
+            or _overlaps(self._silent.get(self._topology.neighbour(rank, port), ()), start, end)
+        )
+
+    def is_dead(self, rank: Rank, port: Port, time: int) -> bool:
+        """Whether nothing that `rank` sends by `port` at `time` can arrive."""
+        down = _overlaps(self._down.get((rank, port), ()), time, time + 1)
+        return down or self.silent(self._topology.neighbour(rank, port), time)
+
+    def live_ports(self, rank: Rank, time: int) -> tuple[Port, ...]:
+        """The ports that a rank uses if it knows the state of its own links and neighbours."""
+        return tuple(port for port in self._topology.ports(rank) if not self.is_dead(rank, port, time))
+
+    # --- packets ---------------------------------------------------------------------------------------------------
+
+    def occupancy(self, step: Step, rank: Rank, port: Port, start: int, duration: int) -> int:
+        """The time for which a packet that starts at `start` occupies its port, which is `duration` without faults."""
+        nodes, links = self._slow.get(rank), self._slow_links.get((rank, port))
+        if not nodes and not links:
+            return duration
+        factor = Fraction(1)
+        for each in nodes or ():
+            if each.start <= start < each.end:
+                factor *= exact(each.fault.factor)  # type: ignore[attr-defined]
+        random = FaultRandom(self._seed, step, rank, port)
+        for name, each in links or ():
+            if not each.start <= start < each.end:
+                continue
+            random.start(name)
+            if isinstance(each.fault, Jitter):
+                factor *= 1 + exact(each.fault.spread) * Fraction(random.draw())
+            else:
+                factor *= exact(each.fault.factor)  # type: ignore[attr-defined]
+        # Rounded up, once: a packet is never faster than the product of its factors says.
+        return ceil(duration * factor)
+
+    def largest_factor(self) -> float:
+        """The most times as long as without faults that a packet may occupy its port: node and link factors multiply."""
+        nodes = {rank: _product(there) for rank, there in self._slow.items()}
+        links = {
+            (rank, port): _product(each for _, each in there) * nodes.get(rank, 1)
+            for (rank, port), there in self._slow_links.items()
+        }
+        return float(max([*nodes.values(), *links.values()], default=1))
+
+    def transit(self, step: Step, rank: Rank, port: Port, segments: Packet, start: int) -> LinkTransit:
+        """A packet that starts at `start`, as the faults of its link change it."""
+        on_link = self._links.get((rank, port), ())
+        random = FaultRandom(self._seed, step, rank, port)
+        transit = LinkTransit(segments, random, self._counts.setdefault((rank, port), {}) if on_link else {})
+        for name, each in on_link:
+            if each.start <= start < each.end:
+                random.start(name)
+                each.fault.act(transit)  # type: ignore[attr-defined]
+        return transit
+
+
+def _product(slow: Iterable[TimedFault]) -> Fraction:
+    """The largest product of the factors of these faults, whether or not they are in force at the same time."""
+    factors = (
+        1 + exact(fault.spread) if isinstance(fault, Jitter) else exact(fault.factor)  # type: ignore[attr-defined]
+        for _, _, fault in slow
+    )
+    return prod(factors, start=Fraction(1))
+
+
+class _Treatments(Faults):
+    """The byzantine nodes at one time, in place of one step."""
+
+    def __init__(self, topology: Topology, seed: int, *, origin_is_author: bool, schedule: Schedule | None) -> None:
+        super().__init__(topology, seed, origin_is_author=origin_is_author, schedule=schedule)
+        self.now = 0
+        self._times: dict[Rank, list[TimedFault]] = {}
+
+    def add(self, each: TimedFault) -> None:
+        """Note a byzantine fault."""
+        self.apply([each.fault])
+        self._times.setdefault(each.fault.rank, []).append(each)  # type: ignore[attr-defined]
+
+    def byzantine(self, step: Step, rank: Rank) -> list[ByzantineFault]:
+        del step
+        there = self._times.get(rank, ())
+        return [fault for start, end, fault in there if start <= self.now < end]  # type: ignore[misc]
+
+
+@cache
+def exact(value: float) -> Fraction:
+    """The number as it is written in decimals, so that 1 ms x 1.1 is 1.1 ms and not a nanosecond more."""
+    return Fraction(repr(value))
+
+
+def _cut(intervals: list[Interval], time: int) -> None:
+    """End what lasts beyond `time` at `time`."""
+    intervals[:] = [(start, min(end, time)) for start, end in intervals if start < time]
+
+
+def _overlaps(intervals: Sequence[Interval], start: int, end: int) -> bool:
+    """Whether [start, end) has a time in common with one of the intervals."""
+    return any(since < end and start < until for since, until in intervals)

@@ -1,0 +1,69 @@
+"""Faults that change times only, under the timed clock: slow nodes and links, jitter, clocks that drift.
+
+They lose, alter and repeat nothing, and the node stays a healthy one.
+"""
+
+from dataclasses import dataclass
+
+from emunode.faults.kinds import FOREVER, LinkFault, NodeFault
+from emunode.model import Step
+from emunode.registry import register
+
+ARRIVALS = ("first", "duplicate", "relay", "corrupt")
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class Slow(NodeFault):
+    """Packets that `rank` begins to send while this is in force occupy their ports `factor` times as long."""
+
+    factor: float
+    last: Step = FOREVER
+
+    form = "slow:LABEL:FACTOR[@TIME[-TIME]]"
+    state = "slow"
+    affects_timing = False
+    slows = True
+    evidence = ARRIVALS
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class SlowLink(LinkFault):
+    """Packets that begin to cross while this is in force take `factor` times as long; also written slow:A~B:FACTOR."""
+
+    factor: float
+    last: Step = FOREVER
+
+    form = "slow-link:A~B:FACTOR[@TIME[-TIME]]"
+    affects_timing = False
+    slows = True
+    evidence = ARRIVALS
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class Jitter(LinkFault):
+    """A packet takes 1 + `spread` x U times as long, with U drawn from [0, 1)."""
+
+    spread: float
+    last: Step = FOREVER
+
+    form = "jitter:A~B:SPREAD[@TIME[-TIME]]"
+    affects_timing = False
+    slows = True
+    evidence = ARRIVALS
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class Drift(NodeFault):
+    """The clock of `rank` runs at a rate of 1 + `drift` all the time; its own times shift, packets take as long as ever."""
+
+    drift: float
+
+    form = "drift:LABEL:DRIFT"
+    state = "drifting"
+    affects_timing = False
+    slows = True
+    evidence = ARRIVALS

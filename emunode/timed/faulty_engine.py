@@ -1,0 +1,150 @@
+"""The engine of the timed clock on a host, with faults.
+
+It differs from `TimedRun` in that packets may be lost, which are only recorded, and in that a packet may be read long after
+it has arrived: a rank reads in the order of its steps, and a slow neighbour makes it wait. So the achieved time of a receipt
+is the time at which the packet was there, and no earlier than its virtual time.
+"""
+
+import time
+from array import array
+from collections import Counter
+from heapq import heappush
+from typing import cast
+
+from emunode.algorithms.base import Algorithm
+from emunode.engine.rank_set import altered_copies
+from emunode.errors import RuleError
+from emunode.model import HopOutcome, Rank, Step
+from emunode.net import wire
+from emunode.net.framed_streams import FramedStreams
+from emunode.timed.cost_model import LinearCostModel
+from emunode.timed.engine import ARRIVALS, FaultFree, LinkEnds, Owner, Prepare, Start, TimedFaults, TimedOrder, TimedRun
+from emunode.timed.faulty_node import FaultyProgress, FaultyTimedNode
+from emunode.timed.faulty_rank import Departure, FaultyRank, Timetable
+from emunode.timed.memory import faults_of
+from emunode.timed.node import TimedNode
+
+LOST = -1
+"""In place of the descriptor of a packet that is lost: it starts, and is written nowhere."""
+
+
+class FaultyTimedRun(TimedRun):
+    """The ranks of one host, with faults."""
+
+    def __init__(self, algorithm: Algorithm, streams: FramedStreams, ends: LinkEnds, owner: Owner) -> None:
+        super().__init__(algorithm, streams, ends, owner)
+        self._algorithm = algorithm
+        self._create_node = owner.create_node
+        self._faults = faults_of(algorithm, ())
+        self._plans: dict[Rank, Timetable] = {}
+        self._ranked: list[FaultyTimedNode] = []
+        self._there: dict[tuple[int, Step, int], int] = {}
+        """By slot, step and time of crossing: the time at which the packet had arrived."""
+        self._losses: list[tuple[int, Departure]] = []
+
+    def carry_out(self, order: TimedOrder) -> None:
+        match order:
+            case TimedFaults(faults):
+                self._faults = faults_of(self._algorithm, faults)
+            case FaultFree(first, tables):
+                for rank, (receipts, departures) in enumerate(tables, first):
+                    starts = {(step, port): start for step, port, start in wire.DEPARTURE.iter_unpack(departures)}
+                    self._plans[rank] = Timetable(Counter(array("I", receipts)), starts)
+            case _:
+                super().carry_out(order)
+
+    def _make_nodes(self, order: Prepare) -> None:
+        costs = LinearCostModel(order.startup_seconds, order.seconds_per_byte, order.packet_limit)
+        for rank in self._ranks:
+            faulty = FaultyRank(
+                rank,
+                self._algorithm.topology,
+                self._create_node,
+                self._port_model,
+                costs,
+                self._faults,
+                self._plans.pop(rank, Timetable({}, {})),
+                order.last,
+            )
+            self._ranked.append(FaultyTimedNode(faulty, self._receipts.pop(rank, ()), order.last))
+        # The engine asks its nodes for nothing but what these have as well.
+        self._nodes = cast("list[TimedNode]", self._ranked)
+
+    # --- packets ---------------------------------------------------------------------------------------------------
+
+    def _on_frame(self, fd: int, frame: bytes) -> None:
+        slot = self._slot_of[fd]
+        if slot < 0:
+            self._otherwise(fd, frame)
+            return
+        crossed, step, segments = wire.decode_timed_packet(frame, self._order)
+        index, port = divmod(slot, self._degree)
+        self._there[slot, step, crossed] = self._now()
+        try:
+            progress = self._ranked[index].arrive(step, port, crossed, segments)
+        except RuleError as error:
+            self._fail(error)
+            return
+        self._schedule(index, progress)
+        self._arrivals += 1
+        if not self._arrivals % ARRIVALS:
+            self._fire()
+
+    def _now(self) -> int:
+        """Nanoseconds since the run began; 0 before."""
+        return time.monotonic_ns() - self._begin if self._begin is not None else 0
+
+    def _plan(self, index: int, progress: object) -> None:
+        self._schedule(index, cast("FaultyProgress", progress))
+
+    def _schedule(self, index: int, progress: FaultyProgress) -> None:
+        base, now = index * self._degree, self._now()
+        for received, port, step, crossed in progress.receipts:
+            slot = base + port
+            there = self._there.pop((slot, step, crossed), now)
+            if received > now:
+                if received not in self._receipts_at:
+                    self._receipts_at[received] = []
+                    heappush(self._moments, 2 * received + 1)
+                self._receipts_at[received].append((slot, step))
+            else:
+                self._received.append((received, max(received, there), [(slot, step)]))
+        for departure in progress.departures:
+            frame = wire.encode_timed_packet(departure.end, departure.step, departure.segments)
+            self._add_start(index, departure, self._descriptors[base + departure.port], frame)
+        for loss in progress.losses:
+            self._losses.append((index, loss))
+            self._add_start(index, loss, LOST, b"")
+        if progress.judged:
+            self._judged.append((index, progress.judged))
+        node = self._ranked[index]
+        if node.done:
+            self._running.discard(index)
+
+    def _add_start(self, index: int, departure: Departure, fd: int, frame: bytes) -> None:
+        event = (fd, frame, index * self._degree + departure.port, departure.step, -1, 0, self._nodes[index])
+        if departure.start not in self._starts:
+            self._starts[departure.start] = []
+            heappush(self._moments, 2 * departure.start)
+        self._starts[departure.start].append(event)
+
+    def _write(self, events: list[Start]) -> None:
+        super()._write([event for event in events if event[0] != LOST])
+
+    # --- records ---------------------------------------------------------------------------------------------------
+
+    def _pack_rows(self, rows: bytearray) -> None:
+        first, degree = self._ranks[0], self._degree
+        copies = [
+            copy
+            for index, judged in self._judged
+            for step, hops in judged
+            for copy in altered_copies(step, first + index, hops)
+        ]
+        if copies and self._algorithm.spec.redundancy > 1:
+            self._tell("altered_copies", copies)
+        for index, loss in self._losses:
+            receiver = self._peers[index * degree + loss.port]
+            wire.encode_losses(rows, loss.step, first + index, loss.port, receiver, loss.segments, HopOutcome.LOST)
+        self._losses = []
+        super()._pack_rows(rows)

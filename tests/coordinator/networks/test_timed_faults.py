@@ -1,0 +1,113 @@
+"""Runs under the timed clock with faults: one history on every driver, verdicts, evidence, and stored runs that verify."""
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from coordinator.execution.verify import verify
+from tests.command_line import fields
+from tests.support import failures, run_scenario, same_tables
+
+Values = dict[str, object]
+TIMED: Values = {"clock": "timed", "startup": "20ms", "per_byte": "0s"}
+NEVER_TOO_LATE: Values = {"lateness_limit": 1.0, "worst_lateness_limit": 1e9}
+CUBE = "hypercube:3 broadcast sbt"
+
+
+def cube(*faults: str, **more: object) -> Values:
+    return fields(CUBE, fault=faults) | TIMED | more
+
+
+EVERYTHING = [
+    cube("crash:001@30ms"),
+    cube("slow:001:3", "drop:001>011:1", "jitter:*:0.2", "drift:011:-0.5"),
+    cube("hang:100@30ms-45ms", "crash:001@25ms", "recover:001@61ms", segments=4),
+    cube("duplicate:*:0.5", "delay:000>010:2", "down:001~101@35ms-50ms", segments=3, port_model="one-port"),
+    fields("star:4 broadcast edt redundancy=3", fault=["byzantine:2134", "corrupt:*:0.2", "loss:*:0.1"]) | TIMED,
+    fields("star:3 allgather hamiltonian-cycle port_model=one-port", fault=["crash:213@45ms", "slow:321:2"]) | TIMED,
+    fields("ej:1+2 broadcast flood", fault=["crash:1,0@10ms"], fault_knowledge="neighbours") | TIMED,
+]
+
+
+@pytest.mark.parametrize(("number", "per_host"), [(0, 1), (1, 4), (2, 1), (3, 3), (4, 8), (5, 1), (6, 2)])
+def test_hosts_have_the_history_of_memory(number: int, per_host: int, tmp_path: Path) -> None:
+    """Whatever the machine does: all that it may be is late."""
+    values = EVERYTHING[number]
+    memory = run_scenario(tmp_path / "memory", **values)
+    local = run_scenario(tmp_path / "local", **values, **NEVER_TOO_LATE, driver="local", ranks_per_host=per_host)
+    assert same_tables(memory, local)
+    assert local.summary["journal_hash"] == memory.summary["journal_hash"]
+    assert local.summary["illegal_hops"] == local.summary["early_hops"] == 0
+    # A run that was far too late is not replayed.
+    assert local.summary.get("replay_mismatches", 0) == 0
+    intended = ["step", "sender", "port", "receiver", "bytes", "start", "end"]
+    one, other = (pl.read_parquet(result.path / "timeline.parquet") for result in (memory, local))
+    assert one.select(intended).equals(other.select(intended))
+    assert other["started"].null_count() == 0
+    assert other["ended"].is_null().equals(other["end"].is_null())
+    assert "late" in str(local.summary["undecided_because"]) or failures(memory) == failures(local)
+
+
+@pytest.mark.parametrize("number", range(len(EVERYTHING)))
+def test_a_stored_run_verifies(number: int, tmp_path: Path) -> None:
+    result = run_scenario(tmp_path / "run", **EVERYTHING[number])
+    assert not failures(result) or result.exit_status == 3
+    assert verify(result.path).findings == []
+
+
+@pytest.mark.parametrize(
+    ("faults", "missed", "seen"),
+    [
+        (["crash:001@30ms"], 3, 2),
+        (["crash:001@40ms"], 0, None),
+        (["down:001>011@30ms-32ms"], 2, 2),
+        (["crash:001@0s"], 3, 1),
+        (["crash:001@60ms"], 0, None),
+    ],
+)
+def test_claims_follow_from_the_times_of_outages(
+    faults: list[str], missed: int, seen: int | None, tmp_path: Path
+) -> None:
+    """What the schedule loses to outages is exact; a crashed node is owed nothing, unless all was over before."""
+    result = run_scenario(tmp_path / "run", **cube(*faults))
+    assert (result.exit_status, failures(result)) == (0, [])
+    summary = result.summary
+    crashed = faults[0].startswith("crash") and faults[0] != "crash:001@60ms"
+    assert summary["expected_deliveries"] == 7 - crashed
+    assert summary["intact_deliveries"] == 7 - crashed - missed
+    assert result.conclusion.measurement.faults[0]["seen"] == seen
+
+
+def test_stragglers_lose_nothing_and_the_claims_bound_their_slow_down(tmp_path: Path) -> None:
+    plain = run_scenario(tmp_path / "plain", **cube())
+    slow = run_scenario(tmp_path / "slow", **cube("slow:001:3"))
+    assert (slow.exit_status, failures(slow)) == (0, [])
+    assert slow.summary["journal_hash"] == plain.summary["journal_hash"]
+    assert slow.summary["fault_free_seconds"] == plain.summary["intended_seconds"] == pytest.approx(0.06)
+    assert slow.summary["slow_down"] == pytest.approx(5 / 3)
+    bounds = [each.claim.predicted for each in slow.judgements if each.claim.name == "intended_seconds"]
+    assert bounds == [pytest.approx(0.06), pytest.approx(0.18)]
+
+
+def test_times_and_steps_are_two_ways_to_say_the_same(tmp_path: Path) -> None:
+    steps = run_scenario(tmp_path / "steps", **fields(f"{CUBE} segments=3", fault=["hang:001@3-4", "down:000~100@2-2"]))
+    by_step = run_scenario(tmp_path / "one", **cube("hang:001@3-4", "down:000~100@2-2", segments=3))
+    by_time = run_scenario(tmp_path / "two", **cube("hang:001@40ms-80ms", "down:000~100@20ms-40ms", segments=3))
+    assert steps.summary["journal_hash"] == by_step.summary["journal_hash"] == by_time.summary["journal_hash"]
+    assert by_step.summary["intact_deliveries"] == by_time.summary["intact_deliveries"]
+    assert [fault["step"] for fault in by_time.conclusion.measurement.faults] == [2, 2, 3]
+    named = {"seconds": 0.02, "until_seconds": 0.04}
+    assert named.items() <= by_time.conclusion.measurement.faults[0].items()
+
+
+def test_a_hop_that_the_times_of_the_faults_rule_out_is_counted(tmp_path: Path) -> None:
+    """The judge is given a history in which what was lost has arrived."""
+    result = run_scenario(tmp_path / "run", **cube("crash:001@30ms"))
+    path = result.path / "journal.parquet"
+    journal = pl.read_parquet(path)
+    other = pl.when(pl.col("outcome") == "lost").then(pl.lit("first")).otherwise(pl.col("outcome").cast(pl.String))
+    journal.with_columns(outcome=other.cast(journal.schema["outcome"])).write_parquet(path)
+    assert any(
+        "hops that the model, the network or the faults rule out" in each for each in verify(result.path).findings
+    )
