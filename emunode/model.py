@@ -62,6 +62,8 @@ class HopOutcome(IntEnum):
     """Received with different bytes than its origin sent."""
     CONTROL = 5
     """A control segment of a protocol, such as an acknowledgement; received."""
+    WITHHELD = 6
+    """Not sent, since the sender suspects the neighbour behind the port."""
 
 
 class Hop(NamedTuple):
@@ -99,6 +101,8 @@ class FaultKnowledge(StrEnum):
     """Nothing, as in the papers."""
     NEIGHBOURS = "neighbours"
     """Every rank knows which of its own links are down and which of its neighbours are silent."""
+    DETECT = "detect"
+    """Every rank suspects neighbours that it has not heard for some steps."""
     ALL = "all"
     """In addition, algorithms that can use it know every fault in force in step 1."""
 
@@ -133,6 +137,15 @@ A segment with a target is then a *partial result*: its origin is the rank that 
 result. A segment for all ranks is a finished result, and its origin is the rank that owns it. What `rank` contributes to
 segment number `segment` of the block of `target` is the payload of (rank, target, segment).
 """
+
+
+class Detection(NamedTuple):
+    """How ranks detect faults with `FaultKnowledge.DETECT`."""
+
+    after: int
+    """Intervals of silence after which a port is suspected."""
+    doubling: bool = False
+    """Whether a port that was suspected wrongly is suspected after twice as many intervals from then on."""
 
 
 class ReliableLinks(NamedTuple):
@@ -184,11 +197,13 @@ class CollectiveSpec(NamedTuple):
     """How links are made reliable; None if they are not."""
     link_capacity: int = OWN_CAPACITY
     """Most segments in one packet, or OWN_CAPACITY, UNLIMITED, AUTOMATIC."""
+    detection: Detection | None = None
+    """How ranks detect faults; None if they do not."""
 
     @property
     def has_control(self) -> bool:
-        """Whether protocols of the run send control segments."""
-        return self.reliable is not None
+        """Whether the journal has rows that carry no data: control segments, and what was withheld."""
+        return self.reliable is not None or self.detection is not None
 
 
 class Plugin(NamedTuple):

@@ -10,6 +10,7 @@ from coordinator.campaigns.grid import Grid, Key
 from coordinator.campaigns.statistics import mean_interval, outside, sure_interval, wilson
 from coordinator.campaigns.store import FinishedTrials
 from coordinator.campaigns.trial_runner import Trial, TrialResult
+from coordinator.scenario.model import knowledge_of
 from coordinator.theory.reliability import Expected, expected_delivery_ratio, promises
 
 Findings = Mapping[Key, tuple[Trial, TrialResult]]
@@ -51,7 +52,7 @@ def _row(grid: Grid, point: int, variant: int, counts: Counts, again: int | None
     }  # fmt: skip
     # All sets decided: figures are exact, without an interval.
     row |= _figures(counts, exact=sets == counts.decided)
-    knowledge = plan.scenario.fault_knowledge
+    knowledge, _ = knowledge_of(plan.scenario)
     theory = expected_delivery_ratio(plan.algorithm, plan.faults, knowledge, fault_set, grid.places[variant])
     row["theory"] = _rounded(theory.ratio)
     row["promised"] = 1 if promises(plan.algorithm, plan.faults, fault_set) else None

@@ -20,7 +20,7 @@ from coordinator.results.claims import Verdict
 from coordinator.results.conclude import rule_counted
 from coordinator.results.metrics import TrialCounts, count_trial
 from coordinator.scenario.fault_syntax import parse_faults
-from coordinator.scenario.model import Scenario
+from coordinator.scenario.model import Scenario, knowledge_of
 from emunode.errors import EmulatorError, RuleError, RunError, ScenarioError
 from emunode.model import FaultKnowledge, Step
 
@@ -145,7 +145,7 @@ class TrialRunner:
         if scenario.fault_knowledge is FaultKnowledge.ALL:
             return make_plan(scenario)  # the algorithm may depend on the faults
         spec = base.spec._replace(
-            seed=trial.seed, knowledge=scenario.fault_knowledge if faults else FaultKnowledge.NONE
+            seed=trial.seed, knowledge=knowledge_of(scenario)[0] if faults else FaultKnowledge.NONE
         )
         # `renew` drops what depends on the seed; tables of the network stay.
         if spec != base.algorithm.spec:

@@ -197,4 +197,4 @@ async def take_steps(
 def is_last(plan: Plan, step: Step, result: StepResult) -> bool:
     """Whether nothing is left to do after `step`."""
     # A source that recovers later sends again, so the run is not over before that.
-    return not result.busy and step >= plan.last_revival
+    return plan.is_over(step, result.busy)

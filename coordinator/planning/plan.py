@@ -9,7 +9,7 @@ from functools import cached_property
 from hashlib import sha256
 from math import ceil
 
-from coordinator.planning import reliable
+from coordinator.planning import detection, reliable
 from coordinator.planning.endpoint import JoinEndpoint
 from coordinator.planning.link_ends import fewest_hosts
 from coordinator.planning.machine import RESERVED_DESCRIPTORS, Machine, this_machine
@@ -17,7 +17,7 @@ from coordinator.planning.outages import outages_of
 from coordinator.scenario.drivers import DRIVERS
 from coordinator.scenario.fault_draws import resolve
 from coordinator.scenario.fault_syntax import parse_fault, parse_faults
-from coordinator.scenario.model import Scenario
+from coordinator.scenario.model import Scenario, knowledge_of
 from coordinator.scenario.networks import network_of
 from coordinator.scenario.permutations import described, is_file, targets_of
 from coordinator.scenario.plugins import require_loaded
@@ -159,6 +159,17 @@ class Plan:
             (fault.step for fault in self.faults if isinstance(fault, Recover) and fault.rank in sources), default=0
         )
 
+    def is_over(self, step: Step, busy: bool) -> bool:
+        """Whether a run has ended with `step`, after which packets are unread or sends scheduled if it is `busy`."""
+        return not busy and step >= self.last_revival and step >= self.detected_by(step)
+
+    def detected_by(self, step: Step) -> Step:
+        """The step in which faults that began up to `step` can have been detected, if nodes do that; else `step`."""
+        if self.spec.detection is None:
+            return step
+        began = [fault.step for fault in self.faults if fault.step <= step]
+        return max([step, *(first + self.spec.detection.after for first in began)])
+
     def claims(self) -> list[Claim]:
         """The claims of theory for this run, its faults included."""
         faults = self.harmful_faults
@@ -166,21 +177,37 @@ class Plan:
             return self.fault_free_claims()
         # Known faults in force in step 1: the algorithm builds its trees around them.
         around = self.algorithm.claims_with_known_faults(self.states) if all(map(is_known, faults)) else []
-        if around:
-            return [claim for claim in around if claim.name in reliable.UNTIMED] if self.spec.reliable else around
-        broken, altering = self._broken()
         if self.spec.reliable is not None:
-            tolerated = self.algorithm.claims_with_faults(broken, altering, self.states)
-            return [*tolerated, *reliable.claims_with_faults(self.topology, self.algorithm, faults, self.outages)]
+            return self._reliable_claims(around)
+        if around:
+            return around
         # Outages are exact: the schedule alone tells what is lost.
         outages = self.outages
+        if outages is not None and self.spec.detection is not None:
+            return self._detection_claims() + detection.claims_with_outages(self.topology, self.algorithm, outages)
         if outages is not None and (self.exact_steps or outages.permanent):
             return self.algorithm.claims_with_outages(outages)
         # Anything else is a bound by the number of faulty places, or follows from the paths of copies that are voted on.
-        bounds = self.algorithm.claims_with_faults(broken, altering, self.states)
-        if not self.exact_steps:
-            return bounds
-        return bounds + vote_claims(self.algorithm, faults, broken, altering)
+        broken, altering = self._broken()
+        bounds = self._detection_claims() + self.algorithm.claims_with_faults(broken, altering, self.states)
+        return bounds + (vote_claims(self.algorithm, faults, broken, altering) if self.exact_steps else [])
+
+    def _reliable_claims(self, around: Iterable[Claim]) -> list[Claim]:
+        """The claims over reliable links; `around` are those of an algorithm that knows the faults."""
+        timeless = [claim for claim in around if claim.name in reliable.UNTIMED]
+        if timeless:
+            return timeless
+        tolerated = self.algorithm.claims_with_faults(*self._broken(), self.states)
+        links = reliable.claims_with_faults(self.topology, self.algorithm, self.harmful_faults, self.outages)
+        if self.spec.detection is not None:
+            # An attempt that a suspicion withholds is lost as well, so only the number of attempts is certain.
+            links = (claim for claim in links if claim.name == "segments")
+        return [*tolerated, *self._detection_claims(), *links]
+
+    def _detection_claims(self) -> list[Claim]:
+        """The claims about the detectors, if nodes have any."""
+        detects = self.spec.detection
+        return [] if detects is None else list(detection.detection_claims(detects, self.faults))
 
     def _broken(self) -> tuple[int, int]:
         """The numbers of nodes and links that lose, delay or repeat packets, and of those that alter them.
@@ -290,7 +317,7 @@ def make_plan(
     faults = parse_faults(specs, topology, timed=scenario.clock == "timed")
     if faults or faults_may_come:
         known = broken_from_the_start(topology, faults) if scenario.fault_knowledge is FaultKnowledge.ALL else ()
-        spec = spec._replace(knowledge=scenario.fault_knowledge, broken=known)
+        spec = spec._replace(knowledge=knowledge_of(scenario)[0], broken=known)
     resolved: dict[str, object] = {"fault": specs}
     if spec.permutation and is_file(scenario.permutation):
         # As text, so that the stored scenario does not depend on the file.
@@ -340,7 +367,9 @@ def _collective_spec(scenario: Scenario, topology: Topology) -> CollectiveSpec:
         else CAPACITIES[scenario.link_capacity],
     )
     spec = _with_targets(scenario, topology, spec)
-    spec = spec._replace(reliable=reliable.reliable_links(scenario, topology, spec))
+    spec = spec._replace(
+        reliable=reliable.reliable_links(scenario, topology, spec), detection=knowledge_of(scenario)[1]
+    )
     if scenario.segments != "auto":
         return spec
     entry = find_algorithm(topology, spec)
@@ -437,6 +466,9 @@ def _require_consistent(scenario: Scenario) -> None:
             )
         if scenario.duplex is Duplex.HALF:
             raise ScenarioError("duplex", "half", "the timed clock has full-duplex links only; use --clock steps")
+        if knowledge_of(scenario)[1] is not None:
+            reason = "nodes detect faults by silence in lock-step only; use --clock steps"
+            raise ScenarioError("fault_knowledge", scenario.fault_knowledge, reason)
     if scenario.hang_by != "pause" and driver != "docker":
         raise ScenarioError("hang_by", scenario.hang_by, f"only the docker driver supports it, not {driver}")
     if scenario.netns == "always" and not DRIVERS[driver].local_processes:

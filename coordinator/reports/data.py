@@ -19,11 +19,11 @@ from coordinator.planning.plan import Plan
 from coordinator.reports.numbers import plural
 from coordinator.results.faults_in_steps import judged_plan
 from coordinator.results.metrics import Measurement, measure
+from coordinator.results.reliable import IS_DATA
 from coordinator.scenario.model import make_scenario
 from coordinator.scenario.networks import stored_topology, with_absolute_network
 from coordinator.scenario.plugins import absolute_plugins, require_loaded
 from emunode.errors import EmulatorError, ScenarioError
-from emunode.model import CONTROL_TREE
 from emunode.topologies.base import Topology
 
 Value = TypeVar("Value")
@@ -101,7 +101,7 @@ class RunData:
     @property
     def hops(self) -> pl.LazyFrame | None:
         """The hops of the journal that carry data; None if the journal is missing."""
-        return None if self.journal is None else self.journal.filter(pl.col("tree") < CONTROL_TREE)
+        return None if self.journal is None else self.journal.filter(IS_DATA)
 
     @property
     def order(self) -> int:

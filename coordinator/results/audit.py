@@ -12,10 +12,12 @@ import polars as pl
 from coordinator.history.timetable import Timetable
 from coordinator.planning.plan import Plan
 from coordinator.results.deliveries import switches
+from coordinator.results.detection import wrongly_withheld
 from coordinator.results.ports import at_receiver
 from coordinator.results.reliable import data_hops, reliable_violations
 from coordinator.results.timed_audit import Possible, possible_outcomes, unplanned, with_starts
 from emunode.faults.byzantine import ByzantineFault, Treatment
+from emunode.faults.detection import StepDetection
 from emunode.faults.injector import Faults
 from emunode.faults.kinds import Crash, Delay, Drop, Duplicate, LinkFault, NodeFault, Recover
 from emunode.model import ALL_RANKS, FOLDING, Collective, Duplex, FaultKnowledge, Port, PortModel, Rank, Step
@@ -46,13 +48,14 @@ def illegal_hops(
         wrong_outcomes(plan, data, times),
         wrong_addresses(plan, data),
         *([_repeated(plan, data)] if copies else []),
-        causality_violations(plan, journal, times),
+        causality_violations(plan, journal.filter(pl.col("outcome") != "withheld"), times),
         *([unplanned(journal, times)] if times is not None else []),
         # Negative controls may move a copy to another tree, so there only its identity without the tree can be
         # followed.
         _sent_before_received(data, [*PIECE, "tree"] if copies else PIECE),
         port_model_violations(plan, journal, packets),
         *reliable_violations(plan, journal),
+        *wrongly_withheld(plan, journal),
     ]
     # Streaming: a journal may be larger than memory, and every rule is a filter over it.
     broken: int = sum(rule.select(pl.len()).collect(engine="streaming").item() for rule in rules)
@@ -160,7 +163,7 @@ def causality_violations(plan: Plan, journal: pl.LazyFrame, times: Timetable | N
     if not plan.faults:
         return journal.filter(lost | (pl.col("outcome") == "corrupt")).select("step")
     # Crashes alone follow from two columns; they are the most frequent faults of campaigns.
-    if times is None and all(isinstance(fault, Crash) for fault in plan.faults):
+    if times is None and all(isinstance(fault, Crash) for fault in plan.faults) and plan.spec.detection is None:
         return _after_crashes(plan, journal)
     # Withheld copies never left: they must be recorded as lost, and the faults of links have not seen them.
     withheld = _withheld(plan, journal) if times is None else pl.DataFrame(schema=COPY)
@@ -207,7 +210,7 @@ def _withheld(plan: Plan, journal: pl.LazyFrame) -> pl.DataFrame:
         return pl.DataFrame(schema=COPY)
     delayed = {(fault.sender, fault.port) for fault in plan.faults if isinstance(fault, Delay)}
     faults, due = Faults(plan.topology, plan.spec.seed, schedule=plan.algorithm), list(reversed(plan.faults))
-    knows = plan.spec.knowledge is not FaultKnowledge.NONE
+    knows = plan.spec.knowledge in (FaultKnowledge.NEIGHBOURS, FaultKnowledge.ALL)
     sent = journal.filter(pl.col("sender").is_in(ranks)).select(*COPY, lost=pl.col("outcome") == "lost").unique()
     found = []
     for step, sender, port, origin, target, segment, tree, lost in sent.sort(*COPY).collect().iter_rows():
@@ -237,6 +240,9 @@ def _possible_outcomes(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
     """Packets that faults can have affected, and whether they may have arrived, been lost or been altered."""
     ranks = [fault.rank for fault in plan.faults if isinstance(fault, NodeFault)]
     broken = [(fault.sender, fault.port) for fault in plan.faults if isinstance(fault, LinkFault)]
+    if plan.spec.detection is not None:
+        # A rank suspects the sender at the other end, and withholds what it sends there.
+        broken += [plan.topology.end(*link) for link in broken]
     links = pl.DataFrame(sorted(set(broken)), schema={"sender": pl.Int32, "port": pl.Int16}, orient="row")
     packets = journal.select("step", "sender", "port", "receiver").unique()
     touched = pl.concat(
@@ -257,14 +263,21 @@ def _outcome_table(possible: Iterable[Possible]) -> pl.DataFrame:
 
 def _replay(plan: Plan, packets: pl.DataFrame) -> Iterator[Possible]:
     """Apply the faults step by step and look up each packet."""
-    knows = plan.spec.knowledge is not FaultKnowledge.NONE
+    knows = plan.spec.knowledge in (FaultKnowledge.NEIGHBOURS, FaultKnowledge.ALL)
     faults = Faults(plan.topology, plan.spec.seed)
     late = _late(plan, int(packets["step"].max() or 0))  # type: ignore[arg-type]
     due = list(reversed(plan.faults))  # the next fault is the last item
+    detection, detects = None, plan.spec.detection
+    if detects is not None:
+        detection = StepDetection(plan.topology, plan.spec.seed, detects, plan.topology.ranks())
     for step, sender, port, receiver in packets.iter_rows():
+        begun = []
         # Faults take effect at the beginning of their step, before any packet of it.
         while due and due[-1].step <= step:
-            faults.apply([due.pop()])
+            begun.append(due.pop())
+        faults.apply(begun)
+        if detection is not None:
+            detection.advance(step, begun)
         altered = any(fault.alters_payload for fault in faults.byzantine(step, sender))
         if not _joins(plan.topology, sender, port, receiver):
             yield step, sender, port, True, True, True  # counted by `nonexistent_links`
@@ -272,7 +285,8 @@ def _replay(plan: Plan, packets: pl.DataFrame) -> Iterator[Possible]:
         dead = faults.is_dead(step, sender, port)
         # A rank that knows about a dead link sends nothing there, except what it had sent before and a fault has
         # delayed.
-        if faults.silent(sender, step) or (knows and dead and (sender, port) not in late):
+        withholds = (knows and dead) or (detection is not None and detection.suspects(sender, port))
+        if faults.silent(sender, step) or (withholds and (sender, port) not in late):
             yield step, sender, port, False, False, altered
         elif (sender, port) in late:
             crossings, losses, altered_ever = late[sender, port]

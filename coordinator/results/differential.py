@@ -53,7 +53,7 @@ def replay(
         # Two steps more than the journal has: one to read the last arrivals, one to show that nothing follows.
         for step in range(1, last + 3):
             rows += network.step(step)
-            ended = not network.busy and step >= plan.last_revival
+            ended = plan.is_over(step, network.busy)
             if ended or (most_rows is not None and len(rows) > most_rows * RECORD.itemsize):
                 break
     finally:

@@ -31,6 +31,7 @@ from coordinator.results.deliveries import (
     runs,
     silent_sources,
 )
+from coordinator.results.detection import detection_metrics
 from coordinator.results.latency import latency_metrics
 from coordinator.results.reliable import data_hops, reliable_metrics
 from coordinator.results.structure import structure_metrics
@@ -129,6 +130,7 @@ def measure(
         ),
         **_votes(plan, arrivals, elections),
         **reliable_metrics(plan, hops),
+        **detection_metrics(plan, hops),
         "illegal_hops": illegal_hops(plan, hops, packets, links, timetable),
         **structure_metrics(plan, journal),
         **contribution_metrics(plan, journal),
@@ -215,7 +217,7 @@ def count_trial(plan: Plan, records: Records, altered_copies: Sequence[AlteredCo
     """Count a trial. `records` are all of its rows, sorted; `altered_copies` are the altered copies that arrived."""
     digest = blake2b(records.tobytes(), digest_size=16).hexdigest()
     if plan.spec.has_control:
-        records = records[records["tree"] < CONTROL_TREE]
+        records = records[(records["tree"] < CONTROL_TREE) & (records["outcome"] != HopOutcome.WITHHELD)]
     outcomes = np.bincount(records["outcome"], minlength=len(HopOutcome)).tolist()
     if outcomes[HopOutcome.CORRUPT]:
         elections = elect(plan, table(records).lazy(), altered_copies)

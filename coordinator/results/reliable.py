@@ -10,7 +10,7 @@ from emunode.protocols.base import ControlKind
 COPY = ["sender", "port", "origin", "target", "tree", "segment"]
 """A copy of a segment on a directed link."""
 LINK = ["sender", "receiver", "origin", "target", "segment"]
-IS_DATA = pl.col("tree") < CONTROL_TREE
+IS_DATA = (pl.col("tree") < CONTROL_TREE) & (pl.col("outcome") != "withheld")
 IS_ANSWER = pl.col("tree") == CONTROL_TREE + ControlKind.ACKNOWLEDGEMENT
 ARRIVED = pl.col("outcome") != "lost"
 

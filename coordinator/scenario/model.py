@@ -16,7 +16,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from coordinator.scenario.drivers import DRIVERS, driver_name
 from emunode.errors import ScenarioError
-from emunode.model import Collective, Duplex, FaultKnowledge, PortModel
+from emunode.model import Collective, Detection, Duplex, FaultKnowledge, PortModel
 
 MOST_SECONDS = 1e9
 UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
@@ -69,6 +69,29 @@ def _steps(value: object) -> int:
 
 
 RetransmitAfter = Annotated[int, BeforeValidator(_steps)]
+DETECT_FORM = "detect:K[:doubling]"
+DETECT = re.compile("detect:([1-9][0-9]{0,5})(:doubling)?", re.ASCII)
+
+
+def _knowledge(value: str) -> str:
+    """One of `FaultKnowledge`, or `detect:K` with or without `:doubling`. Raises ValueError."""
+    if DETECT.fullmatch(value):
+        return value
+    if value in set(FaultKnowledge) - {FaultKnowledge.DETECT}:
+        return FaultKnowledge(value)
+    raise ValueError(
+        f"expected one of none, neighbours, all, {DETECT_FORM}: after K steps of silence, from 1 to 999999, such as detect:2"
+    )
+
+
+def knowledge_of(scenario: "Scenario") -> tuple[FaultKnowledge, Detection | None]:
+    """The nodes that know the faults, and how they detect them."""
+    detect = DETECT.fullmatch(scenario.fault_knowledge)
+    if detect is None:
+        return FaultKnowledge(scenario.fault_knowledge), None
+    return FaultKnowledge.DETECT, Detection(int(detect[1]), bool(detect[2]))
+
+
 Seconds = Annotated[float, BeforeValidator(parse_duration), PlainSerializer(format_duration)]
 Number = Annotated[int, BeforeValidator(_number)]
 Count = Annotated[Number, Field(ge=1, lt=2**31)]
@@ -159,8 +182,11 @@ class Scenario(BaseModel):
         "covers; default: as the algorithm is published",
     )
     fault: tuple[str, ...] = Field((), description="fault, such as crash:3142@2 (repeatable)")
-    fault_knowledge: Annotated[FaultKnowledge, BeforeValidator(_lower)] = Field(
-        FaultKnowledge.NONE, description="nodes that know the faults: none (as in the papers), neighbours, all"
+    fault_knowledge: Annotated[str, BeforeValidator(_lower), AfterValidator(_knowledge)] = Field(
+        FaultKnowledge.NONE,
+        json_schema_extra={"enum": ["none", "neighbours", "all", DETECT_FORM]},
+        description="nodes that know the faults: none (as in the papers), neighbours, all; detect:K: neighbours, after K "
+        "steps of silence",
     )
     reliable: bool = Field(
         False, description="reliable links: every segment is acknowledged on every link, and sent again until it is"

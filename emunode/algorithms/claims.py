@@ -29,11 +29,16 @@ PROTOCOL: Final = (
     "acknowledgements", "lost_acknowledgements", "retransmissions", "discarded_copies", "abandoned_segments",
 )  # fmt: skip
 """Traffic of reliable links beyond the first copy of every segment."""
+DETECTION: Final = (
+    "detections", "mean_detection_steps", "slowest_detection_steps", "false_suspicions", "wrong_ports",
+    "withheld_packets", "needlessly_withheld_packets",
+)  # fmt: skip
+"""Faults that nodes detected by silence, and the errors of the detectors."""
 EMULATOR: Final = (
     "illegal_hops", "replay_mismatches", "intended_seconds", "early_hops", "lateness_ratio", "worst_lateness_packets",
 )  # fmt: skip
 """Conformance of the emulator to its model, and its punctuality under the timed clock."""
-METRICS: Final = frozenset((*TRAFFIC, *DELIVERY, *STRUCTURE, *PROTOCOL, *EMULATOR, "measured"))
+METRICS: Final = frozenset((*TRAFFIC, *DELIVERY, *STRUCTURE, *PROTOCOL, *DETECTION, *EMULATOR, "measured"))
 """Every name that a claim can have; `measured` stands for a number that a paper prints and a reproduction measures."""
 
 

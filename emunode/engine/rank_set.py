@@ -5,7 +5,7 @@ hangs keeps its state and misses the steps of the hang. A rank that recovers sta
 step: it sends what its rule schedules for later steps.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from hashlib import blake2b
 
@@ -13,6 +13,7 @@ from emunode.algorithms.base import Algorithm, LocalView
 from emunode.engine.node import Node, failure
 from emunode.engine.protocol_node import ProtocolNode
 from emunode.errors import RuleError
+from emunode.faults.detection import StepDetection, Suspicion
 from emunode.faults.injector import Faults
 from emunode.faults.kinds import Fault, NodeFault, Recover
 from emunode.model import ALL_RANKS, FOLDING, FaultKnowledge, Hop, HopOutcome, Port, Rank, Step
@@ -33,7 +34,9 @@ class RankSet:
         self._views: dict[Rank, LocalView] = {}
         # The step of the last `apply_faults`, for nodes that are created in it.
         self._step: Step = 1
-        self._knows = spec.knowledge is not FaultKnowledge.NONE
+        self._knows = spec.knowledge in (FaultKnowledge.NEIGHBOURS, FaultKnowledge.ALL)
+        detects = spec.detection if spec.knowledge is FaultKnowledge.DETECT else None
+        self.detection = detects and StepDetection(algorithm.topology, spec.seed, detects, ranks)
         self._votes = spec.redundancy > 1
         # Where contributions are folded, a segment that carries a rank's own name is a fold of what others sent.
         origin_is_author = spec.collective not in FOLDING
@@ -50,14 +53,18 @@ class RankSet:
         node = self.nodes.get(rank)
         if node is None:
             view = LocalView(self._algorithm.topology, rank)
-            if self._knows:
+            if self._knows or self.detection is not None:
                 self._views[rank] = view
                 # A node that is created in the middle of a run starts with the knowledge of that step.
-                view.live_ports = self.faults.live_ports(self._step, rank)
+                view.live_ports = self._live_ports(rank)
             node = self.nodes[rank] = self.create_node(view)
             if self.faults.timing_affected:
                 node.enable_queueing()
         return node
+
+    def _live_ports(self, rank: Rank) -> tuple[Port, ...]:
+        """The ports that a rank believes to work in this step."""
+        return self.detection.live_ports(rank) if self.detection else self.faults.live_ports(self._step, rank)
 
     def create_node(self, view: LocalView) -> Node:
         """A node in its initial state."""
@@ -94,15 +101,34 @@ class RankSet:
         # What a rank knows of its surroundings can change only when a fault begins or ends.
         if self._knows and (faults or step in state.ends):
             for rank, view in self._views.items():
-                view.live_ports = state.live_ports(step, rank)
+                view.live_ports = self._live_ports(rank)
+        acting: set[Rank] = set()
+        if self.detection is not None:
+            # Packets that leave by a suspected port are withheld from now on.
+            state.needs_filter = True
+            acting = self._suspect(step, self.detection.advance(step, faults))
         # `silent` after `apply`: a rank that falls silent in this step does not wake in it.
-        awake = {rank for rank in waking if not state.silent(rank, step)}
+        awake = {rank for rank in acting.union(waking) if not state.silent(rank, step)}
         for fault in faults:
             # A recovered rank starts afresh; `resume` drops what its rule had scheduled for the steps it missed.
             if isinstance(fault, Recover) and fault.rank in self._ranks and not state.silent(fault.rank, step):
                 self.node(fault.rank).resume(step)
                 awake.add(fault.rank)
         return awake, [(rank, rank in waking and rank not in before) for rank in hurt if state.silent(rank, step)]
+
+    def _suspect(self, step: Step, changes: Iterable[Suspicion]) -> set[Rank]:
+        """Tell ranks what they suspect from `step` on; returns those whose protocols act on it in this step."""
+        acting = set()
+        for rank, port in {(change.rank, change.port): None for change in changes}:
+            if rank in self._views:
+                self._views[rank].live_ports = self._live_ports(rank)
+            node = self.nodes.get(rank)
+            if isinstance(node, ProtocolNode) and not self.faults.silent(rank, step):
+                assert self.detection is not None
+                node.suspects(step, port, self.detection.suspects(rank, port))
+                if node.due is not None and node.due <= step:
+                    acting.add(rank)
+        return acting
 
     def deactivate(self, rank: Rank) -> Step | None:
         """Pause a rank that hangs, remove one that crashed; returns the next step in which it sends, or None."""

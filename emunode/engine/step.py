@@ -8,6 +8,7 @@ from collections.abc import Set as AbstractSet
 
 from emunode.algorithms.base import Algorithm
 from emunode.engine.rank_set import AlteredCopy, RankSet
+from emunode.faults.detection import StepDetection
 from emunode.faults.kinds import Fault
 from emunode.model import HopOutcome, Port, PortPacket, Rank, Step
 from emunode.net.wire import encode_losses, encode_rows
@@ -87,6 +88,8 @@ class StepRunner:
 
     def through_faults(self, step: Step, rank: Rank, outbox: Sequence[PortPacket]) -> list[PortPacket]:
         """The packets that leave a rank in a step after the faults in force; losses are recorded."""
+        if self.rank_set.detection is not None:
+            outbox = self._unsuspected(step, rank, outbox, self.rank_set.detection)
         crossings = self.faults.crossings(step, rank, outbox)
         for port, packet, arrives in crossings:
             if not arrives:
@@ -95,3 +98,16 @@ class StepRunner:
         # A delayed packet has to wake its sender, or it would never cross.
         self.note_due(rank, self.faults.next_crossing(rank))
         return [(port, packet) for port, packet, arrives in crossings if arrives]
+
+    def _unsuspected(
+        self, step: Step, rank: Rank, outbox: Sequence[PortPacket], detection: StepDetection
+    ) -> list[PortPacket]:
+        """The packets that leave by ports that the rank does not suspect; the others are recorded as withheld."""
+        leaving = []
+        for port, packet in outbox:
+            if detection.suspects(rank, port):
+                receiver = self._topology.neighbour(rank, port)
+                encode_losses(self.rows, step, rank, port, receiver, packet, HopOutcome.WITHHELD)
+            else:
+                leaving.append((port, packet))
+        return leaving

@@ -113,15 +113,15 @@ class Faults:
         self, faults: Iterable[ByzantineFault], step: Step, rank: Rank, port: Port, copy: CopyId
     ) -> Treatment:
         """The treatment of a copy that `rank`, which has these faults, should send by `port` in `step`."""
-        if copy[2] >= CONTROL_TREE:  # what a protocol of the rank itself says is not forwarded
-            return Treatment.PASS_ON
+        if copy[2] >= CONTROL_TREE:  # an author of control segments may withhold them
+            faults = [fault for fault in faults if fault.withholds]
         sending = Sending(self._seed, step, rank, port, copy, lambda kind: self._collusion(kind, step))
-        treatment = max(fault.treatment(sending) for fault in faults)
+        treatment = max((fault.treatment(sending) for fault in faults), default=Treatment.PASS_ON)
         # An author says what it likes; there is no other version that it could alter.
         return Treatment.PASS_ON if treatment < Treatment.WITHHOLD and self._is_author(rank, copy) else treatment
 
     def _is_author(self, rank: Rank, copy: CopyId) -> bool:
-        return copy[0] == rank and self._origin_is_author
+        return (copy[0] == rank and self._origin_is_author) or copy[2] >= CONTROL_TREE
 
     def _collusion(self, kind: type[ByzantineFault], step: Step) -> Collusion:
         """The ranks with a fault of this kind in `step`, as one party."""

@@ -16,13 +16,14 @@ from emunode.model import (
     AUTOMATIC,
     Collective,
     CollectiveSpec,
+    Detection,
     Duplex,
     FaultKnowledge,
     Plugin,
     PortModel,
     ReliableLinks,
 )
-from emunode.net.validation import INT64, integer, integers, items, number, octets, text
+from emunode.net.validation import INT64, flag, integer, integers, items, number, octets, text
 
 Choice = TypeVar("Choice", bound=StrEnum)
 
@@ -104,14 +105,18 @@ def spec_from_record(record: object) -> CollectiveSpec:
         program_deadline=number(values.program_deadline),
         reliable=None if values.reliable is None else _reliable_links(values.reliable),
         link_capacity=integer(values.link_capacity, AUTOMATIC),
+        detection=None if values.detection is None else _detection(values.detection),
     )
+
+
+def _detection(record: object) -> Detection:
+    after, doubling = items(record, len(Detection._fields))
+    return Detection(integer(after, 1), flag(doubling))
 
 
 def _reliable_links(record: object) -> ReliableLinks:
     after, attempts, window, back_off = items(record, len(ReliableLinks._fields))
-    if not isinstance(back_off, bool):
-        raise FrameError(f"expected true or false, got {back_off!r:.80}")
-    return ReliableLinks(integer(after, 1, INT64 - 1), integer(attempts, 1), integer(window, 1), back_off)
+    return ReliableLinks(integer(after, 1, INT64 - 1), integer(attempts, 1), integer(window, 1), flag(back_off))
 
 
 def _choice(kind: type[Choice], value: object) -> Choice:

@@ -41,6 +41,13 @@ def number(value: object) -> float:
     return value  # type: ignore[return-value]
 
 
+def flag(value: object) -> bool:
+    """True or false."""
+    if not isinstance(value, bool):
+        raise FrameError(f"expected true or false, got {value!r:.80}")
+    return value
+
+
 def text(value: object) -> str:
     """A string of any length; the frame bounds it."""
     if not isinstance(value, str):

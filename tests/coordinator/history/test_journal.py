@@ -94,7 +94,7 @@ def test_outcomes_have_their_names(tmp_path: Path) -> None:
     table = read(
         write(tmp_path, [[(1, rank, 0, 0, -1, 0, 1, 0, 0, outcome) for rank, outcome in enumerate(HopOutcome)]])
     )
-    assert table["outcome"].to_list() == ["first", "duplicate", "relay", "lost", "corrupt", "control"]
+    assert table["outcome"].to_list() == ["first", "duplicate", "relay", "lost", "corrupt", "control", "withheld"]
 
 
 @settings(max_examples=30)

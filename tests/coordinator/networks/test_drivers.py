@@ -104,6 +104,7 @@ FAULTS = {
     "strategies": "equivocate:213 selective:321:0.5 silent-ports:132:0.5@2-5 silent-segments:312:0.5 silent:231@4",
     "all at once": "delay:123~213:1 duplicate:123~213:0.5 loss:123~213:0.3 byzantine:213 crash:321@4",
     "known to neighbours": "crash:213@2 recover:213@4 down:123>321@3 hang:132@3-4",
+    "detected": "crash:213@2 recover:213@6 hang:132@3-7 down:123>321@3 loss:231~321:0.5",
 }
 """Of a flood on S_3."""
 OF_FAULTS = fields("star:3 broadcast flood messages=12")
@@ -111,6 +112,7 @@ SCENARIOS = {name: fields(values) for name, values in (BROADCASTS | ENDS | OTHER
     name: OF_FAULTS | {"fault": faults.split(), "seed": seed} for seed, (name, faults) in enumerate(FAULTS.items())
 }
 SCENARIOS["known to neighbours"]["fault_knowledge"] = "neighbours"
+SCENARIOS["detected"] |= {"fault_knowledge": "detect:2:doubling", "reliable": True}
 MEMORY: Values = {"driver": "memory"}
 
 
@@ -152,6 +154,7 @@ def test_every_driver_is_tested() -> None:
         *product(("all at once", "hang, and crash meanwhile"), (None,)),
         *product((name for name in FAULTS if "recover" in name), (None,)),
         ("reliable links", None),
+        *product(("detected",), (2, None)),
     ],
 )
 def test_local_hosts_have_the_history_of_memory(name: str, hosts: int | None) -> None:
@@ -191,7 +194,7 @@ async def history(network: Network, plan: Plan) -> list[bytes]:
     for step in range(1, 100):
         result = await network.step(step, plan.faults_at(step))
         rows += b"".join(bytes(block) for block in result.rows)
-        if not result.busy and step >= plan.last_revival:
+        if plan.is_over(step, result.busy):
             break
     return sorted(rows[start : start + ROW.size] for start in range(0, len(rows), ROW.size))
 

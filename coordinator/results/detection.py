@@ -1,0 +1,114 @@
+"""Detection by silence, measured: how long it took, how often it was wrong, and what that cost.
+
+Under the lock-step clock a sign of life costs nothing and depends on no packet, so the suspicions of a run follow from its
+faults and its seed. Packets that nodes withhold for that reason are in the journal, with the outcome `withheld`.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+import polars as pl
+
+from coordinator.planning.plan import Plan
+from emunode.faults.detection import StepDetection, Suspicion
+from emunode.faults.kinds import Crash, Down, Fault, Hang, Recover, Up
+from emunode.model import Port, Rank, Step
+
+WITHHELD = pl.col("outcome") == "withheld"
+
+
+class Suspected(NamedTuple):
+    """The steps `first` to `last` in which a rank suspects the neighbour behind a port; `silent`: with reason at first."""
+
+    first: Step
+    last: Step
+    silent: bool
+
+
+def detection_metrics(plan: Plan, journal: pl.LazyFrame) -> dict[str, int | float]:
+    """The metrics of detection; nothing for a run without it."""
+    if plan.spec.detection is None:
+        return {}
+    last = int(journal.select(pl.col("step").max()).collect(engine="streaming").item() or 0)
+    end = plan.detected_by(last)
+    changes, watching = suspicions(plan, end + 1)
+    delays = [
+        change.step - silent_since(plan, change.step - 1, change.rank, change.port)
+        for change in changes
+        if change.suspected and change.silent
+    ]
+    intervals = _intervals(changes, end)
+    suspected = {place for place in intervals if watching.suspects(*place)}
+    withheld = _withheld(journal)
+    return {
+        "detections": len(delays),
+        "mean_detection_steps": sum(delays) / len(delays) if delays else 0.0,
+        "slowest_detection_steps": max(delays, default=0),
+        "false_suspicions": sum(change.suspected and not change.silent for change in changes),
+        "wrong_ports": len(watching.silent_ports() ^ suspected),
+        "withheld_packets": len(withheld),
+        "needlessly_withheld_packets": sum(
+            not each.silent for step, *place in withheld for each in _covering(intervals, step, *place)
+        ),
+    }
+
+
+def suspicions(plan: Plan, end: Step) -> tuple[list[Suspicion], StepDetection]:
+    """All changes of mind up to the beginning of step `end`, and the detectors in it."""
+    spec = plan.spec
+    assert spec.detection is not None
+    detection = StepDetection(plan.topology, spec.seed, spec.detection, plan.topology.ranks())
+    return detection.advance(end, [fault for fault in plan.faults if fault.step < end]), detection
+
+
+def wrongly_withheld(plan: Plan, journal: pl.LazyFrame) -> list[pl.LazyFrame]:
+    """Packets that were withheld although their sender did not suspect that port."""
+    if plan.spec.detection is None:
+        return []
+    rows = _withheld(journal)
+    last = max((step for step, _, _ in rows), default=0)
+    intervals = _intervals(suspicions(plan, last + 1)[0], last)
+    wrong = [step for step, *place in rows if not _covering(intervals, step, *place)]
+    return [pl.LazyFrame({"step": wrong}, schema={"step": pl.Int32})]
+
+
+def silent_since(plan: Plan, step: Step, rank: Rank, port: Port) -> Step:
+    """The step since which the neighbour behind a port has been silent in `step`, or the link from it down."""
+    peer, its_port = plan.topology.end(rank, port)
+    began: list[Fault] = []
+    for fault in plan.faults:
+        if fault.step > step:
+            break
+        match fault:
+            case Recover(rank=back) if back == peer:
+                began = [each for each in began if not isinstance(each, Crash)]
+            case Up(sender=sender, port=up) if (sender, up) == (peer, its_port):
+                began = [each for each in began if not isinstance(each, Down)]
+            case Crash(rank=gone) | Hang(rank=gone) if gone == peer and fault.end >= step:
+                began.append(fault)
+            case Down(sender=sender, port=down) if (sender, down) == (peer, its_port) and fault.end >= step:
+                began.append(fault)
+    return min(fault.step for fault in began)
+
+
+def _withheld(journal: pl.LazyFrame) -> list[tuple[Step, Rank, Port]]:
+    """(step, sender, port) of every packet that was withheld."""
+    return journal.filter(WITHHELD).select("step", "sender", "port").unique().collect(engine="streaming").rows()
+
+
+def _intervals(changes: Iterable[Suspicion], end: Step) -> dict[tuple[Rank, Port], list[Suspected]]:
+    """By rank and port, the intervals in which it is suspected, up to step `end`."""
+    found: dict[tuple[Rank, Port], list[Suspected]] = {}
+    for change in changes:
+        there = found.setdefault((change.rank, change.port), [])
+        if change.suspected:
+            there.append(Suspected(change.step, end, change.silent))
+        else:
+            there[-1] = there[-1]._replace(last=change.step - 1)
+    return found
+
+
+def _covering(
+    intervals: Mapping[tuple[Rank, Port], list[Suspected]], step: Step, rank: Rank, port: Port
+) -> list[Suspected]:
+    return [each for each in intervals.get((rank, port), ()) if each.first <= step <= each.last]

@@ -1,0 +1,152 @@
+"""Runs whose nodes detect faults by silence: latencies, errors and their cost, and the judge."""
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from coordinator.execution.run import MemoryRun, run_in_memory
+from coordinator.history.journal import sorted_records
+from coordinator.planning.plan import Plan, make_plan
+from coordinator.results.claims import Verdict
+from coordinator.scenario.model import make_scenario
+from emunode.errors import ScenarioError
+from emunode.model import HopOutcome
+from tests.mutation_support import verdict_on
+from tests.support import played
+
+Values = dict[str, Any]
+CUBE: Values = {"topology": "hypercube:3", "collective": "broadcast", "algorithm": "sbt", "driver": "memory"}
+MANY: Values = CUBE | {"messages": 12}
+NOISE = ["loss:000~001:0.4", "crash:110@3", "down:010>011@2-6"]
+
+
+def plan_for(values: Values, **more: object) -> Plan:
+    return make_plan(make_scenario({**values, **more}))
+
+
+def ran(values: Values, **more: object) -> MemoryRun:
+    return run_in_memory(plan_for(values, **more), lambda *_: None)
+
+
+@pytest.mark.parametrize("after", [1, 2, 4])
+def test_a_crash_is_detected_after_k_steps_and_packets_are_withheld_from_then_on(after: int) -> None:
+    result = ran(MANY, fault=["crash:001@3"], fault_knowledge=f"detect:{after}")
+    summary = result.summary
+    assert (summary["detections"], summary["slowest_detection_steps"], summary["wrong_ports"]) == (3, after, 0)
+    # The source sends a packet in each of 12 steps: 2 arrive, `after` are lost, the others are withheld.
+    assert summary["lost"] == after
+    assert summary["withheld_packets"] == 12 - 2 - after
+    assert summary["needlessly_withheld_packets"] == summary["false_suspicions"] == 0
+    assert result.verdict is Verdict.HOLDS
+
+
+def test_k_is_1_step_later_than_knowledge_of_the_neighbours() -> None:
+    known = ran(MANY, fault=["crash:001@3"], fault_knowledge="neighbours").summary
+    detected = ran(MANY, fault=["crash:001@4"], fault_knowledge="detect:1").summary
+    assert known["lost"] == 0
+    assert detected["lost"] == 1
+    assert detected["withheld_packets"] == 12 - 4
+
+
+def test_it_ends_when_faults_have_been_detected() -> None:
+    summary = ran(CUBE, fault=["crash:111@3"], fault_knowledge="detect:9").summary
+    assert (summary["steps"], summary["detections"], summary["slowest_detection_steps"]) == (3, 3, 9)
+    late = ran(CUBE, fault=["crash:111@300"], fault_knowledge="detect:9").summary
+    assert late["detections"] == late["wrong_ports"] == 0
+
+
+def test_a_link_down_one_way_costs_the_packets_of_the_other() -> None:
+    """000 hears nothing from 001, and withholds what 001 would have received."""
+    summary = ran(MANY, fault=["down:001>000@1"], fault_knowledge="detect:2").summary
+    assert (summary["detections"], summary["false_suspicions"]) == (1, 0)
+    assert summary["withheld_packets"] == 10
+    assert summary["intact_deliveries"] == 7 * 12 - 4 * 10
+
+
+def test_false_suspicions_under_loss_cost_packets_and_doubling_ends_them() -> None:
+    # Losses from 001 to 000 only: no packet of the tree crosses there, so every loss of data is a withheld packet.
+    values = CUBE | {"messages": 300, "fault": ["loss:001>000:0.5"], "seed": 2}
+    plain = ran(values, fault_knowledge="detect:1").summary
+    doubling = ran(values, fault_knowledge="detect:1:doubling").summary
+    assert plain["lost"] == doubling["lost"] == 0
+    assert plain["needlessly_withheld_packets"] == plain["withheld_packets"] > 60
+    assert plain["intact_deliveries"] == 300 * 7 - 4 * plain["withheld_packets"]
+    assert doubling["withheld_packets"] < plain["withheld_packets"] / 3
+    assert doubling["false_suspicions"] < 8 < plain["false_suspicions"]
+
+
+def test_flooding_goes_around_what_it_suspects() -> None:
+    faults = ["crash:001@1", "down:010~110@1"]
+    blind = ran(MANY, algorithm="flood", fault=faults).summary
+    detects = ran(MANY, algorithm="flood", fault=faults, fault_knowledge="detect:2").summary
+    assert detects["intact_deliveries"] == blind["intact_deliveries"]
+    assert detects["segments"] < blind["segments"]
+
+
+@pytest.mark.parametrize("knowledge", ["detect:1", "detect:3:doubling"])
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"fault": NOISE},
+        {"fault": NOISE, "reliable": True},
+        {"fault": NOISE, "algorithm": "flood", "collective": "broadcast"},
+        {"fault": ["crash:001@2", "recover:001@6", "hang:010@3-7"]},
+        {"fault": ["delay:000~001:2", "duplicate:000~010:0.5", "drop:000>100:2"]},
+        {"fault": ["down:000~001@2-3", "down:000>010@4"], "algorithm": "nesbt", "redundancy": 3, "messages": 3},
+        {"fault": ["byzantine:001", "crash:111@2"], "algorithm": "nesbt", "redundancy": 3, "messages": 3},
+        {"fault": NOISE, "collective": "allgather", "messages": 1},
+        {"fault": NOISE, "collective": "reduce", "messages": 1},
+    ],
+)
+def test_no_run_is_judged_wrong(more: Values, knowledge: str) -> None:
+    result = ran(MANY, **more, fault_knowledge=knowledge)
+    assert result.verdict is not Verdict.VIOLATED, [each.record() for each in result.judgements]
+    assert result.summary["illegal_hops"] == 0
+
+
+def test_reliable_links_deliver_what_false_suspicions_withhold() -> None:
+    values = CUBE | {"messages": 20, "fault": ["loss:001>000:0.5"], "fault_knowledge": "detect:1", "seed": 4}
+    assert ran(values).summary["delivery_ratio"] < 1
+    summary = ran(values, reliable=True).summary
+    assert summary["delivery_ratio"] == 1
+    assert summary["needlessly_withheld_packets"] > 0
+
+
+def test_changed_histories_do_not_hold() -> None:
+    plan = plan_for(MANY, fault=["crash:001@3", "crash:110@1"], fault_knowledge="detect:2")
+    records = sorted_records([played(plan)[0]])
+    assert verdict_on(plan, records) is Verdict.HOLDS
+    withheld = np.flatnonzero(records["outcome"] == HopOutcome.WITHHELD)
+    lost = np.flatnonzero(records["outcome"] == HopOutcome.LOST)
+    arrived = np.flatnonzero(records["outcome"] == HopOutcome.FIRST)
+    for at, outcome in (
+        *((int(withheld[0]), outcome) for outcome in (HopOutcome.FIRST, HopOutcome.LOST)),
+        (int(lost[0]), HopOutcome.WITHHELD),
+        (int(arrived[0]), HopOutcome.WITHHELD),
+    ):
+        changed = records.copy()
+        changed["outcome"][at] = outcome
+        assert verdict_on(plan, changed) is Verdict.VIOLATED, (at, outcome)
+
+
+def test_withheld_packets_are_not_traffic() -> None:
+    result = ran(MANY, fault=["crash:001@1"], fault_knowledge="detect:1")
+    rows = result.journal.collect()
+    withheld = rows.filter(pl.col("outcome") == "withheld")
+    assert len(withheld) == result.summary["withheld_packets"] == 11
+    assert result.summary["segments"] == len(rows) - len(withheld)
+
+
+@pytest.mark.parametrize("value", ["detect", "detect:0", "detect:-1", "detect:2:tripling", "detect:1e3", "oracle"])
+def test_knowledge_is_refused(value: str) -> None:
+    with pytest.raises(ScenarioError, match="detect:K") as error:
+        make_scenario({**CUBE, "fault_knowledge": value})
+    assert error.value.field == "fault_knowledge"
+
+
+def test_the_timed_clock_refuses_it() -> None:
+    with pytest.raises(ScenarioError, match="lock-step") as error:
+        plan_for(CUBE, clock="timed", fault_knowledge="detect:2")
+    assert error.value.field == "fault_knowledge"
