@@ -2,8 +2,9 @@
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Unpack
+from typing import Final, Unpack
 
 import polars as pl
 
@@ -14,15 +15,21 @@ from coordinator.api.progress import ProgressOption, progress_display
 from coordinator.api.threads import call
 from coordinator.campaigns.certify import Certificate as Found
 from coordinator.campaigns.certify import Certifier, Counterexample, exhaustive_fault_sets
+from coordinator.campaigns.cut_certifier import CutCertifier, NotProvableError, argument_text, threat_name
 from coordinator.networks.base import Progress
 from coordinator.results.claims import EXIT_STATUS
 from coordinator.scenario.model import Scenario
 from coordinator.scenario.networks import stored_scenario
 from coordinator.scenario.plugins import plugin_flags
+from coordinator.theory.tolerance import Tolerance
 from emunode.errors import ScenarioError
 
+MOST_INTEGER: Final = 2**63 - 1
+METHODS: Final = ("auto", "cuts", "runs")
+"""How a certificate is made; `auto` is `cuts` where paths decide, and `runs` elsewhere."""
 
-def certify(
+
+def certify(  # noqa: PLR0913  # all but the first three are optional
     net: BaseNetwork,
     collective: str,
     algorithm: str,
@@ -31,14 +38,16 @@ def certify(
     fault: Faults = (),
     sample: int | None = None,
     workers: int | None = None,
+    method: str = "auto",
     progress: ProgressOption = None,
     **options: Unpack[Options],
 ) -> "Certificate":
-    """Run every set of faults up to symmetry, or find a smallest counterexample.
+    """Decide every set of faults up to symmetry, or find a smallest counterexample.
 
     `faults` are the sets, such as `"nodes<=2"` or `"nodes<=1;links<=1"`; without them the scenario runs as it is. `fault` is
-    in force in every run. With `sample`, all sets run in memory, and those that leave one copy, and this many of the
-    others, are repeated on `driver`. `workers` is the number of processes (default: one per core in memory).
+    in force in every run. `method` is `"cuts"`, `"runs"`, or `"auto"`: cuts where the paths of the algorithm decide, else
+    runs. With `sample`, all sets run in memory, and those that leave one copy, and this many of the others, are repeated on
+    `driver`. `workers` is the number of processes (default: one per core in memory).
 
     Raises ScenarioError before anything runs, RunError if a set cannot be run, and KeyboardInterrupt if interrupted.
     """
@@ -47,7 +56,7 @@ def certify(
     with on_disk(net) as values, progress_display(progress, "certify") as show:
         named = {**values, "collective": collective, "algorithm": algorithm}
         scenario = scenario_of(named, fault, options)
-        found = call(certify_scenario, scenario, as_list(faults), sample, workers, show)
+        found = call(certify_scenario, scenario, as_list(faults), sample, workers, show, method)
     if found.interrupted:
         raise KeyboardInterrupt
     return Certificate(found)
@@ -74,10 +83,33 @@ class Certificate:
 
     @property
     def levels(self) -> pl.DataFrame:
-        """One row per number of faults: sets, sets that are covered, orbits that were run, orbits that leave one copy, .."""
-        return pl.DataFrame(
-            [level.record() for level in self._found.levels], schema_overrides={"mean_lost": pl.Float64}
-        )
+        """One row per number of faults: sets, sets that are covered, sets that are survived, orbits that were run, ..
+
+        Numbers of sets are floats where one of them exceeds 64 bits.
+        """
+        rows = [level.record() for level in self._found.levels]
+        counts = ("sets", "covered", "survived_least", "survived_most")
+        large = any(row[name] > MOST_INTEGER for row in rows for name in counts)  # type: ignore[operator]
+        kinds = dict.fromkeys(counts, pl.Float64 if large else pl.Int64)
+        return pl.DataFrame(rows, schema_overrides={"mean_lost": pl.Float64, **kinds}, strict=False)
+
+    @property
+    def method(self) -> str:
+        """`cuts` if it was proved by smallest cuts, `runs` if sets were run."""
+        return self._found.method
+
+    @property
+    def argument(self) -> list[str]:
+        """The argument in words, one line for each combination of kinds of faults; empty if sets were run."""
+        return [argument_text(each) for each in self._found.tolerances]
+
+    @property
+    def tolerance(self) -> int | None:
+        """The most faults of which every set leaves every healthy node served, over all kinds of faults that were asked for.
+
+        None if no number of these faults defeats the algorithm, or if sets were run.
+        """
+        return min((each.tolerated for each in self._found.tolerances if each.tolerated is not None), default=None)
 
     @property
     def counterexample(self) -> Counterexample | None:
@@ -114,11 +146,27 @@ class Certificate:
 
 
 def certify_scenario(
-    scenario: Scenario, faults: Sequence[str], sample: int | None, workers: int | None, progress: Progress
+    scenario: Scenario,
+    faults: Sequence[str],
+    sample: int | None,
+    workers: int | None,
+    progress: Progress,
+    method: str = "auto",
 ) -> Found:
     """Certify a scenario; arguments and errors as of `certify`."""
+    fault_sets = exhaustive_fault_sets(faults)
+    if method not in METHODS:
+        raise ScenarioError("method", method, f"one of: {', '.join(METHODS)}")
     with Path(os.devnull).open("w") as log:
-        return Certifier(scenario, workers, log, progress).certify(exhaustive_fault_sets(faults), sample)
+        certifier = Certifier(scenario, workers, log, progress)
+        if method == "runs":
+            return certifier.certify(fault_sets, sample)
+        try:
+            return CutCertifier(scenario, workers, log, progress).certify(fault_sets, sample)
+        except NotProvableError as reason:
+            if method == "cuts":
+                raise ScenarioError("method", method, f"it cannot be used here: {reason}") from None
+            return replace(certifier.certify(fault_sets, sample), without_cuts=str(reason))
 
 
 def save_counterexample(path: Path, certificate: Found) -> None:
@@ -130,6 +178,17 @@ def save_counterexample(path: Path, certificate: Found) -> None:
         path.write_text(stored_scenario(scenario, topology, path.parent, f"{path.stem}-network.json"))
     except OSError as error:
         raise ScenarioError("out", str(path), f"it cannot be written: {error.strerror}") from None
+
+
+def tolerance_record(tolerance: Tolerance) -> dict[str, object]:
+    """The argument for one combination of kinds of faults as plain values."""
+    return {
+        "faults": threat_name(tolerance),
+        "tolerated": tolerance.tolerated,
+        "messages": sum(len(each.members) for each in tolerance.classes),
+        "classes": len(tolerance.classes),
+        "argument": argument_text(tolerance),
+    }
 
 
 def record(certificate: Found, path: Path | None) -> dict[str, object]:
@@ -150,6 +209,8 @@ def record(certificate: Found, path: Path | None) -> dict[str, object]:
         "redundancy": plan.spec.redundancy,
         "driver": plan.scenario.driver,
         "verdict": str(certificate.verdict),
+        "method": certificate.method,
+        "tolerances": [tolerance_record(each) for each in certificate.tolerances],
         "sets": sum(level.sets for level in certificate.levels),
         "orbits": sum(level.orbits for level in certificate.levels),
         "symmetries": certificate.symmetries,
@@ -159,4 +220,4 @@ def record(certificate: Found, path: Path | None) -> dict[str, object]:
         "counterexample": counterexample,
         "different_histories": list(certificate.different) if certificate.different is not None else None,
         "interrupted": certificate.interrupted,
-    }
+    }  # fmt: skip

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
-from typing import NamedTuple, TextIO
+from typing import Literal, NamedTuple, TextIO
 
 import trio
 
@@ -24,9 +24,12 @@ from coordinator.results.claims import Verdict
 from coordinator.scenario.fault_sets import FaultSetSpec, parse_fault_sets
 from coordinator.scenario.model import Scenario
 from coordinator.theory.symmetry import Orbit, Orbits, Symmetry, identity, symmetries
+from coordinator.theory.tolerance import Tolerance
 from emunode.errors import RunError, ScenarioError
 from emunode.logging import logging_to
 
+Method = Literal["runs", "cuts"]
+"""Whether a certificate runs sets of faults, or proves by smallest cuts that none can do harm."""
 FIRST_ROUND, LARGEST_ROUND = 32, 4096
 """Sets per round, at first and at most; a failure is noticed at the end of its round."""
 CERTAIN = {"crash", "down", "hang"}
@@ -43,20 +46,26 @@ class Level:
     orbits: int = 0
     """Orbits that were run: all of them unless a counterexample was found."""
     covered: int = 0
-    """Sets of faults in these orbits, each with its images."""
+    """Sets of faults whose effect is known: those in these orbits, each with its images, or those that a proof decides."""
     tight: int = 0
     """Orbits in which some healthy node received a single copy of a piece."""
     lost: int = 0
     """Healthy nodes that miss a message, summed over all covered sets."""
     undecided: int = 0
     again: int = 0
-    """Orbits that were repeated on the requested driver with the same history."""
+    """Orbits that were repeated on the requested driver with the same history, or run beside a proof."""
+    survived: int = 0
+    """Covered sets that leave every healthy node served."""
+    lost_counted: bool = False
+    """Whether `lost` is the sum over all sets although not every set is covered."""
 
     def record(self) -> dict[str, object]:
-        """The level as a row of the certificate; `mean_lost` only if every set was covered."""
-        mean = round(self.lost / self.sets, 9) if self.covered == self.sets else None
+        """The level as a row of the certificate; `mean_lost` only if it is known for all sets."""
+        known = self.lost_counted or self.covered == self.sets
+        mean = float(f"{self.lost / self.sets:.9g}") if known else None
         return {
-            "faults": self.faults, "sets": self.sets, "covered": self.covered, "orbits": self.orbits, "tight": self.tight,
+            "faults": self.faults, "sets": self.sets, "covered": self.covered, "survived_least": self.survived,
+            "survived_most": self.survived + self.sets - self.covered, "orbits": self.orbits, "tight": self.tight,
             "mean_lost": mean, "undecided": self.undecided, "again": self.again,
         }  # fmt: skip
 
@@ -86,6 +95,11 @@ class Certificate:
     """Time of running trials, without the start of worker processes."""
     different: tuple[str, ...] | None = None
     """Faults under which two drivers had different histories."""
+    method: Method = "runs"
+    tolerances: list[Tolerance] = field(default_factory=list)
+    """The argument of a certificate by cuts: the smallest defeats, for each combination of kinds of faults."""
+    without_cuts: str | None = None
+    """Why sets were run although the method was left open."""
 
     @property
     def trials_per_second(self) -> float | None:
@@ -211,6 +225,7 @@ class Certifier:
             orbit = current[place]
             level.orbits += 1
             level.covered += orbit.multiplicity
+            level.survived += orbit.multiplicity * result.served
             level.lost += orbit.multiplicity * len(result.unserved)
             level.undecided += result.undecided is not None
             level.tight += result.least_copies == 1
@@ -225,9 +240,9 @@ class Certifier:
             [scenario], worker_count(self._workers, [scenario], expected), self._log, self._progress
         )
         campaign_runner.carry_out(next_round, take, expected)
-        _count(certificate, campaign_runner)
+        count_trials(certificate, campaign_runner)
         if failing:
-            certificate.counterexample = self._smallest(failing[0])
+            certificate.counterexample = self.smallest(failing[0])
         elif sample is not None and not campaign_runner.interrupted:
             self._repeat_on_driver(certificate, level, runs, sample)
 
@@ -250,17 +265,23 @@ class Certifier:
 
         campaign_runner = CampaignRunner([self._scenario], self._workers or 1, self._log, self._progress)
         campaign_runner.carry_out(lambda: next(rounds, []), take, len(todo))
-        _count(certificate, campaign_runner)
+        count_trials(certificate, campaign_runner)
 
-    def _smallest(self, failing: FailingTrial) -> Counterexample:
+    def smallest(self, failing: FailingTrial) -> Counterexample:
+        """A failing trial as a counterexample, with the smallest scenario that fails."""
+        found = self.as_it_is(failing)
+        return replace(found, scenario=smallest_failure(found.scenario, failed, self._log))
+
+    def as_it_is(self, failing: FailingTrial) -> Counterexample:
+        """A failing trial as a counterexample, with its own scenario."""
         given = self._plan.scenario  # its random faults are resolved, unlike those of self._scenario
         faults = (*given.fault, *failing.trial.faults)
         whole = given.model_copy(update={"fault": faults, "seed": failing.trial.seed})
-        smallest = smallest_failure(whole, failed, self._log)
-        return Counterexample(failing.trial.faults, failing.result.unserved, failing.result.violated, smallest)
+        return Counterexample(failing.trial.faults, failing.result.unserved, failing.result.violated, whole)
 
 
-def _count(certificate: Certificate, campaign_runner: CampaignRunner) -> None:
+def count_trials(certificate: Certificate, campaign_runner: CampaignRunner) -> None:
+    """Add the trials of a runner to those of a certificate."""
     certificate.interrupted = campaign_runner.interrupted
     certificate.trials += campaign_runner.clock.done
     certificate.seconds += campaign_runner.clock.seconds

@@ -9,7 +9,8 @@ from rich.markup import escape
 
 from coordinator.api.certificates import certify_scenario, record, save_counterexample
 from coordinator.api.progress import on_stderr
-from coordinator.campaigns.certify import Certificate
+from coordinator.campaigns.certify import Certificate, Level
+from coordinator.campaigns.cut_certifier import argument_text
 from coordinator.cli import render
 from coordinator.cli.options import ScenarioFile, values_from
 from coordinator.cli.output import OUTPUT, JsonFlag, as_command, print_json
@@ -39,6 +40,13 @@ def certify(
             help="run all sets in memory, then run on --driver those that leave one copy, and this many of the others"
         ),
     ] = None,
+    method: Annotated[
+        str,
+        Parameter(
+            help="cuts: prove by the smallest sets of faults that meet all paths; runs: run every set; auto: cuts where "
+            "the paths of the algorithm decide, else runs"
+        ),
+    ] = "auto",
     workers: WorkersFlag = None,
     out: Annotated[
         Path | None,
@@ -46,7 +54,7 @@ def certify(
     ] = None,
     json: JsonFlag = False,
 ) -> int:
-    """Run every set of faults up to symmetry, or find a smallest counterexample.
+    """Decide every set of faults up to symmetry, or find a smallest counterexample.
 
     The verdict is `holds` if every healthy node receives everything that is due, under every set of faults.
 
@@ -57,7 +65,7 @@ def certify(
     """
     base = make_scenario({**TRIAL_DEFAULTS, **values_from(scenario, flags)})
     with on_stderr("certify") as progress:
-        certificate = certify_scenario(base, faults or [], sample, workers, progress)
+        certificate = certify_scenario(base, faults or [], sample, workers, progress, method)
     path = None
     if certificate.counterexample is not None and faults:
         path = out or Path("runs", "counterexamples", f"{certificate.plan.name}.toml")
@@ -78,13 +86,37 @@ def show_certificate(certificate: Certificate, path: Path | None) -> None:
         "fix the source and keep the trees",
         soft_wrap=True,
     )
-    render.show_rows("sets of faults", [level.record() for level in certificate.levels])
-    for line in _counterexample_lines(certificate, path):
+    render.show_rows("sets of faults", [_row(level, certificate.method) for level in certificate.levels])
+    for line in (*_argument_lines(certificate), *_counterexample_lines(certificate, path)):
         out.print(escape(line), soft_wrap=True)
+    out.print(f"verdict: {render.verdict_text(verdict)}   {_counted(certificate)}", soft_wrap=True)
+
+
+def _row(level: Level, method: str) -> dict[str, object]:
+    """The columns of a level that say something under this method; numbers that are only bounded as a range."""
+    row = level.record()
+    least, most = row.pop("survived_least"), row.pop("survived_most")
+    survived = f"{least:,}" if least == most else f"{least:,} to {most:,}"
+    unused = ("orbits", "tight", "covered") if method == "cuts" else ()
+    shown = {name: value for name, value in row.items() if name not in unused}
+    return {"faults": shown.pop("faults"), "sets": shown.pop("sets"), "survived": survived, **shown}
+
+
+def _argument_lines(certificate: Certificate) -> Iterator[str]:
+    if certificate.without_cuts is not None:
+        yield f"sets are run, because {certificate.without_cuts}"
+    for tolerance in certificate.tolerances:
+        yield f"argument for {argument_text(tolerance)}"
+
+
+def _counted(certificate: Certificate) -> str:
+    """What the verdict rests on."""
     covered, orbits = (sum(getattr(level, name) for level in certificate.levels) for name in ("covered", "orbits"))
+    sets = sum(level.sets for level in certificate.levels)
+    if certificate.method == "cuts":
+        return f"{plural(sets, 'set')} of faults by smallest cuts; {plural(certificate.trials, 'run')} of the message engine"
     rate = f"; {certificate.trials_per_second:,.0f} per second" if certificate.trials_per_second else ""
-    counted = f"{plural(covered, 'set')} of faults in {plural(orbits, 'orbit')}, each one run{rate}"
-    out.print(f"verdict: {render.verdict_text(verdict)}   {counted}", soft_wrap=True)
+    return f"{plural(covered, 'set')} of faults in {plural(orbits, 'orbit')}, each one run{rate}"
 
 
 def _counterexample_lines(certificate: Certificate, path: Path | None) -> Iterator[str]:

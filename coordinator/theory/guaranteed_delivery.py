@@ -87,8 +87,8 @@ class SetTable:
 
     def survived(self, nodes: Collection[int], links: Collection[int]) -> Iterator[tuple[tuple[int, int], Fraction]]:
         """For each number of nodes and of links: the share of sets under which every healthy node is served."""
-        for count, by_node in _unions(self._nodes, nodes):
-            for down, by_link in _unions(self._links, links):
+        for count, by_node in unions(self._nodes, nodes):
+            for down, by_link in unions(self._links, links):
                 # Only the shorter table is iterated in Python.
                 # The shorter table is iterated in Python, the longer one in numpy.
                 few, many = sorted((by_node, by_link | self._lost), key=len)
@@ -111,7 +111,7 @@ def _packed(bits: NDArray[np.bool_]) -> Words:
     return words.reshape(len(bits), words.shape[1] * words.shape[2])
 
 
-def _unions(rows: Words, counts: Collection[int]) -> Iterator[tuple[int, Words]]:
+def unions(rows: Words, counts: Collection[int]) -> Iterator[tuple[int, Words]]:
     """For each of some counts, ascending, the unions of every set of that many rows."""
     united = np.zeros((1, rows.shape[1]), dtype=np.uint64)
     last = np.array([-1])

@@ -214,6 +214,18 @@ class Orbit:
     multiplicity: int
 
 
+def count_sets(fault_set: FaultSetSpec, places: FaultSites) -> int:
+    """Number of sets of a fault set; ScenarioError if one part has more faults than places."""
+    for part in fault_set.parts:
+        available = len(places.links if part.on_links else places.nodes())
+        if part.count > available:
+            noun = "links" if part.on_links else "nodes"
+            raise ScenarioError(
+                "faults", fault_set.name, f"it needs {part.count} {noun}, but only {available} may fail"
+            )
+    return set_count(fault_set, places) or 0
+
+
 class Orbits:
     """All sets of faults of a description up to symmetry. Sources are never among them.
 
@@ -226,14 +238,7 @@ class Orbits:
 
     def count(self, fault_set: FaultSetSpec) -> int:
         """Number of sets; ScenarioError if there are too many, or more faults than places."""
-        for part in fault_set.parts:
-            available = len(self._places(part))
-            if part.count > available:
-                noun = "links" if part.on_links else "nodes"
-                raise ScenarioError(
-                    "faults", fault_set.name, f"it needs {part.count} {noun}, but only {available} may fail"
-                )
-        total = set_count(fault_set, self.places) or 0
+        total = count_sets(fault_set, self.places)
         if total > MOST_SETS:
             raise ScenarioError(
                 "faults",

@@ -1,0 +1,198 @@
+"""Certificates by smallest cuts: no set of faults has to be run to prove, and one is run to refute.
+
+The copies of a message take fixed paths, so the smallest set of faults that costs a healthy node a message is found from the
+paths alone (`coordinator.theory.tolerance`). A counterexample is run by the message engine before it is reported, and so are
+some sets of each level that is proved.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from random import Random
+
+from coordinator.campaigns.certify import Certificate, Certifier, FailingTrial, Level, count_trials, failed
+from coordinator.campaigns.runner import CampaignRunner, check_workers
+from coordinator.campaigns.trial_runner import Trial, TrialResult
+from coordinator.planning.outages import outages_of
+from coordinator.reports.numbers import plural
+from coordinator.scenario.fault_draws import FaultSites, set_number
+from coordinator.scenario.fault_sets import SHORT, FaultSetSpec, FaultSetTerm
+from coordinator.theory.least_faults import Strike
+from coordinator.theory.message_paths import MessagePaths, Part, Threats, no_fixed_paths, parts_of
+from coordinator.theory.survivors import MOST_WORK, survivors
+from coordinator.theory.symmetry import count_sets, symmetries
+from coordinator.theory.tolerance import Tolerance
+from emunode.algorithms.losses import Interval
+from emunode.errors import RunError
+from emunode.faults.kinds import FOREVER, Byzantine
+from emunode.model import Rank
+
+MOST_CHECKED_SETS, MOST_CHECKED_HOPS = 8, 50_000
+"""Sets of the largest proved level that are run, and their hops: at most these numbers, but at least one set."""
+MOST_REDUCED_HOPS = 10_000
+"""Most hops of a run whose counterexample is reduced further; the faults of a smallest cut are few already."""
+
+
+class NotProvableError(Exception):
+    """Why smallest cuts prove nothing about this scenario."""
+
+
+class CutCertifier(Certifier):
+    """Certifies one scenario by smallest cuts."""
+
+    def certify(self, fault_sets: Sequence[FaultSetSpec], sample: int | None = None) -> Certificate:
+        """Decide every fault set; raises NotProvableError, before anything runs, if paths do not decide them all."""
+        if not fault_sets or sample is not None:
+            raise NotProvableError("it proves something about sets of faults, without running them")
+        check_workers(self._workers)
+        plan = self._plan
+        places = FaultSites(plan.algorithm, plan.scenario.fault)
+        sets = [count_sets(fault_set, places) for fault_set in fault_sets]
+        tolerances = self._tolerances(fault_sets, places)
+        certificate = Certificate(plan, 1, method="cuts", tolerances=list(dict.fromkeys(tolerances)))
+        certificate.symmetries = max(len(each.symmetries) for each in tolerances)
+        self._work = MOST_WORK
+        proved: dict[Tolerance, tuple[Level, FaultSetSpec]] = {}
+        for fault_set, total, tolerance in zip(fault_sets, sets, tolerances, strict=True):
+            level = Level(fault_set.name.removeprefix("all:"), fault_set.size, total)
+            certificate.levels.append(level)
+            if self._decide(certificate, level, fault_set, tolerance, places):
+                proved[tolerance] = level, fault_set
+        for level, fault_set in proved.values():
+            self._check(certificate, level, fault_set, places)
+        return certificate
+
+    def _tolerances(self, fault_sets: Sequence[FaultSetSpec], places: FaultSites) -> list[Tolerance]:
+        """The smallest defeats for each fault set; sets of the same kinds of faults share them."""
+        plan = self._plan
+        reason = no_fixed_paths(plan.algorithm, plan.scenario.fault_knowledge)
+        if reason is not None:
+            raise NotProvableError(reason)
+        byzantine: dict[Rank, list[Interval]] = {}
+        for fault in plan.faults:
+            if isinstance(fault, Byzantine):
+                byzantine.setdefault(fault.rank, []).append((fault.step, fault.last))
+        outages = outages_of((fault for fault in plan.faults if not isinstance(fault, Byzantine)), plan.states)
+        if outages is None:
+            raise NotProvableError("the effect of the faults of the scenario does not follow from paths alone")
+        if places.sources & outages.faulty:
+            raise NotProvableError("the source is faulty")
+        parts = [parts_of(fault_set, places) for fault_set in fault_sets]
+        undecided = [fault_set for fault_set, each in zip(fault_sets, parts, strict=True) if each is None]
+        if undecided:
+            raise NotProvableError(f"the effect of {undecided[0].name} does not follow from paths alone")
+        try:
+            self._paths = MessagePaths(plan.algorithm)
+        except ValueError as error:
+            raise NotProvableError(str(error)) from None
+        alike = symmetries(plan.algorithm)
+        made: dict[tuple[Part, ...] | None, Tolerance] = {}
+        for each in parts:
+            if each is not None and each not in made:
+                made[each] = Tolerance(self._paths, Threats(outages, byzantine, each), alike)
+        return [made[each] for each in parts]
+
+    def _decide(
+        self, certificate: Certificate, level: Level, fault_set: FaultSetSpec, tolerance: Tolerance, places: FaultSites
+    ) -> bool:
+        """Decide one level and count its sets; returns whether it is proved that none of them fails."""
+        defeat = tolerance.defeat(fault_set)
+        found, work = survivors(tolerance, fault_set, level.sets, defeated=defeat is not None, work=self._work)
+        self._work -= work
+        level.survived, level.covered = found.least, level.sets - (found.most - found.least)
+        level.undecided = found.vacant
+        if found.lost is not None:
+            level.lost, level.lost_counted = found.lost, True
+        if defeat is not None and certificate.counterexample is None and not certificate.interrupted:
+            message, strikes = defeat
+            filled = tolerance.filled(fault_set, message, strikes)
+            if filled is not None:
+                self._refute(certificate, specs_of(filled, fault_set, places), specs_of(strikes, fault_set, places))
+            elif found.least < level.sets:
+                level.undecided += 1
+        return defeat is None
+
+    def _refute(self, certificate: Certificate, faults: tuple[str, ...], least: tuple[str, ...]) -> None:
+        """Run a set that defeats a message; `least` is the part of it that is needed."""
+        results = dict(self._run(certificate, list(dict.fromkeys([faults, least]))))
+        for each, result in results.items():
+            if not failed(result):
+                raise contradiction(each, "leaves no healthy node without a message")
+        if least not in results:
+            return
+        failing = FailingTrial(0, Trial(0, least, self._scenario.seed), results[least])
+        small = self._paths.hops <= MOST_REDUCED_HOPS
+        shown = self.smallest(failing) if small else self.as_it_is(failing)
+        certificate.counterexample = replace(shown, faults=faults, unserved=results[faults].unserved)
+
+    def _check(self, certificate: Certificate, level: Level, fault_set: FaultSetSpec, places: FaultSites) -> None:
+        """Run some sets of a level that is proved; RunError if one of them fails."""
+        if certificate.interrupted:
+            return
+        most = max(1, min(MOST_CHECKED_SETS, MOST_CHECKED_HOPS // max(1, self._paths.hops)))
+        draw = Random(f"{self._scenario.seed}/{level.faults}")
+        # Drawn with repetition: there may be more sets than a sequence has places.
+        numbers = sorted({draw.randrange(level.sets) for _ in range(most)})
+        for faults, result in self._run(certificate, [set_number(fault_set, places, number) for number in numbers]):
+            if result.undecided is None and not result.served:
+                raise contradiction(faults, "leaves a healthy node without a message")
+            level.again += 1
+
+    def _run(
+        self, certificate: Certificate, sets: Sequence[tuple[str, ...]]
+    ) -> list[tuple[tuple[str, ...], TrialResult]]:
+        """Run sets of faults; the results of those that were run before an interrupt."""
+        rounds = iter([[Trial(0, faults, self._scenario.seed) for faults in sets]])
+        results: list[tuple[tuple[str, ...], TrialResult]] = []
+        runner = CampaignRunner([self._scenario], 1, self._log, self._progress)
+        runner.carry_out(
+            lambda: next(rounds, []), lambda _, trial, result: results.append((trial.faults, result)), len(sets)
+        )
+        count_trials(certificate, runner)
+        return results
+
+
+def specs_of(strikes: Sequence[Strike], fault_set: FaultSetSpec, places: FaultSites) -> tuple[str, ...]:
+    """Faults as specifications."""
+    parts: Sequence[FaultSetTerm] = fault_set.parts
+    return tuple(places.spec(parts[part], place, fault_set.when) for part, place in strikes)
+
+
+def contradiction(faults: tuple[str, ...], outcome: str) -> RunError:
+    """The error of a run that differs from what its paths say, which is an error of this software."""
+    return RunError(
+        f"a run with {', '.join(faults) or 'no faults'} {outcome}, and the paths of its fault-free run say otherwise; "
+        "certify with --method runs"
+    )
+
+
+# --- in words ----------------------------------------------------------------------------------------------------------
+
+
+def threat_name(tolerance: Tolerance) -> str:
+    """The kinds of faults, such as `nodes and links from step 3`."""
+    parts = tolerance.threats.parts
+    names = {kind: short for short, kind in SHORT.items()}
+    name = " and ".join(names.get(part.kind, part.kind) for part in parts)
+    first, last = parts[0].window
+    when = "" if (first, last) == (1, FOREVER) else f" from step {first}" + (f" to {last}" if last != FOREVER else "")
+    return name + when
+
+
+def argument_text(tolerance: Tolerance) -> str:
+    """The argument of one tolerance in a sentence or two."""
+    classes, threat = tolerance.classes, threat_name(tolerance)
+    messages = sum(len(each.members) for each in classes)
+    over = f"{threat}: {plural(messages, 'message')} in {plural(len(classes), 'class', 'es')} under symmetry"
+    searched = sum(each.argument == "search" for each in classes)
+    why = (
+        "the paths of the copies of each message have no place in common"
+        if not searched
+        else f"the smallest sets that meet the paths of the copies were searched for {plural(searched, 'class', 'es')}"
+    )
+    smallest = tolerance.smallest
+    if smallest is None or smallest.least is None:
+        return f"{over}; no number of these faults defeats one; tolerance unlimited"
+    if not smallest.least:
+        return f"{over}; the faults of the scenario defeat one already"
+    size = len(smallest.least)
+    return f"{over}; {why}; the smallest set that defeats one has {plural(size, 'fault')}; tolerance {size - 1}"

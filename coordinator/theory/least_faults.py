@@ -1,0 +1,115 @@
+"""The fewest faults that cost a receiver a message: smallest hitting sets, with weights where votes are cast.
+
+A message reaches its receiver in x copies, each on a path of its own. A place that fails *silently* (a crashed node, a dead
+link) stops the copies whose paths contain it. A place that *alters* (a byzantine node) turns them into votes for one wrong
+value. With c copies stopped and a altered, the right value has x - c - a of x - c votes, so the message is lost exactly if
+c + 2 a >= x. Without alteration that is c = x: the faults meet every path, and the smallest such set is a smallest hitting
+set. With disjoint paths every place meets one of them, and nothing has to be searched.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from emunode.model import Rank
+
+Place = Rank | tuple[Rank, Rank]
+"""A node, or a link with the lower rank first."""
+Strike = tuple[int, Place]
+"""A fault: the part of the fault set that it belongs to, and its place."""
+
+
+class Copy(NamedTuple):
+    """One copy of a message, under the faults so far."""
+
+    damage: int
+    """0 if it arrives intact, 1 if it is stopped, 2 if it is altered."""
+    places: tuple[frozenset[Place], ...]
+    """By part, the places whose failure affects it."""
+
+
+class Budget(NamedTuple):
+    """The faults that an adversary may place."""
+
+    weights: tuple[int, ...]
+    """By part: 1 if its faults stop copies, 2 if they alter them."""
+    parts: tuple[int, ...]
+    """By part, the most faults."""
+    total: int
+    """The most faults of all parts together."""
+
+    def less(self, part: int) -> "Budget":
+        """What is left after a fault of `part`."""
+        parts = (*self.parts[:part], self.parts[part] - 1, *self.parts[part + 1 :])
+        return self._replace(parts=parts, total=self.total - 1)
+
+
+def struck(copies: Sequence[Copy], strike: Strike, weights: Sequence[int]) -> list[Copy]:
+    """The copies after one more fault: a stopped copy stays stopped, and an altered one can still be stopped."""
+    part, place = strike
+    return [
+        copy._replace(damage=1 if weights[part] == 1 else copy.damage or 2) if place in copy.places[part] else copy
+        for copy in copies
+    ]
+
+
+def is_lost(copies: Sequence[Copy]) -> bool:
+    """Whether the right value has no majority among the copies that arrive."""
+    return sum(copy.damage for copy in copies) >= len(copies)
+
+
+def least_faults(copies: Sequence[Copy], budget: Budget) -> tuple[Strike, ...] | None:
+    """A smallest set of faults within the budget under which the message is lost, or None.
+
+    The set is empty if the message is lost under the given faults already.
+    """
+    # A fault for each copy is always enough, if any number is.
+    for total in range(min(budget.total, len(copies)) + 1):
+        found = _search(copies, budget._replace(total=total), (), range(len(copies)))
+        if found is not None:
+            return found
+    return None
+
+
+def _search(
+    copies: Sequence[Copy], budget: Budget, chosen: tuple[Strike, ...], open_copies: Sequence[int]
+) -> tuple[Strike, ...] | None:
+    """`chosen` and further faults that lose the message. Copies that are not open stay as they are."""
+    if is_lost(copies):
+        return chosen
+    taken = {place for _, place in chosen}
+    strikes = {at: list(_strikes(copies[at], budget, taken)) for at in open_copies if not copies[at].damage}
+    strikes = {at: found for at, found in strikes.items() if found}
+    gains = Counter[Strike]()
+    for found in strikes.values():
+        for strike in found:
+            gains[strike] += budget.weights[strike[0]]
+    # No fault gains more later than it does now, so the largest gains bound what `total` faults can do; nor can they take
+    # more from a copy than the strongest of them.
+    best = sum(sorted(gains.values(), reverse=True)[: budget.total])
+    most = sum(max(budget.weights[part] for part, _ in found) for found in strikes.values())
+    if sum(copy.damage for copy in copies) + min(best, most) < len(copies):
+        return None
+    # Either some fault strikes this copy, or none does; the copy with the fewest places has the fewest cases.
+    at = min(strikes, key=lambda each: (len(strikes[each]), each))
+    for strike in sorted(strikes[at], key=lambda each: (-gains[each], each)):
+        after = struck(copies, strike, budget.weights)
+        result = _search(after, budget.less(strike[0]), (*chosen, strike), list(strikes))
+        if result is not None:
+            return result
+    return _search(copies, budget, chosen, [each for each in strikes if each != at])
+
+
+def _strikes(copy: Copy, budget: Budget, taken: set[Place]) -> Iterator[Strike]:
+    """The faults within the budget that affect a copy."""
+    for part, places in enumerate(copy.places):
+        if budget.parts[part]:
+            yield from ((part, place) for place in places if place not in taken)
+
+
+def disjoint(copies: Sequence[Copy]) -> bool:
+    """Whether no place affects two copies."""
+    return all(
+        sum(map(len, found)) == len(frozenset().union(*found))
+        for found in zip(*(copy.places for copy in copies), strict=True)
+    )

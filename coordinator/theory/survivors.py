@@ -1,0 +1,255 @@
+"""How many sets of faults leave every healthy node served: counted set by set with rows of bits, or bounded.
+
+Every place has a row with a bit for each copy and receiver: whether the path of the copy contains it. The union of the rows
+of a set says which copies it stops or alters, and thousands of sets are united at once. Where there are too many sets, the
+number that cut off one given receiver follows by inclusion and exclusion over its paths. The largest of these numbers, and
+their sum, bound the number of sets that cut off any receiver; the sum is also the exact number of receivers cut off.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import product
+from math import comb, prod
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coordinator.scenario.fault_sets import FaultSetSpec
+from coordinator.theory.guaranteed_delivery import unions
+from coordinator.theory.least_faults import Copy, disjoint
+from coordinator.theory.message_paths import ALTERS, STOPS
+from coordinator.theory.tolerance import MessageClass, Tolerance
+
+MOST_WORK: Final = 2**28
+"""Most words of 64 bits that are united for one certificate: about ten seconds."""
+LEAST_WIDTH: Final = 32
+"""Words that take as long as what is done once for a set."""
+MOST_TABLE_WORDS: Final = 2**21
+"""Largest table of rows."""
+SETS_AT_ONCE: Final = 2**12
+MOST_TERMS: Final = 2**12
+"""Most terms of inclusion and exclusion for one receiver."""
+
+Words = NDArray[np.uint64]
+NOTHING, EVERYTHING = np.uint64(0), ~np.uint64(0)
+
+
+class Survivors(NamedTuple):
+    """Bounds on the number of sets that leave every healthy node served; equal where the number is known."""
+
+    least: int
+    most: int
+    lost: int | None
+    """Healthy nodes that miss a message, summed over all sets; None if unknown."""
+    vacant: int = 0
+    """Sets that leave no healthy receiver; they count as survived."""
+
+
+def survivors(
+    tolerance: Tolerance, fault_set: FaultSetSpec, sets: int, *, defeated: bool, work: int = MOST_WORK
+) -> tuple[Survivors, int]:
+    """The survivors among the `sets` sets of a fault set, and the work that counting them took.
+
+    They are counted if that takes no more than `work`. `defeated` says whether faults within the numbers of the set defeat
+    a message (`Tolerance.defeat`).
+    """
+    receivers = {message.receiver for each in tolerance.classes for message in each.members}
+    nodes = sum(part.count for part in fault_set.parts if not part.on_links)
+    if not defeated and nodes < len(receivers):
+        return Survivors(sets, sets, 0), 0
+    counter = SetCounter(tolerance)
+    needed = sets * max(LEAST_WIDTH, counter.width)
+    if counter.table_words <= MOST_TABLE_WORDS and needed <= work:
+        return counter.count(fault_set), needed
+    return bounds(tolerance, fault_set, sets), 0
+
+
+# --- set by set --------------------------------------------------------------------------------------------------------
+
+
+class SetCounter:
+    """Sets of faults as rows of words: the copies they stop, the copies they alter, and the nodes they strike."""
+
+    def __init__(self, tolerance: Tolerance) -> None:
+        self._tolerance = tolerance
+        self._pieces = [
+            (message, number, copies)
+            for each in tolerance.classes
+            for message in each.members
+            for number, copies in enumerate(tolerance.distinct(message))
+        ]
+        self._slots = sorted({(message.origin, number) for message, number, _ in self._pieces})
+        self._copies = max((len(copies) for *_, copies in self._pieces), default=0)
+        self._block = -(-tolerance.paths.topology.order // 64)
+        self._altering = ALTERS in tolerance.weights or any(
+            copy.damage == ALTERS for *_, copies in self._pieces for copy in copies
+        )
+        self._table = (1 + self._altering) * self._copies * len(self._slots)
+        self.width = (self._table + 1) * self._block
+        """Words of a row."""
+        self.table_words = self.width * (1 + sum(len(part.eligible) for part in tolerance.threats.parts))
+
+    def count(self, fault_set: FaultSetSpec) -> Survivors:
+        """The survivors of a fault set, set by set."""
+        given, tables, due = self._rows()
+        survived = lost = vacant = 0
+        chosen = [(table, part.count) for table, part in zip(tables, fault_set.parts, strict=True)]
+        for united in self._sets(chosen):
+            missing, someone = self._missing(united | given, due)
+            survived += int((~missing.any(axis=1)).sum())
+            lost += int(np.bitwise_count(missing).sum())
+            vacant += int((~someone).sum())
+        return Survivors(survived, survived, lost, vacant)
+
+    def _rows(self) -> tuple[Words, list[Words], Words]:
+        """The row of the given faults, a table of rows for each part, and the receivers of each slot."""
+        threats, block = self._tolerance.threats, 64 * self._block
+        slot_of = {slot: at for at, slot in enumerate(self._slots)}
+        shape = 1 + self._altering, self._copies, len(self._slots), block
+        given = np.zeros((1, *shape), dtype=np.bool_)
+        # A message with fewer copies than others has some that never arrive.
+        due = np.zeros((len(self._slots), block), dtype=np.bool_)
+        places = [sorted(part.eligible) for part in threats.parts]
+        index = [{place: at for at, place in enumerate(each)} for each in places]
+        struck = [np.zeros((len(each), *shape), dtype=np.bool_) for each in places]
+        for message, number, copies in self._pieces:
+            slot, receiver = slot_of[message.origin, number], message.receiver
+            due[slot, receiver] = True
+            given[0, 0, len(copies) :, slot, receiver] = True
+            for at, copy in enumerate(copies):
+                if copy.damage:
+                    given[0, copy.damage - 1, at, slot, receiver] = True
+                for part, found in enumerate(copy.places):
+                    for place in found:
+                        struck[part][index[part][place], threats.parts[part].weight - 1, at, slot, receiver] = True
+        faulty = [np.zeros((len(each), block), dtype=np.bool_) for each in places]
+        for part, each in enumerate(places):
+            for at, place in enumerate(each):
+                if isinstance(place, int):
+                    faulty[part][at, place] = True
+        tables = [_joined(one, other) for one, other in zip(struck, faulty, strict=True)]
+        return _joined(given, np.zeros((1, block), dtype=np.bool_)), tables, _packed(due)
+
+    def _sets(self, tables: Sequence[tuple[Words, int]]) -> Iterator[Words]:
+        """Every choice of these numbers of rows, united, in blocks; no node is chosen for two parts."""
+        if not tables:
+            yield np.zeros((1, self.width), dtype=np.uint64)
+            return
+        for others in self._sets(tables[1:]):
+            for block in _blocks(*tables[0]):
+                few, many = sorted((block, others), key=len)
+                for row in few:
+                    twice = (many[:, -self._block :] & row[-self._block :]).any(axis=1)
+                    yield many[~twice] | row
+
+    def _missing(self, united: Words, due: Words) -> tuple[Words, NDArray[np.bool_]]:
+        """For each set: the healthy receivers that miss a message, and whether there is any healthy receiver."""
+        faulty = united[:, -self._block :]
+        copies = united[:, : -self._block].reshape(len(united), 1 + self._altering, self._copies, *due.shape)
+        lost = _outvoted(copies[:, 0], copies[:, 1]) if self._altering else np.bitwise_and.reduce(copies[:, 0], axis=1)
+        origins = np.array([origin for origin, _ in self._slots])
+        silent = (faulty[:, origins // 64] >> (origins % 64).astype(np.uint64)) & np.uint64(1)
+        # Nothing is due to a faulty node, nor from one.
+        owed = due & ~faulty[:, None, :] & np.where(silent == 0, EVERYTHING, NOTHING)[:, :, None]
+        missing: Words = np.bitwise_or.reduce(lost & owed, axis=1)
+        return missing, np.asarray(owed.any(axis=(1, 2)), dtype=np.bool_)
+
+
+def _outvoted(stopped: Words, altered: Words) -> Words:
+    """Where stopped copies, and twice the altered ones that arrive, are at least as many as there are copies.
+
+    The sums are kept as planes of bits, so that 64 of them are added at once.
+    """
+    copies = stopped.shape[1]
+    planes = [np.zeros_like(stopped[:, 0]) for _ in range((2 * copies).bit_length())]
+    for at in range(copies):
+        for plane, carry in ((0, stopped[:, at]), (1, altered[:, at] & ~stopped[:, at])):
+            for number in range(plane, len(planes)):
+                planes[number], carry = planes[number] ^ carry, planes[number] & carry  # noqa: PLW2901
+    greater, equal = np.zeros_like(planes[0]), ~np.zeros_like(planes[0])
+    for number in reversed(range(len(planes))):
+        if copies >> number & 1:
+            equal &= planes[number]
+        else:
+            greater |= equal & planes[number]
+            equal &= ~planes[number]
+    return greater | equal
+
+
+def _joined(struck: NDArray[np.bool_], faulty: NDArray[np.bool_]) -> Words:
+    return np.concatenate([_packed(struck), _packed(faulty)], axis=1)
+
+
+def _packed(bits: NDArray[np.bool_]) -> Words:
+    """Bits along the last axis as words, with all axes but the first as one."""
+    words = np.packbits(bits, axis=-1, bitorder="little").view(np.uint64)
+    return words.reshape(len(bits), prod(words.shape[1:]))
+
+
+def _blocks(rows: Words, count: int) -> Iterator[Words]:
+    """The unions of every `count` rows, in blocks of at most about `SETS_AT_ONCE`."""
+    if comb(len(rows), count) <= SETS_AT_ONCE or count <= 1:
+        _, united = next(unions(rows, [count]))
+        yield united
+        return
+    for first in range(len(rows) - count + 1):
+        for united in _blocks(rows[first + 1 :], count - 1):
+            yield united | rows[first]
+
+
+# --- bounds ------------------------------------------------------------------------------------------------------------
+
+
+def bounds(tolerance: Tolerance, fault_set: FaultSetSpec, sets: int) -> Survivors:
+    """Bounds by the sets that cut off each receiver."""
+    kinds = [part.on_links for part in fault_set.parts]
+    countable = set(tolerance.weights) <= {STOPS} and len(set(kinds)) == len(kinds)
+    defeats = [defeating_sets(tolerance, each, fault_set) for each in tolerance.classes] if countable else [None]
+    known = [each for each in defeats if each is not None]
+    if len(known) < len(defeats):
+        # At least one set fails, if the smallest defeat is within the numbers.
+        return Survivors(0, sets - (tolerance.defeat(fault_set) is not None), None)
+    total = sum(count * len(each.members) for count, each in zip(known, tolerance.classes, strict=True))
+    # A node that misses the messages of two origins is one node.
+    one_origin = len({each.message.origin for each in tolerance.classes}) == 1
+    return Survivors(max(0, sets - total), sets - max(known), total if one_origin else None)
+
+
+def defeating_sets(tolerance: Tolerance, each: MessageClass, fault_set: FaultSetSpec) -> int | None:
+    """The number of sets that spare the ends of a message and stop all copies of it; None if it is not computed.
+
+    By inclusion and exclusion: sets that miss none of the paths are all sets, less those that miss one, plus ..
+    """
+    (copies, *others) = tolerance.distinct(each.message)
+    if others or any(copy.damage == ALTERS for copy in copies):
+        return None
+    left = [copy for copy in copies if not copy.damage]
+    missed = _missed_places(left, len(tolerance.weights))
+    if missed is None:
+        return None
+    free = [len(part.eligible.difference(each.message)) for part in tolerance.threats.parts]
+    counts = [part.count for part in fault_set.parts]
+    return sum(
+        sign * prod(comb(places - gone, count) for places, gone, count in zip(free, spared, counts, strict=True))
+        for spared, sign in missed.items()
+    )
+
+
+def _missed_places(copies: Sequence[Copy], parts: int) -> Counter[tuple[int, ...]] | None:
+    """The sign of every choice of paths that a set may miss, summed by the numbers of places on them (by part)."""
+    found: Counter[tuple[int, ...]] = Counter({(0,) * parts: 1})
+    if disjoint(copies):
+        for copy in copies:
+            sizes = tuple(map(len, copy.places))
+            for spared, sign in list(found.items()):
+                found[tuple(map(sum, zip(spared, sizes, strict=True)))] -= sign
+        return found
+    if 2 ** len(copies) > MOST_TERMS:
+        return None
+    found.clear()
+    for chosen in product((False, True), repeat=len(copies)):
+        taken = [copy.places for copy, is_taken in zip(copies, chosen, strict=True) if is_taken]
+        united = [frozenset().union(*each) for each in zip(*taken, strict=True)] or [frozenset()] * parts
+        found[tuple(map(len, united))] += (-1) ** len(taken)
+    return found

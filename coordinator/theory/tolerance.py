@@ -1,0 +1,164 @@
+"""How many faults an algorithm tolerates, from the smallest set that costs each receiver a message.
+
+A set of faults leaves some healthy node without a message exactly if it defeats the copies of one message, so the smallest
+defeat over all messages is the smallest set that defeats the algorithm; one fault less is always tolerated. Receivers that
+a symmetry of the run maps to each other need the same number of faults, so one of each class is examined.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from coordinator.scenario.fault_sets import FaultSetSpec
+from coordinator.theory.least_faults import Budget, Copy, Strike, disjoint, is_lost, least_faults, struck
+from coordinator.theory.message_paths import Message, MessagePaths, Path, Threats
+from coordinator.theory.symmetry import Symmetry
+from emunode.model import Rank
+from emunode.topologies.base import Topology
+
+
+@dataclass(frozen=True)
+class MessageClass:
+    """Messages that symmetries map to each other, and the fewest faults that defeat one of them."""
+
+    message: Message
+    """The one that was examined."""
+    members: Sequence[Message]
+    piece: tuple[Rank, Rank, int]
+    """Origin, target and number of its weakest piece."""
+    paths: Sequence[Path]
+    """The paths of the copies of that piece."""
+    copies: Sequence[Copy]
+    least: tuple[Strike, ...] | None
+    """A smallest set of faults that defeats the message; None if no number of faults does."""
+
+    @property
+    def argument(self) -> str:
+        """`disjoint` if the paths have no place in common, else `search`."""
+        return "disjoint" if disjoint(self.copies) else "search"
+
+
+class Tolerance:
+    """The smallest defeats under one kind of threat."""
+
+    def __init__(self, paths: MessagePaths, threats: Threats, symmetries: Iterable[Symmetry]) -> None:
+        self.paths = paths
+        self.threats = threats
+        self.weights = tuple(part.weight for part in threats.parts)
+        self.symmetries = [each for each in symmetries if keeps_faults(each, threats, paths.topology)]
+
+    @cached_property
+    def classes(self) -> list[MessageClass]:
+        """All classes, the easiest to defeat first."""
+        due = [message for message in self.paths.segments if not self.threats.faulty.intersection(message)]
+        found = [self._examined(members) for members in message_classes(due, self.symmetries)]
+        return sorted(found, key=lambda each: (_size(each), each.message))
+
+    @property
+    def smallest(self) -> MessageClass | None:
+        """A class that the fewest faults defeat; None if no number of faults defeats any."""
+        return next((each for each in self.classes if each.least is not None), None)
+
+    @property
+    def tolerated(self) -> int | None:
+        """The most faults under which every set leaves every message; None if that holds for any number, -1 for no set."""
+        smallest = self.smallest
+        return None if smallest is None or smallest.least is None else len(smallest.least) - 1
+
+    def _examined(self, members: Sequence[Message]) -> MessageClass:
+        message = members[0]
+        weakest: MessageClass | None = None
+        for copies, (piece, paths) in self.distinct(message).items():
+            unlimited = Budget(self.weights, (len(copies),) * len(self.weights), len(copies))
+            each = MessageClass(message, members, piece, paths, copies, least_faults(copies, unlimited))
+            if weakest is None or _size(each) < _size(weakest):
+                weakest = each
+        assert weakest is not None
+        return weakest
+
+    def distinct(self, message: Message) -> Mapping[tuple[Copy, ...], tuple[tuple[Rank, Rank, int], Sequence[Path]]]:
+        """The pieces of a message whose copies can be affected differently."""
+        found: dict[tuple[Copy, ...], tuple[tuple[Rank, Rank, int], Sequence[Path]]] = {}
+        for piece in self.paths.segments[message]:
+            paths = self.paths.paths(piece, message.receiver)
+            found.setdefault(tuple(map(self.threats.copy, paths)), (piece, paths))
+        return found
+
+    def defeat(self, fault_set: FaultSetSpec) -> tuple[Message, tuple[Strike, ...]] | None:
+        """A message, and faults within the numbers of a fault set that defeat it, or None."""
+        budget = Budget(self.weights, tuple(part.count for part in fault_set.parts), fault_set.size)
+        for each in self.classes:
+            if _size(each) > fault_set.size:
+                break
+            for copies in self.distinct(each.message):
+                found = least_faults(copies, budget)
+                if found is not None:
+                    return each.message, found
+        return None
+
+    def filled(self, fault_set: FaultSetSpec, message: Message, strikes: Sequence[Strike]) -> list[Strike] | None:
+        """`strikes` and further faults up to the numbers of a fault set, under which the message is still lost.
+
+        None if no such faults are found; with faults that stop copies alone there always are some, unless they leave no
+        healthy receiver.
+        """
+        chosen, taken = list(strikes), {place for _, place in strikes}
+        pieces = list(self.distinct(message))
+        used = {place for copies in pieces for copy in copies for places in copy.places for place in places}
+        for number, (part, term) in enumerate(zip(self.threats.parts, fault_set.parts, strict=True)):
+            missing = term.count - sum(each == number for each, _ in chosen)
+            # Places beside the paths first: stopping a copy that was altered would take a vote from the wrong value.
+            spare = sorted(part.eligible - taken - set(message), key=lambda place: (place in used, place))
+            chosen += [(number, place) for place in spare[:missing]]
+            taken.update(spare[:missing])
+            if missing > len(spare):
+                return None
+        for copies in pieces:
+            after = list(copies)
+            for strike in chosen:
+                after = struck(after, strike, self.weights)
+            if is_lost(after):
+                return chosen
+        return None
+
+
+def _size(each: MessageClass) -> float:
+    return float("inf") if each.least is None else len(each.least)
+
+
+def message_classes(messages: Sequence[Message], symmetries: Sequence[Symmetry]) -> list[list[Message]]:
+    """Messages in classes: those that symmetries, which fix every origin, map to each other."""
+    images = [symmetry.ranks.tolist() for symmetry in symmetries]
+    left, found = dict.fromkeys(messages), []
+    for message in messages:
+        if message not in left:
+            continue
+        orbit = dict.fromkeys([message])
+        del left[message]
+        for each in list(orbit):
+            for image in images:
+                other = Message(image[each.origin], image[each.receiver])
+                if other in left:
+                    del left[other]
+                    orbit[other] = None
+        found.append(list(orbit))
+    return found
+
+
+def keeps_faults(symmetry: Symmetry, threats: Threats, topology: Topology) -> bool:
+    """Whether a symmetry maps the given faults onto themselves."""
+    image = symmetry.ranks.tolist()
+    outages = threats.outages
+
+    def nodes(renamed: Sequence[Rank]) -> set[object]:
+        silent = {(renamed[rank], tuple(intervals)) for rank, intervals in outages.nodes.items()}
+        return silent | {(renamed[rank], "byzantine", tuple(each)) for rank, each in threats.byzantine.items()}
+
+    def links(renamed: Sequence[Rank]) -> set[object]:
+        return {
+            (renamed[sender], renamed[topology.neighbour(sender, port)], tuple(intervals))
+            for (sender, port), intervals in outages.links.items()
+        }
+
+    same = range(len(image))
+    return nodes(image) == nodes(same) and links(image) == links(same)
