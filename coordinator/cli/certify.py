@@ -110,7 +110,7 @@ def _argument_lines(certificate: Certificate) -> Iterator[str]:
 
 
 def _counted(certificate: Certificate) -> str:
-    """What the verdict rests on."""
+    """The grounds of the verdict."""
     covered, orbits = (sum(getattr(level, name) for level in certificate.levels) for name in ("covered", "orbits"))
     sets = sum(level.sets for level in certificate.levels)
     if certificate.method == "cuts":

@@ -39,7 +39,7 @@ class Budget(NamedTuple):
     """The most faults of all parts together."""
 
     def less(self, part: int) -> "Budget":
-        """What is left after a fault of `part`."""
+        """The rest after a fault of `part`."""
         parts = (*self.parts[:part], self.parts[part] - 1, *self.parts[part + 1 :])
         return self._replace(parts=parts, total=self.total - 1)
 

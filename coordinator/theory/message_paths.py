@@ -36,7 +36,7 @@ class PathHop(NamedTuple):
 
 
 class Message(NamedTuple):
-    """What one rank is to receive from another: all pieces with the same number are one message of it."""
+    """The messages that one rank is to receive from another, taken together."""
 
     origin: Rank
     receiver: Rank
@@ -86,9 +86,9 @@ class MessagePaths:
     def segments(self) -> Mapping[Message, Sequence[tuple[Rank, Rank, int]]]:
         """For every message that is due without faults, its pieces."""
         found: dict[Message, list[tuple[Rank, Rank, int]]] = {}
-        everybody = self.topology.data_ranks
+        everyone = self.topology.data_ranks
         for origin, target, segment in sorted(self._into):
-            for receiver in everybody if target == ALL_RANKS else [target]:
+            for receiver in everyone if target == ALL_RANKS else [target]:
                 if receiver != origin:
                     found.setdefault(Message(origin, receiver), []).append((origin, target, segment))
         return found
@@ -133,7 +133,7 @@ class Threats:
         return self.outages.faulty
 
     def copy(self, path: Path) -> Copy:
-        """What the given faults do to a copy on this path, and the places where further faults would affect it."""
+        """The damage of the given faults to a copy on this path, and the places where further faults would affect it."""
         places: tuple[set[Place], ...] = tuple(set() for _ in self.parts)
         damage = 0
         for at, hop in enumerate(path):
