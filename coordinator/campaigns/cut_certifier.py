@@ -23,7 +23,8 @@ from coordinator.theory.symmetry import count_sets, symmetries
 from coordinator.theory.tolerance import Tolerance
 from emunode.algorithms.losses import Interval
 from emunode.errors import RunError
-from emunode.faults.kinds import FOREVER, Byzantine
+from emunode.faults.byzantine import Byzantine, Equivocate
+from emunode.faults.kinds import FOREVER
 from emunode.model import Rank
 
 MOST_CHECKED_SETS, MOST_CHECKED_HOPS = 8, 50_000
@@ -69,9 +70,10 @@ class CutCertifier(Certifier):
             raise NotProvableError(reason)
         byzantine: dict[Rank, list[Interval]] = {}
         for fault in plan.faults:
-            if isinstance(fault, Byzantine):
+            if isinstance(fault, Byzantine | Equivocate):
                 byzantine.setdefault(fault.rank, []).append((fault.step, fault.last))
-        outages = outages_of((fault for fault in plan.faults if not isinstance(fault, Byzantine)), plan.states)
+        others = (fault for fault in plan.faults if not isinstance(fault, Byzantine | Equivocate))
+        outages = outages_of(others, plan.states, plan.topology, plan.spec.seed)
         if outages is None:
             raise NotProvableError("the effect of the faults of the scenario does not follow from paths alone")
         if places.sources & outages.faulty:

@@ -15,14 +15,17 @@ from coordinator.theory.least_faults import Copy, Place
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.losses import Interval, Outages
 from emunode.engine.memory import MemoryEngine
-from emunode.faults.kinds import FOREVER, KINDS, Byzantine, Crash, Down, Fault, Hang
+from emunode.faults.byzantine import Byzantine, Equivocate, Silent
+from emunode.faults.kinds import FOREVER, KINDS, Crash, Down, Fault, Hang
 from emunode.model import ALL_RANKS, FOLDING, FaultKnowledge, Port, Rank, Step
 from emunode.net.wire import ROW
 
 MOST_HOPS = 2_000_000
 """Most hops of a fault-free run that is read."""
 STOPS, ALTERS = 1, 2
-WEIGHTS: Mapping[type[Fault], int] = {Crash: STOPS, Hang: STOPS, Down: STOPS, Byzantine: ALTERS}
+WEIGHTS: Mapping[type[Fault], int] = {
+    Crash: STOPS, Hang: STOPS, Down: STOPS, Silent: STOPS, Byzantine: ALTERS, Equivocate: ALTERS
+}  # fmt: skip
 """The damage to a copy on whose path a fault lies, for the kinds that strike every copy there."""
 
 
@@ -114,6 +117,8 @@ class Part(NamedTuple):
 
     kind: str
     on_links: bool
+    receives: bool
+    """Whether a faulty node still receives what it does not send on, or alters."""
     weight: int
     window: Interval
     eligible: frozenset[Place]
@@ -149,8 +154,8 @@ class Threats:
                 if part.on_links:
                     found.add((min(hop.sender, hop.receiver), max(hop.sender, hop.receiver)))
                 else:
-                    # A byzantine node alters what it sends; a silent one also misses what reaches it.
-                    found.update(*(relays[:1] if part.weight == ALTERS else relays))
+                    # A node that is down also misses what reaches it; a byzantine one does harm when it sends.
+                    found.update(*(relays[:1] if part.receives else relays))
         return Copy(damage, tuple(part.eligible & found for part, found in zip(self.parts, places, strict=True)))
 
 
@@ -164,7 +169,8 @@ def parts_of(fault_set: FaultSetSpec, places: FaultSites) -> tuple[Part, ...] | 
         if weight is None or part.argument:
             return None
         eligible = frozenset[Place](places.links if part.on_links else places.nodes())
-        found.append(Part(part.kind, part.on_links, weight, window, eligible))
+        receives = KINDS[part.kind] not in (Crash, Hang)
+        found.append(Part(part.kind, part.on_links, receives, weight, window, eligible))
     return tuple(found)
 
 

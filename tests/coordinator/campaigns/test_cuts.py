@@ -110,6 +110,7 @@ def test_numbers_of_survived_sets(
         ("hypercube:3", "nesbt", 3, "nodes=1;byzantine=1", {}),
         ("hypercube:3", "nesbt", 2, "nodes=1;links=1@2", {}),
         ("ej:1+2", "independent-trees", 3, "byzantine=2", {}),
+        ("hypercube:3", "nesbt", 3, "equivocate=1;silent=1", {"message_bytes": 64}),
         ("star:3", "balanced-tree", 1, "nodes=1", {"collective": "scatter"}),
         ("star:3", "edt", 1, "links=1", {"collective": "alltoall"}),
         ("star:3", "rotated-trees", 1, "nodes=1", {"collective": "allgather"}),
