@@ -32,6 +32,8 @@ Method = Literal["runs", "cuts"]
 """Whether a certificate runs sets of faults, or proves by smallest cuts that none can do harm."""
 FIRST_ROUND, LARGEST_ROUND = 32, 4096
 """Sets per round, at first and at most; a failure is noticed at the end of its round."""
+MOST_HISTORIES = 20
+"""Sets of a level whose histories a certificate keeps."""
 CERTAIN = {"crash", "down", "hang"}
 """Kinds of faults that have the same effect at a place and at its image."""
 
@@ -56,6 +58,8 @@ class Level:
     """Orbits that were repeated on the requested driver with the same history, or run beside a proof."""
     survived: int = 0
     """Covered sets that leave every healthy node served."""
+    histories: list[tuple[tuple[str, ...], str]] = field(default_factory=list)
+    """Some of the sets that were run, with the hashes of their journals."""
     lost_counted: bool = False
     """Whether `lost` is the sum over all sets although not every set is covered."""
 
@@ -229,6 +233,8 @@ class Certifier:
             level.lost += orbit.multiplicity * len(result.unserved)
             level.undecided += result.undecided is not None
             level.tight += result.least_copies == 1
+            if len(level.histories) < MOST_HISTORIES:
+                level.histories.append((orbit.faults, result.journal_hash))
             if sample is not None:
                 runs.append(OrbitRun(orbit.faults, result.least_copies == 1, result.journal_hash))
             # The first failing set in order, so that the result does not depend on which worker was faster.

@@ -72,6 +72,8 @@ class Verification:
     """Contradictions, one line each; empty for a run that verifies."""
     unchecked: list[str] = field(default_factory=list)
     """Parts that could not be checked, with the reason."""
+    undecided: bool = False
+    """Whether the claim of a certificate depends on a part that could not be checked."""
 
     @property
     def verified(self) -> bool:
@@ -110,7 +112,7 @@ def _verify(path: Path, verification: Verification) -> None:
     verification.findings += altered_files(scenario.plugin, path)
     summary = translate_summary(_read_json(path / "summary.json", dict))
     older |= "cut_off_count" not in summary
-    plan = replace(_plan(scenario), late_faults_count=older)
+    plan = replace(plan_of(scenario), late_faults_count=older)
     records = _read_journal(path / "journal.parquet", plan)
     verification.findings += _check_hash(records, summary)
     timetable = _timetable(plan, records) if scenario.clock == "timed" else None
@@ -185,27 +187,25 @@ def _read_scenario(path: Path) -> tuple[Scenario, bool]:
         raise UnreadableError(f"scenario.toml: {_short(error)}") from None
 
 
-def _plan(scenario: Scenario) -> Plan:
+def plan_of(scenario: Scenario) -> Plan:
     """The plan of a stored scenario, on the memory driver; UnreadableError if it has none, or checking takes too long."""
     try:
         return _bounded_plan(scenario)
     except ScenarioError as error:
-        raise UnreadableError(f"scenario.toml: {_short(error)}") from None
+        raise UnreadableError(f"scenario: {_short(error)}") from None
 
 
 def _bounded_plan(scenario: Scenario) -> Plan:
     topology = network_of(scenario)
     if topology.order > MOST_NODES:
-        raise UnreadableError(f"scenario.toml: a network of {topology.order} nodes; at most {MOST_NODES} are verified")
+        raise UnreadableError(f"scenario: a network of {topology.order} nodes; at most {MOST_NODES} are verified")
     pairs = topology.order**2 if scenario.collective in ROOTLESS else topology.order
     pieces = 1 if scenario.segments == "auto" else scenario.segments
     messages = pairs * scenario.messages * pieces * scenario.redundancy
     if messages > MOST_MESSAGES:
-        raise UnreadableError(
-            f"scenario.toml: {messages} pieces are due; runs with at most {MOST_MESSAGES} are verified"
-        )
+        raise UnreadableError(f"scenario: {messages} pieces are due; runs with at most {MOST_MESSAGES} are verified")
     if len(scenario.fault) > MOST_FAULTS:
-        raise UnreadableError(f"scenario.toml: {len(scenario.fault)} faults; at most {MOST_FAULTS} are verified")
+        raise UnreadableError(f"scenario: {len(scenario.fault)} faults; at most {MOST_FAULTS} are verified")
     here = {"driver": "memory", "ranks_per_host": "auto", "hang_by": "pause"}
     return make_plan(scenario.model_copy(update={**here, "netns": Scenario.model_fields["netns"].default}))
 

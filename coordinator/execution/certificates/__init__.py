@@ -1,0 +1,1 @@
+"""Verification of certificate files, without the code that makes them."""

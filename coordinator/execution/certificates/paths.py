@@ -1,0 +1,251 @@
+"""Paths of copies, and what faults do to them: read from a run of the message engine, and computed with sets of copies."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from hashlib import sha256
+from itertools import combinations, product
+from typing import Any, Final
+
+from coordinator.execution.verify import UnreadableError
+from coordinator.planning.plan import Plan
+from coordinator.scenario.fault_sets import FaultSetSpec
+from coordinator.scenario.fault_syntax import parse_faults
+from emunode.engine.memory import MemoryEngine
+from emunode.faults.byzantine import Byzantine, Equivocate, Silent
+from emunode.faults.kinds import Crash, Down, Fault, Hang, NodeFault
+from emunode.model import ALL_RANKS, Rank
+from emunode.net.wire import ROW
+
+MOST_HOPS: Final = 2_000_000
+MOST_STATES: Final = 200_000
+"""Most sets of copies that are gone through for one message."""
+EFFECTS: Final[Mapping[str, bool]] = {
+    "crash": False, "hang": False, "down": False, "silent": False, "byzantine": True, "equivocate": True
+}  # fmt: skip
+"""The kinds whose effect follows from paths, and whether they alter copies instead of stopping them."""
+
+Place = Rank | tuple[Rank, Rank]
+Move = tuple[int, int, int]
+"""The effect of a fault on the copies of a message: its part, the copies it stops and those it alters, as bits."""
+
+
+class TooLargeError(Exception):
+    """A check that would take too long."""
+
+
+# --- the schedule ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Hop:
+    step: int
+    sender: Rank
+    receiver: Rank
+
+
+class Schedule:
+    """The hops of the run without faults, and the path of every copy."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.rows = sorted(run_rows(plan, ()))
+        self.arrivals: dict[tuple[Rank, Rank, int], dict[int, dict[Rank, Hop]]] = {}
+        for step, sender, receiver, origin, target, segment, _, tree, _, _ in self.rows:
+            into = self.arrivals.setdefault((origin, target, segment), {}).setdefault(tree, {})
+            if receiver in into or receiver == origin:
+                raise UnreadableError("a copy reaches a node twice, so its path is not determined")
+            into[receiver] = Hop(step, sender, receiver)
+
+    @property
+    def sha256(self) -> str:
+        """The digest of the hops."""
+        digest = sha256()
+        for row in self.rows:
+            digest.update(ROW.pack(*row))
+        return digest.hexdigest()
+
+    @cached_property
+    def due(self) -> dict[tuple[Rank, Rank], list[tuple[Rank, Rank, int]]]:
+        """The pieces that each rank is to receive from each other."""
+        found: dict[tuple[Rank, Rank], list[tuple[Rank, Rank, int]]] = {}
+        for piece in sorted(self.arrivals):
+            origin, target, _ = piece
+            for receiver in self.plan.topology.data_ranks if target == ALL_RANKS else (target,):
+                if receiver != origin:
+                    found.setdefault((origin, receiver), []).append(piece)
+        return found
+
+    def paths(self, piece: tuple[Rank, Rank, int], receiver: Rank) -> list[list[Hop]]:
+        """The hops of every copy of a piece to a receiver, by tree; a copy that does not reach it is left out."""
+        found = []
+        for tree in sorted(self.arrivals[piece]):
+            into, hops = self.arrivals[piece][tree], list[Hop]()
+            while not hops or hops[-1].sender != piece[0]:
+                hop = into.get(hops[-1].sender if hops else receiver)
+                if hop is None or len(hops) > len(into):
+                    break
+                hops.append(hop)
+            else:
+                found.append(hops[::-1])
+        return found
+
+
+def run_rows(plan: Plan, specs: Sequence[str]) -> list[tuple[int, ...]]:
+    """The journal rows of a run of the message engine under the faults of the scenario and these."""
+    faults = parse_faults((*plan.scenario.fault, *specs), plan.topology) if specs else ()
+    starting: dict[int, list[Fault]] = {}
+    for fault in faults:
+        starting.setdefault(fault.step, []).append(fault)
+    engine, step, rows = MemoryEngine(plan.algorithm), 0, list[tuple[int, ...]]()
+    while engine.busy and step < plan.scenario.step_limit and len(rows) <= MOST_HOPS:
+        step += 1
+        rows += ROW.iter_unpack(engine.step(step, starting.get(step, ())))
+    if len(rows) > MOST_HOPS:
+        raise UnreadableError(f"a run has more than {MOST_HOPS} hops")
+    return rows
+
+
+# --- faults ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Threat:
+    """Faults of some kinds in the same steps, and the places where they may strike."""
+
+    kinds: tuple[str, ...]
+    first: int
+    last: int
+    nodes: frozenset[Rank]
+    links: frozenset[tuple[Rank, Rank]]
+
+    def touched(self, hops: Sequence[Hop], kind: str) -> set[Place]:
+        """The places at which a fault of this kind affects a copy on its path."""
+        found: set[Place] = set()
+        for at, hop in enumerate(hops):
+            if self.first <= hop.step <= self.last:
+                if kind == "down":
+                    found.add((min(hop.sender, hop.receiver), max(hop.sender, hop.receiver)))
+                    continue
+                if at:
+                    found.add(hop.sender)
+                if kind in ("crash", "hang") and at < len(hops) - 1:
+                    found.add(hop.receiver)
+        return found & (self.links if kind == "down" else self.nodes)
+
+
+class Given:
+    """The faults of the scenario: intervals in which places stop or alter copies."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.faulty: set[Rank] = set()
+        self._silent: dict[Rank, list[tuple[int, int]]] = {}
+        self._mute: dict[Rank, list[tuple[int, int]]] = {}
+        self._alter: dict[Rank, list[tuple[int, int]]] = {}
+        self._down: dict[tuple[Rank, Rank], list[tuple[int, int]]] = {}
+        for fault in plan.faults:
+            when = fault.step, fault.end
+            if isinstance(fault, NodeFault):
+                self.faulty.add(fault.rank)
+            match fault:
+                case Crash(rank=rank) | Hang(rank=rank):
+                    self._silent.setdefault(rank, []).append(when)
+                case Silent(rank=rank):
+                    self._mute.setdefault(rank, []).append(when)
+                case Byzantine(rank=rank) | Equivocate(rank=rank):
+                    self._alter.setdefault(rank, []).append(when)
+                case Down(sender=sender, port=port):
+                    self._down.setdefault((sender, plan.topology.neighbour(sender, port)), []).append(when)
+                case _:
+                    raise TooLargeError("the effect of the faults of its scenario does not follow from paths")
+
+    def effect(self, hops: Sequence[Hop]) -> int:
+        """0 for an intact copy, 1 for one that is stopped, 2 for one that is altered."""
+        altered = False
+        for at, hop in enumerate(hops):
+            if (
+                _covered(self._silent, hop.sender, hop.step)
+                or _covered(self._silent, hop.receiver, hop.step)
+                or _covered(self._mute, hop.sender, hop.step)
+                or _covered(self._down, (hop.sender, hop.receiver), hop.step)
+            ):
+                return 1
+            altered |= at > 0 and _covered(self._alter, hop.sender, hop.step)
+        return 2 if altered else 0
+
+
+def _covered(intervals: Mapping[Any, Sequence[tuple[int, int]]], place: object, step: int) -> bool:
+    return any(first <= step <= last for first, last in intervals.get(place, ()))
+
+
+@dataclass(frozen=True)
+class Copies:
+    """The copies of one piece as bits: those that given faults stop or alter, and what a fault at each place does."""
+
+    count: int
+    stopped: int
+    altered: int
+    strikes: Mapping[tuple[int, Place], tuple[int, int]]
+    """By part and place: the copies that it stops and those it alters."""
+
+    def lost(self, stopped: int, altered: int) -> bool:
+        """Whether the right value has no majority among the copies that arrive."""
+        stopped, altered = stopped | self.stopped, altered | self.altered
+        cast = self.count - stopped.bit_count()
+        return 2 * (cast - (altered & ~stopped).bit_count()) <= cast
+
+    def lost_under(self, chosen: Iterable[tuple[int, Place]]) -> bool:
+        """Whether the piece is lost under these faults."""
+        stopped = altered = 0
+        for strike in chosen:
+            stops, alters = self.strikes.get(strike, (0, 0))
+            stopped, altered = stopped | stops, altered | alters
+        return self.lost(stopped, altered)
+
+    @property
+    def moves(self) -> frozenset[Move]:
+        """What single faults can do to the copies."""
+        return frozenset((part, stops, alters) for (part, _), (stops, alters) in self.strikes.items())
+
+
+@lru_cache(100_000)
+def fewest(count: int, stopped: int, altered: int, moves: frozenset[Move], budget: tuple[int, ...]) -> int | None:
+    """The fewest faults that lose a piece, with at most `budget` of each part: a shortest way through sets of copies."""
+    nothing = Copies(count, 0, 0, {})
+    # A move that does no more than another one of its part is left out.
+    best = [
+        move for move in sorted(moves)
+        if not any(
+            other != move and other[0] == move[0] and move[1] | other[1] == other[1] and move[2] | other[2] == other[2]
+            for other in moves
+        )
+    ]  # fmt: skip
+    reached = frontier = {(stopped, altered, (0,) * len(budget))}
+    for size in range(count + 1):
+        if any(nothing.lost(stops, alters) for stops, alters, _ in frontier):
+            return size
+        following = set()
+        for stops, alters, used in frontier:
+            for part, more_stops, more_alters in best:
+                if used[part] < budget[part]:
+                    spent = tuple(each + (at == part) for at, each in enumerate(used))
+                    # Without limits the numbers of faults by part do not matter.
+                    kept = spent if min(budget) < count else used
+                    following.add((stops | more_stops, alters | more_alters, kept))
+        frontier = following - reached
+        reached = reached | frontier
+        if len(reached) > MOST_STATES:
+            raise TooLargeError("the copies of a message can be affected in too many ways")
+    return None
+
+
+def every_set(fault_set: FaultSetSpec, threat: Threat) -> Iterator[list[tuple[int, Place]]]:
+    """Every set of a fault set, as pairs of part and place."""
+    choices = []
+    for part in fault_set.parts:
+        places: list[Place] = [*sorted(threat.links)] if part.on_links else [*sorted(threat.nodes)]
+        choices.append(combinations(places, part.count))
+    for chosen in product(*choices):
+        strikes = [(at, place) for at, taken in enumerate(chosen) for place in taken]
+        if len({place for _, place in strikes}) == len(strikes):
+            yield strikes

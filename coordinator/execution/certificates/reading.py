@@ -1,0 +1,100 @@
+"""Reading a certificate file: its size, its nesting, its keys, and the types of all values are checked."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from coordinator.execution.verify import UnreadableError
+
+FORMAT: Final = "coordinator-certificate"
+VERSION: Final = 1
+MOST_BYTES: Final = 64 * 2**20
+MOST_LEVELS: Final = 10_000
+MAYBE_INT: Final = (int, type(None))
+KEYS: Final = {
+    "format": str, "version": int, "software": str, "verdict": str, "method": str, "network": dict, "schedule": dict,
+    "levels": list, "threats": list, "counterexample": (dict, type(None)), "scenario": dict,
+}  # fmt: skip
+LEVEL_KEYS: Final = {
+    "faults": str, "sets": int, "survived": list, "lost": MAYBE_INT, "undecided": int, "histories": list
+}  # fmt: skip
+THREAT_KEYS: Final = {"kinds": list, "when": str, "tolerated": MAYBE_INT, "classes": list}
+CLASS_KEYS: Final = {
+    "members": list, "piece": list, "argument": str, "paths": list, "least": MAYBE_INT, "cut": (list, type(None))
+}  # fmt: skip
+
+
+def read_certificate(path: Path) -> dict[str, Any]:
+    size = path.stat().st_size
+    if size > MOST_BYTES:
+        raise UnreadableError(f"it has {size} bytes, and at most {MOST_BYTES} are read")
+    try:
+        data = json.loads(
+            path.read_text(encoding="utf-8"), object_pairs_hook=_without_repetition, parse_constant=_no_constant
+        )
+    except (ValueError, RecursionError) as error:
+        raise UnreadableError(f"not a certificate: {str(error)[:120]}") from None
+    if not isinstance(data, dict) or data.get("format") != FORMAT:
+        raise UnreadableError('not a certificate: it has no "format": "coordinator-certificate"')
+    if type(data.get("version")) is not int or data["version"] != VERSION:
+        raise UnreadableError(f"version {str(data.get('version'))[:40]!r} of the format is unknown; expected {VERSION}")
+    _require(data, KEYS, "certificate")
+    _require(data["network"], {"name": str, "order": int, "links": int, "sha256": str}, "network")
+    _require(data["schedule"], {"hops": int, "sha256": str}, "schedule")
+    if data["counterexample"] is not None:
+        _require(data["counterexample"], {"faults": list, "unserved": list}, "counterexample")
+        _require_each(data["counterexample"]["faults"], str, "counterexample: faults")
+        _require_each(data["counterexample"]["unserved"], str, "counterexample: unserved")
+    if not 1 <= len(data["levels"]) <= MOST_LEVELS:
+        raise UnreadableError(f"{len(data['levels'])} levels; expected 1 to {MOST_LEVELS}")
+    for at, level in enumerate(data["levels"]):
+        _require(level, LEVEL_KEYS, f"level {at}")
+        _require_each(level["survived"], int, f"level {at}: survived")
+        for history in level["histories"]:
+            _require(history, {"faults": list, "journal_hash": str}, f"level {at}: history")
+            _require_each(history["faults"], str, f"level {at}: history")
+    for at, threat in enumerate(data["threats"]):
+        _require(threat, THREAT_KEYS, f"threat {at}")
+        _require_each(threat["kinds"], str, f"threat {at}: kinds")
+        for each in threat["classes"]:
+            _require_class(each, f"threat {at}: class")
+    return data
+
+
+def _require_class(each: object, where: str) -> None:
+    _require(each, CLASS_KEYS, where)
+    assert isinstance(each, dict)
+    for name in ("members", "paths"):
+        _require_each(each[name], list, f"{where}: {name}")
+        for inner in each[name]:
+            _require_each(inner, int, f"{where}: {name}")
+    if not each["members"] or any(len(member) != 2 for member in each["members"]):
+        raise UnreadableError(f"{where}: members are pairs of ranks, and there is at least one")
+    _require_each(each["piece"], int, f"{where}: piece")
+    _require_each(each["cut"] or [], str, f"{where}: cut")
+
+
+def _require(value: object, keys: Mapping[str, Any], where: str) -> None:
+    if not isinstance(value, dict) or value.keys() != keys.keys():
+        raise UnreadableError(f"{where}: expected an object with exactly the keys {', '.join(keys)}")
+    for name, kind in keys.items():
+        kinds = kind if isinstance(kind, tuple) else (kind,)
+        if type(value[name]) not in kinds:
+            raise UnreadableError(f"{where}: {name} is {str(value[name])[:60]!r}, which is of the wrong type")
+
+
+def _require_each(values: object, kind: type, where: str) -> None:
+    if not isinstance(values, list) or any(type(value) is not kind for value in values):
+        raise UnreadableError(f"{where}: expected a list of values of type {kind.__name__}")
+
+
+def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key is repeated")
+    return found
+
+
+def _no_constant(text: str) -> float:
+    raise ValueError(f"{text} is not a number of JSON")
