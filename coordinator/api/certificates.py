@@ -13,6 +13,7 @@ from coordinator.api.networks import BaseNetwork
 from coordinator.api.options import Faults, Options, as_list, require_number, scenario_of
 from coordinator.api.progress import ProgressOption, progress_display
 from coordinator.api.threads import call
+from coordinator.campaigns.certificate_file import save_certificate
 from coordinator.campaigns.certify import Certificate as Found
 from coordinator.campaigns.certify import Certifier, Counterexample, exhaustive_fault_sets
 from coordinator.campaigns.cut_certifier import CutCertifier, NotProvableError, argument_text, threat_name
@@ -125,6 +126,14 @@ class Certificate:
     def summary(self) -> dict[str, object]:
         """The certificate as plain values, as `coordinator certify --json` prints it."""
         return record(self._found, None)
+
+    def save(self, path: Path | str) -> Path:
+        """Write the certificate as a file, which `verify` and `coordinator verify` check again.
+
+        A network from a file is written beside it. Raises ScenarioError (field `out`) if the file cannot be written.
+        """
+        save_certificate(Path(path), self._found)
+        return Path(path)
 
     def save_counterexample(self, path: Path | str) -> Path:
         """Write the smallest scenario that fails, which `coordinator certify` and `coordinator run` take.

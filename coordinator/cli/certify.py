@@ -9,6 +9,7 @@ from rich.markup import escape
 
 from coordinator.api.certificates import certify_scenario, record, save_counterexample
 from coordinator.api.progress import on_stderr
+from coordinator.campaigns.certificate_file import save_certificate
 from coordinator.campaigns.certify import Certificate, Level
 from coordinator.campaigns.cut_certifier import argument_text
 from coordinator.cli import render
@@ -50,7 +51,11 @@ def certify(
     workers: WorkersFlag = None,
     out: Annotated[
         Path | None,
-        Parameter(group=OUTPUT, help="file for the scenario of a counterexample, such as counterexample.toml"),
+        Parameter(
+            group=OUTPUT,
+            help="file for the certificate, such as certificate.json, which `coordinator verify` checks; or for the "
+            "scenario of a counterexample, such as counterexample.toml",
+        ),
     ] = None,
     json: JsonFlag = False,
 ) -> int:
@@ -68,8 +73,11 @@ def certify(
         certificate = certify_scenario(base, faults or [], sample, workers, progress, method)
     path = None
     if certificate.counterexample is not None and faults:
-        path = out or Path("runs", "counterexamples", f"{certificate.plan.name}.toml")
+        path = Path("runs", "counterexamples", f"{certificate.plan.name}.toml")
+        path = out if out is not None and out.suffix != ".json" else path
         save_counterexample(path, certificate)
+    if out is not None and out.suffix == ".json" and not certificate.interrupted:
+        save_certificate(out, certificate)
     if json:
         print_json(record(certificate, path))
     else:

@@ -13,14 +13,15 @@ from emunode.errors import ScenarioError
 
 
 def verify(*runs: RunArgument, plugin: PluginFlag = None, program: ProgramFlag = None, json: JsonFlag = False) -> int:
-    """Check stored runs against their journals, and the journals against the rules.
+    """Check stored runs against journals and rules, and certificate files.
 
     Hash, tables, claims and verdict are
-    computed again from the journal; each finding is one line. The exit status is 1 if a run does not verify.
+    computed again from the journal; certificates are checked without the code that made them. Each finding is one line. The
+    exit status is 1 if a run or a certificate does not verify, and 3 if a certificate could not be checked completely.
 
     Examples:
       coordinator verify runs/star-4-broadcast-edt
-      coordinator verify runs/* --json
+      coordinator verify certificate.json --json
     """
     if not runs:
         raise ScenarioError("run", None, "give one or more runs to verify")
@@ -36,8 +37,11 @@ def verify(*runs: RunArgument, plugin: PluginFlag = None, program: ProgramFlag =
                 print(f"{found.path}: {finding}")
             for note in found.unchecked:
                 print(f"{found.path}: not checked: {note}")
-            print(f"{found.path}: {'verified' if found.verified else 'does not verify'}")
-    return 0 if all(found.verified for found in checked) else 1
+            outcome = "does not verify" if not found.verified else "undecided" if found.undecided else "verified"
+            print(f"{found.path}: {outcome}")
+    if not all(found.verified for found in checked):
+        return 1
+    return 3 if any(found.undecided for found in checked) else 0
 
 
 def warn_unverified(runs: Iterable[Path]) -> None:

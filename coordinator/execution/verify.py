@@ -83,7 +83,8 @@ class Verification:
     def record(self) -> dict[str, object]:
         """The verification as JSON values."""
         return {
-            "run": str(self.path), "verified": self.verified, "findings": self.findings, "unchecked": self.unchecked,
+            "run": str(self.path), "verified": self.verified and not self.undecided, "findings": self.findings,
+            "unchecked": self.unchecked,
         }  # fmt: skip
 
     def warning(self) -> str | None:

@@ -119,6 +119,24 @@ def test_a_certificate_covers_every_set(star: tb.Network) -> None:
     assert certificate.levels["covered"].equals(certificate.levels["sets"])
     with pytest.raises(tb.ScenarioError, match="no counterexample"):
         certificate.save_counterexample("counterexample.toml")
+    assert (certificate.method, certificate.tolerance) == ("cuts", 2)
+    assert "no place in common" in certificate.argument[0]
+
+
+def test_a_certificate_is_saved_and_verified(star: tb.Network, tmp_path: Path, call: Call) -> None:
+    saved = tb.certify(star, "broadcast", "edt", redundancy=3, faults="nodes<=3").save(tmp_path / "certificate.json")
+    found = tb.verify(saved)
+    assert (found.verified, found.undecided, found.findings) == (True, False, [])
+    printed = call("verify", saved)
+    assert (printed.status, printed.out) == (0, f"{saved}: verified\n")
+    saved.write_text(saved.read_text().replace('"tolerated":2', '"tolerated":3'))
+    printed = call("verify", saved)
+    assert printed.status == 1
+    assert "crash: tolerated is 3, and it should be 2" in printed.out
+    by_runs = tb.certify(star, "broadcast", "edt", redundancy=1, faults="nodes<=1", method="runs")
+    assert (by_runs.method, by_runs.argument, by_runs.tolerance) == ("runs", [], None)
+    with pytest.raises(tb.ScenarioError, match="one of: auto, cuts, runs"):
+        tb.certify(star, "broadcast", "edt", faults="nodes<=1", method="faith")
 
 
 def test_a_counterexample_is_saved_and_repeated(star: tb.Network, call: Call, tmp_path: Path) -> None:
