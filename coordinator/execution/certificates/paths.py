@@ -204,7 +204,7 @@ class Copies:
 
     @property
     def moves(self) -> frozenset[Move]:
-        """What single faults can do to the copies."""
+        """The effects of single faults on the copies."""
         return frozenset((part, stops, alters) for (part, _), (stops, alters) in self.strikes.items())
 
 
