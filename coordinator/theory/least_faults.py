@@ -84,9 +84,9 @@ def _search(
     for found in strikes.values():
         for strike in found:
             gains[strike] += budget.weights[strike[0]]
-    # No fault gains more later than it does now, so the largest gains bound what `total` faults can do; nor can they take
-    # more from a copy than the strongest of them.
-    best = sum(sorted(gains.values(), reverse=True)[: budget.total])
+    # No fault gains more later than it does now, so the largest gains bound what the budget can do; nor can its faults
+    # take more from a copy than the strongest of them.
+    best = _largest_gains(gains, budget)
     most = sum(max(budget.weights[part] for part, _ in found) for found in strikes.values())
     if sum(copy.damage for copy in copies) + min(best, most) < len(copies):
         return None
@@ -98,6 +98,17 @@ def _search(
         if result is not None:
             return result
     return _search(copies, budget, chosen, [each for each in strikes if each != at])
+
+
+def _largest_gains(gains: Counter[Strike], budget: Budget) -> int:
+    """The sum of the largest gains, at most as many of each part as its faults, and as many in all as there may be."""
+    by_part: list[list[int]] = [[] for _ in budget.parts]
+    for (part, _), gain in gains.items():
+        by_part[part].append(gain)
+    allowed = (
+        gain for found, most in zip(by_part, budget.parts, strict=True) for gain in sorted(found, reverse=True)[:most]
+    )
+    return sum(sorted(allowed, reverse=True)[: budget.total])
 
 
 def _strikes(copy: Copy, budget: Budget, taken: set[Place]) -> Iterator[Strike]:

@@ -126,7 +126,7 @@ def test_cuts_and_runs_agree_on_every_set(
     certificate, (level,) = by_cuts(scenario, faults), by_cuts(scenario, faults).levels
     runs = by_runs(scenario, faults)
     (run_level,) = runs.levels
-    decided = level.survived - level.undecided  # a set that leaves nobody to serve is undecided in a run
+    decided = level.survived - level.undecided  # a set that leaves no receiver is undecided in a run
     assert run_level.survived <= decided <= run_level.survived + run_level.sets - run_level.covered
     assert level.sets == run_level.sets == level.covered
     if run_level.covered == run_level.sets:

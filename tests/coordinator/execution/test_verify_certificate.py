@@ -194,7 +194,7 @@ FORGERIES: dict[str, tuple[Callable[[Data], object], str]] = {
     "undecided": (put("levels", 1, "undecided", 1), "undecided is 1"),
     "another level": (put("levels", 1, "faults", "links=1"), "links=1"),
     "a level that draws": (put("levels", 1, "faults", "random:nodes=1;sources"), "draws at random"),
-    "a level that is none": (put("levels", 1, "faults", "x" * 1000), "level"),
+    "a level that cannot be read": (put("levels", 1, "faults", "x" * 1000), "level"),
     "a range of levels": (put("levels", 1, "faults", "nodes<=9"), "level"),
     "no counterexample": (put("counterexample", None), "verdict is violated"),
     "a harmless counterexample": (
@@ -211,7 +211,7 @@ FORGERIES: dict[str, tuple[Callable[[Data], object], str]] = {
         "not a set of any level",
     ),
     "others are unserved": (lambda data: data["counterexample"].update(unserved=["111"]), "unserved"),
-    "a fault that is none": (lambda data: data["counterexample"].update(faults=["crash"]), "counterexample"),
+    "a fault that cannot be read": (lambda data: data["counterexample"].update(faults=["crash"]), "counterexample"),
 }
 
 
