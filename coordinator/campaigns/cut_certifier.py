@@ -65,7 +65,7 @@ class CutCertifier(Certifier):
     def _tolerances(self, fault_sets: Sequence[FaultSetSpec], places: FaultSites) -> list[Tolerance]:
         """The smallest defeats for each fault set; sets of the same kinds of faults share them."""
         plan = self._plan
-        reason = no_fixed_paths(plan.algorithm, plan.scenario.fault_knowledge)
+        reason = no_fixed_paths(plan.algorithm, plan.scenario)
         if reason is not None:
             raise NotProvableError(reason)
         byzantine: dict[Rank, list[Interval]] = {}

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from coordinator.scenario.fault_draws import FaultSites
 from coordinator.scenario.fault_sets import FaultSetSpec
+from coordinator.scenario.model import Scenario
 from coordinator.theory.least_faults import Copy, Place
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.losses import Interval, Outages
@@ -48,12 +49,14 @@ class Message(NamedTuple):
 Path = tuple[PathHop, ...]
 
 
-def no_fixed_paths(algorithm: Algorithm, knowledge: FaultKnowledge) -> str | None:
+def no_fixed_paths(algorithm: Algorithm, scenario: Scenario) -> str | None:
     """Why the paths of copies may depend on faults, or None if they do not."""
     if algorithm.collective in FOLDING:
         return f"a {algorithm.collective} folds contributions on the way"
-    if knowledge is not FaultKnowledge.NONE:
+    if scenario.fault_knowledge != FaultKnowledge.NONE:
         return "nodes that know of faults may take other paths"
+    if scenario.reliable:
+        return "reliable links send again what is lost"
     if not algorithm.keeps_time or algorithm.losses(Outages()) is None:
         return f"the nodes of {algorithm.name} choose at run time what they send"
     return None

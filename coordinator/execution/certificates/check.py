@@ -171,7 +171,7 @@ class Check:
     def _cuts(self, levels: Sequence[tuple[Mapping[str, Any], FaultSetSpec]]) -> None:
         plan = self._plan
         fixed = plan.algorithm.collective not in FOLDING and plan.algorithm.keeps_time
-        if not fixed or plan.scenario.fault_knowledge is not FaultKnowledge.NONE:
+        if not fixed or plan.scenario.fault_knowledge != FaultKnowledge.NONE or plan.scenario.reliable:
             raise UnreadableError(f"paths decide nothing about {plan.spec.algorithm}, whose nodes choose or fold")
         threats: dict[tuple[tuple[str, ...], str], tuple[Threat, int | None]] = {}
         for stored in self._data["threats"]:
