@@ -83,6 +83,12 @@ class Heartbeat(NamedTuple):
     """The host runs, under the timed clock."""
 
 
+class Reached(NamedTuple):
+    """The host has done all that comes before a hang in which its process is stopped, under the timed clock."""
+
+    nanoseconds: int
+
+
 class Finished(NamedTuple):
     """All ranks of the host are done, under the timed clock."""
 
@@ -98,6 +104,7 @@ Message = (
     | Times
     | Prepared
     | Heartbeat
+    | Reached
     | Finished
 )
 
@@ -158,6 +165,11 @@ def _times(fields: Sequence[object], _hosts: int) -> Times:
     return Times(validation.octets(times, wire.TIME.size))
 
 
+def _reached(fields: Sequence[object], _hosts: int) -> Reached:
+    (nanoseconds,) = validation.integers(fields, 1, 0, validation.INT64 - 1)
+    return Reached(nanoseconds)
+
+
 def _without_fields(record: Callable[[], Message]) -> Callable[[Sequence[object], int], Message]:
     def decode(fields: Sequence[object], _hosts: int) -> Message:
         validation.items(fields, 0)
@@ -177,5 +189,6 @@ DECODERS: Mapping[str, Callable[[Sequence[object], int], Message]] = {
     "times": _times,
     "prepared": _without_fields(Prepared),
     "heartbeat": _without_fields(Heartbeat),
+    "reached": _reached,
     "finished": _without_fields(Finished),
 }

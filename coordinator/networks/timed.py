@@ -13,15 +13,20 @@ from coordinator.history.faulty_timetable import UnderFaults, prediction
 from coordinator.history.timetable import Timetable
 from coordinator.networks.admission import ConnectedHost
 from coordinator.networks.base import Progress
+from coordinator.networks.control_channel import STALL_SECONDS
 from coordinator.networks.host_network import HostNetwork
 from coordinator.networks.launchers.base import Launch
-from coordinator.networks.messages import Finished, Heartbeat, Message, Prepared, Times
+from coordinator.networks.messages import Finished, Heartbeat, Message, Prepared, Reached, Times
+from coordinator.networks.timed_process_faults import TimedProcessFaults
 from coordinator.planning.costs import costs_of
 from coordinator.planning.plan import Plan
 from emunode.engine.memory import MemoryEngine
 from emunode.engine.rank_set import AlteredCopy
+from emunode.errors import EmulatorError
+from emunode.faults.in_time import ALWAYS
 from emunode.host.placement import Placement
 from emunode.model import Rank, Step
+from emunode.timed.memory import faults_of
 
 Table = TypeVar("Table", bytes, tuple[bytes, bytes])
 
@@ -127,6 +132,7 @@ class TimedHostNetwork(HostNetwork):
         self.times: list[bytes] = []
         self._ready: set[int] = set()
         self._finished: set[int] = set()
+        self._process_faults: TimedProcessFaults | None = None
         self._placement = Placement(plan.topology.order, plan.hosts)
 
     @property
@@ -146,13 +152,28 @@ class TimedHostNetwork(HostNetwork):
         lead = LEAD_SECONDS + LEAD_SECONDS_PER_HOST * hosts
         begin = time.monotonic_ns() + round(lead * 1e9)
         channel.send_to_all(channel.in_order, "begin", begin)
+        over = max(int(timetable.packets[end].max() or 0) for end in ("start", "end"))  # type: ignore[arg-type]
         total = round(timetable.intended_seconds * 1000)
-        await channel.wait_until(
-            lambda: len(self._finished) == hosts,
-            "hosts to finish",
-            explain=self._unfinished,
-            progress=lambda: progress("milliseconds", min(total, (time.monotonic_ns() - begin) // 1_000_000), total),
-        )
+        problem: EmulatorError | None = None
+        async with trio.open_nursery() as nursery:
+            for task in self._process_faults.tasks(begin, over) if self._process_faults else ():
+                nursery.start_soon(task)
+            try:
+                await channel.wait_until(
+                    lambda: len(self._finished) == hosts,
+                    "hosts to finish",
+                    stall_seconds=STALL_SECONDS + (self._process_faults.longest_stop if self._process_faults else 0),
+                    explain=self._unfinished,
+                    progress=lambda: progress(
+                        "milliseconds", min(total, (time.monotonic_ns() - begin) // 1_000_000), total
+                    ),
+                )
+            except EmulatorError as error:
+                # Raised outside the nursery, which would wrap it.
+                problem = error
+                nursery.cancel_scope.cancel()
+        if problem is not None:
+            raise problem
 
     async def _hand_out(self, timetable: Timetable) -> None:
         """Send every host the receipts that its ranks wait for, and wait until all hosts are ready."""
@@ -167,12 +188,14 @@ class TimedHostNetwork(HostNetwork):
 
     def _hand_out_faults(self, under: UnderFaults) -> None:
         """Send every host all faults, since they concern its packets to other hosts too, and its fault-free timetable."""
-        channel = self._channel
+        channel, faults = self._channel, faults_of(self._plan.algorithm, under.faults)
+        self._process_faults = TimedProcessFaults(channel, self._launch, self._placement, faults)
         channel.send_to_all(channel.in_order, "timed_faults", [fault.record() for fault in under.faults])
         tables = under.packed()
         for host in channel.in_order:
             for first, some in in_batches(self._placement.ranks(host.index), tables, (b"", b"")):
                 channel.send(host, "fault_free", first, some)
+        self._process_faults.announce()
 
     def _unfinished(self) -> str:
         waiting = [str(host.index) for host in self._channel.in_order if host.index not in self._finished]
@@ -186,7 +209,11 @@ class TimedHostNetwork(HostNetwork):
                 self.times.append(times)
             case Heartbeat():
                 pass  # that it came is what counts: it postpones the deadline
+            case Reached(nanoseconds) if self._process_faults is not None:
+                self._process_faults.on_reached(host, nanoseconds)
             case Finished():
                 self._finished.add(host.index)
+                if self._process_faults is not None:
+                    self._process_faults.on_reached(host, ALWAYS)
             case _:
                 super()._on_message(host, message)

@@ -8,6 +8,7 @@ the packet; so no draw depends on a clock, and where the steps coincide the same
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from itertools import zip_longest
@@ -19,6 +20,7 @@ from emunode.errors import FrameError
 from emunode.faults.byzantine import ByzantineFault, Schedule
 from emunode.faults.injector import Faults
 from emunode.faults.kinds import (
+    FOREVER,
     Crash,
     Down,
     Fault,
@@ -26,6 +28,7 @@ from emunode.faults.kinds import (
     LinkFault,
     Recover,
     Up,
+    field_names,
     from_record,
     kind_of,
     to_record,
@@ -50,8 +53,9 @@ class TimedFault(NamedTuple):
     fault: Fault
 
     def record(self) -> tuple[object, ...]:
-        """The fault as plain values."""
-        return (self.start, self.end, to_record(self.fault))
+        """The fault as plain values, without its steps: nanoseconds are too many for a step."""
+        forever = {"last": FOREVER} if "last" in field_names(type(self.fault)) else {}
+        return (self.start, self.end, to_record(replace(self.fault, step=1, **forever)))
 
     @classmethod
     def from_record(cls, record: object, topology: Topology) -> "TimedFault":
@@ -143,6 +147,11 @@ class FaultsInTime:
         """The lives of a node, from its creation to its crash; a recovery creates it anew."""
         # Crashes and recoveries alternate, so the last life may have no end.
         return list(zip_longest(self._births.get(rank, [0]), self._crashes.get(rank, ()), fillvalue=ALWAYS))
+
+    def hangs(self, rank: Rank) -> list[Interval]:
+        """The times in which a node hangs, ascending."""
+        crashes = self._crashes.get(rank, ())
+        return [interval for interval in self._silent.get(rank, ()) if interval[0] not in crashes]
 
     def silent(self, rank: Rank, time: int) -> bool:
         """Whether a node neither reads nor sends at `time`."""

@@ -14,7 +14,7 @@ from emunode.model import CollectiveSpec, Port, Rank, Step
 from emunode.net import wire
 from emunode.net.protocol import HostConfig, spec_from_record
 from emunode.net.validation import INT64, integer, integers, items, nonce, number, octets, text
-from emunode.timed.engine import Begin, FaultFree, Prepare, Receipts, TimedFaults, TimedOrder
+from emunode.timed.engine import Begin, FaultFree, Prepare, Receipts, Stops, TimedFaults, TimedOrder
 from emunode.topologies.base import Topology
 
 StepKind = Literal["step", "drain", "catch_up"]
@@ -153,6 +153,11 @@ def _fault_free(fields: Sequence[object], topology: Topology) -> FaultFree:
     return FaultFree(integer(first, 0, max(0, topology.order - len(read))), read)
 
 
+def _stops(fields: Sequence[object], _topology: Topology) -> Stops:
+    (times,) = items(fields, 1)
+    return Stops(integers(times, None, 0, INT64 - 1))
+
+
 def _prepare(fields: Sequence[object], _topology: Topology) -> Prepare:
     startup, per_byte, packet_limit, last = items(fields, 4)
     return Prepare(number(startup), number(per_byte), integer(packet_limit), integer(last))
@@ -174,6 +179,7 @@ DECODERS: Mapping[str, Callable[[Sequence[object], Topology], Order]] = {
     "timetable": _timetable,
     "timed_faults": _timed_faults,
     "fault_free": _fault_free,
+    "stops": _stops,
     "prepare": _prepare,
     "begin": _begin,
 }

@@ -159,8 +159,8 @@ class Session:
             log("connection refused", why=why)
             return
         self._ranks.engine.link_ended(slot, why)
-        # Under the timed clock no fault closes links, so this end is a failure.
-        if self._timed is not None and not self._timed.finished:
+        # Under the timed clock links stay connected unless a process is killed for a crash.
+        if self._timed is not None and not self._timed.finished and not self._timed.explains_end(slot):
             self._fail(RunError(f"link {self._ranks.links.name(slot)} ended: {why}"))
 
     def _tell(self, *message: object) -> None:

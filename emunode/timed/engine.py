@@ -81,7 +81,13 @@ class FaultFree(NamedTuple):
     """The steps in which packets arrive (4 bytes each); step, port and start of packets that leave (`wire.DEPARTURE`)."""
 
 
-TimedOrder = Receipts | Prepare | Begin | TimedFaults | FaultFree
+class Stops(NamedTuple):
+    """The times of hangs in which this process is stopped; it reports `reached` when it has done all that comes before."""
+
+    times: Sequence[int]
+
+
+TimedOrder = Receipts | Prepare | Begin | TimedFaults | FaultFree | Stops
 
 
 class Timer:
@@ -152,6 +158,11 @@ class TimedRun:
         self.finished = False
         self._timer = Timer()
         streams.watch(self._timer.fd, self._on_timer)
+
+    def explains_end(self, slot: int) -> bool:
+        """Whether a fault explains that the link at a slot has ended."""
+        del slot
+        return False
 
     def close(self) -> None:
         """Close the timer descriptor; the streams stay the owner's."""
@@ -293,6 +304,9 @@ class TimedRun:
             if progress is not None:
                 self._plan(event[2] // self._degree, progress)
 
+    def _may_finish(self) -> bool:
+        return True
+
     def _write(self, events: list[Start]) -> None:
         self._streams.send_all([event[:2] for event in events])
 
@@ -308,7 +322,7 @@ class TimedRun:
             if moment != self._armed:
                 self._timer.set(moment)
                 self._armed = moment
-        elif not self._running:
+        elif not self._running and self._may_finish():
             self.finished = True
             gc.enable()
             self.flush()

@@ -14,11 +14,23 @@ from typing import cast
 from emunode.algorithms.base import Algorithm
 from emunode.engine.rank_set import altered_copies
 from emunode.errors import RuleError
+from emunode.faults.in_time import ALWAYS
 from emunode.model import HopOutcome, Rank, Step
 from emunode.net import wire
 from emunode.net.framed_streams import FramedStreams
 from emunode.timed.cost_model import LinearCostModel
-from emunode.timed.engine import ARRIVALS, FaultFree, LinkEnds, Owner, Prepare, Start, TimedFaults, TimedOrder, TimedRun
+from emunode.timed.engine import (
+    ARRIVALS,
+    FaultFree,
+    LinkEnds,
+    Owner,
+    Prepare,
+    Start,
+    Stops,
+    TimedFaults,
+    TimedOrder,
+    TimedRun,
+)
 from emunode.timed.faulty_node import FaultyProgress, FaultyTimedNode
 from emunode.timed.faulty_rank import Departure, FaultyRank, Timetable
 from emunode.timed.memory import faults_of
@@ -41,6 +53,7 @@ class FaultyTimedRun(TimedRun):
         self._there: dict[tuple[int, Step, int], int] = {}
         """By slot, step and time of crossing: the time at which the packet had arrived."""
         self._losses: list[tuple[int, Departure]] = []
+        self._stops: list[int] = []
 
     def carry_out(self, order: TimedOrder) -> None:
         match order:
@@ -50,8 +63,18 @@ class FaultyTimedRun(TimedRun):
                 for rank, (receipts, departures) in enumerate(tables, first):
                     starts = {(step, port): start for step, port, start in wire.DEPARTURE.iter_unpack(departures)}
                     self._plans[rank] = Timetable(Counter(array("I", receipts)), starts)
+            case Stops(times):
+                self._stops = sorted(times, reverse=True)
+                for moment in times:
+                    # As a receipt of nothing: it comes after everything else of that time.
+                    self._receipts_at[moment] = []
+                    heappush(self._moments, 2 * moment + 1)
             case _:
                 super().carry_out(order)
+
+    def explains_end(self, slot: int) -> bool:
+        # A crash without a recovery, for which the process of the peer may have been killed.
+        return self._faults.lives(self._peers[slot])[-1][1] < ALWAYS
 
     def _make_nodes(self, order: Prepare) -> None:
         costs = LinearCostModel(order.startup_seconds, order.seconds_per_byte, order.packet_limit)
@@ -130,6 +153,20 @@ class FaultyTimedRun(TimedRun):
 
     def _write(self, events: list[Start]) -> None:
         super()._write([event for event in events if event[0] != LOST])
+
+    def _fire(self) -> None:
+        super()._fire()
+        while self._stops and self._stops[-1] <= self._now() and not self._before(self._stops[-1]):
+            self.flush()
+            self._tell("reached", self._stops.pop())
+
+    def _may_finish(self) -> bool:
+        # The process may be killed afterwards, and with it what has not been written yet.
+        return self._streams.idle
+
+    def _before(self, moment: int) -> bool:
+        """Whether anything is still to be done up to a time."""
+        return bool(self._moments) and self._moments[0] <= 2 * moment + 1
 
     # --- records ---------------------------------------------------------------------------------------------------
 

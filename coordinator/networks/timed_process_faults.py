@@ -1,0 +1,120 @@
+"""Physical faults under the timed clock: processes are killed and stopped when the virtual time of a fault has come.
+
+The history is computed before the run, so these faults cannot change it. A process is killed once it has done all that its
+ranks do in their lives, and not before the time of the crash; it is stopped once it has done all that comes before a hang.
+The machine may be late with that, which is measured as any other lateness. Only faults that all ranks of a process share
+are carried out in this way, and a process is not killed if one of its ranks recovers: the time to start a new one and to
+dial its links would be lateness of every packet that follows.
+"""
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import NamedTuple
+
+import trio
+
+from coordinator.networks.admission import ConnectedHost
+from coordinator.networks.control_channel import ControlChannel
+from coordinator.networks.launchers.base import Launch
+from emunode.errors import EmulatorError
+from emunode.faults.in_time import ALWAYS, FaultsInTime, Interval
+from emunode.host.placement import Placement
+
+SHORTEST_STOP = 1_000_000
+"""A process is not stopped for less than this, in nanoseconds: it would be late afterwards."""
+Task = Callable[[], Coroutine[None, None, None]]
+
+
+class ProcessFate(NamedTuple):
+    """The faults of one host that its process suffers."""
+
+    killed: int | None
+    """The time of its crash in nanoseconds."""
+    stopped: tuple[Interval, ...]
+
+    @property
+    def returns(self) -> list[Interval]:
+        """The hangs that end."""
+        return [(start, end) for start, end in self.stopped if end < ALWAYS]
+
+
+def fate_of(ranks: range, faults: FaultsInTime) -> ProcessFate:
+    """The faults that all of these ranks share."""
+    lives = {tuple(faults.lives(rank)) for rank in ranks}
+    hangs = {tuple(faults.hangs(rank)) for rank in ranks}
+    (_, dies), *others = next(iter(lives))
+    killed = dies if len(lives) == 1 and not others and dies < ALWAYS else None
+    return ProcessFate(killed, next(iter(hangs)) if len(hangs) == 1 else ())
+
+
+class TimedProcessFaults:
+    """Carries out the faults of processes in a run that began at `begin`, a reading of the monotonic clock."""
+
+    def __init__(self, channel: ControlChannel, launch: Launch, placement: Placement, faults: FaultsInTime) -> None:
+        self._channel = channel
+        self._launch = launch
+        self._fates = {
+            host.index: fate
+            for host in (channel.in_order if launch.can_kill else ())
+            if (fate := fate_of(placement.ranks(host.index), faults)) != ProcessFate(None, ())
+        }
+        self._events: dict[tuple[int, int], trio.Event] = defaultdict(trio.Event)
+        """By host and time of a hang that it has reached; by host and ALWAYS once it has finished."""
+
+    @property
+    def longest_stop(self) -> float:
+        """Seconds for which a process may be silent, since it is stopped."""
+        stops = [end - start for fate in self._fates.values() for start, end in fate.returns]
+        return max(stops, default=0) / 1e9
+
+    def announce(self) -> None:
+        """Let hosts report when they have reached the hangs in which they are stopped."""
+        for index, fate in self._fates.items():
+            if fate.returns:
+                self._channel.send(self._channel.hosts[index], "stops", [start for start, _ in fate.returns])
+
+    def on_reached(self, host: ConnectedHost, moment: int) -> None:
+        """Note that a host has done all that comes before a hang at `moment`; ALWAYS: all that there is."""
+        self._events[host.index, moment].set()
+
+    def tasks(self, begin: int, over: int) -> list[Task]:
+        """The tasks that carry out the faults before the time `over`."""
+        found: list[Task] = []
+        for index, (killed, stopped) in self._fates.items():
+            host = self._channel.hosts[index]
+            found += [partial(self._stop, host, begin, start, end) for start, end in stopped if start < over]
+            if killed is not None and killed < over:
+                found.append(partial(self._kill, host, begin, killed))
+        return found
+
+    async def _kill(self, host: ConnectedHost, begin: int, moment: int) -> None:
+        await self._events[host.index, ALWAYS].wait()
+        await _sleep_until(begin + moment)
+        # Before the kill, so that its disconnection is not taken for a failure.
+        host.end_expected = True
+        await self._carry_out(self._launch.kill, host)
+
+    async def _stop(self, host: ConnectedHost, begin: int, start: int, end: int) -> None:
+        await self._events[host.index, start if end < ALWAYS else ALWAYS].wait()
+        await _sleep_until(begin + start)
+        if time.monotonic_ns() + SHORTEST_STOP > begin + end:
+            return
+        # Any step: a network that is closed kills processes that are stopped.
+        host.paused_until = 1
+        await self._carry_out(self._launch.pause, host)
+        if end < ALWAYS:
+            await _sleep_until(begin + end)
+            host.paused_until = 0
+            await self._carry_out(self._launch.resume, host)
+
+    async def _carry_out(self, action: Callable[[int, int], Coroutine[None, None, None]], host: ConnectedHost) -> None:
+        try:
+            await action(host.index, host.pid)
+        except EmulatorError as error:
+            self._channel.fail(error)
+
+
+async def _sleep_until(moment: int) -> None:
+    await trio.sleep(max(0.0, (moment - time.monotonic_ns()) / 1e9))

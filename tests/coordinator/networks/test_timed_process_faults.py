@@ -1,0 +1,113 @@
+"""Processes that are killed and stopped under the timed clock, and what ends such a run early."""
+
+import os
+import signal
+from pathlib import Path
+
+import psutil
+import pytest
+
+from coordinator.execution.run import run
+from coordinator.networks.launchers.local import LocalLaunch
+from coordinator.networks.timed_process_faults import ProcessFate, fate_of
+from coordinator.planning.plan import make_plan
+from coordinator.scenario.model import make_scenario
+from emunode.faults.in_time import ALWAYS, FaultsInTime, TimedFault
+from emunode.faults.kinds import Crash, Hang, Recover
+from emunode.topologies.registry import parse_topology
+from tests.command_line import fields
+from tests.support import run_scenario
+
+CUBE = parse_topology("hypercube:3")
+VALUES = fields("hypercube:3 broadcast sbt segments=4 clock=timed startup=40ms per_byte=0s")
+ONE_EACH = {"driver": "local", "ranks_per_host": 1, "lateness_limit": 1.0, "worst_lateness_limit": 1e9}
+
+
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
+    """What was done to processes: the name of the method and the host."""
+    done: list[tuple[str, int]] = []
+    for name in ("kill", "pause", "resume"):
+        method = getattr(LocalLaunch, name)
+
+        async def noted(self: LocalLaunch, host: int, pid: int, name: str = name, method: object = method) -> None:
+            assert psutil.Process(pid).is_running()
+            done.append((name, host))
+            await method(self, host, pid)  # type: ignore[operator]
+
+        monkeypatch.setattr(LocalLaunch, name, noted)
+    return done
+
+
+@pytest.mark.parametrize(
+    ("faults", "expected"),
+    [
+        (["crash:101@90ms"], [("kill", 5)]),
+        (["hang:001@60ms-100ms"], [("pause", 1), ("resume", 1)]),
+        (["hang:111@100ms"], [("pause", 7), ("kill", 7)]),
+        (["crash:101@90ms", "recover:101@120ms"], []),
+        (["crash:101@9s"], []),
+    ],
+)
+def test_processes_suffer_the_faults_of_their_ranks(
+    faults: list[str], expected: list[tuple[str, int]], sent: list[tuple[str, int]], tmp_path: Path
+) -> None:
+    memory = run_scenario(tmp_path / "memory", **VALUES, fault=faults)
+    local = run_scenario(tmp_path / "local", **VALUES, **ONE_EACH, fault=faults)
+    assert local.summary["journal_hash"] == memory.summary["journal_hash"]
+    assert "disconnected" not in str(local.summary["undecided_because"])
+    assert sent == expected
+    assert not psutil.Process().children()
+
+
+def test_a_process_shares_the_fate_of_its_ranks_only_if_all_have_the_same() -> None:
+    def fate(*faults: TimedFault) -> ProcessFate:
+        return fate_of(range(2, 4), FaultsInTime(CUBE, 1, faults))
+
+    two, three = (TimedFault(5, ALWAYS, Crash(1, rank)) for rank in (2, 3))
+    assert fate(two, three) == ProcessFate(5, ())
+    assert fate(two) == ProcessFate(None, ())
+    assert fate(two, TimedFault(6, ALWAYS, Crash(1, 3))) == ProcessFate(None, ())
+    back = [TimedFault(9, ALWAYS, Recover(1, rank)) for rank in (2, 3)]
+    assert fate(two, three, *back) == ProcessFate(None, ())
+    hangs = [TimedFault(5, 8, Hang(1, rank)) for rank in (2, 3)]
+    assert fate(*hangs) == ProcessFate(None, ((5, 8),))
+    assert fate(hangs[0]) == ProcessFate(None, ())
+    assert fate(*hangs, two._replace(start=9), three._replace(start=9)) == ProcessFate(9, ((5, 8),))
+
+
+class Meddler:
+    """A progress display that sends a signal, once, when the nodes run."""
+
+    def __init__(self, number: int, target: str) -> None:
+        self._number = number
+        self._target = target
+        self.done = False
+
+    def __call__(self, phase: str, done: int, total: int) -> None:
+        if phase != "milliseconds" or not done or self.done:
+            return
+        self.done = True
+        if self._target == "coordinator":
+            os.kill(os.getpid(), self._number)
+            return
+        parent = next(child for child in psutil.Process().children() if "emunode" in " ".join(child.cmdline()))
+        parent.children()[0].send_signal(self._number)
+
+
+@pytest.mark.parametrize(
+    ("number", "target", "because"),
+    [(signal.SIGINT, "coordinator", "interrupted"), (signal.SIGKILL, "host", "disconnected")],
+)
+def test_a_run_with_faults_that_ends_early_leaves_nothing(
+    number: int, target: str, because: str, tmp_path: Path
+) -> None:
+    """The planned crash is that of the node farthest from the one that is killed."""
+    values = VALUES | {"startup": "500ms"}
+    scenario = make_scenario(values | ONE_EACH | {"fault": ["crash:111@900ms", "hang:110@700ms-5s"]})
+    meddler = Meddler(number, target)
+    result = run(make_plan(scenario), tmp_path / "run", meddler)
+    assert meddler.done
+    assert result.exit_status == 3
+    assert because in str(result.summary["undecided_because"])
+    assert not psutil.Process().children()
