@@ -46,7 +46,6 @@ def run(
     Examples:
       coordinator run --topology star:4 --collective broadcast --algorithm edt
       coordinator run scenario.toml --seed 7 --driver memory
-      coordinator run scenario.toml --watch
     """
     timeout, port = _page_options(watch, watch_timeout, watch_port)
     wanted = scenario_from(scenario, flags)
