@@ -7,6 +7,7 @@ from time import process_time
 from coordinator.cli import render
 from coordinator.cli.options import ScenarioFile, ScenarioFlags, scenario_from
 from coordinator.cli.output import JsonFlag, as_command, print_json
+from coordinator.evaluation.exactness import evaluator_bytes
 from coordinator.planning.feasibility import describe_needs, why_impossible
 from coordinator.planning.plan import Plan, make_plan
 
@@ -27,6 +28,7 @@ def plan(scenario: ScenarioFile = None, *, flags: ScenarioFlags = None, json: Js
         # Measured, network included: every process computes the same tables, or forks after they are computed.
         made.algorithm.compute_tables()
         needs["table_seconds"] = round(process_time() - began, 3)
+    needs["evaluator_bytes"] = evaluator_bytes(made)
     claims = made.predictions()
     if json:
         print_json({**needs, "claims": claims, "possible": reason is None, "impossible_because": reason})

@@ -4,11 +4,12 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
-from coordinator.evaluation.evaluator import Evaluator
+from coordinator.evaluation.evaluator import PASS_BYTES, Evaluator
 from coordinator.evaluation.forging import FORGERS
-from coordinator.evaluation.schedule import InexactError, trace
+from coordinator.evaluation.schedule import HOP_BYTES, MOST_HOPS, InexactError, trace
 from coordinator.planning.plan import Plan
 from coordinator.results.deliveries import count_deliveries, record_arrivals
+from coordinator.results.metrics import Metric
 from emunode.algorithms.allreduce import Allreduce
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.classical.doubling import RecursiveDoubling
@@ -67,6 +68,22 @@ def _of_faults(plan: Plan, kinds: Iterable[type[Fault]], first: int) -> str | No
             f"in segments of {shortest} bytes a wrong content may be right by chance; at least {LEAST_BYTES} are needed"
         )
     return None
+
+
+def evaluator_bytes(plan: Plan) -> int | None:
+    """The memory that evaluating fault sets for a plan takes, about; None where that is not exact or not predicted.
+
+    The schedule and a pass over it; a pass is bounded, and other trials wait.
+    """
+    hops = [claim.predicted for claim in plan.algorithm.claims() if claim.name == "segments" and claim.relation != ">="]
+    if why_inexact(plan) is not None or not hops or min(map(_whole, hops)) > MOST_HOPS:
+        return None
+    return PASS_BYTES + HOP_BYTES * min(map(_whole, hops))
+
+
+def _whole(predicted: Metric) -> int:
+    assert not isinstance(predicted, tuple)
+    return int(predicted)
 
 
 def evaluator_of(plan: Plan) -> Evaluator:

@@ -26,9 +26,9 @@ from emunode.engine.memory import MemoryEngine
 from emunode.model import ALL_RANKS, FOLDING, Rank, Step
 
 MOST_HOPS: Final = 4_000_000
-"""Hops of the largest schedule that is traced: about half a minute, and half a gigabyte."""
-HOP_BYTES: Final = 120
-"""Memory per hop of a schedule and its groups. Measured: 90 to 115."""
+"""Hops of the largest schedule that is traced: about a minute, and more than a gigabyte."""
+HOP_BYTES: Final = 350
+"""Memory per hop of a schedule and its groups while they are made. Measured: 170 to 330, of which 130 to 210 remain."""
 MOST_STEPS: Final = 2**18
 MOST_KEYS: Final = 2**44
 """Combinations of ranks, trees and segments; times MOST_STEPS they fit into 64 bits."""
