@@ -35,6 +35,8 @@ class RankSet:
         # The step of the last `apply_faults`, for nodes that are created in it.
         self._step: Step = 1
         self._knows = spec.knowledge in (FaultKnowledge.NEIGHBOURS, FaultKnowledge.ALL)
+        self.told: set[Rank] = set()
+        """Ranks whose protocols were told about a port in the last `apply_faults`."""
         detects = spec.detection if spec.knowledge is FaultKnowledge.DETECT else None
         self.detection = detects and StepDetection(algorithm.topology, spec.seed, detects, ranks)
         self._votes = spec.redundancy > 1
@@ -119,6 +121,7 @@ class RankSet:
     def _suspect(self, step: Step, changes: Iterable[Suspicion]) -> set[Rank]:
         """Tell ranks what they suspect from `step` on; returns those whose protocols act on it in this step."""
         acting = set()
+        self.told = set()
         for rank, port in {(change.rank, change.port): None for change in changes}:
             if rank in self._views:
                 self._views[rank].live_ports = self._live_ports(rank)
@@ -126,6 +129,7 @@ class RankSet:
             if isinstance(node, ProtocolNode) and not self.faults.silent(rank, step):
                 assert self.detection is not None
                 node.suspects(step, port, self.detection.suspects(rank, port))
+                self.told.add(rank)
                 if node.due is not None and node.due <= step:
                     acting.add(rank)
         return acting

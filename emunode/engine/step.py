@@ -37,22 +37,40 @@ class StepRunner:
         """Journal rows that the engine has not taken yet."""
         self.altered_copies: list[AlteredCopy] = []
         """Altered copies that the engine has not taken yet."""
-        self.due: dict[Step, list[Rank]] = {}
-        """By step, ranks that send in it without receiving anything first; a rank may occur twice or no longer be due."""
+        self.due: dict[Step, set[Rank]] = {}
+        """By step, ranks that send in it without receiving anything first; a rank may no longer be due."""
         self._topology = algorithm.topology
         self.reverse_ports = ReversePorts(self._topology)
+        self._has_protocol = algorithm.spec.reliable is not None
+        self._noted: dict[Rank, Step] = {}
+        """With a protocol, the step in which each rank acts next: a time-out that does not come may lie far ahead."""
         for rank in algorithm.sources:
             if rank in ranks:
-                self.note_due(rank, rank_set.node(rank).due)
+                self._note_node(rank, rank_set.node(rank).due)
 
     def note_due(self, rank: Rank, due: Step | None) -> None:
         """Wake a rank in step `due`, if there is one."""
         if due is not None:
-            # Plain form: `self.due.setdefault(due, []).append(rank)` on a dict of lists.
+            # Plain form: `self.due.setdefault(due, set()).add(rank)` on a dict of sets.
             if due in self.due:
-                self.due[due].append(rank)
+                self.due[due].add(rank)
             else:
-                self.due[due] = [rank]
+                self.due[due] = {rank}
+
+    def _note_node(self, rank: Rank, due: Step | None) -> None:
+        """Wake a rank in the step in which its node acts next, and no longer in the one that was noted before."""
+        if not self._has_protocol:
+            self.note_due(rank, due)
+            return
+        before = self._noted.pop(rank, None)
+        # The same step may be noted for a delayed packet.
+        if before is not None and before in self.due and before != self.faults.next_crossing(rank):
+            self.due[before].discard(rank)
+            if not self.due[before]:
+                del self.due[before]
+        if due is not None:
+            self._noted[rank] = due
+            self.note_due(rank, due)
 
     def forget_due(self, last: Step) -> None:
         """Discard the sends that are scheduled for steps up to `last`."""
@@ -66,7 +84,9 @@ class StepRunner:
         for rank, reads in deactivated:
             if reads:  # what arrived before the fault is still received; what the rank decides on it is not sent
                 read(rank)
-            self.note_due(rank, self.rank_set.deactivate(rank))
+            self._note_node(rank, self.rank_set.deactivate(rank))
+        for rank in self.rank_set.told - awake:
+            self._note_node(rank, self.rank_set.node(rank).due)
         return awake
 
     def run(
@@ -82,7 +102,9 @@ class StepRunner:
             encode_rows(self.rows, step - 1, rank, peers, base, self.reverse_ports[rank], hops)
             if self.faults.payload_altered:
                 self.altered_copies += self.rank_set.altered_copies(step - 1, rank, hops)
-        if node.due is not None:
+        if self._has_protocol:
+            self._note_node(rank, node.due)
+        elif node.due is not None:
             self.note_due(rank, node.due)
         return outbox
 

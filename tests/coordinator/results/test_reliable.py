@@ -99,6 +99,12 @@ def test_a_time_out_in_steps_is_kept() -> None:
     assert result.journal.filter(IS_DATA).collect()["step"].to_list() == [1, 5, 9, 13]
 
 
+def test_a_run_does_not_wait_for_time_outs_that_are_needless() -> None:
+    result = ran(CUBE, messages=2, retransmit_after=50_000)
+    assert result.execution.steps < 10
+    assert result.verdict is Verdict.HOLDS
+
+
 # --- formulas --------------------------------------------------------------------------------------------------------
 
 
