@@ -23,6 +23,7 @@ from coordinator.reports.layout import WIDTH, layout_of
 from coordinator.reports.panels.network import network_panel
 from coordinator.reports.panels.summary import claims_panel
 from coordinator.reports.run_report import render
+from coordinator.reports.trace import trace_of_run
 from coordinator.results.claims import EXIT_STATUS, Verdict
 from coordinator.scenario.model import dump_scenario
 from emunode.errors import RunError, ScenarioError
@@ -193,18 +194,27 @@ class Run:
             page.save(path)
         return page
 
-    def export(self, *, goal: Path | str | None = None, graphml: Path | str | None = None) -> dict[str, Path]:
+    def export(
+        self,
+        *,
+        goal: Path | str | None = None,
+        graphml: Path | str | None = None,
+        trace: Path | str | None = None,
+    ) -> dict[str, Path]:
         """Write the executed schedule for LogGOPSim (`goal`), or the network with its trees and loads (`graphml`).
 
-        Returns the written files by kind. Raises ScenarioError if no file is named or one cannot be written.
+        `trace` is for Perfetto and chrome://tracing: every packet by its times. Returns the written files by kind. Raises
+        ScenarioError if no file is named or one cannot be written.
         """
         files: dict[str, Path] = {}
         if graphml is not None:
             files["graphml"] = write_lines(Path(graphml), graphml_of_run(self.data), "graphml")
         if goal is not None:
             files["goal"] = write_lines(Path(goal), goal_of_run(self.data), "goal")
+        if trace is not None:
+            files["trace"] = write_lines(Path(trace), trace_of_run(self.data), "trace")
         if not files:
-            raise ScenarioError("export", None, "say what to write: goal=FILE or graphml=FILE")
+            raise ScenarioError("export", None, "say what to write: goal=FILE, graphml=FILE or trace=FILE")
         return files
 
     # --- display -------------------------------------------------------------------------------------------------------

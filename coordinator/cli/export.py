@@ -26,6 +26,10 @@ def export(  # noqa: PLR0913  # its flags
     goal: Annotated[
         Path | None, Parameter(group=OUTPUT, help="write the executed schedule of a run for LogGOPSim")
     ] = None,
+    trace: Annotated[
+        Path | None,
+        Parameter(group=OUTPUT, help="write the packets of a run as a trace for Perfetto or chrome://tracing"),
+    ] = None,
     pgfplots: Annotated[
         Path | None, Parameter(group=OUTPUT, help="write the curves of a campaign as LaTeX for pgfplots")
     ] = None,
@@ -41,25 +45,27 @@ def export(  # noqa: PLR0913  # its flags
 ) -> int:
     """Write a network, its trees, a schedule or campaign curves for other programs.
 
-    A schedule needs a run (RUN --goal FILE), curves the folder of a campaign in place of a run.
+    A schedule and a trace need a run (RUN --goal FILE), curves the folder of a campaign in place of a run.
 
     Examples:
       coordinator export --topology star:4 --algorithm edt --graphml edt.graphml
       coordinator export runs/campaigns/NAME --pgfplots curves.tex
     """
     if pgfplots or csv:
-        if run is None or graphml or goal or topology:
+        if run is None or graphml or goal or trace or topology:
             raise ScenarioError("export", None, "--pgfplots and --csv take a campaign folder, and no other flag")
         return _show(export_curves(read_curves(run), pgfplots, csv), as_json=json)
-    if graphml is None and goal is None:
-        raise ScenarioError("export", None, "say what to write: --graphml, --goal, --pgfplots or --csv FILE")
+    if graphml is None and goal is None and trace is None:
+        raise ScenarioError("export", None, "say what to write: --graphml, --goal, --trace, --pgfplots or --csv FILE")
     if (run is None) == (topology is None):
         raise ScenarioError("export", None, "give a run, or else --topology")
     load_plugins(plugin or ())
     if run is not None:
         read = Run.read(run)
         warn_unverified([read.data.path])
-        files = read.export(goal=goal, graphml=graphml)
+        files = read.export(goal=goal, graphml=graphml, trace=trace)
+    elif trace:
+        raise ScenarioError("trace", str(trace), "only a run has packets with times: give the run")
     elif goal or graphml is None:
         raise ScenarioError("goal", str(goal), "only a run has an executed schedule: give the run")
     else:

@@ -4,6 +4,7 @@ from coordinator.reports.panels.base import Panel
 from coordinator.reports.panels.faults import cut_off_panel, faults_panel
 from coordinator.reports.panels.links import links_panel
 from coordinator.reports.panels.network import network_panel
+from coordinator.reports.panels.space_time import space_time_panel
 from coordinator.reports.panels.steps import steps_panel
 from coordinator.reports.panels.summary import claims_panel, details_panel, tiles_panel
 
@@ -14,6 +15,7 @@ PANELS: list[Panel] = [
     faults_panel,
     cut_off_panel,
     steps_panel,
+    space_time_panel,
     links_panel,
     details_panel,
 ]
