@@ -144,7 +144,7 @@ SAMPLES: dict[str, tuple[object, ...]] = {
         "crash",
         [[]],
     ),
-    "fault_knowledge": ("none", "neighbours", "all"),
+    "fault_knowledge": ("none", "neighbours", "all", "detect:1", "detect:2:doubling", "detect:0"),
     "reliable": (True, False, "true"),
     "retransmit_after": (1, 2, 3, "5ms", 0),
     "attempts": (1, 20, 1000, 1001),
