@@ -93,7 +93,7 @@ REFUSED = [
     (f"{POINT} --vary seed=1..999999999", "a range holds at most 10,000 values"),
     (f"{POINT} --vary seed=1..{'9' * 4000}", "a range holds at most 10,000 values"),
     (f"{POINT} --vary seed=1..5000 --vary messages=1..5000", "at most 10,000 combinations of values"),
-    (f"{POINT} --trials 99999999999", "a number from 1 to 1,000,000"),
+    (f"{POINT} --trials 99999999999", "a number from 1 to 100,000,000"),
 ]
 
 
