@@ -146,6 +146,9 @@ def exhaustive_fault_sets(texts: Sequence[str]) -> list[FaultSetSpec]:
     fault_sets = []
     for text in texts:
         for fault_set in parse_fault_sets(text):
+            if fault_set.in_blocks:
+                reason = "certificates count single nodes and links; a campaign runs every block: --faults 'all:..'"
+                raise ScenarioError("faults", text, reason)
             if fault_set.how not in ("random", "all") or fault_set.sources or text.startswith("random"):
                 raise ScenarioError(
                     "faults", text, "a certificate covers every set of faults, such as nodes<=2;links<=1"

@@ -10,6 +10,7 @@ from coordinator.campaigns.grid import Grid, Key
 from coordinator.campaigns.statistics import mean_interval, outside, sure_interval, wilson
 from coordinator.campaigns.store import FinishedTrials
 from coordinator.campaigns.trial_runner import Trial, TrialResult
+from coordinator.scenario.fault_sets import FaultSetTerm
 from coordinator.scenario.model import knowledge_of
 from coordinator.theory.reliability import Expected, expected_delivery_ratio, promises
 
@@ -124,7 +125,7 @@ def families(grid: Grid) -> dict[str, list[tuple[int, float]]]:
     for point, fault_set in enumerate(grid.points):
         # A point without faults belongs to the curve of the kind that it would have.
         struck = [part for part in fault_set.parts if part.count or part.share] or list(fault_set.parts[:1])
-        words = " and ".join(f"{_NOUNS.get(part.kind, part.kind)}{part.argument}" for part in struck)
+        words = " and ".join(f"{_noun(part)}{part.argument}" for part in struck)
         how = "" if fault_set.how in ("random", "all") else f", {fault_set.how}"
         when = "" if fault_set.when == "1" else f", step {fault_set.when}"
         size = sum(part.share for part in fault_set.parts) if fault_set.how == "bernoulli" else float(fault_set.size)
@@ -133,6 +134,10 @@ def families(grid: Grid) -> dict[str, list[tuple[int, float]]]:
 
 
 _NOUNS = {"crash": "crashed nodes", "down": "links down"}
+
+
+def _noun(part: FaultSetTerm) -> str:
+    return f"blocks {part.block}" if part.block else _NOUNS.get(part.kind, part.kind)
 
 
 def trial_rows(grid: Grid, findings: Findings) -> Iterator[Row]:

@@ -6,7 +6,7 @@ number alone; compared algorithms get the same faults; and a draw of k + 1 place
 the same kind of place take disjoint positions of one random order, as in `coordinator.scenario.fault_draws`.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
@@ -17,10 +17,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coordinator.evaluation.bit_rows import Indices
-from coordinator.scenario.fault_draws import FaultSites, Link, eligible, positions_of, set_count, set_number
+from coordinator.scenario.fault_draws import (
+    FaultSites,
+    Link,
+    eligible,
+    positions_of,
+    set_count,
+    set_number,
+    sets_of,
+    too_few,
+)
 from coordinator.scenario.fault_sets import FaultSetSpec, FaultSetTerm
 from emunode.errors import ScenarioError
-from emunode.model import Rank
 
 BLOCK: Final = 4096
 """Numbers that are drawn together."""
@@ -53,6 +61,10 @@ class Draws:
 
     def struck(self, numbers: Indices) -> list[Struck]:
         """The places that each term strikes, for draws with these numbers."""
+        return [self._expanded(each) for each in self._struck(numbers)]
+
+    def _struck(self, numbers: Indices) -> list[Struck]:
+        """The same with numbers of blocks as places, for terms that break blocks."""
         if self.fault_set.how == "all":
             return list(self._of_every_set(numbers))
         found: dict[FaultSetTerm, list[tuple[Indices, Indices]]] = {term: [] for term in self.fault_set.parts}
@@ -71,15 +83,45 @@ class Draws:
             if pairs
         ]
 
+    def _expanded(self, each: Struck) -> Struck:
+        """The nodes or links of blocks; each once, where several blocks of a draw have it."""
+        if not each.term.block:
+            return each
+        starts, members = self._members[each.term.block]
+        sizes = starts[each.places + 1] - starts[each.places]
+        draws = np.repeat(each.draws, sizes)
+        # The positions in `members`: from the start of each block on.
+        within = np.arange(len(draws)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        places = members[np.repeat(starts[each.places], sizes) + within]
+        total = int(members.max(initial=0)) + 1
+        once = np.unique(draws * total + places)
+        return Struck(each.term, once % total, once // total)
+
+    @cached_property
+    def _members(self) -> dict[str, tuple[Indices, Indices]]:
+        """By kind of block: where each block begins among the places of all, and these places."""
+        found: dict[str, tuple[Indices, Indices]] = {}
+        for term in self.fault_set.parts:
+            if term.block:
+                blocks = self._sites.blocks(self.fault_set, term.block)
+                places = [self._index[at] if isinstance(at, tuple) else at for each in blocks for at in each.places]
+                starts = np.cumsum([0, *(len(each.places) for each in blocks)])
+                found[term.block] = starts, np.array(places, np.int64)
+        return found
+
+    @cached_property
+    def _index(self) -> dict[Link, int]:
+        return {link: at for at, link in enumerate(self._sites.links)}
+
     def specs(self, number: int) -> tuple[str, ...]:
         """One draw as fault specifications."""
         if self.fault_set.how == "all":
             return set_number(self.fault_set, self._sites, number)
-        return tuple(
-            self._sites.spec(each.term, self._sites.links[place] if each.term.on_links else place, self.fault_set.when)
-            for each in self.struck(np.array([number]))
-            for place in each.places.tolist()
-        )
+        struck = ((each.term, place) for each in self.struck(np.array([number])) for place in each.places.tolist())
+        sites, when = self._sites, self.fault_set.when
+        found = (sites.spec(term, sites.links[at] if term.on_links else at, when) for term, at in struck)
+        # Blocks of different kinds may overlap.
+        return tuple(dict.fromkeys(found))
 
     def _block(self, block: int) -> list[Struck]:
         if self._known is None or self._known[0] != block:
@@ -88,30 +130,28 @@ class Draws:
 
     def _drawn(self, block: int) -> Iterator[Struck]:
         """All draws of a block."""
-        for on_links in (False, True):
-            terms = [term for term in self.fault_set.parts if term.on_links == on_links]
-            if terms:
-                yield from self._drawn_places(block, terms, self._free[on_links])
+        for site, free in self._free.items():
+            terms = [term for term in self.fault_set.parts if term.site == site]
+            yield from self._drawn_places(block, terms, free)
 
     @cached_property
-    def _free(self) -> dict[bool, Indices]:
-        """The places to draw from, by whether they are links, in the order of `eligible`."""
-        free: dict[bool, Indices] = {}
-        index = {link: at for at, link in enumerate(self._sites.links)}
+    def _free(self) -> dict[str, Indices]:
+        """The places to draw from by site, in the order of `eligible`; blocks by their numbers."""
+        free: dict[str, Indices] = {}
         for term in self.fault_set.parts:
-            places: Sequence[Rank | Link] = eligible(self.fault_set, term, self._sites)
-            free[term.on_links] = np.array([index[at] if isinstance(at, tuple) else at for at in places], np.int64)
+            places = eligible(self.fault_set, term, self._sites)
+            numbers: Iterable[int] = (self._index[at] if isinstance(at, tuple) else at for at in places)  # type: ignore[index]
+            free[term.site] = np.array(list(range(len(places)) if term.block else numbers), np.int64)
         return free
 
     def _drawn_places(self, block: int, terms: Sequence[FaultSetTerm], free: Indices) -> Iterator[Struck]:
-        stream = "links" if terms[0].on_links else "nodes"
+        stream = terms[0].site
         if self.fault_set.how == "bernoulli":
             yield from self._independent(block, terms, free, stream)
             return
         counts = [term.count for term in terms]
         if sum(counts) > len(free):
-            reason = f"it needs {sum(counts)} {stream}, but only {len(free)} may fail"
-            raise ScenarioError("faults", self.fault_set.name, reason)
+            raise too_few(self.fault_set, terms[0], sum(counts), len(free), "faults")
         if self.fault_set.how == "busiest":
             # Not random: the busiest places in order.
             order: Indices = np.broadcast_to(np.arange(sum(counts)), (BLOCK, sum(counts)))
@@ -169,23 +209,20 @@ class Draws:
         left = numbers.astype(np.int64)
         if len(numbers) and not 0 <= int(numbers.min()) <= int(numbers.max()) < (self._sets or 0):
             raise ScenarioError("faults", self.fault_set.name, f"it has no set number {int(numbers.max())}")
-        used = {on_links: np.empty((len(numbers), 0), np.int64) for on_links in (False, True)}
-        rooms = {on_links: len(places) for on_links, places in self._free.items()}
+        used = {site: np.empty((len(numbers), 0), np.int64) for site in self._free}
+        rooms = {site: len(places) for site, places in self._free.items()}
         terms = self.fault_set.parts
         for at, term in enumerate(terms):
-            total = rooms[term.on_links]
-            rooms[term.on_links] -= term.count
-            later, rest = 1, dict(rooms)
-            for other in terms[at + 1 :]:
-                later *= comb(max(0, rest[other.on_links]), other.count)
-                rest[other.on_links] -= other.count
+            total = rooms[term.site]
+            rooms[term.site] -= term.count
+            later = sets_of(terms[at + 1 :], rooms)
             index, left = left // later, left % later
             ranks = combinations_of(total, term.count, index)
             # Positions count only places that no earlier term of this kind has taken.
-            for column in np.sort(used[term.on_links], axis=1).T:
+            for column in np.sort(used[term.site], axis=1).T:
                 ranks += ranks >= column[:, None]
-            used[term.on_links] = np.concatenate([used[term.on_links], ranks], axis=1)
-            yield Struck(term, self._free[term.on_links][ranks].ravel(), np.repeat(np.arange(len(numbers)), term.count))
+            used[term.site] = np.concatenate([used[term.site], ranks], axis=1)
+            yield Struck(term, self._free[term.site][ranks].ravel(), np.repeat(np.arange(len(numbers)), term.count))
 
     @cached_property
     def _sets(self) -> int | None:

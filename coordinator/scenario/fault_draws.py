@@ -5,7 +5,8 @@ chosen. Drawing is a pure function of (seed, draw): compared algorithms get the 
 contains the set of k, so that curves over the number of faults are comparable point by point.
 
 Parts for the same kind of place (such as crashed and byzantine nodes) share one random order of these places and take
-disjoint positions of it that depend on the counts alone, so every pair of disjoint sets is equally likely.
+disjoint positions of it that depend on the counts alone, so every pair of disjoint sets is equally likely. Blocks are drawn
+as places of their own kind; where they overlap, a place fails once.
 """
 
 import re
@@ -17,6 +18,8 @@ from math import comb
 from random import Random
 from typing import TypeVar
 
+from coordinator.scenario.blocks.base import Block
+from coordinator.scenario.blocks.registry import BLOCK_KINDS
 from coordinator.scenario.fault_sets import FaultSetSpec, FaultSetTerm, is_fault_set, parse_fault_sets
 from emunode.algorithms.base import Algorithm
 from emunode.engine.memory import MemoryEngine
@@ -25,6 +28,8 @@ from emunode.model import Rank
 from emunode.net.wire import ROW
 
 Link = tuple[Rank, Rank]
+Site = Rank | Link | Block
+"""A place that is drawn."""
 Place = TypeVar("Place")
 
 
@@ -40,6 +45,7 @@ class FaultSites:
         rooted = len(algorithm.sources) == 1 or algorithm.target >= 0
         self.sources: frozenset[Rank] = frozenset({algorithm.spec.source} if rooted else ())
         self.broken: frozenset[Rank | Link] = frozenset(place for spec in broken for place in self.named_in(spec))
+        self._blocks: dict[str, list[Block]] = {}
 
     def nodes(self, *, sources: bool = False) -> Sequence[Rank]:
         """Ranks that may be chosen, ascending."""
@@ -51,6 +57,24 @@ class FaultSites:
         """Links that may be chosen, the lower rank first, ascending."""
         links = sorted((rank, neighbour) for rank, _, neighbour, _ in self.topology.links())
         return [link for link in links if link not in self.broken]
+
+    def blocks(self, fault_set: FaultSetSpec, block: str, field: str = "faults") -> Sequence[Block]:
+        """The blocks of one kind that may be chosen: none that belongs to a source or has a place in `broken`.
+
+        Raises ScenarioError (with `field`) if the network has no such blocks.
+        """
+        if block not in self._blocks:
+            name, _, argument = block.partition(":")
+            try:
+                self._blocks[block] = list(BLOCK_KINDS[name].blocks(self.topology, argument))
+            except ValueError as error:
+                raise ScenarioError(field, fault_set.name, str(error)) from None
+        spared = frozenset() if fault_set.sources else self.sources
+        return [
+            each
+            for each in self._blocks[block]
+            if spared.isdisjoint(each.owners) and self.broken.isdisjoint(each.places)
+        ]
 
     @cached_property
     def _hops(self) -> Sequence[Link]:
@@ -84,6 +108,10 @@ class FaultSites:
         where = label(place) if isinstance(place, int) else f"{label(place[0])}~{label(place[1])}"
         return f"{part.kind}:{where}{part.argument}@{when}"
 
+    def specs(self, part: FaultSetTerm, place: Site, when: str) -> list[str]:
+        """The fault specifications of one place, or of all places of a block."""
+        return [self.spec(part, member, when) for member in _members(place)]
+
     def named_in(self, spec: str) -> set[Rank | Link]:
         """The node or link in a fault specification; empty for an invalid place, which the parser of faults reports."""
         _, *rest = spec.split(":")
@@ -114,52 +142,57 @@ def draw(
     if fault_set.how == "all":
         return set_number(fault_set, places, number, field)
     used = set(taken)
-    chosen: dict[FaultSetTerm, list[Rank | Link]] = {}
-    for on_link in (False, True):
-        parts = [part for part in fault_set.parts if part.on_links == on_link]
-        if parts:
-            free = [place for place in eligible(fault_set, parts[0], places, field) if place not in used]
-            stream = f"{seed}/{number}/{'links' if on_link else 'nodes'}"
-            chosen |= zip(parts, _choose(fault_set, parts, free, stream, field), strict=True)
-    return tuple(places.spec(part, place, fault_set.when) for part in fault_set.parts for place in chosen[part])
+    chosen: dict[FaultSetTerm, list[Site]] = {}
+    for site in dict.fromkeys(part.site for part in fault_set.parts):
+        parts = [part for part in fault_set.parts if part.site == site]
+        free = [place for place in eligible(fault_set, parts[0], places, field) if used.isdisjoint(_members(place))]
+        chosen |= zip(parts, _choose(fault_set, parts, free, f"{seed}/{number}/{site}", field), strict=True)
+    found = (
+        spec for part in fault_set.parts for place in chosen[part] for spec in places.specs(part, place, fault_set.when)
+    )
+    return tuple(dict.fromkeys(found))
+
+
+def _members(site: Site) -> Sequence[Rank | Link]:
+    return site.places if isinstance(site, Block) else (site,)
 
 
 def set_count(fault_set: FaultSetSpec, places: FaultSites) -> int | None:
     """Number of sets: of `all` every one, 1 for strategies without randomness, None for random ones."""
     if fault_set.how == "busiest" or (fault_set.how != "bernoulli" and not fault_set.size):
         return 1
-    return _sets_of(fault_set.parts, _rooms(fault_set, places)) if fault_set.how == "all" else None
+    return sets_of(fault_set.parts, _rooms(fault_set, places)) if fault_set.how == "all" else None
 
 
-def _rooms(fault_set: FaultSetSpec, places: FaultSites) -> dict[bool, int]:
-    """Number of links (True) and nodes (False) to choose from."""
-    return {True: len(places.links), False: len(places.nodes(sources=fault_set.sources))}
+def _rooms(fault_set: FaultSetSpec, places: FaultSites) -> dict[str, int]:
+    """Number of nodes, links or blocks to choose from, by site."""
+    return {part.site: len(eligible(fault_set, part, places)) for part in fault_set.parts}
 
 
-def _sets_of(parts: Sequence[FaultSetTerm], rooms: Mapping[bool, int]) -> int:
-    """Number of ways to assign places to parts, no place twice."""
+def sets_of(parts: Sequence[FaultSetTerm], rooms: Mapping[str, int]) -> int:
+    """Number of ways to assign places to parts, no place twice, from `rooms` places by site."""
     count, left = 1, dict(rooms)
     for part in parts:
-        count *= comb(max(0, left[part.on_links]), part.count)
-        left[part.on_links] -= part.count
+        count *= comb(max(0, left[part.site]), part.count)
+        left[part.site] -= part.count
     return count
 
 
 def set_number(fault_set: FaultSetSpec, places: FaultSites, number: int, field: str = "faults") -> tuple[str, ...]:
     """One set of `every_set` by its index, computed directly."""
     rooms = _rooms(fault_set, places)
-    if not 0 <= number < _sets_of(fault_set.parts, rooms):
+    if not 0 <= number < sets_of(fault_set.parts, rooms):
         raise ScenarioError(field, fault_set.name, f"it has no set number {number}")
     used: set[object] = set()
     specs: list[str] = []
     for at, part in enumerate(fault_set.parts):
         free = [place for place in eligible(fault_set, part, places, field) if place not in used]
-        rooms[part.on_links] -= part.count
-        index, number = divmod(number, _sets_of(fault_set.parts[at + 1 :], rooms))
+        rooms[part.site] -= part.count
+        index, number = divmod(number, sets_of(fault_set.parts[at + 1 :], rooms))
         group = [free[position] for position in _combination(len(free), part.count, index)]
         used.update(group)
-        specs += [places.spec(part, place, fault_set.when) for place in group]
-    return tuple(specs)
+        specs += [spec for place in group for spec in places.specs(part, place, fault_set.when)]
+    return tuple(dict.fromkeys(specs))
 
 
 def _combination(total: int, count: int, index: int) -> Iterator[int]:
@@ -189,24 +222,20 @@ def sample_numbers(fault_set: FaultSetSpec, places: FaultSites, seed: int, most:
 
 def every_set(fault_set: FaultSetSpec, places: FaultSites, field: str = "faults") -> Iterator[tuple[str, ...]]:
     """Every set of a fault set as fault specifications, in lexicographic order of its places."""
-    count = _sets_of(fault_set.parts, _rooms(fault_set, places))
+    count = sets_of(fault_set.parts, _rooms(fault_set, places))
     return (set_number(fault_set, places, number, field) for number in range(count))
 
 
-def eligible(
-    fault_set: FaultSetSpec, part: FaultSetTerm, places: FaultSites, field: str = "faults"
-) -> Sequence[Rank | Link]:
+def eligible(fault_set: FaultSetSpec, part: FaultSetTerm, places: FaultSites, field: str = "faults") -> Sequence[Site]:
     """The places that one part may use, in order of preference or of drawing."""
     allowed = places.nodes(sources=fault_set.sources)
     match fault_set.how:
+        case _ if part.block:
+            return places.blocks(fault_set, part.block, field)
         case "busiest":
             return places.busiest_links if part.on_links else places.busiest_nodes(allowed)
         case "roots":
-            links = places.root_links
-            if part.on_links:
-                return [link for link in links if link not in places.broken]
-            children = {rank for link in links for rank in link} - set(places.algorithm.sources)
-            return [rank for rank in allowed if rank in children or len(places.algorithm.sources) > 1]
+            return _at_roots(part, places, allowed)
         case "cut":
             try:
                 victim = places.topology.rank(fault_set.victim or "")
@@ -221,6 +250,14 @@ def eligible(
     return places.links if part.on_links else allowed
 
 
+def _at_roots(part: FaultSetTerm, places: FaultSites, allowed: Sequence[Rank]) -> Sequence[Rank | Link]:
+    links = places.root_links
+    if part.on_links:
+        return [link for link in links if link not in places.broken]
+    children = {rank for link in links for rank in link} - set(places.algorithm.sources)
+    return [rank for rank in allowed if rank in children or len(places.algorithm.sources) > 1]
+
+
 def _choose(
     fault_set: FaultSetSpec, parts: Sequence[FaultSetTerm], free: Sequence[Place], stream: str, field: str
 ) -> list[list[Place]]:
@@ -229,8 +266,7 @@ def _choose(
         return _bernoulli(parts, free, stream)
     counts = [part.count for part in parts]
     if sum(counts) > len(free):
-        kind = "links" if parts[0].on_links else "nodes"
-        raise ScenarioError(field, fault_set.name, f"it needs {sum(counts)} {kind}, but only {len(free)} may fail")
+        raise too_few(fault_set, parts[0], sum(counts), len(free), field)
     if fault_set.how == "busiest":
         ranked = iter(free)
         return [list(islice(ranked, count)) for count in counts]
@@ -238,6 +274,12 @@ def _choose(
     length = 1 + max((position for taken in positions for position in taken), default=-1)
     order = _shuffled(free, length, Random(stream))
     return [[order[position] for position in taken] for taken in positions]
+
+
+def too_few(fault_set: FaultSetSpec, part: FaultSetTerm, needed: int, available: int, field: str) -> ScenarioError:
+    """The error of a fault set with more faults than places."""
+    noun = f"blocks {part.block}" if part.block else part.site
+    return ScenarioError(field, fault_set.name, f"it needs {needed} {noun}, but only {available} may fail")
 
 
 def _bernoulli(parts: Sequence[FaultSetTerm], free: Sequence[Place], stream: str) -> list[list[Place]]:

@@ -6,6 +6,10 @@ HOW is the strategy that selects places (default: `random`). A PART gives a kind
 (down, both directions), or any kind of fault by its name, with its argument after the number: `loss=3:0.2`. WHEN is the step
 or interval of a fault specification (default: 1).
 
+A PART may also name a kind of block (`blocks`), whose places fail together: `substar=1`, `subcube=1:2`. The number counts
+blocks. Its nodes crash, or its links go down. Blocks are drawn by `random`, `bernoulli` and `all`, and blocks of one
+description may overlap.
+
 | HOW | places |
 |---|---|
 | `random` | drawn at random without repetition |
@@ -25,6 +29,7 @@ from itertools import product
 from math import prod
 from typing import Final
 
+from coordinator.scenario.blocks.registry import BLOCK_KINDS
 from coordinator.scenario.fault_syntax import TIME, example_value, read_value, read_when, require_drawable
 from emunode.errors import ScenarioError
 from emunode.faults.kinds import KINDS, LinkFault, field_names, value_names
@@ -39,6 +44,8 @@ PART: Final = re.compile(r"(?P<what>[a-z-]+)(?P<relation><?=)(?P<amount>[^:]+)(?
 MAX_FAULT_SETS = 10_000
 """Most fault sets that the ranges of one description may stand for."""
 COUNTS: Final = re.compile(r"(\d{1,6})(?:\.\.(\d{1,6}))?")
+OF_BLOCKS: Final = ("random", "bernoulli", "all")
+"""Strategies that draw blocks."""
 REPAIRS: Final = {"recover": "crash", "up": "down"}
 """Kinds that repair the fault of another kind; a random place has nothing to repair."""
 
@@ -50,14 +57,22 @@ def on_links(kind: str) -> bool:
 
 @dataclass(frozen=True)
 class FaultSetTerm:
-    """A number of faults of one kind."""
+    """A number of faults of one kind, or of blocks that fail together."""
 
     kind: str
+    """The kind of each fault; for nodes and links in blocks `crash` and `down`."""
     count: int = 0
     share: float = 0.0
     """Probability per place, for the strategy `bernoulli`."""
     argument: str = ""
     """The value between place and step in a specification of this kind, with its colon."""
+    block: str = ""
+    """The kind of block, with its value after a colon; empty for single nodes and links."""
+
+    @property
+    def site(self) -> str:
+        """The kind of place that is drawn: `nodes`, `links` or the block. Terms of one site take different places."""
+        return self.block or ("links" if self.on_links else "nodes")
 
     @property
     def on_links(self) -> bool:
@@ -77,23 +92,31 @@ class FaultSetSpec:
 
     @property
     def size(self) -> int:
-        """Number of faults per set; 0 for `bernoulli`, which has no fixed number."""
+        """Number of faults (or blocks) per set; 0 for `bernoulli`, which has no fixed number."""
         return sum(part.count for part in self.parts)
+
+    @property
+    def in_blocks(self) -> bool:
+        """Whether nodes or links fail in blocks."""
+        return any(part.block for part in self.parts)
 
     @property
     def name(self) -> str:
         """The description in canonical form, without default values."""
-        names = {kind: short for short, kind in SHORT.items()}
-        words = [
-            f"{names.get(part.kind, part.kind)}={part.share if self.how == 'bernoulli' else part.count}{part.argument}"
-            for part in self.parts
-        ]
+        words = [_word(part, part.share if self.how == "bernoulli" else part.count) for part in self.parts]
         if self.victim is not None:
             words.insert(0, f"victim={self.victim}")
         if self.sources:
             words.append("sources")
         how = "" if self.how == "random" else f"{self.how}:"
         return f"{how}{';'.join(words)}{'' if self.when == '1' else f'@{self.when}'}"
+
+
+def _word(part: FaultSetTerm, amount: float) -> str:
+    """One part of a description."""
+    kind, colon, value = part.block.partition(":")
+    names = {kind: short for short, kind in SHORT.items()}
+    return f"{kind or names.get(part.kind, part.kind)}={amount}{colon}{value}{part.argument}"
 
 
 # --- reading a description ---------------------------------------------------------------------------------------------
@@ -144,17 +167,21 @@ def parse_fault_sets(text: str, field: str = "faults") -> list[FaultSetSpec]:
 
 def _require_sound(fault_set: FaultSetSpec, text: str, field: str) -> None:
     """Refuse repeated parts, and steps that a kind cannot have."""
-    seen: set[tuple[str, str]] = set()
+    seen: set[tuple[str, str, str]] = set()
     when = read_when(fault_set.when)
     if when is None or (when[1] is not None and when[1] < when[0]):
         raise ScenarioError(
             field, text, f"invalid step or interval @{fault_set.when}; steps count from 1, as in @2 or @2-5"
         )
+    if fault_set.in_blocks and (fault_set.how not in OF_BLOCKS or not all(part.block for part in fault_set.parts)):
+        reason = f"blocks are drawn by {', '.join(OF_BLOCKS)}, and not together with single nodes and links"
+        raise ScenarioError(field, text, reason)
     for part in fault_set.parts:
-        if (part.kind, part.argument) in seen:
-            name = next((short for short, kind in SHORT.items() if kind == part.kind), part.kind)
+        key = part.kind, part.argument, part.block
+        if key in seen:
+            name = _word(part, 0).partition("=")[0]
             raise ScenarioError(field, text, f"{name!r} is repeated; give one part with the total number")
-        seen.add((part.kind, part.argument))
+        seen.add(key)
         if when[1] is not None and "last" not in field_names(KINDS[part.kind]):
             first = fault_set.when.partition("-")[0]
             raise ScenarioError(field, text, f"{part.kind!r} happens in one step and has no end; write @{first}")
@@ -187,16 +214,18 @@ def _choices(word: str, how: str, text: str, field: str) -> list[tuple[FaultSetT
     if match is None:
         raise ScenarioError(field, text, f"invalid part {word!r}; write {FORM}")
     what, amount, argument = match["what"], match["amount"], match["argument"] or ""
-    kind = SHORT.get(what, what)
-    if what != "any" and kind not in KINDS:
-        allowed = [*SHORT, *(name for name in KINDS if name not in REPAIRS)]
+    kind, block = SHORT.get(what, what), ""
+    if what in BLOCK_KINDS:
+        kind, block, argument = _block(what, argument.removeprefix(":"), text, field)
+    elif what != "any" and kind not in KINDS:
+        allowed = [*SHORT, *(name for name in KINDS if name not in REPAIRS), *BLOCK_KINDS]
         raise ScenarioError(field, text, f"{what!r} is not among: any, {', '.join(allowed)}")
-    if what != "any":
+    elif what != "any":
         _require_argument(kind, argument, word, text, field)
     elif argument or how == "bernoulli":
         raise ScenarioError(field, text, "'any' is every combination of nodes and links, such as any=2 or any<=2")
     if how == "bernoulli":
-        return [(FaultSetTerm(kind, share=_share(amount, text, field), argument=argument),)]
+        return [(FaultSetTerm(kind, share=_share(amount, text, field), argument=argument, block=block),)]
     counts = COUNTS.fullmatch(amount)
     if counts is None:
         raise ScenarioError(field, text, f"invalid number or range {amount!r}; write a number, or a range such as 0..4")
@@ -213,7 +242,17 @@ def _choices(word: str, how: str, text: str, field: str) -> list[tuple[FaultSetT
             for total in range(first, last + 1)
             for links in range(total + 1)
         ]
-    return [(FaultSetTerm(kind, count, argument=argument),) for count in range(first, last + 1)]
+    return [(FaultSetTerm(kind, count, argument=argument, block=block),) for count in range(first, last + 1)]
+
+
+def _block(name: str, argument: str, text: str, field: str) -> tuple[str, str, str]:
+    """The kind of fault, the block and the argument of a part that names a kind of block."""
+    kind = BLOCK_KINDS[name]
+    try:
+        value = kind.read(argument)
+    except ValueError as error:
+        raise ScenarioError(field, text, str(error)) from None
+    return "down" if kind.on_links else "crash", f"{name}:{value}" if value else name, ""
 
 
 def _require_few(fault_sets: int, text: str, field: str) -> None:

@@ -78,7 +78,7 @@ def promises(algorithm: Algorithm, faults: Sequence[Fault], fault_set: FaultSetS
 
     Claims go by the number of faults, as for a single run. No place is both given and drawn.
     """
-    if fault_set.how == "bernoulli":
+    if fault_set.how == "bernoulli" or fault_set.in_blocks:
         return False
     alters_payload: dict[object, bool] = {}
     for fault in faults:
