@@ -18,6 +18,7 @@ from coordinator.api.threads import call
 from coordinator.campaigns.certify import smallest_failure
 from coordinator.campaigns.engines import Engine
 from coordinator.campaigns.exact_trials import Session
+from coordinator.campaigns.field_figures import FIELD_FIGURES, INFORMED
 from coordinator.campaigns.grid import Grid, Key
 from coordinator.campaigns.losses import loss_rows, worst_rows
 from coordinator.campaigns.runner import check_workers
@@ -39,13 +40,14 @@ from emunode.errors import ScenarioError
 from emunode.topologies.table import TableTopology
 
 SHOWN_VIOLATIONS = 3
-COLUMN_TYPES = {
-    **dict.fromkeys((*FIGURES, "theory", "guaranteed_theory"), pl.Float64),
+COLUMN_TYPES: Mapping[str, type[pl.DataType] | pl.DataType] = {
+    **dict.fromkeys((*FIGURES, *FIELD_FIGURES, "theory", "guaranteed_theory"), pl.Float64),
     **dict.fromkeys(("sets", "promised"), pl.Int64),
     "finding": pl.String,
+    INFORMED: pl.List(pl.Float64),
 }
 """Types of the columns of results that may have no value at all."""
-TRIAL_TYPES: Mapping[str, type[pl.DataType]] = {"predicted": pl.Int64, "undecided": pl.String}
+TRIAL_TYPES: Mapping[str, type[pl.DataType]] = {"predicted": pl.Int64, "undecided": pl.String, "latencies": pl.String}
 """The same for the columns of trials."""
 
 
@@ -138,7 +140,7 @@ class Campaign:
         """
         return self._table(list(trial_rows(self._grid, self._findings)), TRIAL_TYPES)
 
-    def _table(self, plain: list[Row], types: Mapping[str, type[pl.DataType]]) -> pl.DataFrame:
+    def _table(self, plain: list[Row], types: Mapping[str, type[pl.DataType] | pl.DataType]) -> pl.DataFrame:
         """Rows as a frame, with a column per varied field in place of the one that names the variant."""
         overrides = {name: kind for name, kind in types.items() if plain and name in plain[0]}
         frame = pl.DataFrame(plain, schema_overrides=overrides, infer_schema_length=None)

@@ -18,6 +18,77 @@ KEPT = 3
 
 
 @dataclass
+class Times:
+    """Packets, and latencies as `coordinator.results.latency` defines them, over decided trials."""
+
+    packets: int = 0
+    sums: dict[int, list[int]] = field(default_factory=dict)
+    """By number of served nodes, from 1 on: trials, and the sum of all latencies in them."""
+    longest: int = 0
+    """The sum of the longest latencies of all trials in which a node is served."""
+    by_step: Counter[int] = field(default_factory=Counter)
+    """By step: the nodes whose latency it is."""
+
+    @property
+    def trials(self) -> int:
+        """Trials in which a node is served."""
+        return sum(trials for trials, _ in self.sums.values())
+
+    @property
+    def mean(self) -> Fraction:
+        """The sum of the mean latencies of these trials."""
+        return sum((Fraction(steps, served) for served, (_, steps) in self.sums.items()), Fraction(0))
+
+    def add(self, other: Self) -> None:
+        """Add those of other trials."""
+        self.packets += other.packets
+        self.longest += other.longest
+        self.by_step += other.by_step
+        for served, counts in other.sums.items():
+            self._add_sums(served, *counts)
+
+    def _add_sums(self, served: int, trials: int, steps: int) -> None:
+        here = self.sums.setdefault(served, [0, 0])
+        here[0] += trials
+        here[1] += steps
+
+    @classmethod
+    def of_result(cls, result: TrialResult) -> Self | None:
+        """Those of one trial with messages; None for a record without latencies, as version 0.1.0 wrote it."""
+        if result.latency_sums is None or result.latencies is None:
+            return None
+        served, steps, longest = result.latency_sums
+        by_step = +Counter(dict(enumerate(result.latencies)))
+        return cls(result.packets, {served: [1, steps]} if served else {}, longest, by_step)
+
+    @classmethod
+    def of_outcome(cls, outcome: Outcome) -> Self | None:
+        """Those of trials of the exact evaluator; None where it was not asked for latencies."""
+        times = outcome.latencies
+        if times is None:
+            return None
+        found = cls(
+            int(outcome.packets[outcome.decided].sum()), longest=int(times.longest.sum()), by_step=times.by_step
+        )
+        for served in np.unique(times.served[times.served > 0]).tolist():
+            here = times.served == served
+            found._add_sums(served, int(here.sum()), int(times.sums[here].sum()))
+        return found
+
+    def record(self) -> dict[str, object]:
+        """As a JSON value."""
+        sums = [[served, *each] for served, each in sorted(self.sums.items())]
+        by_step = sorted(map(list, self.by_step.items()))
+        return {"packets": self.packets, "sums": sums, "longest": self.longest, "by_step": by_step}
+
+    @classmethod
+    def of_record(cls, fields: Mapping[str, Any]) -> Self:
+        """Inverse of `record`."""
+        sums = {served: list(each) for served, *each in fields["sums"]}
+        return cls(fields["packets"], sums, fields["longest"], Counter(dict(map(tuple, fields["by_step"]))))
+
+
+@dataclass
 class Counts:
     """Counts of some trials; all but the first three are over decided trials."""
 
@@ -33,6 +104,8 @@ class Counts:
     """By number of healthy nodes that miss a message: trials."""
     predicted: Fraction | None = Fraction(0)
     """Sum of the shares of messages that claims predict; None if a trial has no such claim."""
+    times: Times | None = field(default_factory=Times)
+    """None if some trial was recorded without latencies."""
 
     @property
     def decided(self) -> int:
@@ -50,6 +123,11 @@ class Counts:
         return sum((Fraction(intact, expected) for expected, (_, intact, _) in self.due.items()), Fraction(0))
 
     @property
+    def messages_due(self) -> int:
+        """Messages due, over all trials."""
+        return sum(expected * trials for expected, (trials, _, _) in self.due.items())
+
+    @property
     def nodes_lost(self) -> int:
         """Healthy nodes that miss a message, over all trials."""
         return sum(nodes * trials for nodes, trials in self.lost.items())
@@ -65,6 +143,7 @@ class Counts:
         self.lost[len(result.unserved)] += 1
         self.steps += result.steps
         self.segments += result.segments
+        self._add_times(Times.of_result(result))
         if result.predicted is None:
             self.predicted = None
         elif self.predicted is not None:
@@ -79,6 +158,13 @@ class Counts:
         self.lost += other.lost
         known = self.predicted is not None and other.predicted is not None
         self.predicted = self.predicted + other.predicted if known else None  # type: ignore[operator]
+        self._add_times(other.times)
+
+    def _add_times(self, other: Times | None) -> None:
+        if other is None:
+            self.times = None
+        elif self.times is not None:
+            self.times.add(other)
 
     def _count_due(self, expected: int, trials: int, intact: int, served: int) -> None:
         here = self.due.setdefault(expected, [0, 0, 0])
@@ -92,6 +178,7 @@ class Counts:
         counts = cls(
             len(outcome.decided), len(outcome.decided) - len(kept), int(broken.sum()),
             int(outcome.steps[kept].sum()), int(outcome.segments[kept].sum()), predicted=None,
+            times=Times.of_outcome(outcome),
         )  # fmt: skip
         expected, served = outcome.expected[kept], outcome.served[kept]
         for due in np.unique(expected).tolist():
@@ -143,14 +230,16 @@ class Block:
             "undecided": counts.undecided, "violated": counts.violated, "steps": counts.steps,
             "segments": counts.segments, "due": [[due, *each] for due, each in sorted(counts.due.items())],
             "lost": sorted(map(list, counts.lost.items())), "worst": self.worst, "violations": self.violations,
-            "whole": self.whole,
+            "whole": self.whole, "times": counts.times.record() if counts.times else None,
         }  # fmt: skip
 
     @classmethod
     def of_record(cls, fields: Mapping[str, Any]) -> Self:
         """Inverse of `record`."""
         names = ("trials", "undecided", "violated", "steps", "segments")
-        counts = Counts(**{name: fields[name] for name in names}, predicted=None)
+        # Blocks of earlier versions have no times.
+        times = Times.of_record(fields["times"]) if fields.get("times") else None
+        counts = Counts(**{name: fields[name] for name in names}, predicted=None, times=times)
         counts.due = {due: list(each) for due, *each in fields["due"]}
         counts.lost = Counter(dict(map(tuple, fields["lost"])))
         place = (fields["point"], fields["variant"], fields["block"])

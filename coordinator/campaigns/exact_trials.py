@@ -90,7 +90,7 @@ def _next_block(store: FinishedTrials, point: int, variant: int) -> Block:
     # To the next multiple: blocks of draws are made as a whole.
     stop = min(grid.wanted(point, variant), (start // BLOCK + 1) * BLOCK)
     drawn = np.array(grid.numbers(point, variant)[start:stop], np.int64)
-    outcome, broken = grid.point_evaluator(point, variant).evaluate(drawn)
+    outcome, broken = grid.point_evaluator(point, variant).evaluate(drawn, latencies=True)
     place = (point, variant, start)
     return Block.of_outcome(place, drawn, outcome, broken, whole=grid.whole(point, variant))
 

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from coordinator.campaigns.engines import ENGINES, LEAST_SAMPLE, sample_size
 from coordinator.campaigns.statistics import half_width
-from coordinator.campaigns.trial_runner import Trial, plan_trials
+from coordinator.campaigns.trial_runner import Trial, fault_free_latency, plan_trials
 from coordinator.evaluation.draws import Draws
 from coordinator.evaluation.evaluator import Evaluator
 from coordinator.evaluation.exactness import evaluator_of
@@ -224,6 +224,16 @@ class Grid:
 
     @cached_property
     def _draws(self) -> dict[tuple[int, int], Draws]:
+        return {}
+
+    def fault_free_latency(self, variant: int) -> int | None:
+        """The longest latency of a variant in a run without any fault; None if no node is served."""
+        if variant not in self._fault_free:
+            self._fault_free[variant] = fault_free_latency(self.variants[variant].scenario)
+        return self._fault_free[variant]
+
+    @cached_property
+    def _fault_free(self) -> dict[int, int | None]:
         return {}
 
     # --- engines ------------------------------------------------------------------------------------------------------

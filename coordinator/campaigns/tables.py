@@ -6,6 +6,7 @@ from itertools import product
 from math import isclose
 
 from coordinator.campaigns.counts import Counts
+from coordinator.campaigns.field_figures import field_figures
 from coordinator.campaigns.grid import Grid, Key
 from coordinator.campaigns.statistics import mean_interval, outside, sure_interval, wilson
 from coordinator.campaigns.store import FinishedTrials
@@ -31,6 +32,7 @@ def rows(store: FinishedTrials) -> list[Row]:
     - `theory`, `guaranteed_theory`: exact predictions of both figures; `promised`: 1 if the algorithm tolerates this
       number of faults.
     - `finding`: which figure and its exact prediction exclude each other.
+    - The figures of `field_figures`.
     """
     grid = store.grid
     with_messages = store.numbers()
@@ -59,7 +61,7 @@ def _row(grid: Grid, point: int, variant: int, counts: Counts, again: int | None
     row["promised"] = 1 if promises(plan.algorithm, plan.faults, fault_set) else None
     row["guaranteed_theory"] = _rounded(theory.guaranteed)
     row["finding"] = _finding(counts, theory, exact=sets == counts.decided)
-    return row
+    return row | field_figures(counts, plan, grid.fault_free_latency(variant))
 
 
 def _rounded(value: float | None) -> float | None:
@@ -150,5 +152,8 @@ def trial_rows(grid: Grid, findings: Findings) -> Iterator[Row]:
             "draw": key.number,
             "faults": " ".join(trial.faults),
             "seed": trial.seed,
-            **{name: " ".join(value) if isinstance(value, tuple) else value for name, value in vars(result).items()},
+            **{
+                name: " ".join(map(str, value)) if isinstance(value, tuple) else value
+                for name, value in vars(result).items()
+            },
         }

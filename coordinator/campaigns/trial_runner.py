@@ -21,6 +21,7 @@ from coordinator.results.conclude import rule_counted
 from coordinator.results.metrics import TrialCounts, count_trial
 from coordinator.scenario.fault_syntax import parse_faults
 from coordinator.scenario.model import Scenario, knowledge_of
+from emunode.engine.memory import MemoryEngine
 from emunode.errors import EmulatorError, RuleError, RunError, ScenarioError
 from emunode.model import FaultKnowledge, Step
 
@@ -62,11 +63,21 @@ class TrialResult:
     undecided: str | None
     """Why the trial is undecided and enters no statistic, or None."""
     journal_hash: str
+    latencies: tuple[int, ...] | None = None
+    """By step, from step 0 on: the nodes that had everything due to them from then on. None in records of version 0.1.0."""
 
     @property
     def served(self) -> bool:
         """Whether every healthy node received every message due to it."""
         return self.undecided is None and self.intact == self.expected
+
+    @property
+    def latency_sums(self) -> tuple[int, int, int] | None:
+        """Served nodes, the sum of their latencies, and the longest; zeros if undecided, None without `latencies`."""
+        if self.latencies is None or self.undecided is not None:
+            return None if self.latencies is None else (0, 0, 0)
+        steps = sum(step * nodes for step, nodes in enumerate(self.latencies))
+        return sum(self.latencies), steps, max(0, len(self.latencies) - 1)
 
 
 Sink = Callable[[int, Trial, TrialResult], None]
@@ -214,6 +225,7 @@ def judge_trial(plan: Plan, counts: TrialCounts, execution: ExecutionResult) -> 
         # Only an invalid measurement takes a trial out of the statistics; a missing claim does not.
         undecided=ruling.invalid,
         journal_hash=counts.journal_hash,
+        latencies=counts.latencies,
     )
 
 
@@ -223,3 +235,14 @@ EXACT = ("intact_deliveries", "==")
 def result_of(fields: Mapping[str, object]) -> TrialResult:
     """A finding from plain values, as JSON gives them."""
     return TrialResult(**{name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()})  # type: ignore[arg-type]
+
+
+def fault_free_latency(scenario: Scenario) -> Step | None:
+    """The longest latency in a run of a scenario without its faults, in memory; None if no node is served."""
+    plan = plan_trials(scenario.model_copy(update={"fault": ()}))
+    engine, rows, step = MemoryEngine(plan.algorithm), [], 0
+    while engine.busy and step < plan.scenario.step_limit:
+        step += 1
+        rows.append(engine.step(step))
+    latencies = count_trial(plan, sorted_records(rows), engine.altered_copies).latencies
+    return len(latencies) - 1 if latencies else None

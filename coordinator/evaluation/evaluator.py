@@ -26,6 +26,7 @@ from coordinator.evaluation.bit_rows import (
 )
 from coordinator.evaluation.fault_batch import Arcs, FaultBatch
 from coordinator.evaluation.flow import Flow, Tracer
+from coordinator.evaluation.latency import Latencies, LatencyCounter
 from coordinator.evaluation.schedule import Schedule, due_messages
 from coordinator.planning.plan import Plan
 from coordinator.results.claims import roots_of
@@ -55,10 +56,12 @@ class Outcome:
     """The last step in which anything is sent."""
     segments: Indices
     """Segments sent, whether they arrive or not."""
+    packets: Indices
     least_copies: Indices
     """Fewest intact copies of a piece, over the pieces due to healthy ranks; 0 where a message is missing."""
     elected: NDArray[np.int64]
     """Pieces due for which the right value, a wrong one or none was elected: three rows."""
+    latencies: Latencies | None
     missing: Bits
     """By receiver, in the order of `Evaluator.ranks`: the trials in which it is healthy and misses a message."""
 
@@ -93,14 +96,18 @@ class Evaluator:
         """Whether every tree brings one copy of a piece at most, so that each copy is one vote."""
         return self._due.votes
 
-    def evaluate(self, batch: FaultBatch, *, copies: bool = False) -> Outcome:
-        """The results of every trial; `least_copies` and `elected` only with `copies`, else zeros."""
-        rows = len(self.schedule) * (8 if self._tracer.has_values(batch) else 3)
+    def evaluate(self, batch: FaultBatch, *, copies: bool = False, latencies: bool = False) -> Outcome:
+        """The results of every trial.
+
+        `least_copies` and `elected` only with `copies`, else zeros; `latencies` only if they are asked for.
+        """
+        rows = len(self.schedule) * ((8 if self._tracer.has_values(batch) else 3) + latencies)
         words = max(1, PASS_BYTES // (8 * rows))
         starts = range(0, batch.words, words)
-        return _joined([self._evaluate(batch.part(slice(start, start + words)), copies=copies) for start in starts])
+        parts = (batch.part(slice(start, start + words)) for start in starts)
+        return _joined([self._evaluate(part, copies=copies, latencies=latencies) for part in parts])
 
-    def _evaluate(self, batch: FaultBatch, *, copies: bool) -> Outcome:
+    def _evaluate(self, batch: FaultBatch, *, copies: bool, latencies: bool) -> Outcome:
         flow, due, trials = self._tracer.flow(batch), self._due, batch.trials
         faulty = self.faulty(batch)
         healthy = first_trials(trials) & ~faulty
@@ -122,6 +129,9 @@ class Evaluator:
         lost_count = count_by_trial(lost, trials)
         incomplete = lost_count if intact is arrived else count_by_trial(owed & ~due.pieces.all(arrived), trials)
         broken = reduce(or_, faulty[self._roots], no_trials(1, batch.words)[0])
+        times = None
+        if latencies:
+            times = self._latencies.count(flow.right, owed, due.by_receiver.any(owed) & ~missing & ~broken, trials)
         return Outcome(
             expected=expected,
             delivered=expected - incomplete,
@@ -130,8 +140,10 @@ class Evaluator:
             decided=(unpacked(broken)[:trials] == 0) & (expected > 0),
             steps=flow.steps,
             segments=flow.segments,
+            packets=flow.packets,
             least_copies=np.where(lost_count == 0, least, 0),
             elected=elected,
+            latencies=times,
             missing=missing,
         )
 
@@ -164,6 +176,10 @@ class Evaluator:
             # Two copies of one piece may arrive in one step, so the rows are not assigned at once.
             np.bitwise_or.at(pieces, piece[part][here], flow.right[part][here])
             yield step, due.by_receiver.all(due.pieces.all(pieces))
+
+    @cached_property
+    def _latencies(self) -> LatencyCounter:
+        return LatencyCounter(self.schedule, self._due, self._messages_of_pieces)
 
     # --- what is due -------------------------------------------------------------------------------------------------
 
@@ -250,4 +266,9 @@ def _joined(parts: Sequence[Outcome]) -> Outcome:
     if len(parts) == 1:
         return parts[0]
     # Every part but the last fills its words, so rows of bits join like numbers per trial.
-    return Outcome(*(np.concatenate([getattr(part, each.name) for part in parts], axis=-1) for each in fields(Outcome)))
+    names = [each.name for each in fields(Outcome) if each.name != "latencies"]
+    times = [part.latencies for part in parts if part.latencies is not None]
+    return Outcome(
+        **{name: np.concatenate([getattr(part, name) for part in parts], axis=-1) for name in names},
+        latencies=Latencies.joined(times) if times else None,
+    )

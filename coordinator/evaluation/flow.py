@@ -45,6 +45,7 @@ class Flow:
     """By trial, the last step in which anything is sent."""
     segments: Indices
     """By trial, the segments sent, whether they arrive or not."""
+    packets: Indices
 
     @cached_property
     def right(self) -> Bits:
@@ -62,6 +63,8 @@ class Round:
     """The same as a slice."""
     carried: Indices
     """By hop, the one that brought the copy; -1, the row behind the last hop, for what a rank has from the beginning."""
+    packets: Indices
+    """Positions of the hops with which a packet begins; the other hops of a packet follow."""
     begins: Indices
     """Positions of the hops that begin at their sender."""
     folding: Indices
@@ -92,6 +95,7 @@ class Tracer:
         lossy = self._losses(batch)
         steps = np.zeros(batch.trials, np.int64)
         segments: list[Bits] = []
+        packets: list[Bits] = []
         for each in self._rounds:
             sent = arrived[each.carried]
             self._silence(batch, each, sent)
@@ -103,9 +107,12 @@ class Tracer:
                     plane[each.part] = rows
             arrived[each.part] = self._received(batch, each, sent, lossy)
             steps[unpacked(np.bitwise_or.reduce(sent, axis=0))[: batch.trials].astype(np.bool_)] = each.step
-            segments = added(segments, counted(sent))
+            here = counted(sent)
+            segments = added(segments, here)
+            whole = len(each.packets) == len(each.hops)
+            packets = added(packets, here if whole else counted(np.bitwise_or.reduceat(sent, each.packets)))
         wrong, apart = (plane[:-1] for plane in planes) if planes else (None, None)
-        return Flow(arrived[:-1], wrong, apart, steps, numbers(segments, batch.trials))
+        return Flow(arrived[:-1], wrong, apart, steps, *(numbers(each, batch.trials) for each in (segments, packets)))
 
     def _silence(self, batch: FaultBatch, each: Round, sent: Bits) -> None:
         """Take out what ranks out of service would send."""
@@ -205,7 +212,8 @@ def _round(schedule: Schedule, step: Step, part: slice) -> Round:
     within = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     folds = Groups(schedule.fold_order[np.repeat(starts[folding], sizes) + within], sizes)
     # BEGIN is -1, which is also the index of the last row.
-    return Round(step, hops, part, carried, np.flatnonzero(carried == BEGIN), folding[folds.order], folds)
+    packets = np.unique(schedule.packets[part], return_index=True)[1]
+    return Round(step, hops, part, carried, packets, np.flatnonzero(carried == BEGIN), folding[folds.order], folds)
 
 
 def _in_force(batch: FaultBatch, step: Step, kinds: Sequence[type[Fault]]) -> Iterator[tuple[Effect, Bits]]:

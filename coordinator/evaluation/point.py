@@ -54,7 +54,9 @@ class PointEvaluator:
         pairs = np.array(ports, np.int64).reshape(-1, 2)
         return self.evaluator.arcs.numbers(pairs[:, 0], pairs[:, 1])
 
-    def evaluate(self, drawn: Indices, *, copies: bool = False) -> tuple[Outcome, NDArray[np.bool_]]:
+    def evaluate(
+        self, drawn: Indices, *, copies: bool = False, latencies: bool = False
+    ) -> tuple[Outcome, NDArray[np.bool_]]:
         """The results of the draws with these numbers, and whether each breaks a promise of theory about deliveries."""
         lossy = any(term.argument for term in self._draws.fault_set.parts)
         seeds = [self._seed_of(number) for number in drawn.tolist()] if lossy else None
@@ -63,7 +65,7 @@ class PointEvaluator:
         struck = [] if self._late else self._draws.struck(drawn)
         for each in struck:
             self._strike(batch, each)
-        outcome = self.evaluator.evaluate(batch, copies=copies)
+        outcome = self.evaluator.evaluate(batch, copies=copies, latencies=latencies)
         # As `rule` has it: where nothing was delivered intact, a claim about deliveries is undecided.
         broken = outcome.decided & ~outcome.served & (outcome.intact > 0)
         if broken.any():

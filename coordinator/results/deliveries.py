@@ -32,6 +32,8 @@ class Arrivals(NamedTuple):
     """Whose message it is: the origin, or where contributions are folded the rank that owns the block of the result."""
     origin: Integers
     segment: Integers
+    step: Integers
+    """The step in which the first copy arrived."""
     intact: Flags
 
 
@@ -240,7 +242,7 @@ def arrivals_of(table: pl.DataFrame) -> Arrivals:
 
 
 def record_arrivals(plan: Plan, records: Records) -> tuple[Arrivals, NDArray[np.intp]]:
-    """Arrivals of packed rows in which nothing was altered, and the number of copies of each piece.
+    """Arrivals of unaltered copies in sorted packed rows, and the number of such copies of each piece.
 
     The plain form is `journal_arrivals`; on the few hundred rows of a trial, polars would take longer than the trial.
     """
@@ -250,12 +252,12 @@ def record_arrivals(plan: Plan, records: Records) -> tuple[Arrivals, NDArray[np.
     # FIRST and DUPLICATE are the two lowest outcomes: an intact copy at its target.
     arrived = (records["outcome"] <= HopOutcome.DUPLICATE) & ((target == ALL_RANKS) | (target == receiver))
     rows = records[arrived & (receiver != records["origin"]) & healthy[receiver]]
-    columns: dict[str, Integers] = {name: rows[name] for name in ("receiver", "origin", "segment")}
+    columns: dict[str, Integers] = {name: rows[name] for name in ("receiver", "origin", "segment", "step")}
     columns["owner"] = columns["origin"]
     if plan.spec.collective in FOLDING:
         columns["owner"] = np.where(rows["target"] == ALL_RANKS, rows["origin"], rows["receiver"])
     order = arrival_order(plan)
-    # `lexsort` takes the last key first.
+    # `lexsort` takes the last key first. It is stable, so the first of a run of copies arrived first.
     place = np.lexsort([columns[name] for name in reversed(order)])
     columns = {name: column[place] for name, column in columns.items()}
     starts, copies = runs(*(columns[name] for name in order))

@@ -1,14 +1,24 @@
 """Latency of delivery: when the served nodes had everything that was due to them.
 
-A node is served if every message due to it arrived intact. Its latency is the step in which the last piece due to it arrived
-first. A node that is not served has no latency: it enters neither mean nor maximum, and no penalty stands for it.
+A node is served if every message due to it arrived intact. Its latency is the step in which the first right copy of the last
+piece due to it arrived. A node that is not served has no latency: it enters neither mean nor maximum, and no penalty stands
+for it.
 """
 
 import numpy as np
 
-from coordinator.results.deliveries import Integers
+from coordinator.planning.plan import Plan
+from coordinator.results.deliveries import Arrivals, Deliveries, Integers, silent_sources
 
 Latency = int | float | tuple[int, ...]
+
+
+def served_latencies(plan: Plan, deliveries: Deliveries, arrivals: Arrivals) -> Integers:
+    """The latencies of the served ranks, by rank; `arrivals` are those of unaltered copies."""
+    due = ~np.isin(arrivals.owner, silent_sources(plan))
+    last = np.zeros(len(deliveries.due), np.int64)
+    np.maximum.at(last, arrivals.receiver[due], arrivals.step[due])
+    return last[deliveries.served]
 
 
 def latency_metrics(latencies: Integers, nodes: int, packets: int, *, broadcast: bool) -> dict[str, Latency]:

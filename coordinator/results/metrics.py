@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from coordinator.history.journal import table
 from coordinator.history.timetable import Timetable
@@ -32,7 +31,7 @@ from coordinator.results.deliveries import (
     silent_sources,
 )
 from coordinator.results.detection import detection_metrics
-from coordinator.results.latency import latency_metrics
+from coordinator.results.latency import latency_metrics, served_latencies
 from coordinator.results.reliable import data_hops, reliable_metrics
 from coordinator.results.structure import structure_metrics
 from coordinator.results.tables import (
@@ -113,7 +112,8 @@ def measure(
     elections = elect(plan, journal, altered_copies) if outcomes[HopOutcome.CORRUPT] else None
     arrivals = journal_arrivals(plan, journal) if elections is None else elected_arrivals(plan, elections)
     deliveries = count_deliveries(plan, arrivals_of(arrivals))
-    # By rank the last new piece: a rank is served when it has everything.
+    unaltered = arrivals if elections is None else journal_arrivals(plan, journal)
+    # By rank the last new piece.
     last_arrivals = arrivals.group_by("receiver").agg(pl.col("step").max())
     steps = step_table(plan, packets, arrivals)
     links = used_links(packets)
@@ -123,7 +123,7 @@ def measure(
         **_link_metrics(plan, packets, links),
         **_step_metrics(steps, last_arrivals),
         **latency_metrics(
-            served_latencies(deliveries, last_arrivals),
+            served_latencies(plan, deliveries, arrivals_of(unaltered)),
             len(plan.topology.data_ranks),
             traffic.packets,
             broadcast=plan.spec.collective is Collective.BROADCAST,
@@ -166,13 +166,6 @@ def _link_metrics(plan: Plan, packets: pl.DataFrame, links: pl.DataFrame) -> dic
     }
 
 
-def served_latencies(deliveries: Deliveries, last_arrivals: pl.DataFrame) -> NDArray[np.int64]:
-    """The steps in which the served ranks had everything; `last_arrivals` has each receiver with its last step."""
-    served = deliveries.served[last_arrivals["receiver"].to_numpy()]
-    steps: NDArray[np.int64] = last_arrivals["step"].to_numpy()[served].astype(np.int64)
-    return steps
-
-
 def _step_metrics(steps: pl.DataFrame, last_arrivals: pl.DataFrame) -> dict[str, Metric]:
     # On cycles of odd length, flooding sends for one step more than any rank receives something new.
     last_receipt = int(steps.filter(pl.col("receiving") > 0)["step"].max() or 0)  # type: ignore[arg-type]
@@ -209,6 +202,8 @@ class TrialCounts:
     """Healthy ranks that miss a message due to them, ascending."""
     least_copies: int
     """Fewest intact copies of a piece, over the pieces due to healthy ranks; 0 where one is missing."""
+    latencies: tuple[int, ...]
+    """By step, from step 0 on: the ranks whose latency it is; see `coordinator.results.latency`."""
     journal_hash: str
     """As a run has it: over the sorted rows."""
 
@@ -219,13 +214,13 @@ def count_trial(plan: Plan, records: Records, altered_copies: Sequence[AlteredCo
     if plan.spec.has_control:
         records = records[(records["tree"] < CONTROL_TREE) & (records["outcome"] != HopOutcome.WITHHELD)]
     outcomes = np.bincount(records["outcome"], minlength=len(HopOutcome)).tolist()
+    # Trials of campaigns are small, so rows are counted with numpy; starting polars costs more than the work.
+    unaltered, copies = record_arrivals(plan, records)
+    arrivals = unaltered
     if outcomes[HopOutcome.CORRUPT]:
         elections = elect(plan, table(records).lazy(), altered_copies)
-        # Trials of campaigns are small, so rows are counted with numpy; starting polars costs more than the work.
         arrivals = arrivals_of(elected_arrivals(plan, elections))
         copies = elections["right"].to_numpy()
-    else:
-        arrivals, copies = record_arrivals(plan, records)
     # As `packets_of`, on sorted rows: a packet is a run of equal (step, sender, port).
     deliveries = count_deliveries(plan, arrivals)
     traffic = Traffic(
@@ -243,4 +238,5 @@ def count_trial(plan: Plan, records: Records, altered_copies: Sequence[AlteredCo
         copies = copies[~np.isin(arrivals.owner, silent)]
     # Pieces that did not arrive are not among `copies`, so a missing one has to be counted as 0 here.
     least = int(copies.min(initial=NOTHING_DUE)) if whole else 0
-    return TrialCounts(metrics, deliveries.unserved, least, digest)
+    latencies = np.bincount(served_latencies(plan, deliveries, unaltered))
+    return TrialCounts(metrics, deliveries.unserved, least, tuple(latencies.tolist()), digest)

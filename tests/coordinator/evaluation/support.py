@@ -1,5 +1,6 @@
 """Runs of the message engine, and random faults, to hold the evaluator against."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
@@ -90,16 +91,27 @@ def compare(given: Plan, chance: Random, trials: int) -> None:
     sets = [some_faults(given, chance) for _ in range(trials)]
     seeds = [chance.randrange(1000) for _ in sets]
     effective = [replace(given, faults=faults).effective_faults for faults in sets]
-    found = evaluator.evaluate(batch_of(evaluator.arcs, effective, seeds), copies=True)
+    found = evaluator.evaluate(batch_of(evaluator.arcs, effective, seeds), copies=True, latencies=True)
+    assert found.latencies is not None
+    by_step: Counter[int] = Counter()
     for at, faults in enumerate(sets):
         counts, result = run(given, faults, seeds[at])
         expected = (
             result.expected, result.delivered, result.intact, result.steps, result.segments, counts.unserved,
-            counts.least_copies, result.undecided is None,
+            counts.least_copies, result.undecided is None, result.packets,
         )  # fmt: skip
         measured = (
             int(found.expected[at]), int(found.delivered[at]), int(found.intact[at]), int(found.steps[at]),
             int(found.segments[at]), tuple(evaluator.unserved_ranks(found, at)), int(found.least_copies[at]),
-            bool(found.decided[at]),
+            bool(found.decided[at]), int(found.packets[at]),
         )  # fmt: skip
         assert measured == expected, (given.spec, faults, seeds[at])
+        if result.undecided is None:
+            by_step += Counter(dict(enumerate(counts.latencies)))
+        times = found.latencies
+        assert result.latency_sums == (times.served[at], times.sums[at], times.longest[at]), (
+            given.spec,
+            faults,
+            seeds[at],
+        )
+    assert by_step == found.latencies.by_step

@@ -1,0 +1,68 @@
+"""The figures of papers in the rows of campaigns; that both engines agree on them is in `test_exact_trials.py`."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from coordinator.campaigns.field_figures import FIELD_FIGURES, INFORMED
+from coordinator.campaigns.grid import Grid
+from coordinator.campaigns.session import run_campaign
+from coordinator.campaigns.store import RECORDS, FinishedTrials, Store
+from coordinator.campaigns.tables import Row, rows
+from tests.command_line import fields
+
+BASE = fields("star:4 broadcast edt redundancy=3 driver=memory")
+
+
+def row_of(faults: str, engine: str = "exact", **more: object) -> Row:
+    store = FinishedTrials(Grid({**BASE, **more}, {}, [faults], 2000, None, engine))
+    run_campaign(store, 1, lambda *_: None)
+    [row] = rows(store)
+    return row
+
+
+@pytest.mark.parametrize(("size", "sets", "survived", "lost"), [(2, 253, 253, 0), (3, 1771, 1430, 567)])
+def test_failure_rates_over_all_sets_are_the_enumerated_ones(size: int, sets: int, survived: int, lost: int) -> None:
+    row = row_of(f"all:nodes={size}")
+    assert row["tfr_one_to_one"] == pytest.approx(lost / (sets * (23 - size)), abs=1e-9)
+    assert row["tfr_one_to_all"] == pytest.approx(1 - survived / sets, abs=1e-9)
+
+
+@pytest.mark.parametrize("engine", ["exact", "messages"])
+def test_two_crashes_stretch_the_broadcast(engine: str) -> None:
+    row = row_of("nodes=0", engine, fault=["crash:2134@1", "crash:1342@1"])
+    assert row["mean_latency"] == pytest.approx(65 / 21, abs=1e-9)
+    assert (row["max_latency"], row["stretch"]) == (5, 1.25)
+    assert row[INFORMED] == (1, 3, 7, 14, 20, 22)
+
+
+def test_trials_without_a_served_node_have_no_latency() -> None:
+    """The only path of a line is cut at the source: nobody is served."""
+    row = row_of("nodes=0", topology="mesh:3", algorithm="bfs-tree", redundancy=1, fault=["down:0~1@1"])
+    assert (row["mean_latency"], row["max_latency"], row["stretch"]) == (None, None, None)
+    assert (row["tfr_one_to_one"], row["tfr_one_to_all"], row[INFORMED]) == (1, 1, (1,))
+
+
+def test_a_collective_without_one_source_has_no_failure_rates() -> None:
+    row = row_of("nodes=1", collective="allgather", algorithm="rotated-trees", redundancy=1, topology="star:3")
+    assert row["tfr_one_to_one"] is row["tfr_one_to_all"] is row[INFORMED] is None
+    assert isinstance(row["stretch"], float)
+
+
+@pytest.mark.parametrize("engine", ["exact", "messages"])
+def test_folders_of_earlier_versions_stay_readable(engine: str, tmp_path: Path) -> None:
+    grid = Grid(BASE, {}, ["nodes=3"], 40, None, engine)
+    with Store(tmp_path / "c", grid) as store:
+        run_campaign(store, 1, lambda *_: None)
+        [before] = rows(store)
+    file = tmp_path / "c" / RECORDS
+    records = [json.loads(line) for line in file.read_text().splitlines()]
+    for record in records:
+        record.pop("times" if engine == "exact" else "latencies")
+    file.write_text("".join(json.dumps(record) + "\n" for record in records))
+    with Store(tmp_path / "c", grid) as store:
+        [after] = rows(store)
+    unknown = {*FIELD_FIGURES[2:], INFORMED}
+    assert all(after[name] is None for name in unknown)
+    assert all(before[name] == after[name] for name in before.keys() - unknown)
