@@ -21,6 +21,7 @@ from coordinator.campaigns.exact_trials import Session
 from coordinator.campaigns.field_figures import FIELD_FIGURES, INFORMED
 from coordinator.campaigns.grid import Grid, Key
 from coordinator.campaigns.losses import loss_rows, worst_rows
+from coordinator.campaigns.residual import Residual, residuals
 from coordinator.campaigns.runner import check_workers
 from coordinator.campaigns.session import run_campaign
 from coordinator.campaigns.store import FinishedTrials, Store
@@ -126,6 +127,11 @@ class Campaign:
         Each varied field has a column with its values; `segments` and `seed` are called `varied_segments` and `varied_seed`.
         """
         return self._table(self.rows, COLUMN_TYPES)
+
+    @cached_property
+    def residuals(self) -> list[Residual]:
+        """For each variant and kind of faults of which all sets of a size were run: survived sets, and reliability."""
+        return residuals(self._store)
 
     @property
     def losses(self) -> pl.DataFrame:

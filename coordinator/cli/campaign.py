@@ -1,7 +1,7 @@
 """`coordinator campaign`."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,6 +13,7 @@ from coordinator.api.campaigns import run_stored
 from coordinator.api.progress import on_stderr
 from coordinator.campaigns.exact_trials import Session
 from coordinator.campaigns.grid import MOST_VALUES, Grid
+from coordinator.campaigns.residual import PROBABILITIES, Residual
 from coordinator.campaigns.runner import check_workers
 from coordinator.campaigns.store import read_grid
 from coordinator.campaigns.tables import Row
@@ -98,9 +99,14 @@ def campaign(  # noqa: PLR0913  # its flags
     session, violations = done.session, done.violations
     if json:
         known = {"out": str(folder), **asdict(session), "left_out": grid.left_out}
-        print_json({**known, "engines": done.engines, "rows": done.rows, "violations": violations})
+        residual = [each.record() for each in done.residuals]
+        found = {"rows": done.rows, "residual": residual, "violations": violations}
+        print_json({**known, "engines": done.engines, **found})
     else:
         show_campaign(folder, done.rows, grid.left_out, violations, session)
+        for each in done.residuals:
+            for line in _residual_lines(each):
+                render.console().print(escape(line), soft_wrap=True)
         render.console().print(f"engine: {escape(done.engines)}", soft_wrap=True)
     return 130 if not session.finished else done.exit_status
 
@@ -222,6 +228,18 @@ def _shown(label: str, row: Row) -> dict[str, object]:
         "theory": None if row["theory"] is None else f"{row['theory']:.5g}",
         "verdict": verdict + (f", {row['undecided']} undecided" if row["undecided"] else ""),
     }
+
+
+def _residual_lines(found: Residual) -> Iterator[str]:
+    """The survived sets of a variant by number of faults, and the bounds on its residual reliability."""
+    survived = ", ".join(f"{size}: {sets:,}" for size, sets in found.survived.items())
+    yield f"{found.variant}, {found.faults} of {found.places}, survived sets by number of faults: {survived}"
+    if 0 not in found.survived:
+        return  # bounds would say little: with few faults, size 0 is the most likely one
+    for q in PROBABILITIES:
+        low, high = found.reliability(q)
+        shown = f"{low:.10g}" if low == high else f"{low:.10g} to {high:.10g}"
+        yield f"  probability to survive, if each fails with {q}: {shown}"
 
 
 def _interval(row: Row, column: str, prefix: str) -> str:
