@@ -213,7 +213,9 @@ def test_a_registered_kind_acts_in_a_run() -> None:
 
 
 def test_an_unregistered_kind_is_unknown() -> None:
-    with pytest.raises(ScenarioError, match=r"KIND one of: crash, hang, .*drop, byzantine, .*selective$"):
+    with pytest.raises(
+        ScenarioError, match=r"KIND one of: crash, hang, .*drop, byzantine, .*selective, slow, .*drift$"
+    ):
         parse_faults(["drop-every:000>001:2"], Hypercube(3))
 
 

@@ -16,6 +16,7 @@ from coordinator.execution.run import RunResult, run
 from coordinator.planning.plan import make_plan
 from coordinator.scenario.model import make_scenario
 from emunode.errors import RuleError
+from emunode.model import PortModel
 from tests.command_line import Call, fields, flags
 from tests.support import failures, run_scenario, same_tables
 
@@ -111,8 +112,9 @@ def test_the_step_limit_ends_a_timed_run(tmp_path: Path) -> None:
 
 def test_an_algorithm_that_breaks_its_own_rules_is_stopped_before_any_host_starts(tmp_path: Path) -> None:
     plan = make_plan(make_scenario(fields("ej:1+2 broadcast flood clock=timed")))
-    object.__setattr__(plan.algorithm, "link_capacity", 0)
-    with pytest.raises(RuleError, match="a packet holds 0"):
+    # The rules send over every port, and the nodes now allow one.
+    plan.algorithm.spec = plan.algorithm.spec._replace(port_model=PortModel.ONE_PORT)
+    with pytest.raises(RuleError, match="which one-port does not allow"):
         run(plan, tmp_path / "run", lambda *_: None)
     assert list(tmp_path.iterdir()) == []
 
