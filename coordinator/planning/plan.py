@@ -10,6 +10,8 @@ from hashlib import sha256
 from math import ceil
 
 from coordinator.planning import detection, reliable
+from coordinator.planning.collective import collective_spec
+from coordinator.planning.consistency import require_consistent, require_size
 from coordinator.planning.endpoint import JoinEndpoint
 from coordinator.planning.link_ends import fewest_hosts
 from coordinator.planning.machine import RESERVED_DESCRIPTORS, Machine, this_machine
@@ -19,43 +21,20 @@ from coordinator.scenario.fault_draws import resolve
 from coordinator.scenario.fault_syntax import parse_fault, parse_faults
 from coordinator.scenario.model import Scenario, knowledge_of
 from coordinator.scenario.networks import network_of
-from coordinator.scenario.permutations import described, is_file, targets_of
+from coordinator.scenario.permutations import described, is_file
 from coordinator.scenario.plugins import require_loaded
-from coordinator.scenario.programs import DRIVERS as PROGRAM_DRIVERS
-from coordinator.scenario.programs import command_of, with_digest
+from coordinator.scenario.programs import with_digest
 from coordinator.theory.lower_bounds import Traffic, lower_bounds
 from coordinator.theory.votes import vote_claims
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.losses import Outages
-from emunode.algorithms.program import PROGRAM
-from emunode.algorithms.registry import find_algorithm, make_algorithm
+from emunode.algorithms.registry import make_algorithm
 from emunode.errors import RunError, ScenarioError
 from emunode.faults.kinds import FOREVER, Crash, Down, Fault, Hang, LinkFault, Moment, NodeFault, Recover
-from emunode.model import (
-    AUTOMATIC,
-    FOLDING,
-    OWN_CAPACITY,
-    ROOTLESS,
-    UNLIMITED,
-    Collective,
-    CollectiveSpec,
-    Duplex,
-    FaultKnowledge,
-    Port,
-    Rank,
-    Step,
-)
-from emunode.topologies.base import RegularTopology, Topology
+from emunode.model import Collective, CollectiveSpec, FaultKnowledge, Port, Rank, Step
+from emunode.topologies.base import Topology
 
-ROW_RANKS = 2**31 - 1
-"""Ranks that a journal row can name."""
-ROW_PORTS = 2**15 - 1
-"""Ports that a journal row can name."""
-IRREGULAR_SLOTS = 2**25
-"""The largest order x degree of a network whose degrees differ: hosts and results have a slot for every port number."""
-CAPACITIES = {None: OWN_CAPACITY, "unlimited": UNLIMITED, "auto": AUTOMATIC}
-"""Values of `link_capacity` that are no numbers."""
 NAME_BYTES = 200
 """The longest name of a run's folder. File systems allow 255 bytes; other names are derived from it."""
 
@@ -311,8 +290,8 @@ def make_plan(
     if scenario.program is not None:
         scenario = scenario.model_copy(update={"program": with_digest(scenario.program)})
     topology = network_of(scenario)
-    _require_size(topology)
-    spec = _collective_spec(scenario, topology)
+    require_size(topology)
+    spec = collective_spec(scenario, topology)
     specs = resolve(scenario.fault, lambda: make_algorithm(topology, spec), scenario.seed)
     faults = parse_faults(specs, topology, timed=scenario.clock == "timed")
     if faults or faults_may_come:
@@ -325,97 +304,11 @@ def make_plan(
     scenario = scenario.model_copy(update=resolved)
     algorithm = make_algorithm(topology, spec)
     reliable.require_tolerance(algorithm)
-    _require_consistent(scenario)
+    require_consistent(scenario)
     if hosts is not None and not 0 < hosts <= topology.order:
         raise ScenarioError("hosts", hosts, f"from 1 to {topology.order}, one per node")
     hosts = hosts or _host_count(scenario, topology, machine or this_machine(), estimate=estimate)
     return Plan(scenario, topology, spec, algorithm, faults, hosts, endpoint, faults_may_come=faults_may_come)
-
-
-def _require_size(topology: Topology) -> None:
-    """Refuse a network whose ranks or ports do not fit a journal row, or whose tables by port number are too large."""
-    topology.require_order(ROW_RANKS)
-    topology.require(
-        topology.degree <= ROW_PORTS, f"a node has {topology.degree} ports; a journal row can name {ROW_PORTS}"
-    )
-    topology.require(
-        isinstance(topology, RegularTopology) or topology.order * topology.degree <= IRREGULAR_SLOTS,
-        f"{topology.order} nodes of up to {topology.degree} ports, not all of the same degree, take tables of order x "
-        f"degree = {topology.order * topology.degree} entries; at most {IRREGULAR_SLOTS} are allowed",
-    )
-
-
-def _collective_spec(scenario: Scenario, topology: Topology) -> CollectiveSpec:
-    """The collective of a scenario, with the number of segments chosen where it is `auto`."""
-    spec = CollectiveSpec(
-        topology=topology.name,
-        collective=scenario.collective,
-        algorithm=scenario.algorithm,
-        source=_source_rank(scenario, topology),
-        port_model=scenario.port_model,
-        duplex=scenario.duplex,
-        message_bytes=scenario.message_bytes,
-        messages=scenario.messages,
-        segments=1 if scenario.segments == "auto" else scenario.segments,
-        redundancy=scenario.redundancy,
-        seed=scenario.seed,
-        packet_limit=scenario.packet_limit or 0,
-        program=command_of(scenario.program or ""),
-        program_deadline=scenario.program_deadline,
-        link_capacity=scenario.link_capacity
-        if isinstance(scenario.link_capacity, int)
-        else CAPACITIES[scenario.link_capacity],
-    )
-    spec = _with_targets(scenario, topology, spec)
-    spec = spec._replace(
-        reliable=reliable.reliable_links(scenario, topology, spec), detection=knowledge_of(scenario)[1]
-    )
-    if scenario.segments != "auto":
-        return spec
-    entry = find_algorithm(topology, spec)
-    return spec._replace(segments=entry.auto_segments(topology, spec, scenario.startup, scenario.per_byte))
-
-
-def _source_rank(scenario: Scenario, topology: Topology) -> Rank:
-    collective = "a permutation" if scenario.permutation is not None else scenario.collective
-    rootless = scenario.collective in ROOTLESS or scenario.permutation is not None
-    if scenario.source is None:
-        # Where contributions are folded, a root of the algorithm's choice owns data like all other owners of blocks.
-        return 0 if rootless and scenario.collective not in FOLDING else topology.data_ranks[0]
-    if rootless:
-        raise ScenarioError("source", scenario.source, f"in {collective} every node is a source; leave it out")
-    return _data_rank(topology, "source", scenario.source)
-
-
-def _data_rank(topology: Topology, field: str, label: str) -> Rank:
-    """The rank of a node that owns data; ScenarioError for `field`."""
-    try:
-        rank = topology.rank(label)
-    except ScenarioError as error:
-        raise ScenarioError(field, label, error.allowed) from None
-    if topology.is_switch(rank):
-        raise ScenarioError(field, label, "it is a switch, which owns no data; name another node")
-    return rank
-
-
-def _with_targets(scenario: Scenario, topology: Topology, spec: CollectiveSpec) -> CollectiveSpec:
-    """`spec` with the target or the permutation of a unicast."""
-    if spec.collective is not Collective.UNICAST:
-        for field in ("target", "permutation"):
-            if getattr(scenario, field) is not None:
-                reason = f"only a unicast has one, not {spec.collective}; leave it out"
-                raise ScenarioError(field, getattr(scenario, field), reason)
-        return spec
-    if scenario.permutation is not None:
-        if scenario.target is not None:
-            raise ScenarioError("target", scenario.target, "a permutation names all targets; leave one of them out")
-        return spec._replace(permutation=targets_of(scenario.permutation, topology, scenario.seed))
-    if scenario.target is None:
-        return spec._replace(target=topology.farthest_from(spec.source))
-    target = _data_rank(topology, "target", scenario.target)
-    if target == spec.source:
-        raise ScenarioError("target", scenario.target, "it is the source; name another node")
-    return spec._replace(target=target)
 
 
 def _host_count(scenario: Scenario, topology: Topology, machine: Machine, *, estimate: bool) -> int:
@@ -454,39 +347,3 @@ def broken_from_the_start(topology: Topology, faults: Iterable[Fault]) -> tuple[
             case Down(step=1, sender=sender, port=port):
                 found.add((sender, port))
     return tuple(sorted(found))
-
-
-def _require_consistent(scenario: Scenario) -> None:
-    """Refuse settings that the driver or the clock does not support."""
-    driver = scenario.driver
-    if scenario.clock == "timed":
-        if not scenario.startup and not scenario.per_byte:
-            raise ScenarioError(
-                "startup", "0s", "packets take time under the timed clock: give --startup or --per-byte"
-            )
-        if scenario.duplex is Duplex.HALF:
-            raise ScenarioError("duplex", "half", "the timed clock has full-duplex links only; use --clock steps")
-        if knowledge_of(scenario)[1] is not None:
-            reason = "nodes detect faults by silence in lock-step only; use --clock steps"
-            raise ScenarioError("fault_knowledge", scenario.fault_knowledge, reason)
-    if scenario.hang_by != "pause" and driver != "docker":
-        raise ScenarioError("hang_by", scenario.hang_by, f"only the docker driver supports it, not {driver}")
-    if scenario.netns == "always" and not DRIVERS[driver].local_processes:
-        raise ScenarioError("netns", "always", f"only the local driver supports it, not {driver}; leave it out")
-    _require_program(scenario)
-    if driver == "memory" and scenario.ranks_per_host != "auto":
-        raise ScenarioError("ranks_per_host", scenario.ranks_per_host, "the memory driver has no hosts; leave it out")
-
-
-def _require_program(scenario: Scenario) -> None:
-    """Refuse a program where none can run."""
-    if scenario.program is None:
-        return
-    if scenario.algorithm != PROGRAM:
-        raise ScenarioError("program", command_of(scenario.program), f"it needs --algorithm {PROGRAM}")
-    if scenario.driver not in PROGRAM_DRIVERS:
-        raise ScenarioError(
-            "driver", scenario.driver, f"programs run on this machine only: use {' or '.join(PROGRAM_DRIVERS)}"
-        )
-    if scenario.clock != "steps":
-        raise ScenarioError("clock", scenario.clock, "programs run in lock-step: use --clock steps")

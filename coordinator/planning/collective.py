@@ -1,0 +1,84 @@
+"""The collective of a scenario: source and targets as ranks, link capacity, number of segments, settings of the links."""
+
+from coordinator.planning.reliable import reliable_links
+from coordinator.scenario.model import Scenario, knowledge_of
+from coordinator.scenario.permutations import targets_of
+from coordinator.scenario.programs import command_of
+from emunode.algorithms.registry import find_algorithm
+from emunode.errors import ScenarioError
+from emunode.model import AUTOMATIC, FOLDING, OWN_CAPACITY, ROOTLESS, UNLIMITED, Collective, CollectiveSpec, Rank
+from emunode.topologies.base import Topology
+
+CAPACITIES = {None: OWN_CAPACITY, "unlimited": UNLIMITED, "auto": AUTOMATIC}
+"""Values of `link_capacity` that are no numbers."""
+
+
+def collective_spec(scenario: Scenario, topology: Topology) -> CollectiveSpec:
+    """The collective of a scenario, with the number of segments chosen where it is `auto`."""
+    spec = CollectiveSpec(
+        topology=topology.name,
+        collective=scenario.collective,
+        algorithm=scenario.algorithm,
+        source=_source_rank(scenario, topology),
+        port_model=scenario.port_model,
+        duplex=scenario.duplex,
+        message_bytes=scenario.message_bytes,
+        messages=scenario.messages,
+        segments=1 if scenario.segments == "auto" else scenario.segments,
+        redundancy=scenario.redundancy,
+        seed=scenario.seed,
+        packet_limit=scenario.packet_limit or 0,
+        program=command_of(scenario.program or ""),
+        program_deadline=scenario.program_deadline,
+        link_capacity=scenario.link_capacity
+        if isinstance(scenario.link_capacity, int)
+        else CAPACITIES[scenario.link_capacity],
+    )
+    spec = _with_targets(scenario, topology, spec)
+    spec = spec._replace(reliable=reliable_links(scenario, topology, spec), detection=knowledge_of(scenario)[1])
+    if scenario.segments != "auto":
+        return spec
+    entry = find_algorithm(topology, spec)
+    return spec._replace(segments=entry.auto_segments(topology, spec, scenario.startup, scenario.per_byte))
+
+
+def _source_rank(scenario: Scenario, topology: Topology) -> Rank:
+    collective = "a permutation" if scenario.permutation is not None else scenario.collective
+    rootless = scenario.collective in ROOTLESS or scenario.permutation is not None
+    if scenario.source is None:
+        # Where contributions are folded, a root of the algorithm's choice owns data like all other owners of blocks.
+        return 0 if rootless and scenario.collective not in FOLDING else topology.data_ranks[0]
+    if rootless:
+        raise ScenarioError("source", scenario.source, f"in {collective} every node is a source; leave it out")
+    return _data_rank(topology, "source", scenario.source)
+
+
+def _data_rank(topology: Topology, field: str, label: str) -> Rank:
+    """The rank of a node that owns data; ScenarioError for `field`."""
+    try:
+        rank = topology.rank(label)
+    except ScenarioError as error:
+        raise ScenarioError(field, label, error.allowed) from None
+    if topology.is_switch(rank):
+        raise ScenarioError(field, label, "it is a switch, which owns no data; name another node")
+    return rank
+
+
+def _with_targets(scenario: Scenario, topology: Topology, spec: CollectiveSpec) -> CollectiveSpec:
+    """`spec` with the target or the permutation of a unicast."""
+    if spec.collective is not Collective.UNICAST:
+        for field in ("target", "permutation"):
+            if getattr(scenario, field) is not None:
+                reason = f"only a unicast has one, not {spec.collective}; leave it out"
+                raise ScenarioError(field, getattr(scenario, field), reason)
+        return spec
+    if scenario.permutation is not None:
+        if scenario.target is not None:
+            raise ScenarioError("target", scenario.target, "a permutation names all targets; leave one of them out")
+        return spec._replace(permutation=targets_of(scenario.permutation, topology, scenario.seed))
+    if scenario.target is None:
+        return spec._replace(target=topology.farthest_from(spec.source))
+    target = _data_rank(topology, "target", scenario.target)
+    if target == spec.source:
+        raise ScenarioError("target", scenario.target, "it is the source; name another node")
+    return spec._replace(target=target)

@@ -1,0 +1,66 @@
+"""Scenarios that are refused: networks too large for a journal row, settings that a driver or a clock does not support."""
+
+from coordinator.scenario.drivers import DRIVERS
+from coordinator.scenario.model import Scenario, knowledge_of
+from coordinator.scenario.programs import DRIVERS as PROGRAM_DRIVERS
+from coordinator.scenario.programs import command_of
+from emunode.algorithms.program import PROGRAM
+from emunode.errors import ScenarioError
+from emunode.model import Duplex
+from emunode.topologies.base import RegularTopology, Topology
+
+ROW_RANKS = 2**31 - 1
+"""Ranks that a journal row can name."""
+ROW_PORTS = 2**15 - 1
+"""Ports that a journal row can name."""
+IRREGULAR_SLOTS = 2**25
+"""The largest order x degree of a network whose degrees differ: hosts and results have a slot for every port number."""
+
+
+def require_size(topology: Topology) -> None:
+    """Refuse a network whose ranks or ports do not fit a journal row, or whose tables by port number are too large."""
+    topology.require_order(ROW_RANKS)
+    topology.require(
+        topology.degree <= ROW_PORTS, f"a node has {topology.degree} ports; a journal row can name {ROW_PORTS}"
+    )
+    topology.require(
+        isinstance(topology, RegularTopology) or topology.order * topology.degree <= IRREGULAR_SLOTS,
+        f"{topology.order} nodes of up to {topology.degree} ports, not all of the same degree, take tables of order x "
+        f"degree = {topology.order * topology.degree} entries; at most {IRREGULAR_SLOTS} are allowed",
+    )
+
+
+def require_consistent(scenario: Scenario) -> None:
+    """Refuse settings that the driver or the clock does not support."""
+    driver = scenario.driver
+    if scenario.clock == "timed":
+        if not scenario.startup and not scenario.per_byte:
+            raise ScenarioError(
+                "startup", "0s", "packets take time under the timed clock: give --startup or --per-byte"
+            )
+        if scenario.duplex is Duplex.HALF:
+            raise ScenarioError("duplex", "half", "the timed clock has full-duplex links only; use --clock steps")
+        if knowledge_of(scenario)[1] is not None:
+            reason = "nodes detect faults by silence in lock-step only; use --clock steps"
+            raise ScenarioError("fault_knowledge", scenario.fault_knowledge, reason)
+    if scenario.hang_by != "pause" and driver != "docker":
+        raise ScenarioError("hang_by", scenario.hang_by, f"only the docker driver supports it, not {driver}")
+    if scenario.netns == "always" and not DRIVERS[driver].local_processes:
+        raise ScenarioError("netns", "always", f"only the local driver supports it, not {driver}; leave it out")
+    _require_program(scenario)
+    if driver == "memory" and scenario.ranks_per_host != "auto":
+        raise ScenarioError("ranks_per_host", scenario.ranks_per_host, "the memory driver has no hosts; leave it out")
+
+
+def _require_program(scenario: Scenario) -> None:
+    """Refuse a program where none can run."""
+    if scenario.program is None:
+        return
+    if scenario.algorithm != PROGRAM:
+        raise ScenarioError("program", command_of(scenario.program), f"it needs --algorithm {PROGRAM}")
+    if scenario.driver not in PROGRAM_DRIVERS:
+        raise ScenarioError(
+            "driver", scenario.driver, f"programs run on this machine only: use {' or '.join(PROGRAM_DRIVERS)}"
+        )
+    if scenario.clock != "steps":
+        raise ScenarioError("clock", scenario.clock, "programs run in lock-step: use --clock steps")
