@@ -20,6 +20,7 @@ from coordinator.evaluation.exactness import evaluator_of
 from coordinator.evaluation.point import PointEvaluator, why_messages
 from coordinator.evaluation.schedule import InexactError
 from coordinator.planning.plan import Plan
+from coordinator.planning.worst_faults import worst_set
 from coordinator.scenario.fault_draws import FaultSites, sample_numbers, set_count
 from coordinator.scenario.fault_sets import FaultSetSpec, parse_fault_sets
 from coordinator.scenario.fault_syntax import parse_faults
@@ -158,7 +159,17 @@ class Grid:
     @cached_property
     def places(self) -> list[FaultSites]:
         """The places of each variant that can fail, without those that its scenario breaks."""
-        return [FaultSites(variant.plan.algorithm, variant.plan.scenario.fault) for variant in self.variants]
+        return [_places_of(variant.plan) for variant in self.variants]
+
+    @property
+    def searches(self) -> list[str]:
+        """How each set of the strategy `worst` was found, in words."""
+        return [
+            f"{variant.name} under {self.places[at].worst(fault_set).method}"
+            for fault_set in self.points
+            if fault_set.how == "worst"
+            for at, variant in enumerate(self.variants)
+        ]
 
     @property
     def fingerprint(self) -> str:
@@ -351,6 +362,11 @@ class Grid:
             half_width(numbers[number] for number in order[:checked]) <= self.precision for numbers, order in finished
         )
         return checked if narrow else min(self.trials, checked + CHUNK)
+
+
+def _places_of(plan: Plan) -> FaultSites:
+    given = plan.scenario.fault
+    return FaultSites(plan.algorithm, given, lambda fault_set, sites: worst_set(fault_set, sites, plan.scenario, given))
 
 
 def _described(scenario: Scenario) -> dict[str, object]:

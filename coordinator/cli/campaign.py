@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -98,15 +99,14 @@ def campaign(  # noqa: PLR0913  # its flags
         done = run_stored(grid, folder, workers, progress)
     session, violations = done.session, done.violations
     if json:
-        known = {"out": str(folder), **asdict(session), "left_out": grid.left_out}
+        known = {"out": str(folder), **asdict(session), "left_out": grid.left_out, "searches": grid.searches}
         residual = [each.record() for each in done.residuals]
         found = {"rows": done.rows, "residual": residual, "violations": violations}
         print_json({**known, "engines": done.engines, **found})
     else:
         show_campaign(folder, done.rows, grid.left_out, violations, session)
-        for each in done.residuals:
-            for line in _residual_lines(each):
-                render.console().print(escape(line), soft_wrap=True)
+        for line in (*chain.from_iterable(map(_residual_lines, done.residuals)), *grid.searches):
+            render.console().print(escape(line), soft_wrap=True)
         render.console().print(f"engine: {escape(done.engines)}", soft_wrap=True)
     return 130 if not session.finished else done.exit_status
 

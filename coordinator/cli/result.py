@@ -63,6 +63,7 @@ def _run_lines(plan: Plan, summary: Mapping[str, Any]) -> Iterator[str]:
 
 def _notes(plan: Plan, summary: Mapping[str, Any]) -> Iterator[str]:
     """Nodes that were cut off, idle links that are not listed, and faults without effect."""
+    yield from (escape(search) for search in plan.searches)
     yield from _cut_off(summary)
     if 2 * plan.topology.link_count > LISTED_LINKS:
         yield f"links.parquet leaves out idle links, as the network has more than {LISTED_LINKS:,} directed links"

@@ -6,7 +6,7 @@ number alone; compared algorithms get the same faults; and a draw of k + 1 place
 the same kind of place take disjoint positions of one random order, as in `coordinator.scenario.fault_draws`.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
@@ -20,6 +20,7 @@ from coordinator.evaluation.bit_rows import Indices
 from coordinator.scenario.fault_draws import (
     FaultSites,
     Link,
+    Site,
     eligible,
     positions_of,
     set_count,
@@ -27,7 +28,7 @@ from coordinator.scenario.fault_draws import (
     sets_of,
     too_few,
 )
-from coordinator.scenario.fault_sets import FaultSetSpec, FaultSetTerm
+from coordinator.scenario.fault_sets import FIXED, FaultSetSpec, FaultSetTerm
 from emunode.errors import ScenarioError
 
 BLOCK: Final = 4096
@@ -139,9 +140,12 @@ class Draws:
         """The places to draw from by site, in the order of `eligible`; blocks by their numbers."""
         free: dict[str, Indices] = {}
         for term in self.fault_set.parts:
+            index: dict[Site, int] = dict(self._index)
+            if term.block:
+                index = {block: at for at, block in enumerate(self._sites.blocks(self.fault_set, term.block))}
             places = eligible(self.fault_set, term, self._sites)
-            numbers: Iterable[int] = (self._index[at] if isinstance(at, tuple) else at for at in places)  # type: ignore[index]
-            free[term.site] = np.array(list(range(len(places)) if term.block else numbers), np.int64)
+            numbers = [at if isinstance(at, int) else index[at] for at in places]
+            free[term.site] = np.array(numbers, np.int64)
         return free
 
     def _drawn_places(self, block: int, terms: Sequence[FaultSetTerm], free: Indices) -> Iterator[Struck]:
@@ -152,8 +156,8 @@ class Draws:
         counts = [term.count for term in terms]
         if sum(counts) > len(free):
             raise too_few(self.fault_set, terms[0], sum(counts), len(free), "faults")
-        if self.fault_set.how == "busiest":
-            # Not random: the busiest places in order.
+        if self.fault_set.how in FIXED:
+            # Not random: the first places in order.
             order: Indices = np.broadcast_to(np.arange(sum(counts)), (BLOCK, sum(counts)))
             starts = np.cumsum([0, *counts])
             positions = [list(range(start, start + count)) for start, count in zip(starts, counts, strict=False)]

@@ -41,6 +41,7 @@ def summarize(plan: Plan, conclusion: Conclusion, journal: Journal, execution: E
         "segments_per_tree": scenario.segments,
         "redundancy": scenario.redundancy,
         "faults": list(scenario.fault),
+        **({"fault_searches": list(plan.searches)} if plan.searches else {}),
         "without_effect": faults_without_effect(plan),
         **conclusion.metrics,
         **conclusion.cut_off.record(),

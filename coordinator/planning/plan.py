@@ -16,6 +16,7 @@ from coordinator.planning.endpoint import JoinEndpoint
 from coordinator.planning.link_ends import fewest_hosts
 from coordinator.planning.machine import RESERVED_DESCRIPTORS, Machine, this_machine
 from coordinator.planning.outages import outages_of
+from coordinator.planning.worst_faults import worst_set
 from coordinator.scenario.drivers import DRIVERS
 from coordinator.scenario.fault_draws import resolve
 from coordinator.scenario.fault_syntax import parse_fault, parse_faults
@@ -58,6 +59,8 @@ class Plan:
     """Whether a node whose fault comes after the last step counts as faulty, as in runs of earlier versions."""
     faults_may_come: bool = False
     """Whether faults may be added while the network runs (`with_faults`)."""
+    searches: tuple[str, ...] = ()
+    """How each set of the strategy `worst` was found, in words."""
     in_effect: tuple[Fault, ...] | None = None
     """The faults that can have an effect, where that is known from the times of a run; None: it follows from the steps."""
     translated: Mapping[Fault, Fault] = field(default_factory=dict)
@@ -292,7 +295,12 @@ def make_plan(
     topology = network_of(scenario)
     require_size(topology)
     spec = collective_spec(scenario, topology)
-    specs = resolve(scenario.fault, lambda: make_algorithm(topology, spec), scenario.seed)
+    specs, searches = resolve(
+        scenario.fault,
+        lambda: make_algorithm(topology, spec),
+        scenario.seed,
+        lambda fault_set, sites, given: worst_set(fault_set, sites, scenario, given),
+    )
     faults = parse_faults(specs, topology, timed=scenario.clock == "timed")
     if faults or faults_may_come:
         known = broken_from_the_start(topology, faults) if scenario.fault_knowledge is FaultKnowledge.ALL else ()
@@ -308,7 +316,9 @@ def make_plan(
     if hosts is not None and not 0 < hosts <= topology.order:
         raise ScenarioError("hosts", hosts, f"from 1 to {topology.order}, one per node")
     hosts = hosts or _host_count(scenario, topology, machine or this_machine(), estimate=estimate)
-    return Plan(scenario, topology, spec, algorithm, faults, hosts, endpoint, faults_may_come=faults_may_come)
+    return Plan(
+        scenario, topology, spec, algorithm, faults, hosts, endpoint, faults_may_come=faults_may_come, searches=searches
+    )
 
 
 def _host_count(scenario: Scenario, topology: Topology, machine: Machine, *, estimate: bool) -> int:

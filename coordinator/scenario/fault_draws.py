@@ -12,6 +12,7 @@ as places of their own kind; where they overlap, a place fails once.
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 from math import comb
@@ -20,7 +21,7 @@ from typing import TypeVar
 
 from coordinator.scenario.blocks.base import Block
 from coordinator.scenario.blocks.registry import BLOCK_KINDS
-from coordinator.scenario.fault_sets import FaultSetSpec, FaultSetTerm, is_fault_set, parse_fault_sets
+from coordinator.scenario.fault_sets import FIXED, FaultSetSpec, FaultSetTerm, is_fault_set, parse_fault_sets
 from emunode.algorithms.base import Algorithm
 from emunode.engine.memory import MemoryEngine
 from emunode.errors import ScenarioError
@@ -33,19 +34,36 @@ Site = Rank | Link | Block
 Place = TypeVar("Place")
 
 
+@dataclass(frozen=True)
+class WorstSet:
+    """The most harmful set of a size that was found."""
+
+    places: Mapping[str, Sequence[Site]]
+    """By site (`FaultSetTerm.site`), the places that fail."""
+    harm: int
+    """Healthy nodes that miss a message."""
+    method: str
+    """How it was found, and whether that is exact, in words."""
+
+
+Search = Callable[[FaultSetSpec, "FaultSites"], WorstSet]
+
+
 class FaultSites:
     """The places of a network that can fail under an algorithm: all nodes but the source, and all links.
 
-    Places in the fault specifications `broken` are left out.
+    Places in the fault specifications `broken` are left out. `search` finds the set of the strategy `worst`.
     """
 
-    def __init__(self, algorithm: Algorithm, broken: Iterable[str] = ()) -> None:
+    def __init__(self, algorithm: Algorithm, broken: Iterable[str] = (), search: Search | None = None) -> None:
         self.algorithm = algorithm
         self.topology = algorithm.topology
         rooted = len(algorithm.sources) == 1 or algorithm.target >= 0
         self.sources: frozenset[Rank] = frozenset({algorithm.spec.source} if rooted else ())
         self.broken: frozenset[Rank | Link] = frozenset(place for spec in broken for place in self.named_in(spec))
         self._blocks: dict[str, list[Block]] = {}
+        self._search = search
+        self._worst: dict[FaultSetSpec, WorstSet] = {}
 
     def nodes(self, *, sources: bool = False) -> Sequence[Rank]:
         """Ranks that may be chosen, ascending."""
@@ -75,6 +93,14 @@ class FaultSites:
             for each in self._blocks[block]
             if spared.isdisjoint(each.owners) and self.broken.isdisjoint(each.places)
         ]
+
+    def worst(self, fault_set: FaultSetSpec, field: str = "faults") -> WorstSet:
+        """The most harmful set of a description. Raises ScenarioError (with `field`) where none can be searched."""
+        if fault_set not in self._worst:
+            if self._search is None:
+                raise ScenarioError(field, fault_set.name, "the worst set is searched for runs and campaigns only")
+            self._worst[fault_set] = self._search(fault_set, self)
+        return self._worst[fault_set]
 
     @cached_property
     def _hops(self) -> Sequence[Link]:
@@ -159,7 +185,7 @@ def _members(site: Site) -> Sequence[Rank | Link]:
 
 def set_count(fault_set: FaultSetSpec, places: FaultSites) -> int | None:
     """Number of sets: of `all` every one, 1 for strategies without randomness, None for random ones."""
-    if fault_set.how == "busiest" or (fault_set.how != "bernoulli" and not fault_set.size):
+    if fault_set.how in FIXED or (fault_set.how != "bernoulli" and not fault_set.size):
         return 1
     return sets_of(fault_set.parts, _rooms(fault_set, places)) if fault_set.how == "all" else None
 
@@ -228,10 +254,13 @@ def every_set(fault_set: FaultSetSpec, places: FaultSites, field: str = "faults"
 
 def eligible(fault_set: FaultSetSpec, part: FaultSetTerm, places: FaultSites, field: str = "faults") -> Sequence[Site]:
     """The places that one part may use, in order of preference or of drawing."""
+    if fault_set.how == "worst" or part.block:
+        worst = fault_set.how == "worst"
+        return (
+            places.worst(fault_set, field).places[part.site] if worst else places.blocks(fault_set, part.block, field)
+        )
     allowed = places.nodes(sources=fault_set.sources)
     match fault_set.how:
-        case _ if part.block:
-            return places.blocks(fault_set, part.block, field)
         case "busiest":
             return places.busiest_links if part.on_links else places.busiest_nodes(allowed)
         case "roots":
@@ -267,7 +296,7 @@ def _choose(
     counts = [part.count for part in parts]
     if sum(counts) > len(free):
         raise too_few(fault_set, parts[0], sum(counts), len(free), field)
-    if fault_set.how == "busiest":
+    if fault_set.how in FIXED:
         ranked = iter(free)
         return [list(islice(ranked, count)) for count in counts]
     positions = positions_of(counts, len(free))
@@ -323,20 +352,27 @@ def _shuffled(items: Sequence[Place], count: int, chance: Random) -> list[Place]
 # --- in a scenario -----------------------------------------------------------------------------------------------------
 
 
-def resolve(specs: Sequence[str], algorithm: Callable[[], Algorithm], seed: int) -> tuple[str, ...]:
-    """The faults of a scenario with every set replaced by drawn faults, so that the run can be repeated.
+def resolve(
+    specs: Sequence[str],
+    algorithm: Callable[[], Algorithm],
+    seed: int,
+    search: Callable[[FaultSetSpec, FaultSites, Sequence[str]], WorstSet] | None = None,
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The faults of a scenario with every set replaced by drawn faults, so that the run can be repeated; and remarks.
 
     `algorithm` is called only if there are sets, some of which depend on a fault-free run. The places of explicit faults and
-    of earlier sets are not chosen again. Raises ScenarioError.
+    of earlier sets are not chosen again. `search` finds the set of the strategy `worst`, beside the faults in its last
+    argument; each such set has a remark that says how. Raises ScenarioError.
     """
     if not any(map(is_fault_set, specs)):
-        return tuple(specs)
+        return tuple(specs), ()
     places = FaultSites(algorithm())
     taken: set[object] = set()
     for spec in specs:
         if not is_fault_set(spec):
             taken |= places.named_in(spec)
     found: list[str] = []
+    remarks: list[str] = []
     for number, spec in enumerate(specs):
         if not is_fault_set(spec):
             found.append(spec)
@@ -344,8 +380,18 @@ def resolve(specs: Sequence[str], algorithm: Callable[[], Algorithm], seed: int)
         fault_set, *others = parse_fault_sets(spec, "fault")
         if others or fault_set.how == "all":
             raise ScenarioError("fault", spec, "a run has one set of faults; `coordinator campaign` runs many")
-        drawn = draw(fault_set, places, seed, number, taken=taken, field="fault")
+        sites = places
+        if fault_set.how == "worst" and search is not None:
+            given = (*found, *(each for each in specs[number + 1 :] if not is_fault_set(each)))
+            sites = FaultSites(places.algorithm, given, lambda each, here, given=given: search(each, here, given))  # type: ignore[misc]
+            remarks.append(sites.worst(fault_set, "fault").method)
+        drawn = draw(fault_set, sites, seed, number, taken=taken, field="fault")
         for one in drawn:
             taken |= places.named_in(one)
         found += drawn
-    return tuple(found)
+    return tuple(found), tuple(remarks)
+
+
+def eligible_for_search(fault_set: FaultSetSpec, part: FaultSetTerm, places: FaultSites) -> Sequence[Site]:
+    """The places among which the worst set is searched."""
+    return eligible(replace(fault_set, how="random"), part, places)

@@ -17,6 +17,7 @@ description may overlap.
 | `cut` | neighbours and links of the node named by a part `victim=LABEL`, drawn among them |
 | `roots` | links over which the source sends, and the ranks at their other ends, drawn among them |
 | `busiest` | nodes and links that carry most segments in a fault-free run |
+| `worst` | the set of this size under which most healthy nodes miss a message (`coordinator.planning.worst_faults`) |
 | `all` | every set, one after the other |
 
 Two parts of the same kind are refused: `nodes=1;nodes=2` is written `nodes=3`. `fault_draws` chooses the places.
@@ -36,7 +37,7 @@ from emunode.faults.kinds import KINDS, LinkFault, field_names, value_names
 
 SHORT: Final = {"nodes": "crash", "links": "down"}
 """The kinds of fault that `nodes` and `links` stand for."""
-STRATEGIES: Final = ("random", "bernoulli", "cut", "roots", "busiest", "all")
+STRATEGIES: Final = ("random", "bernoulli", "cut", "roots", "busiest", "worst", "all")
 FORM: Final = "[HOW:]PART[;PART..][@WHEN], such as random:nodes=2;links=1@1"
 ONE: Final = rf"(?:\d{{1,9}}|{TIME.pattern})"
 WHEN: Final = re.compile(f"{ONE}(-{ONE})?")
@@ -44,7 +45,9 @@ PART: Final = re.compile(r"(?P<what>[a-z-]+)(?P<relation><?=)(?P<amount>[^:]+)(?
 MAX_FAULT_SETS = 10_000
 """Most fault sets that the ranges of one description may stand for."""
 COUNTS: Final = re.compile(r"(\d{1,6})(?:\.\.(\d{1,6}))?")
-OF_BLOCKS: Final = ("random", "bernoulli", "all")
+FIXED: Final = ("busiest", "worst")
+"""Strategies without random numbers: they have one set."""
+OF_BLOCKS: Final = ("random", "bernoulli", "worst", "all")
 """Strategies that draw blocks."""
 REPAIRS: Final = {"recover": "crash", "up": "down"}
 """Kinds that repair the fault of another kind; a random place has nothing to repair."""
@@ -173,6 +176,8 @@ def _require_sound(fault_set: FaultSetSpec, text: str, field: str) -> None:
         raise ScenarioError(
             field, text, f"invalid step or interval @{fault_set.when}; steps count from 1, as in @2 or @2-5"
         )
+    if fault_set.how == "worst" and fault_set.sources:
+        raise ScenarioError(field, text, "without its source nothing is sent, so 'worst' always spares it")
     if fault_set.in_blocks and (fault_set.how not in OF_BLOCKS or not all(part.block for part in fault_set.parts)):
         reason = f"blocks are drawn by {', '.join(OF_BLOCKS)}, and not together with single nodes and links"
         raise ScenarioError(field, text, reason)

@@ -11,7 +11,7 @@ from math import comb, prod
 from typing import Final
 
 from coordinator.scenario.fault_draws import FaultSites, eligible
-from coordinator.scenario.fault_sets import FaultSetSpec, FaultSetTerm
+from coordinator.scenario.fault_sets import FIXED, FaultSetSpec, FaultSetTerm
 from emunode.algorithms.base import Algorithm
 from emunode.faults.byzantine import Silent
 from emunode.faults.kinds import FOREVER, Crash, Down, Fault, Hang, Loss, RatedFault
@@ -93,8 +93,8 @@ def random_faults(fault_set: FaultSetSpec, places: FaultSites) -> RandomFaults |
     node_parts, link_parts = ([part for part in parts if part.on_links == on_links] for on_links in (False, True))
     nodes: Sequence[Rank] = eligible(fault_set, node_parts[0], places) if node_parts else ()  # type: ignore[assignment]
     links: Sequence[Link] = eligible(fault_set, link_parts[0], places) if link_parts else ()  # type: ignore[assignment]
-    # `busiest` is not random: its places are fixed by the fault-free run.
-    if fault_set.how == "busiest":
+    # The places are fixed by the fault-free run.
+    if fault_set.how in FIXED:
         nodes = nodes[: sum(part.count for part in node_parts)]
         links = links[: sum(part.count for part in link_parts)]
         if places.sources.intersection(nodes):

@@ -43,7 +43,7 @@ def faults_of(number: int, algorithm: Algorithm, seed: int) -> tuple[str, ...]:
     chance = Random(f"{seed}/{number}")
     kinds = chance.sample(NODES, chance.randrange(0, 2)) + chance.sample(LINKS, chance.randrange(0, 3))
     fault_sets = [f"random:{kind}" for kind in kinds or ["crash=1@2"]]
-    specs = resolve(fault_sets, lambda: algorithm, chance.getrandbits(32))
+    specs = resolve(fault_sets, lambda: algorithm, chance.getrandbits(32))[0]
     repairs = []
     for spec in specs:
         kind, _, rest = spec.partition(":")

@@ -22,7 +22,9 @@ ENDED_BY = {"crash": "recover", "down": "up"}
 def faults_panel(report: Report) -> Markup | None:
     """The faults of the scenario in words."""
     faults = fault_table(report.data)
-    return fragment("faults", faults=faults) if faults else None
+    searches = report.data.summary.get("fault_searches")
+    listed = [str(search) for search in searches] if isinstance(searches, list) else []
+    return fragment("faults", faults=faults, searches=listed) if faults else None
 
 
 def cut_off_panel(report: Report) -> Markup | None:

@@ -143,7 +143,7 @@ def test_racks_of_a_network_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [("substar=1:2", "takes no value"), ("subcube=1", "needs a whole number"), ("ball=1:x", "needs a whole number"),
-     ("busiest:substar=1", "blocks are drawn by random, bernoulli, all"), ("substar=1;nodes=1", "not together with single"),
+     ("busiest:substar=1", "random, bernoulli, worst, all"), ("substar=1;nodes=1", "not together with single"),
      ("substar=1;substar=2", "'substar' is repeated"), ("rack=1:a b", "not the name of an attribute")],
 )  # fmt: skip
 def test_malformed_blocks(text: str, message: str) -> None:

@@ -1,0 +1,110 @@
+"""The most harmful set of a size: against the exact evaluator over all sets, and against a run with messages."""
+
+import re
+
+import numpy as np
+import pytest
+
+from coordinator.campaigns.grid import Grid
+from coordinator.evaluation.draws import Draws
+from coordinator.evaluation.exactness import evaluator_of
+from coordinator.evaluation.point import PointEvaluator
+from coordinator.planning import worst_faults
+from coordinator.planning.plan import Plan
+from coordinator.scenario.fault_draws import FaultSites, set_count
+from coordinator.scenario.fault_sets import parse_fault_sets
+from emunode.errors import ScenarioError
+from tests.coordinator.evaluation.support import plan, run
+
+CASES = [
+    ("star:4", "broadcast", "greedy-tree", {}, "nodes=2"),
+    ("star:4", "broadcast", "edt", {"redundancy": 2}, "nodes=2"),
+    ("star:4", "broadcast", "edt", {"redundancy": 3}, "links=3"),
+    ("star:4", "broadcast", "edt", {"redundancy": 2}, "nodes=1;links=1@3"),
+    ("star:4", "broadcast", "edt", {"messages": 3}, "links=2@2-4"),
+    ("star:4", "broadcast", "greedy-tree", {}, "substar=1@2"),
+    ("hypercube:3", "broadcast", "nesbt", {"redundancy": 3}, "nodes=3"),
+    ("hypercube:3", "scatter", "sbt", {}, "hang=2@2-3"),
+    ("ej:2+3", "broadcast", "independent-trees", {"redundancy": 2}, "nodes=2"),
+]
+
+
+def harms(given: Plan, text: str) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
+    """The healthy nodes that miss a message under each set of a size, by the exact evaluator."""
+    (fault_set,) = parse_fault_sets(f"all:{text}")
+    sites = FaultSites(given.algorithm, given.scenario.fault)
+    draws = Draws(fault_set, sites, 0)
+    evaluator = PointEvaluator(evaluator_of(given), given, draws, sites, lambda _number: 0)
+    return evaluator.evaluate(np.arange(set_count(fault_set, sites) or 0))[0].unserved
+
+
+@pytest.mark.parametrize(("topology", "collective", "algorithm", "more", "text"), CASES)
+def test_the_worst_of_all_sets(
+    topology: str, collective: str, algorithm: str, more: dict[str, object], text: str
+) -> None:
+    free = plan(topology, collective, algorithm, **more)
+    worst = plan(topology, collective, algorithm, **more, fault=[f"worst:{text}"])
+    every = harms(free, text)
+    assert worst.searches[0].startswith(f"worst:{text}: exact: the most harmful of {len(every):,} sets; ")
+    assert _harm(worst) == every.max()
+    assert len(run(free, worst.faults, 0)[0].unserved) == every.max()
+
+
+@pytest.mark.parametrize(("topology", "collective", "algorithm", "more", "text"), CASES)
+def test_the_heuristic_states_what_its_set_costs(
+    topology: str, collective: str, algorithm: str, more: dict[str, object], text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worst_faults, "MOST_SETS", 0)
+    free = plan(topology, collective, algorithm, **more)
+    worst = plan(topology, collective, algorithm, **more, fault=[f"worst:{text}"])
+    every, harm = harms(free, text), _harm(worst)
+    assert len(run(free, worst.faults, 0)[0].unserved) == harm <= every.max()
+    # Far better than a set at random, and on these small networks as good as the best.
+    assert harm == every.max() > every.mean()
+    assert re.search("heuristic: greedy|every healthy node is harmed", worst.searches[0])
+
+
+def _harm(worst: Plan) -> int:
+    (found,) = re.findall(r"; (\d+) healthy node", worst.searches[0])
+    return int(found)
+
+
+def test_cuts_prove_that_no_set_does_harm() -> None:
+    worst = plan("star:6", "broadcast", "edt", redundancy=5, fault=["worst:nodes=4"])
+    assert "by smallest cuts, none of 11,042,674,501 sets does harm; 0 healthy" in worst.searches[0]
+    assert len(worst.faults) == 4
+
+
+def test_worst_beside_given_faults() -> None:
+    # Two of three trees are broken for whoever depends on them, and one node more costs what three cost otherwise.
+    given = plan("star:4", "broadcast", "edt", redundancy=3, fault=["crash:2134@1", "crash:3214@1"])
+    worst = plan("star:4", "broadcast", "edt", redundancy=3, fault=["worst:nodes=1", "crash:2134@1", "crash:3214@1"])
+    assert _harm(worst) == harms(given, "nodes=1").max() > 0
+    assert len({fault.rank for fault in worst.faults}) == 3  # type: ignore[attr-defined]
+
+
+def test_campaigns_have_one_worst_set_per_variant() -> None:
+    base = {"topology": "star:4", "collective": "broadcast", "driver": "memory"}
+    texts = ["worst:nodes=1..2", "worst:ball=2:1", "nodes=1"]
+    grid = Grid(base, {"algorithm": ["greedy-tree", "edt"]}, texts, trials=200, engine="exact")
+    grid.check()
+    assert [grid.wanted(point, 0) for point in range(4)] == [1, 1, 1, 200]
+    assert len(grid.searches) == 6
+    for point, text in enumerate(["nodes=1", "nodes=2", "ball=2:1"]):
+        for variant, each in enumerate(grid.variants):
+            found = grid.point_evaluator(point, variant).evaluate(np.array([0]))[0]
+            assert found.unserved.tolist() == [harms(each.plan, text).max()]
+
+
+@pytest.mark.parametrize(
+    ("values", "fault", "message"),
+    [({"algorithm": "flood"}, "worst:nodes=1", "choose at run time"), ({}, "worst:loss=1:0.5", "it takes nodes, links"),
+     ({}, "worst:byzantine=1", "it takes nodes, links"), ({}, "worst:nodes=1;hang=1", "one part for each kind"),
+     ({}, "worst:nodes=1;sources", "always spares it"), ({"reliable": "true"}, "worst:nodes=1", "reliable links"),
+     ({"clock": "timed"}, "worst:nodes=1", "timed clock"), ({}, "worst:nodes=24", "needs more places than may fail")],
+)  # fmt: skip
+def test_sets_that_are_not_searched(values: dict[str, object], fault: str, message: str) -> None:
+    with pytest.raises(ScenarioError, match=message):
+        plan("star:4", "broadcast", **{"algorithm": "edt", **values, "fault": [fault]})  # type: ignore[arg-type]
+    with pytest.raises(ScenarioError, match="are no outages"):
+        plan("star:4", "broadcast", "edt", fault=["loss:1234~2134:0.5", "worst:nodes=1"])
