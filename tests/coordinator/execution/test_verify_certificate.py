@@ -70,7 +70,7 @@ def test_certificates_by_runs_verify(tmp_path: Path) -> None:
 
 
 def test_sets_that_are_too_many_to_run_again_are_undecided(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("coordinator.execution.certificates.check.MOST_RUN_HOPS", 100)
+    monkeypatch.setattr("coordinator.execution.certificates.runs.MOST_RUN_HOPS", 100)
     found = verify_certificate(made(tmp_path, "hypercube:3", "nesbt", 3, "nodes<=2", runs=True))
     assert (found.findings, found.undecided) == ([], True)
 

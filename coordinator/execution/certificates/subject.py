@@ -1,0 +1,88 @@
+"""The certificate that is checked: its scenario, its network, its fault sets, and the findings so far."""
+
+from collections.abc import Mapping
+from functools import cached_property
+from math import comb
+from pathlib import Path
+from typing import Any
+
+from coordinator.execution.certificates.paths import Schedule
+from coordinator.execution.verify import UnreadableError, Verification, plan_of
+from coordinator.scenario.fault_sets import FaultSetSpec, parse_fault_sets
+from coordinator.scenario.model import make_scenario
+from coordinator.scenario.networks import with_absolute_network
+from emunode.errors import ScenarioError
+from emunode.faults.kinds import LinkFault, NodeFault
+from emunode.model import Rank
+
+
+class Subject:
+    """A certificate with the plan of its scenario; all checks add to the same findings."""
+
+    def __init__(self, path: Path, data: Mapping[str, Any], verification: Verification) -> None:
+        self.data = data
+        self.findings = verification.findings
+        self.verification = verification
+        try:
+            scenario = make_scenario(with_absolute_network(data["scenario"], path.parent))
+        except (ScenarioError, TypeError, ValueError) as error:
+            raise UnreadableError(f"scenario: {str(error)[:200]}") from None
+        self.plan = plan_of(scenario)
+
+    @cached_property
+    def schedule(self) -> Schedule:
+        """The hops of the run without faults."""
+        return Schedule(self.plan)
+
+    def undecided(self, reason: str) -> None:
+        """Note a part that could not be checked, on which the claim depends."""
+        self.verification.unchecked.append(reason)
+        self.verification.undecided = True
+
+    def differs(self, name: str, stored: object, expected: object) -> None:
+        """Add a finding if a stored value is not the expected one."""
+        if stored != expected:
+            self.findings.append(f"{name} is {str(stored)[:100]}, and it should be {str(expected)[:100]}")
+
+    def fault_set(self, level: Mapping[str, Any]) -> FaultSetSpec:
+        """The fault set of a level, with its number of sets checked."""
+        text = level["faults"]
+        if text == "as they are":
+            found = FaultSetSpec("all", ())
+        else:
+            try:
+                (found,) = parse_fault_sets(text)
+            except (ScenarioError, ValueError) as error:
+                raise UnreadableError(f"level {text[:40]!r}: {str(error)[:160]}") from None
+            if found.how != "random" or found.sources:
+                raise UnreadableError(f"level {text[:40]!r}: it draws at random")
+        nodes, links = self.places
+        left, sets = {False: len(nodes), True: len(links)}, 1
+        for part in found.parts:
+            sets *= comb(max(0, left[part.on_links]), part.count)
+            left[part.on_links] -= part.count
+        self.differs(f"{text}: sets", level["sets"], sets)
+        survived = level["survived"]
+        if len(survived) != 2 or not 0 <= survived[0] <= survived[1] <= sets:
+            raise UnreadableError(f"{text}: survived is {str(survived)[:60]}; expected two numbers within 0..{sets}")
+        if not 0 <= level["undecided"] <= sets or (level["lost"] or 0) < 0:
+            raise UnreadableError(f"{text}: undecided and lost are numbers from 0 on")
+        return found
+
+    @cached_property
+    def places(self) -> tuple[frozenset[Rank], frozenset[tuple[Rank, Rank]]]:
+        """The nodes and the links that may fail in addition: none that the scenario breaks, and not the source."""
+        plan, topology = self.plan, self.plan.topology
+        rooted = len(plan.algorithm.sources) == 1 or plan.algorithm.target >= 0
+        spared = {plan.spec.source} if rooted else set()
+        broken = set()
+        for fault in plan.faults:
+            if isinstance(fault, NodeFault):
+                spared.add(fault.rank)
+            elif isinstance(fault, LinkFault):
+                broken.add(frozenset((fault.sender, topology.neighbour(fault.sender, fault.port))))
+        links = {(min(one, other), max(one, other)) for one, _, other, _ in topology.links()}
+        return (
+            frozenset(set(topology.ranks()) - spared),
+            frozenset(link for link in links if frozenset(link) not in broken),
+        )
