@@ -16,7 +16,7 @@ from coordinator.planning.outages import outages_of
 from coordinator.reports.numbers import plural
 from coordinator.scenario.fault_draws import FaultSites, set_number
 from coordinator.scenario.fault_sets import SHORT, FaultSetSpec, FaultSetTerm
-from coordinator.theory.least_faults import Strike
+from coordinator.theory.least_faults import Strike, TooManyCasesError
 from coordinator.theory.message_paths import MessagePaths, Part, Threats, no_fixed_paths, parts_of
 from coordinator.theory.survivors import MOST_WORK, survivors
 from coordinator.theory.symmetry import count_sets, symmetries
@@ -49,6 +49,14 @@ class CutCertifier(Certifier):
         places = FaultSites(plan.algorithm, plan.scenario.fault)
         sets = [count_sets(fault_set, places) for fault_set in fault_sets]
         tolerances = self._tolerances(fault_sets, places)
+        try:
+            # All searches come first, so that none fails after sets were run.
+            for fault_set, tolerance in zip(fault_sets, tolerances, strict=True):
+                tolerance.defeat(fault_set)
+        except TooManyCasesError:
+            raise NotProvableError(
+                "the search for the fewest faults that defeat a message has too many cases"
+            ) from None
         certificate = Certificate(plan, 1, method="cuts", tolerances=list(dict.fromkeys(tolerances)))
         certificate.symmetries = max(len(each.symmetries) for each in tolerances)
         self._work = MOST_WORK

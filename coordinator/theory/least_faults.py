@@ -9,7 +9,7 @@ set. With disjoint paths every place meets one of them, and nothing has to be se
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from emunode.model import Rank
 
@@ -17,6 +17,27 @@ Place = Rank | tuple[Rank, Rank]
 """A node, or a link with the lower rank first."""
 Strike = tuple[int, Place]
 """A fault: the part of the fault set that it belongs to, and its place."""
+
+
+MOST_CASES: Final = 500_000
+"""Most cases of all searches for one tolerance, about: a minute or two."""
+
+
+class TooManyCasesError(Exception):
+    """A search that would take too long."""
+
+
+class Cases:
+    """The cases that searches may still go through."""
+
+    def __init__(self, left: int) -> None:
+        self._left = left
+
+    def take(self) -> None:
+        """Count one case; raises TooManyCasesError if it is one too many."""
+        self._left -= 1
+        if self._left < 0:
+            raise TooManyCasesError
 
 
 class Copy(NamedTuple):
@@ -58,23 +79,26 @@ def is_lost(copies: Sequence[Copy]) -> bool:
     return sum(copy.damage for copy in copies) >= len(copies)
 
 
-def least_faults(copies: Sequence[Copy], budget: Budget) -> tuple[Strike, ...] | None:
+def least_faults(copies: Sequence[Copy], budget: Budget, cases: Cases | None = None) -> tuple[Strike, ...] | None:
     """A smallest set of faults within the budget under which the message is lost, or None.
 
-    The set is empty if the message is lost under the given faults already.
+    The set is empty if the message is lost under the given faults already. Raises TooManyCasesError beyond `cases` (default:
+    MOST_CASES of its own).
     """
+    cases = cases or Cases(MOST_CASES)
     # A fault for each copy is always enough, if any number is.
     for total in range(min(budget.total, len(copies)) + 1):
-        found = _search(copies, budget._replace(total=total), (), range(len(copies)))
+        found = _search(copies, budget._replace(total=total), (), range(len(copies)), cases)
         if found is not None:
             return found
     return None
 
 
 def _search(
-    copies: Sequence[Copy], budget: Budget, chosen: tuple[Strike, ...], open_copies: Sequence[int]
+    copies: Sequence[Copy], budget: Budget, chosen: tuple[Strike, ...], open_copies: Sequence[int], cases: Cases
 ) -> tuple[Strike, ...] | None:
     """`chosen` and further faults that lose the message. Copies that are not open stay as they are."""
+    cases.take()
     if is_lost(copies):
         return chosen
     taken = {place for _, place in chosen}
@@ -94,10 +118,10 @@ def _search(
     at = min(strikes, key=lambda each: (len(strikes[each]), each))
     for strike in sorted(strikes[at], key=lambda each: (-gains[each], each)):
         after = struck(copies, strike, budget.weights)
-        result = _search(after, budget.less(strike[0]), (*chosen, strike), list(strikes))
+        result = _search(after, budget.less(strike[0]), (*chosen, strike), list(strikes), cases)
         if result is not None:
             return result
-    return _search(copies, budget, chosen, [each for each in strikes if each != at])
+    return _search(copies, budget, chosen, [each for each in strikes if each != at], cases)
 
 
 def _largest_gains(gains: Counter[Strike], budget: Budget) -> int:

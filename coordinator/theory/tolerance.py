@@ -10,7 +10,17 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from coordinator.scenario.fault_sets import FaultSetSpec
-from coordinator.theory.least_faults import Budget, Copy, Strike, disjoint, is_lost, least_faults, struck
+from coordinator.theory.least_faults import (
+    MOST_CASES,
+    Budget,
+    Cases,
+    Copy,
+    Strike,
+    disjoint,
+    is_lost,
+    least_faults,
+    struck,
+)
 from coordinator.theory.message_paths import Message, MessagePaths, Path, Threats
 from coordinator.theory.symmetry import Symmetry
 from emunode.model import Rank
@@ -39,12 +49,15 @@ class MessageClass:
 
 
 class Tolerance:
-    """The smallest defeats under one kind of threat."""
+    """The smallest defeats under one kind of threat. Raises TooManyCasesError where the search for them takes too long."""
 
     def __init__(self, paths: MessagePaths, threats: Threats, symmetries: Iterable[Symmetry]) -> None:
         self.paths = paths
         self.threats = threats
         self.weights = tuple(part.weight for part in threats.parts)
+        # Without any branching a piece takes two or three cases per copy, and every copy has a last hop of its own.
+        self._cases = Cases(MOST_CASES + 4 * paths.hops)
+        self._defeats: dict[FaultSetSpec, tuple[Message, tuple[Strike, ...]] | None] = {}
         self.symmetries = [each for each in symmetries if keeps_faults(each, threats, paths.topology)]
 
     @cached_property
@@ -70,7 +83,7 @@ class Tolerance:
         weakest: MessageClass | None = None
         for copies, (piece, paths) in self.distinct(message).items():
             unlimited = Budget(self.weights, (len(copies),) * len(self.weights), len(copies))
-            each = MessageClass(message, members, piece, paths, copies, least_faults(copies, unlimited))
+            each = MessageClass(message, members, piece, paths, copies, least_faults(copies, unlimited, self._cases))
             if weakest is None or _size(each) < _size(weakest):
                 weakest = each
         assert weakest is not None
@@ -86,12 +99,17 @@ class Tolerance:
 
     def defeat(self, fault_set: FaultSetSpec) -> tuple[Message, tuple[Strike, ...]] | None:
         """A message, and faults within the numbers of a fault set that defeat it, or None."""
+        if fault_set not in self._defeats:
+            self._defeats[fault_set] = self._defeat(fault_set)
+        return self._defeats[fault_set]
+
+    def _defeat(self, fault_set: FaultSetSpec) -> tuple[Message, tuple[Strike, ...]] | None:
         budget = Budget(self.weights, tuple(part.count for part in fault_set.parts), fault_set.size)
         for each in self.classes:
             if _size(each) > fault_set.size:
                 break
             for copies in self.distinct(each.message):
-                found = least_faults(copies, budget)
+                found = least_faults(copies, budget, self._cases)
                 if found is not None:
                     return each.message, found
         return None

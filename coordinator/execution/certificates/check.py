@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from coordinator.execution.certificates.cuts import Cuts
+from coordinator.execution.certificates.judged import JudgedRuns
 from coordinator.execution.certificates.paths import TooLargeError
 from coordinator.execution.certificates.reading import read_certificate
 from coordinator.execution.certificates.runs import Runs
@@ -74,15 +75,16 @@ class Check:
         if data["method"] not in ("cuts", "runs"):
             raise UnreadableError(f"method is {data['method'][:40]!r}; expected cuts or runs")
         levels = [(level, subject.fault_set(level)) for level in data["levels"]]
-        self._runs = Runs(subject)
         if data["method"] == "cuts":
-            Cuts(subject, self._runs).check(levels)
+            Cuts(subject).check(levels)
         else:
             subject.differs("threats of a certificate by runs", data["threats"], [])
+            runs = JudgedRuns(subject)
             for level, fault_set in levels:
-                self._runs.level(level, fault_set)
+                runs.level(level, fault_set)
         self._verdict()
-        self._counterexample(levels)
+        if data["counterexample"] is not None:
+            self._counterexample(data["counterexample"], levels)
 
     # --- the conclusion --------------------------------------------------------------------------------------------------
 
@@ -96,12 +98,11 @@ class Check:
             expected = "undecided"
         self._subject.differs("verdict", data["verdict"], expected)
 
-    def _counterexample(self, levels: Sequence[tuple[Mapping[str, Any], FaultSetSpec]]) -> None:
-        """Run the counterexample: a set of one of the levels, under which exactly the named nodes are unserved."""
+    def _counterexample(
+        self, stored: Mapping[str, Any], levels: Sequence[tuple[Mapping[str, Any], FaultSetSpec]]
+    ) -> None:
+        """Check that the counterexample is a set of one of the levels, and run it."""
         subject = self._subject
-        stored = subject.data["counterexample"]
-        if stored is None:
-            return
         specs, topology = stored["faults"], subject.plan.topology
         places, kinds = set(), Counter[tuple[str, str]]()
         nodes, links = subject.places
@@ -125,9 +126,22 @@ class Check:
             subject.findings.append("counterexample: its faults are not a set of any level")
         if subject.findings:
             return
-        unserved = sorted(map(topology.label, self._runs.unserved(specs)))
-        if not unserved:
-            subject.findings.append("counterexample: a run with its faults leaves no healthy node without a message")
+        self._run_counterexample(stored)
+
+    def _run_counterexample(self, stored: Mapping[str, Any]) -> None:
+        """Run it: exactly the named nodes are unserved, and if there are none, a claim is violated."""
+        subject, specs = self._subject, stored["faults"]
+        by_cuts = subject.data["method"] == "cuts"
+        if by_cuts:
+            unserved = sorted(map(subject.plan.topology.label, Runs(subject).unserved(specs)))
+            refuted = bool(unserved)
+        else:
+            found = JudgedRuns(subject).run(specs)
+            unserved = found.unserved
+            refuted = found.undecided is None and bool(unserved or found.violated)
+        if not refuted:
+            reason = "leaves no healthy node without a message" + ("" if by_cuts else ", and violates no claim")
+            subject.findings.append(f"counterexample: a run with its faults {reason}")
         subject.differs("counterexample: unserved", sorted(stored["unserved"]), unserved)
 
 

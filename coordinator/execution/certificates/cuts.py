@@ -30,9 +30,8 @@ RECOUNTED_SETS: Final = 20_000
 class Cuts:
     """All checks of the argument by cuts."""
 
-    def __init__(self, subject: Subject, runs: Runs) -> None:
+    def __init__(self, subject: Subject) -> None:
         self._subject = subject
-        self._runs = runs
 
     def check(self, levels: Sequence[tuple[Mapping[str, Any], FaultSetSpec]]) -> None:
         plan = self._subject.plan
@@ -58,7 +57,7 @@ class Cuts:
                 proved = level, fault_set
         self._subject.differs("number of threats", len(threats), len(used))
         if proved is not None and not self._subject.findings:
-            self._runs.sample(*proved)
+            Runs(self._subject).sample(*proved)
 
     def _threat(self, kinds: tuple[str, ...], when: str) -> Threat:
         if not kinds or any(kind not in EFFECTS for kind in kinds) or len(set(kinds)) < len(kinds):

@@ -10,7 +10,6 @@ from typing import Any, Final
 from coordinator.execution.verify import UnreadableError
 from coordinator.planning.plan import Plan
 from coordinator.scenario.fault_sets import FaultSetSpec
-from coordinator.scenario.fault_syntax import parse_faults
 from emunode.engine.memory import MemoryEngine
 from emunode.faults.byzantine import Byzantine, Equivocate, Silent
 from emunode.faults.kinds import Crash, Down, Fault, Hang, NodeFault
@@ -50,12 +49,17 @@ class Schedule:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.rows = sorted(run_rows(plan, ()))
-        self.arrivals: dict[tuple[Rank, Rank, int], dict[int, dict[Rank, Hop]]] = {}
+
+    @cached_property
+    def arrivals(self) -> dict[tuple[Rank, Rank, int], dict[int, dict[Rank, Hop]]]:
+        """By piece (origin, target, segment) and tree, the hop that brings it to each node."""
+        found: dict[tuple[Rank, Rank, int], dict[int, dict[Rank, Hop]]] = {}
         for step, sender, receiver, origin, target, segment, _, tree, _, _ in self.rows:
-            into = self.arrivals.setdefault((origin, target, segment), {}).setdefault(tree, {})
+            into = found.setdefault((origin, target, segment), {}).setdefault(tree, {})
             if receiver in into or receiver == origin:
                 raise UnreadableError("a copy reaches a node twice, so its path is not determined")
             into[receiver] = Hop(step, sender, receiver)
+        return found
 
     @property
     def sha256(self) -> str:
@@ -91,9 +95,8 @@ class Schedule:
         return found
 
 
-def run_rows(plan: Plan, specs: Sequence[str]) -> list[tuple[int, ...]]:
-    """The journal rows of a run of the message engine under the faults of the scenario and these."""
-    faults = parse_faults((*plan.scenario.fault, *specs), plan.topology) if specs else ()
+def run_rows(plan: Plan, faults: Sequence[Fault]) -> list[tuple[int, ...]]:
+    """The journal rows of a run of the message engine under these faults alone."""
     starting: dict[int, list[Fault]] = {}
     for fault in faults:
         starting.setdefault(fault.step, []).append(fault)

@@ -1,12 +1,12 @@
 """The certificate that is checked: its scenario, its network, its fault sets, and the findings so far."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from math import comb
 from pathlib import Path
 from typing import Any
 
-from coordinator.execution.certificates.paths import Schedule
+from coordinator.execution.certificates.paths import Place, Schedule
 from coordinator.execution.verify import UnreadableError, Verification, plan_of
 from coordinator.scenario.fault_sets import FaultSetSpec, parse_fault_sets
 from coordinator.scenario.model import make_scenario
@@ -86,3 +86,12 @@ class Subject:
             frozenset(set(topology.ranks()) - spared),
             frozenset(link for link in links if frozenset(link) not in broken),
         )
+
+    def specs(self, chosen: Sequence[tuple[int, Place]], fault_set: FaultSetSpec) -> list[str]:
+        """A set of a fault set as fault specifications."""
+        label, found = self.plan.topology.label, []
+        for part, place in chosen:
+            term = fault_set.parts[part]
+            where = label(place) if isinstance(place, int) else "~".join(map(label, place))
+            found.append(f"{term.kind}:{where}{term.argument}@{fault_set.when}")
+        return found

@@ -5,12 +5,14 @@ from math import comb
 
 import pytest
 
+from coordinator.api.certificates import certify_scenario
 from coordinator.campaigns.certify import Certificate, Certifier, exhaustive_fault_sets
 from coordinator.campaigns.cut_certifier import CutCertifier, NotProvableError
 from coordinator.results.claims import Verdict
 from coordinator.scenario.model import Scenario, make_scenario
 from coordinator.theory import survivors
 from coordinator.theory.survivors import bounds
+from emunode.errors import ScenarioError
 from tests.command_line import fields
 from tests.support import run_scenario
 
@@ -180,3 +182,13 @@ def test_too_many_sets_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_paths_do_not_decide(algorithm: str, faults: str, values: dict[str, object], reason: str) -> None:
     with pytest.raises(NotProvableError, match=reason):
         by_cuts(scenario_of("star:4", algorithm, **values), faults)
+
+
+def test_a_search_that_is_too_long_leaves_it_to_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("coordinator.theory.tolerance.MOST_CASES", -(10**6))
+    scenario = make_scenario(fields("hypercube:3 broadcast nesbt redundancy=2 driver=memory"))
+    found = certify_scenario(scenario, ["nodes<=1"], None, 1, lambda *_: None)
+    assert (found.method, found.verdict) == ("runs", "holds")
+    assert "too many cases" in str(found.without_cuts)
+    with pytest.raises(ScenarioError, match="too many cases"):
+        certify_scenario(scenario, ["nodes<=1"], None, 1, lambda *_: None, "cuts")

@@ -13,7 +13,10 @@ from coordinator.campaigns.certificate_file import save_certificate
 from coordinator.campaigns.certify import Certifier, exhaustive_fault_sets
 from coordinator.campaigns.cut_certifier import CutCertifier
 from coordinator.execution.certificates.check import verify_certificate
+from coordinator.results import conclude
+from coordinator.results.claims import claims_of
 from coordinator.scenario.model import make_scenario
+from emunode.algorithms.claims import Claim
 from tests.command_line import fields
 
 Data = dict[str, Any]
@@ -69,8 +72,38 @@ def test_certificates_by_runs_verify(tmp_path: Path) -> None:
     assert "the history is" in finding
 
 
+@pytest.mark.parametrize(
+    ("topology", "algorithm", "redundancy", "faults", "values"),
+    [
+        ("star:4", "edt", 3, ["nodes<=1"], {"fault": ["crash:2134@1"]}),
+        ("star:4", "edt", 3, [], {"fault": ["crash:2134@1"]}),
+        ("hypercube:3", "nesbt", 3, ["nodes<=1"], {"fault_knowledge": "all"}),
+        ("hypercube:3", "nesbt", 3, ["loss<=1:0.5"], {}),
+        ("hypercube:3", "sbt", 1, ["links<=1"], {"collective": "reduce"}),
+        ("hypercube:3", "sbt", 1, ["links<=1@2-3"], {"reliable": True}),
+        ("hypercube:3", "flood", 1, ["links<=1"], {}),
+    ],
+)
+def test_certificates_by_runs_verify_where_paths_decide_nothing(
+    tmp_path: Path, topology: str, algorithm: str, redundancy: int, faults: list[str], values: dict[str, object]
+) -> None:
+    found = verify_certificate(made(tmp_path, topology, algorithm, redundancy, *faults, runs=True, **values))
+    assert (found.findings, found.undecided) == ([], False)
+
+
+def test_a_violated_claim_alone_refutes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong = Claim("steps", 1, "==", "a claim that is wrong")
+    with monkeypatch.context() as patched:
+        patched.setattr(conclude, "claims_of", lambda plan: [*claims_of(plan), wrong])
+        path = made(tmp_path, "hypercube:3", "nesbt", 3, "nodes<=1", runs=True)
+        assert json.loads(path.read_text())["verdict"] == "violated"
+        assert verify_certificate(path).findings == []
+    (finding,) = verify_certificate(path).findings
+    assert "violates no claim" in finding
+
+
 def test_sets_that_are_too_many_to_run_again_are_undecided(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("coordinator.execution.certificates.runs.MOST_RUN_HOPS", 100)
+    monkeypatch.setattr("coordinator.execution.certificates.judged.MOST_RUN_HOPS", 100)
     found = verify_certificate(made(tmp_path, "hypercube:3", "nesbt", 3, "nodes<=2", runs=True))
     assert (found.findings, found.undecided) == ([], True)
 

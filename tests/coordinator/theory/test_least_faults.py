@@ -1,11 +1,22 @@
 """Smallest sets of faults that defeat the copies of a message, against every set."""
 
 from itertools import combinations
+from random import Random
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coordinator.theory.least_faults import Budget, Copy, disjoint, is_lost, least_faults, struck
+from coordinator.theory.least_faults import (
+    Budget,
+    Cases,
+    Copy,
+    TooManyCasesError,
+    disjoint,
+    is_lost,
+    least_faults,
+    struck,
+)
 
 PLACES = range(6)
 
@@ -66,3 +77,11 @@ def test_disjoint_paths_need_a_fault_each() -> None:
     assert least_faults(copies, Budget((1,), (11,), 12)) is None
     # A path without inner nodes cannot be stopped by nodes.
     assert least_faults([*copies[1:], Copy(0, (frozenset(),))], Budget((1,), (12,), 12)) is None
+
+
+def test_searches_are_bounded() -> None:
+    """The places of 60 paths are scattered: no fault meets many of them, and the search branches at every one."""
+    draw = Random(1)
+    copies = [Copy(0, (frozenset(draw.sample(range(60), 9)),)) for _ in range(60)]
+    with pytest.raises(TooManyCasesError):
+        least_faults(copies, Budget((1,), (60,), 60), Cases(200))

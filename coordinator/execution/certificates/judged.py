@@ -1,0 +1,105 @@
+"""Checks of a certificate by runs: sets of faults are run by the message engine and judged as every run is.
+
+Unlike the checks of cuts this holds for every algorithm, also where nodes choose, wait or fold.
+"""
+
+from collections.abc import Mapping
+from itertools import islice
+from typing import Any, Final, NamedTuple
+
+from coordinator.execution.certificates.paths import MOST_HOPS, Threat, TooLargeError, every_set
+from coordinator.execution.certificates.subject import Subject
+from coordinator.execution.verify import plan_of
+from coordinator.history.journal import RECORD, sorted_records
+from coordinator.results.claims import Verdict
+from coordinator.results.conclude import rule_counted
+from coordinator.results.metrics import count_trial
+from coordinator.scenario.fault_sets import FaultSetSpec
+from emunode.engine.memory import MemoryEngine
+from emunode.faults.kinds import FOREVER
+
+MOST_RUN_HOPS: Final = 1_000_000
+"""About the most hops in all runs of one verification."""
+LEAST_SETS: Final = 10
+"""Sets that are run even if they have more hops; also the most histories of a level that are compared."""
+
+
+class Judged(NamedTuple):
+    """The judgement of one run."""
+
+    unserved: list[str]
+    """Labels of the healthy nodes that miss a message, ascending."""
+    violated: list[str]
+    """Names of the violated claims."""
+    undecided: str | None
+    """Why the run decides nothing, or None."""
+    journal_hash: str
+
+
+class JudgedRuns:
+    """Runs under the faults of the scenario and further ones, within a bound on their hops."""
+
+    def __init__(self, subject: Subject) -> None:
+        self._subject = subject
+        self._left = max(LEAST_SETS, MOST_RUN_HOPS // max(1, len(subject.schedule.rows)))
+
+    def run(self, specs: list[str]) -> Judged:
+        """Run one set; UnreadableError if its faults cannot be read."""
+        scenario = self._subject.plan.scenario
+        # A plan of its own: algorithms with knowledge of faults depend on them.
+        plan = plan_of(scenario.model_copy(update={"fault": (*scenario.fault, *specs)}))
+        rows: list[bytes | bytearray] = []
+        hops, ended = 0, None
+        try:
+            engine = MemoryEngine(plan.algorithm)
+            # One step beyond the limit: it only reads what arrived in the last one.
+            for step in range(1, scenario.step_limit + 2):
+                rows.append(engine.step(step, plan.faults_at(step)))
+                hops += len(rows[-1]) // RECORD.itemsize
+                if hops > MOST_HOPS:
+                    raise TooLargeError(f"a run has more than {MOST_HOPS:,} hops")
+                if not engine.busy:
+                    break
+            else:
+                ended = f"the step limit of {scenario.step_limit} was reached"
+        finally:
+            plan.algorithm.close()
+        counts = count_trial(plan, sorted_records(rows), engine.altered_copies)
+        ruling = rule_counted(plan, counts.metrics, ended)
+        violated = [each.claim.name for each in ruling.judgements if each.verdict is Verdict.VIOLATED]
+        return Judged(sorted(map(plan.topology.label, counts.unserved)), violated, ruling.invalid, counts.journal_hash)
+
+    def level(self, level: Mapping[str, Any], fault_set: FaultSetSpec) -> None:
+        """Run some sets whose histories are stored; where no set is said to fail, run every set if there are few."""
+        name = level["faults"]
+        for history in level["histories"][:LEAST_SETS]:
+            found = self.run(history["faults"]).journal_hash
+            if found != history["journal_hash"]:
+                under = ", ".join(history["faults"])[:80] or "no further faults"
+                self._subject.findings.append(
+                    f"{name}: under {under} the history is {found}, and not {history['journal_hash'][:40]}"
+                )
+        if level["survived"][0] < level["sets"] or level["undecided"]:
+            return
+        if level["sets"] > self._left:
+            self._subject.undecided(f"{name}: {level['sets']} sets are too many to run again; some of them were")
+        threat = Threat(tuple(part.kind for part in fault_set.parts), 1, FOREVER, *self._subject.places)
+        for chosen in islice(every_set(fault_set, threat), self._left):
+            self._left -= 1
+            specs = self._subject.specs(chosen, fault_set)
+            complaint = self._complaint(self.run(specs))
+            if complaint:
+                where = ", ".join(specs)[:200] or "no further faults"
+                self._subject.findings.append(f"{name}: under {where} {complaint}")
+                return
+
+    def _complaint(self, found: Judged) -> str | None:
+        """How a run differs from a set that is survived."""
+        if found.undecided is not None:
+            return f"a run decides nothing: {found.undecided[:100]}"
+        if found.unserved:
+            return f"node {found.unserved[0]} misses a message"
+        # A set that only violates a claim is survived, and refutes.
+        if found.violated and self._subject.data["verdict"] == Verdict.HOLDS:
+            return f"a run violates the claim about {found.violated[0]}"
+        return None
