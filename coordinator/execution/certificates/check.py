@@ -129,7 +129,7 @@ class Check:
         self._run_counterexample(stored)
 
     def _run_counterexample(self, stored: Mapping[str, Any]) -> None:
-        """Run it: exactly the named nodes are unserved, and if there are none, a claim is violated."""
+        """Run it: exactly the named nodes are unserved; without any, a claim is violated."""
         subject, specs = self._subject, stored["faults"]
         by_cuts = subject.data["method"] == "cuts"
         if by_cuts:
