@@ -152,11 +152,10 @@ class TimedHostNetwork(HostNetwork):
         lead = LEAD_SECONDS + LEAD_SECONDS_PER_HOST * hosts
         begin = time.monotonic_ns() + round(lead * 1e9)
         channel.send_to_all(channel.in_order, "begin", begin)
-        over = max(int(timetable.packets[end].max() or 0) for end in ("start", "end"))  # type: ignore[arg-type]
         total = round(timetable.intended_seconds * 1000)
         problem: EmulatorError | None = None
         async with trio.open_nursery() as nursery:
-            for task in self._process_faults.tasks(begin, over) if self._process_faults else ():
+            for task in self._process_faults.tasks(begin) if self._process_faults else ():
                 nursery.start_soon(task)
             try:
                 await channel.wait_until(
@@ -178,7 +177,8 @@ class TimedHostNetwork(HostNetwork):
     async def _hand_out(self, timetable: Timetable) -> None:
         """Send every host the receipts that its ranks wait for, and wait until all hosts are ready."""
         if timetable.under is not None:
-            self._hand_out_faults(timetable.under)
+            over = max(int(timetable.packets[end].max() or 0) for end in ("start", "end"))  # type: ignore[arg-type]
+            self._hand_out_faults(timetable.under, over)
         receipts, costs = timetable.receipts(), costs_of(self._plan.scenario)
         for host in self._channel.in_order:
             for first, tables in in_batches(self._placement.ranks(host.index), receipts, b""):
@@ -186,10 +186,13 @@ class TimedHostNetwork(HostNetwork):
             self._channel.send(host, "prepare", *costs, timetable.steps)
         await self._channel.wait_until(lambda: len(self._ready) == self._plan.hosts, "hosts to prepare")
 
-    def _hand_out_faults(self, under: UnderFaults) -> None:
-        """Send every host all faults, since they concern its packets to other hosts too, and its fault-free timetable."""
+    def _hand_out_faults(self, under: UnderFaults, over: int) -> None:
+        """Send every host all faults, since they concern its packets to other hosts too, and its fault-free timetable.
+
+        `over` is the time of the last packet.
+        """
         channel, faults = self._channel, faults_of(self._plan.algorithm, under.faults)
-        self._process_faults = TimedProcessFaults(channel, self._launch, self._placement, faults)
+        self._process_faults = TimedProcessFaults(channel, self._launch, self._placement, faults, over)
         channel.send_to_all(channel.in_order, "timed_faults", [fault.record() for fault in under.faults])
         tables = under.packed()
         for host in channel.in_order:

@@ -50,10 +50,13 @@ def fate_of(ranks: range, faults: FaultsInTime) -> ProcessFate:
 
 
 class TimedProcessFaults:
-    """Carries out the faults of processes in a run that began at `begin`, a reading of the monotonic clock."""
+    """Carries out the faults of processes up to the time `over`, after which no packet starts or ends."""
 
-    def __init__(self, channel: ControlChannel, launch: Launch, placement: Placement, faults: FaultsInTime) -> None:
+    def __init__(
+        self, channel: ControlChannel, launch: Launch, placement: Placement, faults: FaultsInTime, over: int
+    ) -> None:
         self._channel = channel
+        self._over = over
         self._launch = launch
         self._fates = {
             host.index: fate
@@ -66,8 +69,8 @@ class TimedProcessFaults:
     @property
     def longest_stop(self) -> float:
         """Seconds for which a process may be silent, since it is stopped."""
-        stops = [end - start for fate in self._fates.values() for start, end in fate.returns]
-        return max(stops, default=0) / 1e9
+        stops = [min(end, self._over) - start for fate in self._fates.values() for start, end in fate.returns]
+        return max([0, *stops]) / 1e9
 
     def announce(self) -> None:
         """Let hosts report when they have reached the hangs in which they are stopped."""
@@ -79,13 +82,13 @@ class TimedProcessFaults:
         """Note that a host has done all that comes before a hang at `moment`; ALWAYS: all that there is."""
         self._events[host.index, moment].set()
 
-    def tasks(self, begin: int, over: int) -> list[Task]:
-        """The tasks that carry out the faults before the time `over`."""
+    def tasks(self, begin: int) -> list[Task]:
+        """The tasks that carry out the faults of a run that began at `begin`, a reading of the monotonic clock."""
         found: list[Task] = []
         for index, (killed, stopped) in self._fates.items():
             host = self._channel.hosts[index]
-            found += [partial(self._stop, host, begin, start, end) for start, end in stopped if start < over]
-            if killed is not None and killed < over:
+            found += [partial(self._stop, host, begin, start, end) for start, end in stopped if start < self._over]
+            if killed is not None and killed < self._over:
                 found.append(partial(self._kill, host, begin, killed))
         return found
 
@@ -99,13 +102,15 @@ class TimedProcessFaults:
     async def _stop(self, host: ConnectedHost, begin: int, start: int, end: int) -> None:
         await self._events[host.index, start if end < ALWAYS else ALWAYS].wait()
         await _sleep_until(begin + start)
-        if time.monotonic_ns() + SHORTEST_STOP > begin + end:
+        # After the last packet a stopped process would only keep the run from ending.
+        until = min(end, self._over) if end < ALWAYS else ALWAYS
+        if time.monotonic_ns() + SHORTEST_STOP > begin + until:
             return
         # Any step: a network that is closed kills processes that are stopped.
         host.paused_until = 1
         await self._carry_out(self._launch.pause, host)
         if end < ALWAYS:
-            await _sleep_until(begin + end)
+            await _sleep_until(begin + until)
             host.paused_until = 0
             await self._carry_out(self._launch.resume, host)
 

@@ -98,6 +98,7 @@ class Sending:
 class ByzantineFault(NodeFault):
     """From `step` to `last`, `rank` alters or withholds copies."""
 
+    built_in = True
     state = "byzantine"
     affects_timing = False
     alters_payload = True

@@ -46,6 +46,8 @@ class Fault:
     """Whether it changes nothing but times, so that it needs the timed clock; the node stays a healthy one."""
     evidence: ClassVar[tuple[str, ...]]
     """Outcomes of hops that show its effect."""
+    built_in: ClassVar[bool] = False
+    """Whether the engines carry it out by its class; other kinds act on packets (`LinkFault.act`)."""
 
     @property
     def end(self) -> Step:
@@ -84,7 +86,7 @@ def _name(record: type[Fault]) -> str:
 
 
 def _check(record: type[Fault]) -> None:
-    """Refuse a kind of neither nodes nor links, a node fault without a state, and a record whose fields are not declared."""
+    """Refuse a kind of neither nodes nor links, one without a state, declared fields or any effect."""
     name = f"fault kind {record.__module__}.{record.__qualname__}"
     if not issubclass(record, NodeFault | LinkFault):
         raise RegistrationError(f"{name} is neither a NodeFault nor a LinkFault")
@@ -92,6 +94,12 @@ def _check(record: type[Fault]) -> None:
         raise RegistrationError(f"{name} does not define state")
     if "__dataclass_fields__" not in vars(record):
         raise RegistrationError(f"{name} is not decorated as a frozen dataclass")
+    if record.built_in:
+        return
+    if issubclass(record, NodeFault):
+        raise RegistrationError(f"{name} has no effect: derive it from ByzantineFault, or from a kind such as Hang")
+    if record.slows or record.act is LinkFault.act:
+        raise RegistrationError(f"{name} has no effect: define act, or derive it from a kind such as Down or SlowLink")
 
 
 KINDS: Final = Registry[str, type[Fault]]("fault kind", Fault, key=_name, required=("form", "evidence"), check=_check)
@@ -103,6 +111,7 @@ KINDS: Final = Registry[str, type[Fault]]("fault kind", Fault, key=_name, requir
 class Crash(NodeFault):
     """From the beginning of `step`, `rank` is gone: its connections are reset and its state is lost."""
 
+    built_in = True
     form = "crash:LABEL@STEP"
     state = "crashed"
     affects_timing = False
@@ -116,6 +125,7 @@ class Hang(NodeFault):
 
     last: Step = FOREVER
 
+    built_in = True
     form = "hang:LABEL@STEP[-STEP]"
     state = "hung"
     evidence = ("lost",)
@@ -126,6 +136,7 @@ class Hang(NodeFault):
 class Recover(NodeFault):
     """At the beginning of `step`, a crashed `rank` returns with fresh state and all links up."""
 
+    built_in = True
     form = "recover:LABEL@STEP"
     state = "recovered"
     evidence = ("first", "duplicate", "relay", "corrupt")
@@ -138,6 +149,7 @@ class Down(LinkFault):
 
     last: Step = FOREVER
 
+    built_in = True
     form = "down:A~B@STEP[-STEP]"
     evidence = ("lost",)
 
@@ -147,6 +159,7 @@ class Down(LinkFault):
 class Up(LinkFault):
     """At the beginning of `step`, a direction that was down is up again."""
 
+    built_in = True
     form = "up:A~B@STEP"
     evidence = ("first", "duplicate", "relay", "corrupt")
 

@@ -20,6 +20,7 @@ class Slow(NodeFault):
     factor: float
     last: Step = FOREVER
 
+    built_in = True
     form = "slow:LABEL:FACTOR[@TIME[-TIME]]"
     state = "slow"
     affects_timing = False
@@ -35,6 +36,7 @@ class SlowLink(LinkFault):
     factor: float
     last: Step = FOREVER
 
+    built_in = True
     form = "slow-link:A~B:FACTOR[@TIME[-TIME]]"
     affects_timing = False
     slows = True
@@ -49,6 +51,7 @@ class Jitter(LinkFault):
     spread: float
     last: Step = FOREVER
 
+    built_in = True
     form = "jitter:A~B:SPREAD[@TIME[-TIME]]"
     affects_timing = False
     slows = True
@@ -62,6 +65,7 @@ class Drift(NodeFault):
 
     drift: float
 
+    built_in = True
     form = "drift:LABEL:DRIFT"
     state = "drifting"
     affects_timing = False

@@ -243,9 +243,31 @@ class Crash(NodeFault):
     evidence = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Idle(NodeFault):
+    form = "idle:LABEL@STEP"
+    state = "idle"
+    evidence = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Inert(LinkFault):
+    form = "inert:A~B@STEP"
+    evidence = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Muddy(DropEvery):
+    form = "muddy:A~B:PERIOD@STEP"
+    slows = True
+
+
 @pytest.mark.parametrize(
     ("kind", "message"),
     [
+        (Idle, "Idle has no effect: derive it from ByzantineFault"),
+        (Inert, "Inert has no effect: define act"),
+        (Muddy, "Muddy has no effect: define act"),
         (Unplaced, "Unplaced is neither a NodeFault nor a LinkFault"),
         (Stateless, "Stateless does not define state"),
         (Undeclared, "Undeclared is not decorated as a frozen dataclass"),

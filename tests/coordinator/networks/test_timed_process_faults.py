@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 from pathlib import Path
 
 import psutil
@@ -58,6 +59,14 @@ def test_processes_suffer_the_faults_of_their_ranks(
     assert "disconnected" not in str(local.summary["undecided_because"])
     assert sent == expected
     assert not psutil.Process().children()
+
+
+def test_a_hang_that_outlasts_the_run_does_not_prolong_it(sent: list[tuple[str, int]], tmp_path: Path) -> None:
+    began = time.monotonic()
+    result = run_scenario(tmp_path / "run", **VALUES, **ONE_EACH, fault=["hang:111@100ms-60s"])
+    assert time.monotonic() - began < 60
+    assert sent == [("pause", 7), ("resume", 7)]
+    assert result.summary["achieved_seconds"] < 60
 
 
 def test_a_process_shares_the_fate_of_its_ranks_only_if_all_have_the_same() -> None:
