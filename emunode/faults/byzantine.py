@@ -15,8 +15,9 @@ from enum import IntEnum
 from functools import lru_cache
 from typing import ClassVar, Protocol
 
-from emunode.faults.kinds import FOREVER, NodeFault
-from emunode.faults.transit import FaultRandom
+from emunode.errors import EmulatorError
+from emunode.faults.kinds import FOREVER, NodeFault, kind_of
+from emunode.faults.transit import FaultRandom, failure
 from emunode.model import Port, Rank, Step
 from emunode.registry import register
 
@@ -109,6 +110,16 @@ class ByzantineFault(NodeFault):
     def treatment(self, sending: Sending) -> Treatment:
         """The treatment of a copy; a function of the arguments alone."""
         raise NotImplementedError
+
+
+def treatment_by(fault: ByzantineFault, sending: Sending) -> Treatment:
+    """The treatment of a copy by one fault; RuleError if its code, which may be a plug-in's, fails."""
+    try:
+        return fault.treatment(sending)
+    except (EmulatorError, MemoryError):
+        raise
+    except Exception as error:
+        raise failure(kind_of(fault), sending.step, sending.rank, sending.port, error) from error
 
 
 @register

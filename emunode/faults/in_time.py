@@ -231,8 +231,7 @@ class FaultsInTime:
         transit = LinkTransit(segments, random, self._counts.setdefault((rank, port), {}) if on_link else {})
         for name, each in on_link:
             if each.start <= start < each.end:
-                random.start(name)
-                each.fault.act(transit)  # type: ignore[attr-defined]
+                transit.carry_out(name, each.fault.act)  # type: ignore[attr-defined]
         return transit
 
 

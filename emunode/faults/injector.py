@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from itertools import groupby
 from operator import itemgetter
 
-from emunode.faults.byzantine import ByzantineFault, Collusion, CopyId, Schedule, Sending, Treatment
+from emunode.faults.byzantine import ByzantineFault, Collusion, CopyId, Schedule, Sending, Treatment, treatment_by
 from emunode.faults.kinds import Crash, Down, Fault, Hang, LinkFault, Recover, Up, kind_of
 from emunode.faults.transit import FaultRandom, LinkTransit, forge_apart, forge_segment
 from emunode.model import CONTROL_TREE, Packet, Port, PortPacket, Rank, Segment, Step
@@ -116,7 +116,7 @@ class Faults:
         if copy[2] >= CONTROL_TREE:  # an author of control segments may withhold them
             faults = [fault for fault in faults if fault.withholds]
         sending = Sending(self._seed, step, rank, port, copy, lambda kind: self._collusion(kind, step))
-        treatment = max((fault.treatment(sending) for fault in faults), default=Treatment.PASS_ON)
+        treatment = max((treatment_by(fault, sending) for fault in faults), default=Treatment.PASS_ON)
         # An author says what it likes; there is no other version that it could alter.
         return Treatment.PASS_ON if treatment < Treatment.WITHHOLD and self._is_author(rank, copy) else treatment
 
@@ -210,8 +210,7 @@ class Faults:
         for name, fault in on_link or ():
             if fault.step <= step <= fault.end:
                 # Faults act in the order in which they came into force, each on what the one before left.
-                random.start(name)
-                fault.act(transit)
+                transit.carry_out(name, fault.act)
         return transit
 
     def next_crossing(self, rank: Rank) -> Step | None:

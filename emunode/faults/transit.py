@@ -5,8 +5,10 @@ function of (seed, step, rank, port, fault). So both engines lose, alter and rep
 about any packet without running the steps before it. A rate of 0 means never, a rate of 1 always.
 """
 
+from collections.abc import Callable
 from hashlib import blake2b, shake_128
 
+from emunode.errors import EmulatorError, RuleError
 from emunode.model import Packet, Port, Rank, Segment, Step
 
 
@@ -33,6 +35,12 @@ class FaultRandom:
     def start(self, name: str) -> None:
         """Begin the sequence of the fault with this name."""
         self.name, self._drawn = name, 0
+
+    @property
+    def place(self) -> tuple[Step, Rank, Port]:
+        """The step, the rank and the port of the packet."""
+        _, step, rank, port = map(int, self._packet.split("/"))
+        return step, rank, port
 
     def draw(self) -> float:
         """The next number in [0, 1)."""
@@ -64,6 +72,16 @@ class LinkTransit:
         self.delay = 0
         self.altered = False
 
+    def carry_out(self, name: str, act: Callable[["LinkTransit"], None]) -> None:
+        """Let the fault with this name act on the packet; RuleError if its code, which may be a plug-in's, fails."""
+        self._random.start(name)
+        try:
+            act(self)
+        except (EmulatorError, MemoryError):
+            raise
+        except Exception as error:
+            raise failure(name.partition(" ")[0], *self._random.place, error) from error
+
     def occurs(self, rate: float) -> bool:
         """Whether a fault with this rate affects this packet."""
         # Draws are below 1 and never negative, so rates 1 and 0 mean always and never.
@@ -79,6 +97,11 @@ class LinkTransit:
         # Counted per fault: two faults on one link each count the packets that they were in force for.
         count = self._counts[self._random.name] = self._counts.get(self._random.name, 0) + 1
         return count
+
+
+def failure(kind: str, step: Step, rank: Rank, port: Port, error: Exception) -> RuleError:
+    """The RuleError for an exception in the code of a kind of fault."""
+    return RuleError(f"fault {kind} at rank {rank}, port {port}, step {step}: {type(error).__name__}: {error}")
 
 
 def forge_segment(seed: int, segment: Segment, right: bytes | None = None) -> Segment:

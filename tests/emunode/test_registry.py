@@ -15,7 +15,8 @@ from emunode.algorithms.flooding import Flood
 from emunode.algorithms.hypercube.broadcast import BinomialBroadcast
 from emunode.algorithms.registry import ORDER, algorithms, registered
 from emunode.algorithms.transforms import backwards
-from emunode.errors import RegistrationError, ScenarioError
+from emunode.errors import RegistrationError, RuleError, ScenarioError
+from emunode.faults.injector import Faults
 from emunode.faults.kinds import FOREVER, KINDS, Fault, LinkFault, NodeFault, from_record, in_order, to_record
 from emunode.faults.transit import LinkTransit
 from emunode.model import Collective, Step
@@ -241,6 +242,13 @@ class Crash(NodeFault):
     form = "crash:LABEL@STEP"
     state = "crashed"
     evidence = ()
+
+
+def test_a_kind_whose_code_fails_is_named_with_the_packet() -> None:
+    faults = Faults(Hypercube(3), 1)
+    faults.apply([DropEvery(step=1, sender=5, port=2, period=0)])
+    with pytest.raises(RuleError, match=r"^fault drop-every at rank 5, port 2, step 4: ZeroDivisionError: "):
+        faults.transit(4, 5, 2, ())
 
 
 @dataclass(frozen=True, slots=True)
