@@ -121,7 +121,9 @@ class Frames:
                 self._drop(self._frames.pop(0))
             if self._rows is not None:
                 self._row_bytes += records.nbytes
-                self._rows = [*self._rows, records] if self._row_bytes <= MEASURED_BYTES else None
+                self._rows.append(records)
+                if self._row_bytes > MEASURED_BYTES:
+                    self._rows = None
 
     def _drop(self, frame: Frame) -> None:
         content = json.loads(frame.text)

@@ -67,6 +67,7 @@ class HttpConnection:
     def __init__(self, stream: trio.SocketStream) -> None:
         self._stream = stream
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=HEAD_BYTES)
+        self._head_only = False
 
     async def request(self) -> Request | None:
         """The next request; None when the browser has closed the connection or sends nothing for IDLE_SECONDS.
@@ -82,6 +83,7 @@ class HttpConnection:
                 head = await self._event(scope)
                 if not isinstance(head, h11.Request):
                     return None
+                self._head_only = head.method == b"HEAD"
                 while not isinstance(event := await self._event(scope), h11.EndOfMessage):
                     if isinstance(event, h11.Data):
                         body += event.data
@@ -108,7 +110,9 @@ class HttpConnection:
     async def answer(self, response: Response) -> bool:
         """Send an answer; whether another request may follow on this connection."""
         await self._begin(response.status, response.type, ("content-length", str(len(response.content))))
-        await self._send(h11.Data(data=response.content))
+        # An answer to HEAD has the headers of one with content, and h11 raises an error if content follows.
+        if not self._head_only:
+            await self._send(h11.Data(data=response.content))
         await self._send(h11.EndOfMessage())
         return self._http.our_state is h11.DONE and self._http.their_state is h11.DONE
 

@@ -187,7 +187,8 @@ class Server:
 
     def _rank(self, query: str) -> int:
         text = parse_qs(query).get("rank", [""])[0]
-        if not text.isdigit() or len(text) > 9 or int(text) >= self._plan.topology.order:
+        # `isdigit` alone is true of "²", of which `int` makes no number.
+        if not (text.isascii() and text.isdigit()) or len(text) > 9 or int(text) >= self._plan.topology.order:
             raise RequestError(400, f"rank: expected a whole number below {self._plan.topology.order}")
         return int(text)
 

@@ -91,6 +91,7 @@ def test_what_a_run_shows_needs_its_token(path: str) -> None:
         ("GET", "/node?rank=6", None, 400),
         ("GET", "/node?rank=-1", None, 400),
         ("GET", "/node", None, 400),
+        ("GET", "/node?rank=%C2%B2", None, 400),
         ("POST", "/request", b"", 400),
         ("POST", "/request", b"[]", 400),
         ("POST", "/request", b"{", 400),
@@ -115,6 +116,14 @@ def test_what_is_not_http_is_answered_or_dropped_and_harms_nobody(sent: bytes) -
             stream.shutdown(socket.SHUT_WR)
             answer = stream.recv(100)
         assert answer == b"" or answer.startswith(b"HTTP/1.1 4")
+        assert client.request(do="pause")["next"] == 1
+
+
+@pytest.mark.parametrize(("method", "status"), [("HEAD", 403), ("OPTIONS", 403), ("DELETE", 403)])
+def test_other_methods_without_an_origin_are_refused_and_harm_nobody(method: str, status: int) -> None:
+    with watched(plan_of()) as (client, _):
+        answer, _, content = client.ask(method, "/", origin=None, authorization=None)
+        assert (answer, content == b"") == (status, method == "HEAD")
         assert client.request(do="pause")["next"] == 1
 
 
