@@ -130,7 +130,7 @@ def test_a_click_on_a_node_is_in_the_picture_the_journal_and_the_command(
     page.wait_until("document.getElementById('claims').textContent.includes('intact deliveries22')")
     for _ in range(3):
         run.step()
-    shown = 2
+    shown = 3
     # The state of the page changes when a step begins, its picture when the step has run.
     page.wait_until(f"document.getElementById('slider').value === '{shown}'")
     nodes = [rank for rank in star.ranks() if rank != 0 and star.label(rank) != "4231"]
