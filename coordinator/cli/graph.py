@@ -87,7 +87,8 @@ def graph(
         return 0
     if not figure:
         show_properties(topology, values)
-    show_figures(list(figures), counts=bool(figure))
+    # Connectivity is a property, and a figure with a closed form: in print once is enough.
+    show_figures([each for each in figures if each.figure not in values], counts=bool(figure))
     if picture is not None:
         print(f"wrote picture: {picture}")
     return 0

@@ -59,6 +59,8 @@ class FigureNetwork:
         self.transitive = isinstance(topology, VertexTransitiveTopology)
         """Whether what holds of rank 0 holds of every rank."""
         self._kept: dict[object, tuple[Any, float]] = {}
+        self._too_little: dict[object, float] = {}
+        """Work that was not enough for a result."""
 
     @property
     def roots(self) -> range:
@@ -95,11 +97,17 @@ class FigureNetwork:
         """Call `compute` once. Every figure that uses the result spends its work, so that none depends on others."""
         if key in self._kept:
             budget.spend(self._kept[key][1])
-        else:
-            before = budget.spent
+            return self._kept[key][0]
+        before = budget.spent
+        if budget.limit - before <= self._too_little.get(key, -1):
+            budget.spend(float("inf"))  # it would end in the same error, after the same work
+        try:
             value = compute()
-            self._kept[key] = value, budget.spent - before
-        return self._kept[key][0]
+        except OverBudgetError:
+            self._too_little[key] = budget.limit - before
+            raise
+        self._kept[key] = value, budget.spent - before
+        return value
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from math import ceil
 from typing import ClassVar
 
 from coordinator.theory.figures.base import Budget, ClosedForm, Figure, FigureNetwork, OverBudgetError, Value
-from coordinator.theory.figures.conditional import set_bits
+from coordinator.theory.figures.conditional import neighbourhood, set_bits
 from emunode.errors import ScenarioError
 from emunode.model import Rank
 from emunode.topologies.base import Topology
@@ -16,6 +16,8 @@ from emunode.topologies.hypercube import Hypercube
 from emunode.topologies.star import StarGraph
 
 MODELS = ("pmc", "mm")
+Decided = tuple[Rank, int, int, int, int]
+"""The node that was decided last, and the nodes of A, B, C and W so far as sets of bits."""
 
 
 class Diagnosability(Figure):
@@ -80,26 +82,21 @@ def by_closed_neighbourhoods(network: FigureNetwork, budget: Budget) -> int:
     neighbour joins the set, or counts for N(S) from then on.
     """
     best = ceil(network.order / 2)  # S = V
-
-    def grow(inside: int, outside: int) -> None:
-        nonlocal best
-        budget.spend(2)
-        needed = outside.bit_count() + ceil(inside.bit_count() / 2)
-        if needed >= best:
-            return
-        open_ = 0
-        for node in set_bits(inside):
-            open_ |= network.masks[node]
-        open_ &= ~(inside | outside)
-        if not open_:
-            best = needed
-            return
-        peer = open_ & -open_
-        grow(inside, outside | peer)
-        grow(inside | peer, outside)
-
     for root in network.roots:
-        grow(1 << root, 0)
+        # A stack, not recursion: one node of a large degree would exceed the depth that Python allows.
+        stack = [(1 << root, 0)]
+        while stack:
+            inside, outside = stack.pop()
+            budget.spend(2)
+            needed = outside.bit_count() + ceil(inside.bit_count() / 2)
+            if needed >= best:
+                continue
+            open_ = neighbourhood(network, inside) & ~outside
+            if not open_:
+                best = needed
+                continue
+            peer = open_ & -open_
+            stack += [(inside | peer, outside), (inside, outside | peer)]
     return best - 1
 
 
@@ -122,10 +119,20 @@ class PairSearch:
 
     def exists(self) -> bool:
         """Whether there are such sets."""
-        return any(self._put(root, 1 << root, 0, 0, 0) for root in self._network.roots)
+        for root in self._network.roots:
+            stack: list[Decided] = [(root, 1 << root, 0, 0, 0)]
+            while stack:
+                node, a, b, c, w = stack.pop()
+                if not self._possible(node, a, b, c, w):
+                    continue
+                choices = self._choices(a, b, c, w)
+                if not choices:
+                    return True
+                stack += reversed(choices)
+        return False
 
-    def _put(self, node: Rank, a: int, b: int, c: int, w: int) -> bool:
-        """Whether the sets can be completed after `node` was put into one of them."""
+    def _possible(self, node: Rank, a: int, b: int, c: int, w: int) -> bool:
+        """Whether the sets break no condition after `node` was put into one of them."""
         self._budget.spend(3)
         if max(a.bit_count(), b.bit_count()) + c.bit_count() > self._size:
             return False
@@ -133,24 +140,19 @@ class PairSearch:
             return False
         # Only nodes whose neighbours have just changed can break their condition.
         changed = self._masks[node] & w | 1 << node & w
-        if not all(self._fits(tester, a, b, w) for tester in set_bits(changed)):
-            return False
-        return self._decide(a, b, c, w)
+        return all(self._fits(tester, a, b, w) for tester in set_bits(changed))
 
-    def _decide(self, a: int, b: int, c: int, w: int) -> bool:
+    def _choices(self, a: int, b: int, c: int, w: int) -> list["Decided"]:
+        """The sets with one more node decided, in the order in which they are tried; none if all that matter are."""
         known = a | b | c | w
         near_testers = self._around(w) & ~known
         undecided = near_testers or self._around(a | b) & ~known
         if not undecided:
-            return True
+            return []
         bit = undecided & -undecided
         node = bit.bit_length() - 1
-        return (
-            (self._compares and not near_testers and self._put(node, a, b, c, w | bit))
-            or self._put(node, a, b, c | bit, w)
-            or self._put(node, a | bit, b, c, w)
-            or self._put(node, a, b | bit, c, w)
-        )
+        tester = [(node, a, b, c, w | bit)] if self._compares and not near_testers else []
+        return [*tester, (node, a, b, c | bit, w), (node, a | bit, b, c, w), (node, a, b | bit, c, w)]
 
     def _around(self, nodes: int) -> int:
         union = 0

@@ -129,16 +129,21 @@ class DisjointPaths:
 
     def _paths(self, node: Rank, length: int, closed: int, inner: int) -> Iterator[int]:
         """The inner nodes of paths from `node` to the target that avoid `closed` nodes."""
-        self._budget.spend(2)
-        if node == self._target:
-            yield inner
-            return
-        inner |= 1 << node
-        peers = self._network.masks[node]
-        if peers >> self._target & 1:
-            if length:
+        stack = [(node, length, closed, inner)]
+        while stack:
+            node, length, closed, inner = stack.pop()
+            self._budget.spend(2)
+            if node == self._target:
                 yield inner
-            return
-        for peer in self._network.adjacency[node]:
-            if self._distance[peer] < length and not closed >> peer & 1:
-                yield from self._paths(peer, length - 1, closed | peers, inner)
+                continue
+            inner |= 1 << node
+            peers = self._network.masks[node]
+            if peers >> self._target & 1:
+                if length:
+                    yield inner
+                continue
+            stack += [  # reversed, since the last one is tried first
+                (peer, length - 1, closed | peers, inner)
+                for peer in reversed(self._network.adjacency[node])
+                if self._distance[peer] < length and not closed >> peer & 1
+            ]

@@ -48,13 +48,16 @@ def set_count(order: int, size: int, *, with_first: bool) -> int:
     return comb(order - with_first, size - with_first)
 
 
-def _splits(nodes: int, size: int, chosen: tuple[int, ...] = ()) -> Iterator[tuple[tuple[int, ...], int, int]]:
+def _splits(nodes: int, size: int) -> Iterator[tuple[tuple[int, ...], int, int]]:
     """Members among the last nodes, the number of first nodes, and how many of them complete a set: at most BLOCK ways."""
-    if comb(nodes, size) <= BLOCK:
-        yield chosen, nodes, size
-    else:
-        yield from _splits(nodes - 1, size, chosen)
-        yield from _splits(nodes - 1, size - 1, (*chosen, nodes - 1))
+    stack: list[tuple[tuple[int, ...], int, int]] = [((), nodes, size)]
+    while stack:
+        chosen, nodes, size = stack.pop()
+        if comb(nodes, size) <= BLOCK:
+            yield chosen, nodes, size
+        else:
+            # The sets with the last of these nodes come after those without it.
+            stack += [((*chosen, nodes - 1), nodes - 1, size - 1), (chosen, nodes - 1, size)]
 
 
 @lru_cache(64)

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from itertools import combinations
+from typing import Final
 
 from coordinator.theory.figures.base import Budget, ClosedForm, Figure, FigureNetwork, OverBudgetError, Value
 from coordinator.theory.figures.conditional import neighbourhood
@@ -10,7 +11,9 @@ from emunode.errors import ScenarioError
 from emunode.topologies.base import Topology
 from emunode.topologies.hypercube import Hypercube
 
-STRUCTURE = re.compile(r"K1,([1-9])|P([2-9])|C([3-9])")
+SETS_BYTES: Final = 2**30
+"""Memory for sets of nodes, each of which takes about 100 bytes and one bit for every node of the network."""
+STRUCTURE: Final = re.compile(r"K1,([1-9])|P([2-9])|C([3-9])")
 
 
 class StructureConnectivity(Figure):
@@ -34,7 +37,12 @@ class StructureConnectivity(Figure):
             raise ScenarioError("figure", f"{self.name}:{parameter}", allowed)
 
     def compute(self, network: FigureNetwork, parameter: str, budget: Budget) -> Value:
-        copies = sorted(set(_copies(network, parameter, budget)))
+        most = SETS_BYTES // (100 + network.order // 8)
+        found = set[int]()
+        for copy in _copies(network, parameter, budget):
+            found.add(copy)
+            _require_room(found, most)
+        copies = sorted(found)
         everything = (1 << network.order) - 1
         search = network.order * (0.8 + network.order / 500)
         # One of the copies contains node 0, where all nodes are equivalent.
@@ -49,11 +57,20 @@ class StructureConnectivity(Figure):
                         return count
                 seen |= unions
                 budget.spend(0.6 * len(unions) * len(copies))
-                unions = {union | copy for union in unions for copy in copies} - seen
+                larger = set[int]()
+                for union in unions:
+                    larger.update(union | copy for copy in copies)
+                    _require_room(larger, most)
+                unions = larger - seen
                 count += 1
         except OverBudgetError as error:
             raise OverBudgetError(f"at least {count}, or there are no such subgraphs; {error}") from None
         return None
+
+
+def _require_room(sets: set[int], most: int) -> None:
+    if len(sets) > most:
+        raise OverBudgetError(f"more than {most:,} sets of nodes would have to be kept")
 
 
 def _cube(n: int, structure: str) -> Value:

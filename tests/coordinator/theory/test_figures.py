@@ -17,6 +17,8 @@ from hypothesis import strategies as st
 
 from coordinator.scenario.network_files import from_networkx
 from coordinator.theory.figures.base import Budget, FigureNetwork, OverBudgetError, Value
+from coordinator.theory.figures.diagnosability import PairSearch
+from coordinator.theory.figures.diameters import DisjointPaths
 from coordinator.theory.figures.evaluate import FigureValue, evaluate
 from coordinator.theory.figures.node_sets import BLOCK, blocks, set_count, sizes, unpack
 from coordinator.theory.figures.registry import FIGURES
@@ -324,6 +326,45 @@ def test_what_is_asked_for_first_changes_nothing() -> None:
         for figure_name, parameter in reversed(together):
             asked = f"{figure_name}:{parameter}" if parameter else figure_name
             assert figure(name, asked, work=20_000) == together[figure_name, parameter]
+
+
+def test_large_degrees_and_long_paths_exceed_no_depth() -> None:
+    hub = from_networkx(networkx.star_graph(1_100), relabel=True)
+    assert next(evaluate(hub, ["diagnosability:pmc"], 10_000)).not_computed == "it takes more than 10,000 units of work"
+    # The faulty hub is confused with no fault: every leaf, as a tester, compares no two nodes.
+    assert PairSearch(FigureNetwork(hub), 1, Budget(1e6), compares=True, conditional=False).exists()
+    path = FigureNetwork(from_networkx(networkx.path_graph(1_100), relabel=True))
+    paths = DisjointPaths(path, 0, 1_099, Budget(1e6))
+    assert paths.exist(1, 1_099)
+    assert not paths.exist(1, 1_098)
+    assert sum(block.sets for block in blocks(1_300, 2, with_first=False)) == comb(1_300, 2)
+
+
+def test_structures_keep_to_their_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("coordinator.theory.figures.structure.SETS_BYTES", 103 * 1_000)
+    (value,) = evaluate(parse_topology("star:4"), ["structure_connectivity:C6"], 1e9)
+    assert value.value == 3
+    (value,) = evaluate(parse_topology("star:5"), ["structure_connectivity:P4"], 1e9)
+    assert value.not_computed is not None
+    assert value.not_computed.endswith("sets of nodes would have to be kept")
+
+
+def test_work_that_was_not_enough_once_is_not_done_again() -> None:
+    network, tried = FigureNetwork(parse_topology("star:4")), []
+
+    def compute() -> int:
+        tried.append(budget.limit)
+        budget.spend(10)
+        return 5
+
+    for limit in (4, 4, 3, 9, 10, 4, 10):
+        budget = Budget(limit)
+        if limit == 10:
+            assert network.keep("five", budget, compute) == 5
+        else:
+            with pytest.raises(OverBudgetError, match=f"more than {limit} units"):
+                network.keep("five", budget, compute)
+    assert tried == [4, 9, 10]
 
 
 def test_large_networks_cost_nothing() -> None:
