@@ -88,6 +88,9 @@ def parse(arguments: Sequence[str] | None, sections: dict[str, Section]) -> argp
         "--turns", type=int, metavar="N", help=f"rounds of candidates and baseline (default {Options.turns})"
     )
     parser.add_argument("--quick", action="store_true", help="functional check: small networks, one round")
+    parser.add_argument(
+        "--against", type=Path, metavar="DIR", help="another checkout, with its own .venv, for section versions"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write to FILE; other sections in it are kept")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the figures as FILE.svg or FILE.png")
     parser.add_argument(
@@ -127,7 +130,9 @@ def _run(requested: argparse.Namespace, sections: dict[str, Section]) -> int:
         refresh_documents(read_document(DOCUMENT))
         return 0
     options = Options(
-        quick=requested.quick, turns=requested.turns or (QUICK_TURNS if requested.quick else Options.turns)
+        quick=requested.quick,
+        turns=requested.turns or (QUICK_TURNS if requested.quick else Options.turns),
+        against=requested.against,
     )
     target = DOCUMENT if requested.docs else requested.json
     document = read_document(target) if target else {"sections": {}}

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 BARE = "bare loop"
 """The baseline of most figures: a bare epoll loop with the same system calls."""
@@ -55,6 +56,8 @@ class Options:
     """Rounds of candidates and baseline."""
     quick: bool = False
     """Small networks and few rounds: a functional check, not a measurement."""
+    against: Path | None = None
+    """Another checkout of the project, for section `versions`."""
 
 
 @dataclass(frozen=True)

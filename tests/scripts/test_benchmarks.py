@@ -12,14 +12,14 @@ import psutil
 import pytest
 
 from benchmarks import __main__ as bench
+from benchmarks import sampled, tables
 from benchmarks import subprocesses as programs
-from benchmarks import tables
 from benchmarks.baselines import mininet, mpi, simulators
 from benchmarks.figure import draw
 from benchmarks.interleaved import interleave
 from benchmarks.record import BARE, Note, Options, Row
 from benchmarks.results import Document, Measured, read_document, rows_of, write_document
-from benchmarks.sections import peers
+from benchmarks.sections import peers, versions
 from benchmarks.subprocesses import ProgramError, run_program
 from emunode.errors import ScenarioError
 from tests.command_line import ROOT, Running, command
@@ -207,7 +207,7 @@ def descriptors() -> Iterator[None]:
 def test_all_sections_are_found() -> None:
     sections = bench.find_sections()
     assert set(sections) >= {"api", "core", "stack", "idle", "links", "memory", "sizes", "hosts", "peers", "stretch"}
-    assert [name for name, section in sections.items() if section.optional] == ["stretch"]
+    assert [name for name, section in sections.items() if section.optional] == ["versions", "stretch"]
 
 
 @pytest.mark.parametrize("name", ["api", "core", "stack", "idle", "links", "memory", "sizes", "hosts"])
@@ -247,6 +247,39 @@ def test_a_peer_that_is_installed_is_measured(peer: object) -> None:
         pytest.skip(missing[0])
     assert all(item.value > 0 for item in items if isinstance(item, Row))
     assert any(item.share for item in items if isinstance(item, Row))
+
+
+@pytest.mark.usefixtures("descriptors")
+@pytest.mark.parametrize("question", ["links", "flood"])
+def test_versions_are_compared_by_processor_time(
+    question: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # A checkout with an environment of its own: the same code by another path.
+    (tmp_path / ".venv" / "bin").mkdir(parents=True)
+    python = tmp_path / ".venv" / "bin" / "python"
+    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    python.chmod(0o755)
+    (tmp_path / "scripts").symlink_to(ROOT / "scripts")
+    monkeypatch.setattr(versions, "QUESTIONS", [one for one in versions.QUESTIONS if one.name == question])
+    old, new, ratio = versions.rows(replace(QUICK, against=tmp_path))
+    assert isinstance(old, Row)
+    assert isinstance(new, Row)
+    assert isinstance(ratio, Row)
+    assert ratio.value == pytest.approx(new.value / old.value)
+    assert 0.1 < ratio.value < 10  # the same code on a busy machine
+    assert bench.main(["versions", "--quick", "--against", str(tmp_path / "nowhere")]) == 4
+    assert "expected a checkout of the project with its own .venv" in capsys.readouterr().err
+
+
+def test_samples_count_for_the_part_that_their_line_belongs_to() -> None:
+    lines = (ROOT / "emunode" / "net" / "framed_streams.py").read_text(encoding="utf-8").splitlines()
+    places = {text.strip(): f"{ROOT}/emunode/net/framed_streams.py:{number}" for number, text in enumerate(lines, 1)}
+    assert sampled.part_of(places["data = read(fd, reading)"]) == "system call: read"
+    assert sampled.part_of(places["events = self._epoll.poll(seconds, EVENTS)"]) == "system call: epoll_wait"
+    assert sampled.part_of(places["arrived.append((fd, data))"]) == "streams: events and frames"
+    assert sampled.part_of(f"{ROOT}/emunode/net/wire.py:1") == "wire: encoding and decoding"
+    assert sampled.part_of("/usr/lib/python3/site-packages/trio/_core/_run.py:1") == "trio"
+    assert sampled.part_of("<string>:1") == "other"
 
 
 def test_sizes_that_are_refused_become_notes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
