@@ -62,9 +62,9 @@ def suspicions(plan: Plan, end: Step) -> tuple[list[Suspicion], StepDetection]:
 
 
 def wrongly_withheld(plan: Plan, journal: pl.LazyFrame) -> list[pl.LazyFrame]:
-    """Packets that were withheld although their sender did not suspect that port."""
+    """Packets that were withheld although their sender did not suspect that port; all of them without detection."""
     if plan.spec.detection is None:
-        return []
+        return [journal.filter(WITHHELD).select("step")]
     rows = _withheld(journal)
     last = max((step for step, _, _ in rows), default=0)
     intervals = _intervals(suspicions(plan, last + 1)[0], last)

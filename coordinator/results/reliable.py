@@ -46,11 +46,11 @@ def reliable_violations(plan: Plan, journal: pl.LazyFrame) -> list[pl.LazyFrame]
     """Hops that reliable links rule out: attempts that are too many or too early, and answers to what has not arrived.
 
     Where a fault delays packets, hops have the steps in which they crossed, so their distances say nothing. A rank that
-    recovers counts its attempts from 1 again.
+    recovers counts its attempts from 1 again. Without reliable links there are no acknowledgements.
     """
     links = plan.spec.reliable
     if links is None:
-        return []
+        return [journal.filter(pl.col("outcome") == "control").select("step")]
     lives = 1 + sum(isinstance(fault, Recover) for fault in plan.faults)
     delayed = any(isinstance(fault, Delay) and fault.breaks for fault in plan.faults)
     copies = _copies(journal)
