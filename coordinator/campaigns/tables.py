@@ -11,7 +11,7 @@ from coordinator.campaigns.grid import Grid, Key
 from coordinator.campaigns.statistics import mean_interval, outside, sure_interval, wilson
 from coordinator.campaigns.store import FinishedTrials
 from coordinator.campaigns.trial_runner import Trial, TrialResult
-from coordinator.scenario.fault_sets import FaultSetTerm
+from coordinator.scenario.fault_sets import BY_SHARE, FaultSetTerm
 from coordinator.scenario.model import knowledge_of
 from coordinator.theory.reliability import Expected, expected_delivery_ratio, promises
 
@@ -130,7 +130,7 @@ def families(grid: Grid) -> dict[str, list[tuple[int, float]]]:
         words = " and ".join(f"{_noun(part)}{part.argument}" for part in struck)
         how = "" if fault_set.how in ("random", "all") else f", {fault_set.how}"
         when = "" if fault_set.when == "1" else f", step {fault_set.when}"
-        size = sum(part.share for part in fault_set.parts) if fault_set.how == "bernoulli" else float(fault_set.size)
+        size = sum(part.share for part in fault_set.parts) if fault_set.how in BY_SHARE else float(fault_set.size)
         curves.setdefault(f"{words}{how}{when}", []).append((point, size))
     return {name: sorted(points, key=lambda each: each[1]) for name, points in curves.items()}
 

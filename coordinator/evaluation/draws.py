@@ -21,6 +21,7 @@ from coordinator.scenario.fault_draws import (
     FaultSites,
     Link,
     Site,
+    draw,
     eligible,
     positions_of,
     set_count,
@@ -118,6 +119,8 @@ class Draws:
         """One draw as fault specifications."""
         if self.fault_set.how == "all":
             return set_number(self.fault_set, self._sites, number)
+        if self.fault_set.how == "process":
+            return draw(self.fault_set, self._sites, self._seed, number)
         struck = ((each.term, place) for each in self.struck(np.array([number])) for place in each.places.tolist())
         sites, when = self._sites, self.fault_set.when
         found = (sites.spec(term, sites.links[at] if term.on_links else at, when) for term, at in struck)

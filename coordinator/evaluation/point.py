@@ -23,6 +23,8 @@ OUTAGES: Final = (*SILENT, Down)
 
 def why_messages(plan: Plan, fault_set: FaultSetSpec) -> str | None:
     """Why a point cannot be evaluated exactly, or None."""
+    if fault_set.how == "process":
+        return "the places of a process fail in steps of their own"
     kinds = [KINDS[term.kind] for term in fault_set.parts if term.count or term.share]
     return why_inexact(plan, kinds, int(fault_set.when.partition("-")[0]))
 

@@ -21,7 +21,8 @@ from typing import TypeVar
 
 from coordinator.scenario.blocks.base import Block
 from coordinator.scenario.blocks.registry import BLOCK_KINDS
-from coordinator.scenario.fault_sets import FIXED, FaultSetSpec, FaultSetTerm, is_fault_set, parse_fault_sets
+from coordinator.scenario.fault_processes import MOST_EVENTS, outages
+from coordinator.scenario.fault_sets import BY_SHARE, FIXED, FaultSetSpec, FaultSetTerm, is_fault_set, parse_fault_sets
 from emunode.algorithms.base import Algorithm
 from emunode.engine.memory import MemoryEngine
 from emunode.errors import ScenarioError
@@ -167,6 +168,8 @@ def draw(
     """
     if fault_set.how == "all":
         return set_number(fault_set, places, number, field)
+    if fault_set.how == "process":
+        return tuple(_events(fault_set, places, f"{seed}/{number}", taken, field))
     used = set(taken)
     chosen: dict[FaultSetTerm, list[Site]] = {}
     for site in dict.fromkeys(part.site for part in fault_set.parts):
@@ -179,13 +182,41 @@ def draw(
     return tuple(dict.fromkeys(found))
 
 
+def _events(
+    fault_set: FaultSetSpec, places: FaultSites, stream: str, taken: Iterable[object], field: str
+) -> Iterator[str]:
+    """The outages of a process as fault specifications."""
+    used, label, events = set(taken), places.topology.label, 0
+    first, _, end = fault_set.when.partition("-")
+    last = int(end) if end else places.algorithm.final_step
+    if last is None:
+        reason = f"{places.algorithm.name} has no known last step; give one, as in @1-20"
+        raise ScenarioError(field, fault_set.name, reason)
+    for part in fault_set.parts:
+        for place in eligible(fault_set, part, places, field):
+            if place in used:
+                continue
+            where = label(place) if isinstance(place, int) else "~".join(map(label, place))  # type: ignore[arg-type]
+            process = f"{stream}/process of {part.site}/{where}"
+            for begin, repaired in outages(part.share, fault_set.repair, int(first), last, process):
+                events += 1
+                if events > MOST_EVENTS:
+                    raise ScenarioError(field, fault_set.name, f"it has more than {MOST_EVENTS:,} outages")
+                if part.on_links:
+                    yield f"down:{where}@{begin}" if repaired is None else f"down:{where}@{begin}-{repaired - 1}"
+                    continue
+                yield f"crash:{where}@{begin}"
+                if repaired is not None:
+                    yield f"recover:{where}@{repaired}"
+
+
 def _members(site: Site) -> Sequence[Rank | Link]:
     return site.places if isinstance(site, Block) else (site,)
 
 
 def set_count(fault_set: FaultSetSpec, places: FaultSites) -> int | None:
     """Number of sets: of `all` every one, 1 for strategies without randomness, None for random ones."""
-    if fault_set.how in FIXED or (fault_set.how != "bernoulli" and not fault_set.size):
+    if fault_set.how in FIXED or (fault_set.how not in BY_SHARE and not fault_set.size):
         return 1
     return sets_of(fault_set.parts, _rooms(fault_set, places)) if fault_set.how == "all" else None
 

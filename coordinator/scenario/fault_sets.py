@@ -18,6 +18,7 @@ description may overlap.
 | `roots` | links over which the source sends, and the ranks at their other ends, drawn among them |
 | `busiest` | nodes and links that carry most segments in a fault-free run |
 | `worst` | the set of this size under which most healthy nodes miss a message (`coordinator.planning.worst_faults`) |
+| `process` | each place fails with the probability given in place of the number in every step (`fault_processes`) |
 | `all` | every set, one after the other |
 
 Two parts of the same kind are refused: `nodes=1;nodes=2` is written `nodes=3`. `fault_draws` chooses the places.
@@ -33,11 +34,11 @@ from typing import Final
 from coordinator.scenario.blocks.registry import BLOCK_KINDS
 from coordinator.scenario.fault_syntax import TIME, example_value, read_value, read_when, require_drawable
 from emunode.errors import ScenarioError
-from emunode.faults.kinds import KINDS, LinkFault, field_names, value_names
+from emunode.faults.kinds import KINDS, LinkFault, Moment, field_names, value_names
 
 SHORT: Final = {"nodes": "crash", "links": "down"}
 """The kinds of fault that `nodes` and `links` stand for."""
-STRATEGIES: Final = ("random", "bernoulli", "cut", "roots", "busiest", "worst", "all")
+STRATEGIES: Final = ("random", "bernoulli", "cut", "roots", "busiest", "worst", "process", "all")
 FORM: Final = "[HOW:]PART[;PART..][@WHEN], such as random:nodes=2;links=1@1"
 ONE: Final = rf"(?:\d{{1,9}}|{TIME.pattern})"
 WHEN: Final = re.compile(f"{ONE}(-{ONE})?")
@@ -47,6 +48,8 @@ MAX_FAULT_SETS = 10_000
 COUNTS: Final = re.compile(r"(\d{1,6})(?:\.\.(\d{1,6}))?")
 FIXED: Final = ("busiest", "worst")
 """Strategies without random numbers: they have one set."""
+BY_SHARE: Final = ("bernoulli", "process")
+"""Strategies with a probability in place of a number."""
 OF_BLOCKS: Final = ("random", "bernoulli", "worst", "all")
 """Strategies that draw blocks."""
 REPAIRS: Final = {"recover": "crash", "up": "down"}
@@ -66,7 +69,7 @@ class FaultSetTerm:
     """The kind of each fault; for nodes and links in blocks `crash` and `down`."""
     count: int = 0
     share: float = 0.0
-    """Probability per place, for the strategy `bernoulli`."""
+    """Probability per place, for the strategy `bernoulli`; per place and step for `process`."""
     argument: str = ""
     """The value between place and step in a specification of this kind, with its colon."""
     block: str = ""
@@ -92,6 +95,8 @@ class FaultSetSpec:
     when: str = "1"
     victim: str | None = None
     sources: bool = False
+    repair: float = 0.0
+    """Probability per step that what has failed is repaired, for the strategy `process`."""
 
     @property
     def size(self) -> int:
@@ -106,9 +111,11 @@ class FaultSetSpec:
     @property
     def name(self) -> str:
         """The description in canonical form, without default values."""
-        words = [_word(part, part.share if self.how == "bernoulli" else part.count) for part in self.parts]
+        words = [_word(part, part.share if self.how in BY_SHARE else part.count) for part in self.parts]
         if self.victim is not None:
             words.insert(0, f"victim={self.victim}")
+        if self.repair:
+            words.append(f"repair={self.repair}")
         if self.sources:
             words.append("sources")
         how = "" if self.how == "random" else f"{self.how}:"
@@ -143,6 +150,9 @@ def parse_fault_sets(text: str, field: str = "faults") -> list[FaultSetSpec]:
         how, rest = "random", text
     body, at, when = rest.rpartition("@")
     body, when = (body, when) if at else (rest, "1")
+    if how == "process":
+        # Without an end a process goes on as long as the run.
+        when = when.removesuffix("-")
     if not WHEN.fullmatch(when) or "@" in body:
         raise ScenarioError(field, text, f"write {FORM}; WHEN is given once, at the end")
     fault_set = FaultSetSpec(how, (), when)
@@ -150,6 +160,8 @@ def parse_fault_sets(text: str, field: str = "faults") -> list[FaultSetSpec]:
     for word in body.split(";"):
         if word == "sources":
             fault_set = replace(fault_set, sources=True)
+        elif word.startswith("repair=") and how == "process":
+            fault_set = replace(fault_set, repair=_share(word.removeprefix("repair="), text, field))
         elif word.startswith("victim="):
             fault_set = replace(fault_set, victim=word.removeprefix("victim="))
         else:
@@ -187,7 +199,12 @@ def _require_sound(fault_set: FaultSetSpec, text: str, field: str) -> None:
             name = _word(part, 0).partition("=")[0]
             raise ScenarioError(field, text, f"{name!r} is repeated; give one part with the total number")
         seen.add(key)
-        if when[1] is not None and "last" not in field_names(KINDS[part.kind]):
+        if fault_set.how == "process":
+            if part.kind not in ("crash", "down") or not isinstance(when[0], int) or isinstance(when[0], Moment):
+                raise ScenarioError(
+                    field, text, "a process has nodes or links, and steps: process:nodes=0.01;repair=0.2"
+                )
+        elif when[1] is not None and "last" not in field_names(KINDS[part.kind]):
             first = fault_set.when.partition("-")[0]
             raise ScenarioError(field, text, f"{part.kind!r} happens in one step and has no end; write @{first}")
 
@@ -227,9 +244,9 @@ def _choices(word: str, how: str, text: str, field: str) -> list[tuple[FaultSetT
         raise ScenarioError(field, text, f"{what!r} is not among: any, {', '.join(allowed)}")
     elif what != "any":
         _require_argument(kind, argument, word, text, field)
-    elif argument or how == "bernoulli":
+    elif argument or how in BY_SHARE:
         raise ScenarioError(field, text, "'any' is every combination of nodes and links, such as any=2 or any<=2")
-    if how == "bernoulli":
+    if how in BY_SHARE:
         return [(FaultSetTerm(kind, share=_share(amount, text, field), argument=argument, block=block),)]
     counts = COUNTS.fullmatch(amount)
     if counts is None:

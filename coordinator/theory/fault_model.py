@@ -84,8 +84,8 @@ def random_faults(fault_set: FaultSetSpec, places: FaultSites) -> RandomFaults |
     """The faults that a fault set draws; None for other kinds of faults, and for a set that can never be drawn."""
     first, dash, last = fault_set.when.partition("-")
     parts = [part for part in fault_set.parts if part.count or part.share]
-    # Places of a block do not fail independently of each other.
-    if any(part.block for part in parts):
+    # Places of a block do not fail independently of each other, and those of a process fail in steps of their own.
+    if fault_set.how == "process" or any(part.block for part in parts):
         return None
     # A hang or a silence with an end is not counted: the node takes part again afterwards.
     if any(part.kind not in NODE_KINDS | LINK_KINDS or (part.kind in NODE_KINDS and dash) for part in parts):

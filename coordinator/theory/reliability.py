@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from coordinator.scenario.fault_draws import FaultSites
-from coordinator.scenario.fault_sets import FaultSetSpec
+from coordinator.scenario.fault_sets import BY_SHARE, FaultSetSpec
 from coordinator.theory.copy_paths import CopyPaths
 from coordinator.theory.delivery_ratio import delivery_ratio
 from coordinator.theory.fault_model import given_faults, random_faults
@@ -78,7 +78,7 @@ def promises(algorithm: Algorithm, faults: Sequence[Fault], fault_set: FaultSetS
 
     Claims go by the number of faults, as for a single run. No place is both given and drawn.
     """
-    if fault_set.how == "bernoulli" or fault_set.in_blocks:
+    if fault_set.how in BY_SHARE or fault_set.in_blocks:
         return False
     alters_payload: dict[object, bool] = {}
     for fault in faults:
