@@ -9,9 +9,13 @@ entry to the registry of its base class; the built-in families and plug-ins use 
     class Torus(Topology):
         family = "torus"
         ...
+
+Commands start fast because built-in entries are imported when they are first asked for: `Registry.declare` says which module
+registers which of them.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+import sys
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, Generic, TypeVar
@@ -36,11 +40,13 @@ class Registry(Mapping[Key, Entry], Generic[Key, Entry]):
         *,
         instances: bool = False,
         built_in: str = "",
+        scope: Callable[[Key], Hashable] = lambda key: key,
     ) -> None:
         """`kind` is the word for an entry in messages; `required` names the attributes that an entry must define.
 
         `check` raises RegistrationError for a complete entry that breaks another rule of its kind. The module `built_in`, if
-        one is named, adds the built-in entries; it is imported before anything else is registered.
+        one is named, adds the built-in entries; it is imported before anything else is registered. `scope` is the part of
+        a key by which `declare` finds the modules of its entry.
         """
         self.kind = kind
         self.base = base
@@ -49,7 +55,10 @@ class Registry(Mapping[Key, Entry], Generic[Key, Entry]):
         self._check = check
         self._instances = instances
         self._built_in = built_in
+        self._scope = scope
         self._entries: dict[Key, Entry] = {}
+        self._modules: dict[Hashable, list[str]] = {}
+        self._unread: set[Hashable] = set()  # the scopes whose modules have not all been imported
         _registries.append(self)
 
     def takes(self, entry: object) -> bool:
@@ -59,17 +68,33 @@ class Registry(Mapping[Key, Entry], Generic[Key, Entry]):
         # Not issubclass, which takes longer for abstract classes than all else that registers one of hundreds.
         return isinstance(entry, type) and self.base in entry.__mro__
 
-    def add(self, entry: Entry) -> bool:
+    def declare(self, modules: Iterable[tuple[Hashable, str]]) -> None:
+        """Say which modules register the built-in entries, as pairs of a scope and a module; nothing is imported yet.
+
+        The order of the scopes becomes that of the entries.
+        """
+        for scope, module in modules:
+            self._modules.setdefault(scope, []).append(module)
+            self._unread.add(scope)
+
+    def declares(self, module: str) -> bool:
+        """Whether a module was declared to register built-in entries."""
+        return any(module in declared for declared in self._modules.values())
+
+    def add(self, entry: Entry, *, built_in: bool = False) -> bool:
         """Register an entry; registering the same object again changes nothing. Returns whether it is new.
 
-        Raises RegistrationError if a method or a required attribute is missing, if another entry has the same key, or if the
-        check of this registry fails.
+        With `built_in`, no module is imported to look for entries of the same name: while the module of a built-in entry is
+        imported, others that import it would find it incomplete. Raises RegistrationError if a method or a required
+        attribute is missing, if another entry has the same key, or if the check of this registry fails.
         """
         missing = [attribute for attribute in self.required if not hasattr(entry, attribute)]
         missing += sorted(getattr(entry, "__abstractmethods__", ()))
         if missing:
             raise RegistrationError(f"{self.kind} {_name(entry)} does not define {', '.join(missing)}")
         key = self._key(entry)
+        if not built_in:
+            self._read(self._scope(key))
         other = self._entries.get(key, entry)
         if other is not entry:
             called = key if isinstance(key, str) else " ".join(key)
@@ -90,14 +115,39 @@ class Registry(Mapping[Key, Entry], Generic[Key, Entry]):
         if self._built_in:
             import_module(self._built_in)
 
+    def within(self, scope: Hashable) -> list[Entry]:
+        """The entries of a scope, in the order of registration."""
+        self._read(scope)
+        return [entry for key, entry in self._entries.items() if self._scope(key) == scope]
+
     def __getitem__(self, key: Key) -> Entry:
+        if key not in self._entries:
+            self._read(self._scope(key))
         return self._entries[key]
 
     def __iter__(self) -> Iterator[Key]:
+        self._read_all()
         return iter(self._entries)
 
     def __len__(self) -> int:
+        self._read_all()
         return len(self._entries)
+
+    def _read(self, scope: Hashable) -> None:
+        """Import the modules that register the built-in entries of a scope."""
+        if scope in self._unread:
+            for module in self._modules[scope]:
+                import_module(module)
+            self._unread.discard(scope)
+
+    def _read_all(self) -> None:
+        """Import every declared module, and put the entries in the order of declaration."""
+        if self._unread:
+            for scope in self._modules:
+                self._read(scope)
+            place = {scope: number for number, scope in enumerate(self._modules)}
+            entries = sorted(self._entries.items(), key=lambda item: place.get(self._scope(item[0]), len(place)))
+            self._entries = dict(entries)
 
 
 Addition = tuple[Registry[Any, Any], object]
@@ -115,7 +165,10 @@ def register(entry: Registered) -> Registered:
     for registry in _registries:
         if registry.takes(entry):
             registry.prepare()
-            if registry.add(entry) and _recorders:
+            # Not the module of the entry: a class derived from a built-in one has the module of that one.
+            built_in = registry.declares(sys._getframe(1).f_globals.get("__name__", ""))
+            # A plug-in may be the first to import a built-in entry, which stays when the plug-in is withdrawn.
+            if registry.add(entry, built_in=built_in) and _recorders and not built_in:
                 _recorders[-1].append((registry, entry))
             return entry
     bases = ", ".join(registry.base.__name__ for registry in _registries)

@@ -1,48 +1,13 @@
-"""The algorithms by family and collective. Importing this module registers the built-in ones.
+"""The algorithms by family and collective. The module of an algorithm is imported when it is first asked for.
 
-To add an algorithm, decorate its class with `register`; a new module also needs its line in the imports below.
+To add an algorithm, decorate its class with `register`; a new module also needs its line in `MODULES`.
 """
-
-# ruff: noqa: F401  # modules are imported for the algorithms that they register
 
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from typing import Final
 
-import emunode.algorithms.any_network.allgather
-import emunode.algorithms.any_network.exchange
-import emunode.algorithms.any_network.scatter
-import emunode.algorithms.any_network.tree_packings
-import emunode.algorithms.any_network.unicast
-import emunode.algorithms.breadth_first
-import emunode.algorithms.classical.allgather
-import emunode.algorithms.classical.alltoall
-import emunode.algorithms.classical.binomial
-import emunode.algorithms.classical.circulant
-import emunode.algorithms.classical.doubling
-import emunode.algorithms.eisenstein_jacobi.allgather
-import emunode.algorithms.eisenstein_jacobi.broadcast
-import emunode.algorithms.eisenstein_jacobi.independent
-import emunode.algorithms.eisenstein_jacobi.literal
-import emunode.algorithms.flooding
-import emunode.algorithms.hypercube.allgather
-import emunode.algorithms.hypercube.alltoall
-import emunode.algorithms.hypercube.broadcast
-import emunode.algorithms.hypercube.fifo
-import emunode.algorithms.hypercube.ring
-import emunode.algorithms.hypercube.scatter
-import emunode.algorithms.hypercube.scatter_ordered
-import emunode.algorithms.hypercube.scatter_rest
-import emunode.algorithms.reductions
-import emunode.algorithms.star.allgather
-import emunode.algorithms.star.alltoall
-import emunode.algorithms.star.edge_disjoint
-import emunode.algorithms.star.edge_disjoint_allgather
-import emunode.algorithms.star.levels
-import emunode.algorithms.star.multiple_trees
-import emunode.algorithms.star.scatter
-import emunode.algorithms.star.substars
-import emunode.topologies.registry
+import emunode.topologies.registry  # noqa: F401  # declares the families
 from emunode.algorithms.base import ALGORITHMS, ANY_FAMILY, Algorithm
 from emunode.algorithms.program import PROGRAM, find_program
 from emunode.errors import ScenarioError
@@ -50,6 +15,60 @@ from emunode.model import Collective, CollectiveSpec
 from emunode.topologies.base import FAMILIES, Topology
 
 Entry = type[Algorithm]
+
+MODULES: Final[Mapping[str, Mapping[str, str]]] = {
+    "star": {
+        "star.edge_disjoint": "broadcast scatter alltoall reduce gather",
+        "star.multiple_trees": "broadcast allgather reduce",
+        "star.substars": "broadcast",
+        "star.scatter": "scatter gather",
+        "star.allgather": "allgather",
+        "star.edge_disjoint_allgather": "allgather",
+        "star.levels": "allgather",
+        "star.alltoall": "alltoall",
+        "reductions": "reduce-scatter allreduce",
+    },
+    "hypercube": {
+        "hypercube.broadcast": "broadcast reduce",
+        "hypercube.scatter": "scatter gather",
+        "hypercube.scatter_ordered": "scatter gather",
+        "hypercube.scatter_rest": "scatter",
+        "hypercube.allgather": "allgather",
+        "hypercube.ring": "allgather",
+        "hypercube.alltoall": "alltoall",
+        "hypercube.fifo": "broadcast scatter",
+        "reductions": "reduce-scatter allreduce",
+    },
+    "ej": {
+        "eisenstein_jacobi.broadcast": "broadcast",
+        "eisenstein_jacobi.independent": "broadcast scatter reduce gather",
+        "eisenstein_jacobi.allgather": "allgather",
+        "eisenstein_jacobi.literal": "broadcast allgather",
+        "reductions": "reduce reduce-scatter allreduce",
+    },
+    ANY_FAMILY: {
+        "flooding": "broadcast",
+        "breadth_first": "broadcast",
+        "any_network.tree_packings": "broadcast scatter reduce gather allreduce",
+        "any_network.scatter": "scatter gather",
+        "any_network.allgather": "allgather",
+        "any_network.exchange": "alltoall",
+        "any_network.unicast": "unicast",
+        "classical.binomial": "broadcast",
+        "classical.circulant": "broadcast allgather",
+        "classical.allgather": "allgather",
+        "classical.alltoall": "alltoall",
+        "classical.doubling": "allreduce",
+        "reductions": "reduce reduce-scatter allreduce",
+    },
+}
+"""The modules below `emunode.algorithms` that register algorithms, by family, with the collectives of these."""
+ALGORITHMS.declare(
+    ((family, collective), f"emunode.algorithms.{module}")
+    for family, modules in MODULES.items()
+    for module, collectives in modules.items()
+    for collective in collectives.split()
+)
 
 ORDER: Final = (
     "greedy-tree", "congestion2-trees", "balanced-tree", "near-balanced-tree", "replicated-balanced-tree", "edt",
@@ -75,8 +94,9 @@ def algorithms(family: str, collective: Collective) -> dict[str, Entry]:
     """The algorithms of a collective on a family of topologies, by name; those for any network come last."""
     found: dict[str, Entry] = {}
     for scope in (family, ANY_FAMILY):
-        entries = [entry for key, entry in ALGORITHMS.items() if key[:2] == (scope, collective)]
-        for entry in sorted(entries, key=lambda entry: _PLACE.get(entry.name, len(ORDER))):
+        for entry in sorted(
+            ALGORITHMS.within((scope, collective)), key=lambda entry: _PLACE.get(entry.name, len(ORDER))
+        ):
             found.setdefault(entry.name, entry)
     return found
 
@@ -93,11 +113,11 @@ def find_algorithm(topology: Topology, spec: CollectiveSpec) -> Entry:
     """The class of the algorithm that `spec` names; ScenarioError when `topology` has none of that name."""
     if spec.algorithm == PROGRAM:
         return find_program(spec)
+    for family in (topology.family, ANY_FAMILY):
+        if entry := ALGORITHMS.get((family, spec.collective, spec.algorithm)):
+            return entry
     known = algorithms(topology.family, spec.collective)
-    entry = known.get(spec.algorithm)
-    if entry is None:
-        raise ScenarioError("algorithm", spec.algorithm, _allowed(topology, spec, known))
-    return entry
+    raise ScenarioError("algorithm", spec.algorithm, _allowed(topology, spec, known))
 
 
 def make_algorithm(topology: Topology, spec: CollectiveSpec) -> Algorithm:

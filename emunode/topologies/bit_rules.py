@@ -13,6 +13,7 @@ from abc import abstractmethod
 from typing import Final, Self
 
 from emunode.model import Port, Rank
+from emunode.registry import register
 from emunode.topologies.base import RegularTopology
 from emunode.topologies.words import LARGEST_N, WordTopology
 
@@ -46,6 +47,7 @@ class BitRuleNetwork(WordTopology, RegularTopology):
         return rank ^ self.flipped(rank, port), port
 
 
+@register
 class CrossedCube(BitRuleNetwork):
     """CQ_n: port d flips bit d, and bit 2i+1 for every set bit 2i with i < floor(d/2)."""
 
@@ -65,6 +67,7 @@ class CrossedCube(BitRuleNetwork):
         return 1 << port | (rank & EVEN_BITS & whole_pairs_below) << 1
 
 
+@register
 class LocallyTwistedCube(BitRuleNetwork):
     """LTQ_n: port d flips bit d, and for d >= 2 bit d-1 too if bit 0 is set."""
 
@@ -85,6 +88,7 @@ class LocallyTwistedCube(BitRuleNetwork):
         return 3 << port - 1 if port >= 2 and rank & 1 else 1 << port
 
 
+@register
 class MoebiusCube(BitRuleNetwork):
     """MQ_n: port d flips bit d, or bits d .. 0 if bit d+1 is set; "bit n" is the type, 0 or 1."""
 
@@ -112,6 +116,7 @@ class MoebiusCube(BitRuleNetwork):
         return (2 << port) - 1 if (rank | self._above) >> port + 1 & 1 else 1 << port
 
 
+@register
 class TwistedCube(BitRuleNetwork):
     """TQ_n, n odd: port d flips bit d; for odd d bit d+1 too if bits d-1 .. 0 have even parity."""
 

@@ -10,9 +10,11 @@ from typing import Self
 
 from emunode.errors import ScenarioError
 from emunode.model import Port, Rank
+from emunode.registry import register
 from emunode.topologies.base import DirectDistances, RegularTopology
 
 
+@register
 class Dragonfly(DirectDistances, RegularTopology):
     """g = a h + 1 groups of a routers with h global links each; rank G a + r.
 

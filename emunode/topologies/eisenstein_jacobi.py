@@ -12,6 +12,7 @@ with T and M as exact fractions and with the line s = T before the line s = M; i
 from collections.abc import Callable
 from functools import lru_cache
 
+from emunode.registry import register
 from emunode.topologies.base import CACHE_ENTRIES
 from emunode.topologies.residues import ResidueNetwork, Residues
 
@@ -80,6 +81,7 @@ class EisensteinJacobiResidues(Residues):
         return counts
 
 
+@register
 class EisensteinJacobi(ResidueNetwork):
     """EJ_{a+b rho}^(n): N^n ranks, degree 6n, diameter n floor((a+2b)/3).
 

@@ -14,6 +14,7 @@ from typing import Final, Self
 
 from emunode.errors import ScenarioError
 from emunode.model import Port, Rank
+from emunode.registry import register
 from emunode.topologies.base import ABSENT, DirectDistances
 
 LARGEST_K: Final = 3_300_000
@@ -22,6 +23,7 @@ LARGEST_K: Final = 3_300_000
 HOST, EDGE, AGGREGATION, CORE = range(4)
 
 
+@register
 class FatTree(DirectDistances):
     """k even: k^3/4 hosts of one port, k^2/2 + k^2/2 + k^2/4 switches of k ports."""
 

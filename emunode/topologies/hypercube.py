@@ -9,11 +9,13 @@ from typing import Self
 
 from emunode.errors import ScenarioError
 from emunode.model import Port, Rank
+from emunode.registry import register
 from emunode.topologies.base import MAX_ORDER, CayleyTopology
 
 LARGEST_N = MAX_ORDER.bit_length() - 1
 
 
+@register
 class Hypercube(CayleyTopology):
     """Q_n with n >= 2: 2^n ranks, degree and diameter n. The methods do not validate ranks and ports."""
 

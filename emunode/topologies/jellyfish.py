@@ -11,6 +11,7 @@ from typing import Final, Self
 
 from emunode.errors import ScenarioError
 from emunode.model import Port, Rank
+from emunode.registry import register
 from emunode.topologies.base import RegularTopology
 
 LARGEST_ORDER: Final = 4096
@@ -22,6 +23,7 @@ Links = tuple[tuple[Rank, ...], ...]
 """The neighbours of every rank, ascending."""
 
 
+@register
 class Jellyfish(RegularTopology):
     """N ranks of R links each, random by a seed; port p leads to the p-th neighbour by rank. Distances are searched."""
 

@@ -31,6 +31,7 @@ from typing import ClassVar, Final, Self
 
 from emunode.errors import ScenarioError
 from emunode.model import Port, Rank
+from emunode.registry import register
 from emunode.topologies.base import CACHE_ENTRIES, MAX_ORDER, CayleyTopology
 from emunode.topologies.polynomials import polynomial_product
 
@@ -304,6 +305,7 @@ class SizedProduct(ProductNetwork):
         return cls(cls.parse_number(parameters)) if cls.one_size else cls(*cls.parse_numbers(parameters, "x"))
 
 
+@register
 class Torus(SizedProduct):
     """Rings in every dimension: ports +1 and -1 of dimension 1, then of dimension 2; one port for a size of 2."""
 
@@ -318,6 +320,7 @@ class Torus(SizedProduct):
     title_form = "{} torus"
 
 
+@register
 class Hamming(SizedProduct):
     """Complete graphs in every dimension, also called generalized hypercube or HyperX; port j-1 of a dimension adds j."""
 
@@ -332,6 +335,7 @@ class Hamming(SizedProduct):
     title_form = "{} Hamming graph"
 
 
+@register
 class RingNetwork(SizedProduct):
     """The cycle C_N: port 0 adds 1, port 1 subtracts 1."""
 
@@ -350,6 +354,7 @@ class RingNetwork(SizedProduct):
     below = "a ring of fewer than 3 nodes has parallel links"
 
 
+@register
 class Complete(SizedProduct):
     """The complete graph K_N: port p adds p + 1."""
 
@@ -368,6 +373,7 @@ class Complete(SizedProduct):
     below = "a complete graph needs n >= 3: two nodes have a single link"
 
 
+@register
 class Circulant(LatticeNetwork):
     """The integers modulo N with the jumps s_1 < s_2 < ..: ports +s_1, -s_1, +s_2, ..; one port for s = N/2."""
 
@@ -417,6 +423,7 @@ class TwistedRows(Quotient):
         return self.index(int(match[2]), int(match[1])) if match else None
 
 
+@register
 class TwistedTorus(LatticeNetwork):
     """A torus of A columns and B rows in which a column leaves the last row T columns further right."""
 

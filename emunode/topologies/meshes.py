@@ -14,10 +14,12 @@ from typing import Self
 
 from emunode.errors import ScenarioError
 from emunode.model import Port, Rank
+from emunode.registry import register
 from emunode.topologies.base import ABSENT, MAX_ORDER, DirectDistances
 from emunode.topologies.polynomials import polynomial_product
 
 
+@register
 class Mesh(DirectDistances):
     """Labels and ranks are those of the torus of the same sizes; distance is the sum of the differences."""
 

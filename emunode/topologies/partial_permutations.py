@@ -18,6 +18,7 @@ from typing import Self
 
 from emunode.errors import ScenarioError
 from emunode.model import Port, Rank
+from emunode.registry import register
 from emunode.topologies.base import CACHE_ENTRIES, DirectDistances, VertexTransitiveTopology
 from emunode.topologies.permutations import FIRST_DOTTED_N
 
@@ -116,6 +117,7 @@ def _unused(used: Sequence[int], index: int) -> int:
     return number
 
 
+@register
 class NkStar(PartialPermutationNetwork):
     """S_{n,k}: ports 0 .. k-2 exchange positions 1 and p+2; port k-2+j replaces position 1 with offset j."""
 
@@ -153,6 +155,7 @@ class NkStar(PartialPermutationNetwork):
         return nk_star_weight(self.seen_by(one, other))
 
 
+@register
 class Arrangement(PartialPermutationNetwork):
     """A_{n,k}: port (i-1)(n-k) + j-1 replaces position i with offset j."""
 

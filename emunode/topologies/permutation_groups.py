@@ -19,6 +19,7 @@ from typing import ClassVar, Final, Protocol, Self
 
 from emunode.errors import ScenarioError
 from emunode.model import Port, Rank
+from emunode.registry import register
 from emunode.topologies.base import CACHE_ENTRIES, MAX_ORDER, CayleyTopology
 from emunode.topologies.partial_permutations import arrangement_weight, nk_star_weight
 from emunode.topologies.permutations import LARGEST_N, Permutations, cycle_through
@@ -242,6 +243,7 @@ def swap(n: int, one: int, other: int) -> bytes:
     return bytes(positions)
 
 
+@register
 class Pancake(PermutationNetwork):
     """P_n: port p reverses the first p + 2 symbols. Distances are searched: to find them is NP-hard in general."""
 
@@ -264,6 +266,7 @@ class Pancake(PermutationNetwork):
         return [bytes([*range(first, 0, -1), *range(first + 1, n + 1)]) for first in range(2, n + 1)]
 
 
+@register
 class BurntPancake(PermutationNetwork):
     """BP_n: port p reverses the first p + 1 signed symbols and changes their signs. Distances are searched."""
 
@@ -289,6 +292,7 @@ class BurntPancake(PermutationNetwork):
         return [bytes([*range(n + first, n, -1), *range(first + 1, n + 1)]) for first in range(1, n + 1)]
 
 
+@register
 class BubbleSort(PermutationNetwork):
     """B_n: port p exchanges positions p + 1 and p + 2; the distance is the number of inversions."""
 
@@ -319,6 +323,7 @@ class BubbleSort(PermutationNetwork):
         return polynomial_product([1] * i for i in range(1, self.n + 1))
 
 
+@register
 class ModifiedBubbleSort(PermutationNetwork):
     """MB_n: the bubble-sort graph, and port n-1 exchanges positions 1 and n. Distances are searched."""
 
@@ -337,6 +342,7 @@ class ModifiedBubbleSort(PermutationNetwork):
         return [*BubbleSort.moves_of(n), swap(n, 1, n)]
 
 
+@register
 class Transposition(PermutationNetwork):
     """T_n: every two positions i < j can be exchanged, ports by j, then by i; the distance is n - number of cycles."""
 
@@ -372,6 +378,7 @@ class Transposition(PermutationNetwork):
         return polynomial_product([1, i - 1] for i in range(2, self.n + 1))
 
 
+@register
 class TranspositionTree(PermutationNetwork):
     """The network of a tree on the positions 1..n: every edge of the tree is a port that exchanges its ends.
 
@@ -416,6 +423,7 @@ class TranspositionTree(PermutationNetwork):
         return cls([(int(one), int(other)) for one, other in pairs])
 
 
+@register
 class AlternatingGraph(PermutationNetwork):
     """AG_n, the alternating group graph: ports 2(i-3) and 2(i-3)+1 rotate positions 1, 2 and i in either sense.
 
@@ -448,6 +456,7 @@ class AlternatingGraph(PermutationNetwork):
         return arrangement_weight(_from_position_3(self.permutation(relative)))
 
 
+@register
 class AlternatingNetwork(PermutationNetwork):
     """AN_n, the alternating group network: ports 0 and 1 rotate positions 1, 2, 3; port i-2 swaps 1, 2 and also 3, i.
 

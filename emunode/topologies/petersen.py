@@ -12,6 +12,7 @@ from typing import Final, Self
 
 from emunode.errors import ScenarioError
 from emunode.model import Port, Rank
+from emunode.registry import register
 from emunode.topologies.base import (
     MAX_ORDER,
     SEARCH_LIMIT,
@@ -22,6 +23,7 @@ from emunode.topologies.base import (
 from emunode.topologies.polynomials import polynomial_product
 
 
+@register
 class Petersen(RegularTopology):
     """GP(n, k): port 0 leads 1 or k positions on, port 1 as far back, port 2 is the spoke. Distances are searched."""
 
@@ -89,6 +91,7 @@ LARGEST_N: Final = 62
 """10 2^59 is the last order below 2^63."""
 
 
+@register
 class HyperPetersen(DirectDistances, VertexTransitiveTopology):
     """HP_n = Q_{n-3} x Petersen: ranks w 10 + r, ports 0 .. 2 as in petersen:5,2, port 3 + d flips bit d of w."""
 

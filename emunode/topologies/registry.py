@@ -1,79 +1,58 @@
-"""The network families by name: `star:5`, `hypercube:7`, `ej:3+4^3`, `torus:4x4x4`, `dragonfly:4,2`."""
+"""The network families by name: `star:5`, `hypercube:7`, `ej:3+4^3`, `torus:4x4x4`, `dragonfly:4,2`.
 
+The module of a family is imported when the family is first asked for.
+"""
+
+from collections.abc import Mapping
 from difflib import get_close_matches
+from typing import Final
 
 from emunode.errors import ScenarioError
-from emunode.registry import register
 from emunode.topologies.base import FAMILIES, Topology
-from emunode.topologies.bit_rules import CrossedCube, LocallyTwistedCube, MoebiusCube, TwistedCube
-from emunode.topologies.dragonfly import Dragonfly
-from emunode.topologies.eisenstein_jacobi import EisensteinJacobi
-from emunode.topologies.fat_tree import FatTree
-from emunode.topologies.hypercube import Hypercube
-from emunode.topologies.jellyfish import Jellyfish
-from emunode.topologies.lattices import Circulant, Complete, Hamming, RingNetwork, Torus, TwistedTorus
-from emunode.topologies.meshes import Mesh
-from emunode.topologies.partial_permutations import Arrangement, NkStar
-from emunode.topologies.permutation_groups import (
-    AlternatingGraph,
-    AlternatingNetwork,
-    BubbleSort,
-    BurntPancake,
-    ModifiedBubbleSort,
-    Pancake,
-    Transposition,
-    TranspositionTree,
-)
-from emunode.topologies.petersen import HyperPetersen, Petersen
-from emunode.topologies.residues import Gaussian
-from emunode.topologies.rings_of_bits import Butterfly, CubeConnectedCycles
-from emunode.topologies.shift_words import DeBruijn, Kautz
-from emunode.topologies.slim_fly import SlimFly
-from emunode.topologies.star import StarGraph
-from emunode.topologies.words import AugmentedCube, BalancedHypercube, FoldedHypercube, XorNetwork
 
-for _family in (
-    StarGraph,
-    Hypercube,
-    EisensteinJacobi,
-    Pancake,
-    BurntPancake,
-    BubbleSort,
-    ModifiedBubbleSort,
-    Transposition,
-    TranspositionTree,
-    AlternatingGraph,
-    AlternatingNetwork,
-    NkStar,
-    Arrangement,
-    RingNetwork,
-    Torus,
-    TwistedTorus,
-    Mesh,
-    Circulant,
-    Gaussian,
-    Complete,
-    Hamming,
-    XorNetwork,
-    FoldedHypercube,
-    AugmentedCube,
-    BalancedHypercube,
-    CubeConnectedCycles,
-    Butterfly,
-    CrossedCube,
-    LocallyTwistedCube,
-    MoebiusCube,
-    TwistedCube,
-    DeBruijn,
-    Kautz,
-    Petersen,
-    HyperPetersen,
-    Dragonfly,
-    SlimFly,
-    Jellyfish,
-    FatTree,
-):
-    register(_family)
+MODULES: Final[Mapping[str, str]] = {
+    "star": "star",
+    "hypercube": "hypercube",
+    "ej": "eisenstein_jacobi",
+    "pancake": "permutation_groups",
+    "burnt-pancake": "permutation_groups",
+    "bubble-sort": "permutation_groups",
+    "modified-bubble-sort": "permutation_groups",
+    "transposition": "permutation_groups",
+    "transposition-tree": "permutation_groups",
+    "alternating-graph": "permutation_groups",
+    "alternating-network": "permutation_groups",
+    "nk-star": "partial_permutations",
+    "arrangement": "partial_permutations",
+    "ring": "lattices",
+    "torus": "lattices",
+    "twisted-torus": "lattices",
+    "mesh": "meshes",
+    "circulant": "lattices",
+    "gaussian": "residues",
+    "complete": "lattices",
+    "hamming": "lattices",
+    "xor": "words",
+    "folded-hypercube": "words",
+    "augmented-cube": "words",
+    "balanced-hypercube": "words",
+    "ccc": "rings_of_bits",
+    "butterfly": "rings_of_bits",
+    "crossed-cube": "bit_rules",
+    "locally-twisted-cube": "bit_rules",
+    "moebius-cube": "bit_rules",
+    "twisted-cube": "bit_rules",
+    "debruijn": "shift_words",
+    "kautz": "shift_words",
+    "petersen": "petersen",
+    "hyper-petersen": "petersen",
+    "dragonfly": "dragonfly",
+    "slimfly": "slim_fly",
+    "jellyfish": "jellyfish",
+    "fat-tree": "fat_tree",
+}
+"""The families in the order of lists, with the module below `emunode.topologies` that registers each."""
+FAMILIES.declare((family, f"emunode.topologies.{module}") for family, module in MODULES.items())
 
 
 def descriptions() -> tuple[type[Topology], ...]:

@@ -24,6 +24,7 @@ from math import gcd
 from typing import ClassVar, Final, Self
 
 from emunode.errors import ScenarioError
+from emunode.registry import register
 from emunode.topologies.base import CACHE_ENTRIES, MAX_ORDER
 from emunode.topologies.lattices import NUMBER, MeasuredQuotient, ProductNetwork
 
@@ -200,6 +201,7 @@ class GaussianResidues(Residues):
         return counts
 
 
+@register
 class Gaussian(ResidueNetwork):
     """G_{a+bi}^(n): N^n ranks, degree 4n. Port 4 (d-1) + k adds i^k in dimension d."""
 

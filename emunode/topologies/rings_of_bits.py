@@ -18,6 +18,7 @@ from typing import Final, Self
 
 from emunode.errors import ScenarioError
 from emunode.model import Port, Rank
+from emunode.registry import register
 from emunode.topologies.base import MAX_ORDER, CayleyTopology
 
 LARGEST_N: Final = 57
@@ -73,6 +74,7 @@ class RingOfBits(CayleyTopology):
         return min(self.n + position, 2 * self.n - position) if position else self.n
 
 
+@register
 class CubeConnectedCycles(RingOfBits):
     """CCC_n: port 0 leads to the next position, port 1 to the previous one, port 2 flips the bit at the position."""
 
@@ -115,6 +117,7 @@ class CubeConnectedCycles(RingOfBits):
             yield min(up_first, down_first)
 
 
+@register
 class Butterfly(RingOfBits):
     """Wrapped butterfly: port 0 leads to the next position, port 1 also flips the bit that it leaves.
 

@@ -17,6 +17,7 @@ from typing import Self
 
 from emunode.errors import ScenarioError
 from emunode.model import Port, Rank
+from emunode.registry import register
 from emunode.topologies.base import ABSENT, CACHE_ENTRIES, Topology
 
 Word = tuple[int, ...]
@@ -128,6 +129,7 @@ class ShiftNetwork(Topology):
         return self.d + self.index_of(word[0], neighbour[0])
 
 
+@register
 class DeBruijn(ShiftNetwork):
     """B(d, n): all words over d letters."""
 
@@ -159,6 +161,7 @@ class DeBruijn(ShiftNetwork):
         return self.d * self.order - self.d - self.d * (self.d - 1) // 2
 
 
+@register
 class Kautz(ShiftNetwork):
     """K(d, n): the words over d + 1 letters in which neighbouring letters differ."""
 

@@ -13,12 +13,14 @@ from typing import Final, Self
 
 from emunode.errors import ScenarioError
 from emunode.model import Port, Rank
+from emunode.registry import register
 from emunode.topologies.base import DirectDistances, RegularTopology
 
 LARGEST_Q: Final = 9973
 """The largest prime below 10,000: X and X' are tables of about q/2 numbers."""
 
 
+@register
 class SlimFly(DirectDistances, RegularTopology):
     """Nodes (0, x, y) of rank x q + y and (1, m, c) of rank q^2 + m q + c, all modulo q.
 

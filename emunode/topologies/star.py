@@ -15,10 +15,12 @@ from typing import Self
 
 from emunode.errors import ScenarioError
 from emunode.model import Port, Rank
+from emunode.registry import register
 from emunode.topologies.base import CACHE_ENTRIES, MAX_ORDER, CayleyTopology
 from emunode.topologies.permutations import LARGEST_N, Permutations, cycle_through
 
 
+@register
 class StarGraph(CayleyTopology):
     """S_n with n >= 3: n! ranks, degree n-1, diameter floor(3(n-1)/2), bipartite by parity of the permutation.
 

@@ -17,6 +17,7 @@ from typing import Final, Self
 
 from emunode.errors import ScenarioError
 from emunode.model import Port, Rank
+from emunode.registry import register
 from emunode.topologies.base import CACHE_ENTRIES, MAX_ORDER, CayleyTopology, Topology
 
 LARGEST_N: Final = MAX_ORDER.bit_length() - 1
@@ -77,6 +78,7 @@ class WordNetwork(WordTopology, CayleyTopology):
         return relative ^ root
 
 
+@register
 class XorNetwork(WordNetwork):
     """The network of given words. Distances are searched."""
 
@@ -117,6 +119,7 @@ def _rank_over_two(words: Sequence[int]) -> int:
     return len(reduced)
 
 
+@register
 class FoldedHypercube(WordNetwork):
     """FQ_n: the hypercube with a link between every word and its complement."""
 
@@ -157,6 +160,7 @@ class FoldedHypercube(WordNetwork):
         return tuple(counts)
 
 
+@register
 class AugmentedCube(WordNetwork):
     """AQ_n: ports 0 .. n-1 flip one bit, port n-2+i flips the low i bits, i = 2..n."""
 
@@ -221,6 +225,7 @@ def _at_last_bit(costs: tuple[int, int], bit: int) -> int:
     return min(even + bit, odd + 1 - bit)
 
 
+@register
 class BalancedHypercube(CayleyTopology):
     """BH_n: digits a_{n-1} .. a_0 of 0..3, a link changes a_0 by one, and maybe another digit by (-1)^{a_0}.
 

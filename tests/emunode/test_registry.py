@@ -1,7 +1,10 @@
 """Registration of algorithms and fault kinds: a plug-in uses the decorator of the built-in ones."""
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from textwrap import dedent
 from typing import Any
 
 import pytest
@@ -87,6 +90,109 @@ def test_an_algorithm_of_a_family_precedes_one_of_the_same_name_for_any_network(
 def test_every_algorithm_of_the_package_has_a_place_in_the_lists() -> None:
     assert {entry.name for _, entry in registered()} == set(ORDER)
     assert len(ORDER) == len(set(ORDER))
+
+
+def outcome_of(program: str) -> str:
+    """Run a program in an interpreter that has imported nothing of the package; returns its output and errors."""
+    done = subprocess.run(
+        [sys.executable, "-c", dedent(program)], capture_output=True, text=True, timeout=60, check=False
+    )
+    return done.stdout + done.stderr
+
+
+def test_the_modules_declared_for_a_scope_register_all_of_it_and_each_something() -> None:
+    """Each scope alone, in a process of its own, against the registry with everything imported."""
+    program = """
+        import os
+        from importlib import import_module
+        from emunode.algorithms.base import ALGORITHMS
+        from emunode.algorithms.registry import MODULES
+        from emunode.topologies import registry as topologies
+        from emunode.topologies.base import FAMILIES
+
+        def apart(look):
+            read, write = os.pipe()
+            if not os.fork():
+                os.write(write, " ; ".join(look()).encode())
+                os._exit(0)
+            os.close(write)
+            with open(read) as found:
+                lines = sorted(filter(None, found.read().split(" ; ")))
+            os.wait()
+            return lines
+
+        def registered(module):
+            import_module(f"emunode.algorithms.{module}")
+            return sorted({f"{family} {collective}" for family, collective, _ in ALGORITHMS._entries})
+
+        def of_scope(scope):
+            return sorted(entry.name for entry in ALGORITHMS.within(scope))
+
+        alone = {
+            (family, collective): apart(lambda: of_scope((family, collective)))
+            for family, modules in MODULES.items()
+            for collective in sorted({name for names in modules.values() for name in names.split()})
+        }
+        for family, modules in MODULES.items():
+            for module, collectives in modules.items():
+                found = apart(lambda: registered(module))
+                for collective in collectives.split():
+                    if f"{family} {collective}" not in found:
+                        print(f"{module} registers no {collective} on {family}")
+        for name, module in topologies.MODULES.items():
+            if FAMILIES[name].__module__ != f"emunode.topologies.{module}":
+                print(f"{module} does not define {name}")
+        together = {}
+        for family, collective, name in ALGORITHMS:
+            together.setdefault((family, str(collective)), []).append(name)
+        if {scope: sorted(names) for scope, names in together.items()} != alone:
+            print("differs:", {scope for scope in together if sorted(together[scope]) != alone.get(scope)})
+        if list(FAMILIES) != list(topologies.MODULES):
+            print("the families are not in the order of their table")
+    """
+    assert outcome_of(program) == ""
+
+
+def test_only_the_family_that_is_asked_for_is_imported() -> None:
+    program = """
+        import sys
+        from emunode.algorithms.registry import find_algorithm
+        from emunode.model import Collective, CollectiveSpec
+        from emunode.topologies.registry import parse_topology
+        spec = CollectiveSpec("star:4", Collective.BROADCAST, "edt", 0)
+        print(find_algorithm(parse_topology("star:4"), spec).name)
+        print([name for name in sys.modules if "algorithms.hypercube" in name or "algorithms.eisenstein" in name])
+        print("emunode.topologies.jellyfish" in sys.modules)
+    """
+    assert outcome_of(program) == "edt\n[]\nFalse\n"
+
+
+def test_a_plug_in_that_imports_a_built_in_algorithm_first_clashes_with_it_and_takes_nothing_along() -> None:
+    program = """
+        from emunode.registry import recorded, register, withdraw
+        from emunode.algorithms.registry import ALGORITHMS
+        from emunode.errors import RegistrationError
+        with recorded() as additions:
+            from emunode.algorithms.flooding import Flood
+            class Mine(Flood):
+                name = "mine"
+            register(Mine)
+        print([entry.__name__ for _, entry in additions])
+        withdraw(additions)
+        class Taken(Flood):
+            family, name = "star", "edt"
+        try:
+            register(Taken)
+        except RegistrationError as error:
+            print(error)
+        print(("any", "broadcast", "flood") in ALGORITHMS, ("any", "broadcast", "mine") in ALGORITHMS)
+    """
+    owner = "emunode.algorithms.star.edge_disjoint.DisjointTreesBroadcast"
+    assert outcome_of(program).splitlines() == [
+        "['Mine']",
+        f"algorithm __main__.Taken is called 'star broadcast edt', a name already taken by {owner}",
+        "True False",
+    ]
 
 
 def test_an_algorithm_without_a_family_or_a_rule_is_refused() -> None:
