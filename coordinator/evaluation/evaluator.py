@@ -5,10 +5,9 @@ votes, messages, and the nodes that miss one.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property, reduce
 from operator import or_
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,19 +23,17 @@ from coordinator.evaluation.bit_rows import (
     numbers,
     unpacked,
 )
+from coordinator.evaluation.exactness import PASS_BYTES
 from coordinator.evaluation.fault_batch import Arcs, FaultBatch
 from coordinator.evaluation.flow import Flow, Tracer
 from coordinator.evaluation.latency import Latencies, LatencyCounter
-from coordinator.evaluation.schedule import Schedule, due_messages
+from coordinator.evaluation.schedule import InexactError, Schedule, due_messages, trace
 from coordinator.planning.plan import Plan
 from coordinator.results.claims import roots_of
-from coordinator.results.deliveries import faulty_are_silent, switches
+from coordinator.results.deliveries import count_deliveries, faulty_are_silent, record_arrivals, switches
 from coordinator.results.metrics import NOTHING_DUE
 from emunode.faults.kinds import NodeFault
 from emunode.model import FOLDING, Collective, Rank, Step
-
-PASS_BYTES: Final = 2**26
-"""Memory of the rows of one pass, about; trials beyond it wait for the next pass."""
 
 
 @dataclass(frozen=True)
@@ -272,3 +269,16 @@ def _joined(parts: Sequence[Outcome]) -> Outcome:
         **{name: np.concatenate([getattr(part, name) for part in parts], axis=-1) for name in names},
         latencies=Latencies.joined(times) if times else None,
     )
+
+
+def evaluator_of(plan: Plan) -> Evaluator:
+    """The evaluator of a plan for which `why_inexact` has no reason. Raises InexactError."""
+    free = replace(plan, faults=())
+    schedule, records = trace(plan.algorithm, plan.scenario.step_limit)
+    found = count_deliveries(free, record_arrivals(free, records)[0]).metrics
+    if found["intact_deliveries"] != found["expected_deliveries"] or not len(schedule):
+        raise InexactError("without faults it does not deliver every message")
+    evaluator = Evaluator(free, schedule)
+    if not evaluator.votes:
+        raise InexactError("a tree brings several copies of a piece to one rank")
+    return evaluator

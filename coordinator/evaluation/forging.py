@@ -6,11 +6,13 @@ Payloads are not computed: of a copy only that is kept which decides a vote. To 
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from coordinator.evaluation.bit_rows import Bits, Indices
 from emunode.faults.byzantine import Byzantine, Equivocate
 from emunode.faults.kinds import Fault
+
+if TYPE_CHECKING:  # `coordinator plan` needs the kinds without numpy
+    from coordinator.evaluation.bit_rows import Bits, Indices
 
 
 @dataclass
@@ -20,26 +22,26 @@ class Values:
     A copy is right, or holds the forgery that all byzantine nodes have in common, or a value of its own.
     """
 
-    hops: Indices
+    hops: "Indices"
     """The numbers of the hops in the schedule."""
-    sent: Bits
+    sent: "Bits"
     """The trials in which the hop takes place at all; a node that keeps a copy back clears its bits."""
-    wrong: Bits
-    apart: Bits
+    wrong: "Bits"
+    apart: "Bits"
     """Of wrong copies: those with a value of their own; the others have the common forgery."""
 
 
-Forger = Callable[[Values, Bits], None]
+Forger = Callable[[Values, "Bits"], None]
 """Changes what is sent, in the trials in which the sender of each hop is byzantine (second argument, one row per hop)."""
 
 
-def forge_in_common(values: Values, active: Bits) -> None:
+def forge_in_common(values: Values, active: "Bits") -> None:
     """Every byzantine node sends the same forgery (see `forge_segment`)."""
     values.wrong |= active
     values.apart &= ~active
 
 
-def forge_apart(values: Values, active: Bits) -> None:
+def forge_apart(values: Values, active: "Bits") -> None:
     """Every byzantine node sends other values to each neighbour and on each tree (see `forge_apart` of the packets)."""
     values.wrong |= active
     values.apart |= active

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coordinator.evaluation.bit_rows import Groups, Indices, grouped
+from coordinator.evaluation.exactness import MOST_HOPS
 from coordinator.history.journal import RECORD, sorted_records
 from coordinator.planning.plan import Plan
 from coordinator.results.deliveries import Records
@@ -25,10 +26,6 @@ from emunode.algorithms.classical.doubling import RecursiveDoubling
 from emunode.engine.memory import MemoryEngine
 from emunode.model import ALL_RANKS, FOLDING, Rank, Step
 
-MOST_HOPS: Final = 4_000_000
-"""Hops of the largest schedule that is traced: about a minute, and more than a gigabyte."""
-HOP_BYTES: Final = 350
-"""Memory per hop of a schedule and its groups while they are made. Measured: 170 to 330, of which 130 to 210 remain."""
 MOST_STEPS: Final = 2**18
 MOST_KEYS: Final = 2**44
 """Combinations of ranks, trees and segments; times MOST_STEPS they fit into 64 bits."""

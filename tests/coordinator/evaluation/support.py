@@ -7,8 +7,8 @@ from functools import cache
 from random import Random
 
 from coordinator.campaigns.trial_runner import TrialResult, judge_trial
-from coordinator.evaluation.evaluator import Evaluator
-from coordinator.evaluation.exactness import evaluator_of, why_inexact
+from coordinator.evaluation.evaluator import Evaluator, evaluator_of
+from coordinator.evaluation.exactness import why_inexact
 from coordinator.evaluation.fault_batch import batch_of
 from coordinator.evaluation.schedule import InexactError
 from coordinator.execution.drive import ExecutionResult

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from coordinator.evaluation.draws import BLOCK, Draws
-from coordinator.evaluation.evaluator import Outcome
-from coordinator.evaluation.exactness import evaluator_of
+from coordinator.evaluation.evaluator import Outcome, evaluator_of
 from coordinator.evaluation.point import PointEvaluator
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.scenario.fault_draws import FaultSites, draw, every_set, set_count

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from coordinator.evaluation.bit_rows import unpacked
-from coordinator.evaluation.evaluator import Evaluator
-from coordinator.evaluation.exactness import evaluator_of, why_inexact
+from coordinator.evaluation.evaluator import Evaluator, evaluator_of
+from coordinator.evaluation.exactness import why_inexact
 from coordinator.evaluation.fault_batch import Effect, FaultBatch, batch_of
 from coordinator.scenario.fault_draws import FaultSites
 from coordinator.scenario.fault_syntax import parse_faults

@@ -7,7 +7,7 @@ import pytest
 
 from coordinator.campaigns.grid import Grid
 from coordinator.evaluation.draws import Draws
-from coordinator.evaluation.exactness import evaluator_of
+from coordinator.evaluation.evaluator import evaluator_of
 from coordinator.evaluation.point import PointEvaluator
 from coordinator.planning import worst_faults
 from coordinator.planning.plan import Plan
