@@ -2,6 +2,7 @@
 
 import sys
 from math import comb
+from typing import Any
 
 import pytest
 
@@ -179,7 +180,7 @@ def test_too_many_sets_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         ("bfs-tree", "nodes=1", {"fault_knowledge": "all"}, "know of faults"),
     ],
 )
-def test_what_paths_do_not_decide(algorithm: str, faults: str, values: dict[str, object], reason: str) -> None:
+def test_what_paths_do_not_decide(algorithm: str, faults: str, values: dict[str, Any], reason: str) -> None:
     with pytest.raises(NotProvableError, match=reason):
         by_cuts(scenario_of("star:4", algorithm, **values), faults)
 

@@ -56,7 +56,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Data:
     ],
 )
 def test_true_certificates_verify(
-    tmp_path: Path, topology: str, algorithm: str, redundancy: int, faults: list[str], values: dict[str, object]
+    tmp_path: Path, topology: str, algorithm: str, redundancy: int, faults: list[str], values: dict[str, Any]
 ) -> None:
     found = verify_certificate(made(tmp_path, topology, algorithm, redundancy, *faults, **values))
     assert (found.findings, found.undecided) == ([], False)
@@ -85,7 +85,7 @@ def test_certificates_by_runs_verify(tmp_path: Path) -> None:
     ],
 )
 def test_certificates_by_runs_verify_where_paths_decide_nothing(
-    tmp_path: Path, topology: str, algorithm: str, redundancy: int, faults: list[str], values: dict[str, object]
+    tmp_path: Path, topology: str, algorithm: str, redundancy: int, faults: list[str], values: dict[str, Any]
 ) -> None:
     found = verify_certificate(made(tmp_path, topology, algorithm, redundancy, *faults, runs=True, **values))
     assert (found.findings, found.undecided) == ([], False)

@@ -68,8 +68,8 @@ def test_a_link_down_one_way_costs_the_packets_of_the_other() -> None:
 def test_false_suspicions_under_loss_cost_packets_and_doubling_ends_them() -> None:
     # Losses from 001 to 000 only: no packet of the tree crosses there, so every loss of data is a withheld packet.
     values = CUBE | {"messages": 300, "fault": ["loss:001>000:0.5"], "seed": 2}
-    plain = ran(values, fault_knowledge="detect:1").summary
-    doubling = ran(values, fault_knowledge="detect:1:doubling").summary
+    plain: dict[str, Any] = ran(values, fault_knowledge="detect:1").summary
+    doubling: dict[str, Any] = ran(values, fault_knowledge="detect:1:doubling").summary
     assert plain["lost"] == doubling["lost"] == 0
     assert plain["needlessly_withheld_packets"] == plain["withheld_packets"] > 60
     assert plain["intact_deliveries"] == 300 * 7 - 4 * plain["withheld_packets"]
@@ -79,8 +79,8 @@ def test_false_suspicions_under_loss_cost_packets_and_doubling_ends_them() -> No
 
 def test_flooding_goes_around_what_it_suspects() -> None:
     faults = ["crash:001@1", "down:010~110@1"]
-    blind = ran(MANY, algorithm="flood", fault=faults).summary
-    detects = ran(MANY, algorithm="flood", fault=faults, fault_knowledge="detect:2").summary
+    blind: dict[str, Any] = ran(MANY, algorithm="flood", fault=faults).summary
+    detects: dict[str, Any] = ran(MANY, algorithm="flood", fault=faults, fault_knowledge="detect:2").summary
     assert detects["intact_deliveries"] == blind["intact_deliveries"]
     assert detects["segments"] < blind["segments"]
 
@@ -108,8 +108,9 @@ def test_no_run_is_judged_wrong(more: Values, knowledge: str) -> None:
 
 def test_reliable_links_deliver_what_false_suspicions_withhold() -> None:
     values = CUBE | {"messages": 20, "fault": ["loss:001>000:0.5"], "fault_knowledge": "detect:1", "seed": 4}
-    assert ran(values).summary["delivery_ratio"] < 1
-    summary = ran(values, reliable=True).summary
+    unreliable: dict[str, Any] = ran(values).summary
+    assert unreliable["delivery_ratio"] < 1
+    summary: dict[str, Any] = ran(values, reliable=True).summary
     assert summary["delivery_ratio"] == 1
     assert summary["needlessly_withheld_packets"] > 0
 

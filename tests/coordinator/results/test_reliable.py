@@ -164,7 +164,7 @@ def test_a_segment_is_lost_for_good_with_the_power_of_the_attempts() -> None:
     messages, p, attempts = 600, 0.5, 3
     result = ran(LINK, messages=messages, attempts=attempts, fault=[f"loss:0>1:{p}"], seed=11)
     never = p**attempts
-    lost = messages - result.summary["intact_deliveries"]
+    lost = messages - result.summary["intact_deliveries"]  # type: ignore[operator]
     assert lost / messages == pytest.approx(never, abs=5 * sqrt(never * (1 - never) / messages))
     assert result.summary["abandoned_segments"] == lost
     # Without a claim about delivery that is all but certain, there is no verdict.

@@ -20,6 +20,7 @@ from coordinator.scenario.model import Scenario, make_scenario
 from coordinator.theory.reliability import Expected, expected_delivery_ratio, promises
 from emunode.algorithms.tree_collective import TreeCollective
 from emunode.faults.kinds import Down, Fault, Loss
+from emunode.model import FaultKnowledge
 from emunode.net.wire import ROW
 from tests.command_line import fields
 from tests.support import golden_rows, played
@@ -44,7 +45,8 @@ def expected(plan: Plan, text: str) -> Expected:
     """The prediction for a fault set."""
     (fault_set,) = parse_fault_sets(text)
     places = FaultSites(plan.algorithm, plan.scenario.fault)
-    return expected_delivery_ratio(plan.algorithm, plan.faults, plan.scenario.fault_knowledge, fault_set, places)
+    knowledge = FaultKnowledge(plan.scenario.fault_knowledge)
+    return expected_delivery_ratio(plan.algorithm, plan.faults, knowledge, fault_set, places)
 
 
 def run(

@@ -120,10 +120,19 @@ steps_of = st.integers(1, 12)
 some_faults = st.lists(
     st.one_of(
         st.builds(Hang, steps_of, st.integers(0, 3), st.just(0)),
-        st.builds(lambda step, place, last: Down(step, *place, step + last), steps_of, places, st.integers(0, 6)),
+        st.builds(
+            lambda step, place, last: Down(step, place[0], place[1], step + last), steps_of, places, st.integers(0, 6)
+        ),
         st.builds(lambda step, place: Up(step, *place), steps_of, places),
-        st.builds(lambda step, place, rate: Loss(step, *place, rate), steps_of, places, st.sampled_from([0.3, 0.7])),
-        st.builds(lambda step, place, delay: Delay(step, *place, delay), steps_of, places, st.integers(1, 3)),
+        st.builds(
+            lambda step, place, rate: Loss(step, place[0], place[1], rate),
+            steps_of,
+            places,
+            st.sampled_from([0.3, 0.7]),
+        ),
+        st.builds(
+            lambda step, place, delay: Delay(step, place[0], place[1], delay), steps_of, places, st.integers(1, 3)
+        ),
         st.builds(lambda step, rank: (Crash(step, rank), Recover(step + 4, rank)), steps_of, st.integers(0, 3)),
     ),
     max_size=4,
