@@ -39,7 +39,8 @@ GUIDES: Final = ROOT / "docs" / "how-to"
 GENERATED_PAGES: Final = ROOT / "docs" / "reference"
 REASONS: Final = re.compile(
     r"(needs (Docker|root|another machine)( and another machine)?|more than a minute"
-    r"|this is the environment in which the test runs|needs a browser|needs clicks on the page|it rewrites this page)$"
+    r"|this is the environment in which the test runs|needs a browser|needs a second checkout"
+    r"|needs clicks on the page|it rewrites this page)$"
 )
 EVERYTHING: Final = os.environ.get("TESTBENCH_DOCS") == "all"
 FEW_TRIALS: Final = 20
@@ -96,6 +97,7 @@ HERE: Final[Mapping[str, Callable[[], object]]] = {
     "root": lambda: not os.geteuid(),
     "a browser": lambda: shutil.which("chromium"),
     "another machine": lambda: False,
+    "a second checkout": lambda: False,
     "clicks": lambda: False,
     "this is the environment": lambda: False,
     "it rewrites": lambda: False,

@@ -188,8 +188,11 @@ LONG = {column for measure, (_, _, theory) in MEASURES.items() for column in (me
 """Columns that take a full line on small screens."""
 COUNTED = ("undecided", "violated", "finding")
 """Columns that the verdict summarises."""
-SERIES = ("informed_nodes_per_step",)
-"""Columns with several values each, which are in `table.csv` only."""
+TABLE_ONLY = (
+    "tfr_one_to_one", "tfr_one_to_all", "mean_latency", "max_latency", "stretch", "redundancy_cost",
+    "informed_nodes_per_step",
+)  # fmt: skip
+"""Columns that are in `table.csv` only: with them the page would be wider than a screen."""
 
 
 def _columns(rows: Sequence[Row]) -> list[str]:
@@ -199,7 +202,7 @@ def _columns(rows: Sequence[Row]) -> list[str]:
     first = [column for column in takewhile(lambda column: column not in MEASURES, rows[0]) if column not in COUNTED]
     beside = [column for measure, (_, _, theory) in MEASURES.items() for column in (measure, theory)]
     ends = {f"{prefix}_{end}" for _, prefix, _ in MEASURES.values() for end in ("low", "high")}
-    rest = [column for column in rows[0] if column not in (*first, *beside, *ends, *COUNTED, *SERIES)]
+    rest = [column for column in rows[0] if column not in (*first, *beside, *ends, *COUNTED, *TABLE_ONLY)]
     return [*first, *(column for column in beside if column in rows[0]), *rest]
 
 
