@@ -88,12 +88,12 @@ def disorder(seed: int, _say: Say) -> None:
 
     draw = random.Random(seed)
 
-    def delay(_streams: Any) -> None:
+    def delay(_streams: Any, *_: float) -> None:
         if draw.random() < 0.05:
             report("coordinator")
             time.sleep(draw.random() * 0.005)
 
-    wrap(control_channel.FramedStreams, "poll_until_idle", before=delay)
+    wrap(control_channel.FramedStreams, "poll", before=delay)
     popen = local.subprocess.Popen
 
     def disordered(command: list[str], *rest: Any, **options: Any) -> Any:
