@@ -90,7 +90,9 @@ def _in_new_thread(function: Callable[[*Arguments], Result], *arguments: *Argume
         guard.calls(work.request.stop)
         thread.start()
         try:
-            thread.join()
+            # A signal that the kernel gives to another thread does not wake this one, which has to run the handler.
+            while thread.is_alive():
+                thread.join(0.1)
         except BaseException:  # a signal handler of somebody else raised it
             work.request.stop()
             thread.join()

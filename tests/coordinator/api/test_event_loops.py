@@ -92,9 +92,11 @@ def test_two_threads_run_at_once() -> None:
 
 def interrupt(phase: str, done: int, _total: int) -> None:
     """Ctrl-C in the second step."""
-    if (phase, done) == ("steps", 2):
-        os.kill(os.getpid(), signal.SIGINT)
-        time.sleep(0.05)  # where this is not the main thread: the main thread handles the signal meanwhile
+    if phase == "steps" and done >= 2:
+        if done == 2:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(1)  # where this is not the main thread: the main thread handles the signal meanwhile
+        time.sleep(0.1)
 
 
 @pytest.mark.parametrize("driver", ["memory", "local"])
