@@ -5,34 +5,13 @@ import gc
 gc.disable()  # until hosts run: pages that no collection has touched stay shared after a fork
 
 import argparse
-import os
-import signal
 import socket
-import sys
-import time
-from contextlib import suppress
 from ipaddress import IPv4Address
-from pathlib import Path
 
 from emunode import __version__
-from emunode.errors import FrameError, ScenarioError
-from emunode.host.process import (
-    ANY_HOST,
-    FAILED,
-    INTERRUPTED,
-    RETRY_SECONDS,
-    die_with_parent,
-    forgo_privileges,
-    fork_hosts,
-    run_host,
-)
-from emunode.host.session import preload_network, prepare_algorithm
-from emunode.logging import log
-from emunode.net import wire
-from emunode.net.protocol import spec_from_record
-from emunode.net.validation import items, text
+from emunode.model import ANY_HOST
+from emunode.runtime import TOKEN_VARIABLE, exit_at_once
 
-TOKEN_VARIABLE = "EMUNODE_TOKEN"
 JOIN_SECONDS = 60.0
 
 
@@ -43,13 +22,10 @@ def main(arguments: list[str] | None = None) -> int:
     4 otherwise: it could not join, links did not come up, a peer failed or the coordinator died.
     """
     parser, options = _parse(arguments)
-    forgo_privileges()
-    if os.getpid() == 1:  # the kernel delivers only signals with a handler to the first process of a container
-        signal.signal(signal.SIGTERM, lambda *_: os._exit(128 + signal.SIGTERM))
-    try:
-        return _run(parser, options)
-    except KeyboardInterrupt:
-        return INTERRUPTED
+    # Only here: `--help` does without.
+    from emunode.host.command import run  # noqa: PLC0415
+
+    return run(parser, options)
 
 
 def _parse(arguments: list[str] | None) -> tuple[argparse.ArgumentParser, argparse.Namespace]:
@@ -122,72 +98,5 @@ def _dialled_address(name: str) -> str:
     return address
 
 
-def _run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
-    """Wait for the token, then run one host or several."""
-    if options.parent is not None:
-        die_with_parent()
-        if os.getppid() != options.parent:  # it died before, so the signal would never come
-            return FAILED
-    deadline = time.monotonic() + options.join_seconds
-    try:
-        token = _token(options.token_file, deadline)
-    except FileNotFoundError:
-        log(
-            "host cannot join",
-            coordinator=options.coordinator,
-            error=f"timed out waiting for the token file {options.token_file!r}",
-        )
-        return FAILED
-    except OSError as error:
-        parser.error(f"--token-file: {options.token_file!r} cannot be read: {error.strerror}")
-    if not token:
-        parser.error(f"a host needs the run's token: --token-file FILE or the variable {TOKEN_VARIABLE}")
-    if options.network_descriptor is not None:
-        try:
-            _read_network(options.network_descriptor)
-        except (OSError, FrameError) as error:
-            parser.error(f"--network-descriptor: {options.network_descriptor} holds no network: {error}")
-    if options.job_descriptor is not None:
-        try:
-            _compute_tables(options.job_descriptor)
-        except (OSError, FrameError) as error:
-            parser.error(f"--job-descriptor: {options.job_descriptor} holds no job: {error}")
-    where = options.address, options.port, token
-    how = options.index, deadline - time.monotonic(), options.advertise, options.allow_plugins
-    if options.processes is None:
-        return FAILED if run_host(*where, *how) else 0
-    return fork_hosts(*where, options.processes, *how)
-
-
-def _read_network(descriptor: int) -> None:
-    """Keep the network in an open file for the hosts of this process; OSError, or FrameError if it is malformed."""
-    preload_network(os.pread(descriptor, os.fstat(descriptor).st_size, 0))
-    os.close(descriptor)
-
-
-def _compute_tables(descriptor: int) -> None:
-    """Compute the tables of the job in an open file for the hosts of this process; OSError, or FrameError if malformed."""
-    job = wire.decode_control(os.pread(descriptor, os.fstat(descriptor).st_size, 0))
-    _, sha256, record = items(job, 3)
-    os.close(descriptor)
-    # A host that cannot do the job reports that itself.
-    with suppress(ScenarioError):
-        prepare_algorithm(spec_from_record(record), text(sha256))
-
-
-def _token(file: str | None, deadline: float) -> bytes:
-    if file is None:
-        return os.environ.get(TOKEN_VARIABLE, "").strip().encode()
-    if file == "-":
-        return sys.stdin.readline().strip().encode()
-    while True:
-        try:
-            return Path(file).read_bytes().strip()
-        except FileNotFoundError:
-            if time.monotonic() > deadline:
-                raise
-        time.sleep(RETRY_SECONDS)
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    exit_at_once(main())

@@ -18,6 +18,9 @@ Step = int
 ALL_RANKS: Rank = -1
 """The target of a message that is meant for every rank."""
 
+ANY_HOST = -1
+"""The index of a host that takes any free place."""
+
 OWN_CAPACITY, UNLIMITED, AUTOMATIC = 0, -1, -2
 """Values of `CollectiveSpec.link_capacity` besides numbers: the algorithm's own, no bound, and what its model allows."""
 
@@ -33,6 +36,8 @@ CONTROL_TREE: Final = 2**15 - 256
 
 The tree of a control segment is this number plus the number of its kind.
 """
+AGAIN_TREE: Final = 2**14
+"""The first of the trees of collectives that survivors run again; those of other runs are below it."""
 
 Packet = tuple[Segment, ...]
 """The segments that cross one link in one direction in one step, in the order in which the rule produced them."""
@@ -64,6 +69,8 @@ class HopOutcome(IntEnum):
     """A control segment of a protocol, such as an acknowledgement; received."""
     WITHHELD = 6
     """Not sent, since the sender suspects the neighbour behind the port."""
+    REPORT = 7
+    """Not sent: what a node has decided. Its receiver is the node itself."""
 
 
 class Hop(NamedTuple):
@@ -146,6 +153,17 @@ class Detection(NamedTuple):
     """Intervals of silence after which a port is suspected."""
     doubling: bool = False
     """Whether a port that was suspected wrongly is suspected after twice as many intervals from then on."""
+    interval: int = 1
+    """The time between two signs of life: a step, under the timed clock nanoseconds."""
+
+
+class Agreement(NamedTuple):
+    """How ranks agree on the links and neighbours that they suspect."""
+
+    steps: int
+    """Steps in which the news of a suspicion reaches every rank that can be reached."""
+    shrink: bool = False
+    """Whether ranks abandon the collective at the first news, and run it again on what is left of the network."""
 
 
 class ReliableLinks(NamedTuple):
@@ -159,6 +177,15 @@ class ReliableLinks(NamedTuple):
     """How many segments of a port may be unacknowledged."""
     back_off: bool = False
     """Whether each time-out of a segment is twice the one before."""
+
+
+class Repair(NamedTuple):
+    """How nodes get what faults have kept from them."""
+
+    rule: str
+    """The name of the rule."""
+    after: int = 1
+    """Steps after which a packet that was expected and has not come is asked for."""
 
 
 class CollectiveSpec(NamedTuple):
@@ -199,11 +226,15 @@ class CollectiveSpec(NamedTuple):
     """Most segments in one packet, or OWN_CAPACITY, UNLIMITED, AUTOMATIC."""
     detection: Detection | None = None
     """How ranks detect faults; None if they do not."""
+    repair: Repair | None = None
+    """How ranks repair the collective; None if they do not."""
+    agreement: Agreement | None = None
+    """How ranks agree on what they suspect; None if they do not."""
 
     @property
     def has_control(self) -> bool:
         """Whether the journal has rows that carry no data: control segments, and what was withheld."""
-        return self.reliable is not None or self.detection is not None
+        return self.reliable is not None or self.detection is not None or self.repair is not None
 
 
 class Plugin(NamedTuple):

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from emunode import __version__
 from emunode.errors import FrameError
-from emunode.host.process import ANY_HOST
+from emunode.model import ANY_HOST
 from emunode.net import validation, wire
 
 IN_RESERVE = -1

@@ -114,7 +114,11 @@ class TimedMemoryNetwork:
         under, algorithm = timetable.under, self._plan.algorithm
         network = MemoryEngine(algorithm) if under is None else under.engine(algorithm)
         self.altered_copies = network.altered_copies
-        for step in range(1, timetable.steps + 2):
+        # Packets that are sent again may be received long after the steps that name them.
+        limit = timetable.steps + 1 if timetable.events is None else self._plan.scenario.step_limit
+        for step in range(1, limit + 1):
+            if timetable.events is not None and not network.busy:
+                break
             self.rows.append(bytes(network.step(step)))
             progress("steps", step, timetable.steps)
             await trio.lowlevel.checkpoint()
@@ -179,11 +183,19 @@ class TimedHostNetwork(HostNetwork):
         if timetable.under is not None:
             over = max(int(timetable.packets[end].max() or 0) for end in ("start", "end"))  # type: ignore[arg-type]
             self._hand_out_faults(timetable.under, over)
-        receipts, costs = timetable.receipts(), costs_of(self._plan.scenario)
+            if timetable.events is not None:
+                by_events = (list(timetable.under.steps.durations), timetable.events.horizon)
+                self._channel.send_to_all(self._channel.in_order, "by_events", *by_events)
+        costs, name, last = costs_of(self._plan.scenario), "timetable", timetable.steps
+        if timetable.events is None:
+            receipts = timetable.receipts()
+        else:
+            receipts = {rank: times.tobytes() for rank, times in timetable.events.crossings.items()}
+            name, last = "arrivals", self._plan.scenario.step_limit
         for host in self._channel.in_order:
             for first, tables in in_batches(self._placement.ranks(host.index), receipts, b""):
-                self._channel.send(host, "timetable", first, tables)
-            self._channel.send(host, "prepare", *costs, timetable.steps)
+                self._channel.send(host, name, first, tables)
+            self._channel.send(host, "prepare", *costs, last)
         await self._channel.wait_until(lambda: len(self._ready) == self._plan.hosts, "hosts to prepare")
 
     def _hand_out_faults(self, under: UnderFaults, over: int) -> None:

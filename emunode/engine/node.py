@@ -220,14 +220,13 @@ class Node:
         for port, segments in several.items():
             packets[port] = tuple(segments)
         algorithm = self._algorithm
-        ports = sorted(packets)
-        if not self._ports.issuperset(ports):
+        if not self._ports.issuperset(packets):
             raise RuleError(
-                f"{algorithm.name} at rank {self.rank}, step {step}: some of the ports {ports} do not exist"
+                f"{algorithm.name} at rank {self.rank}, step {step}: some of the ports {sorted(packets)} do not exist"
             )
-        if len(ports) > 1 and algorithm.spec.port_model is not PortModel.ALL_PORT:
+        if len(packets) > 1 and algorithm.spec.port_model is not PortModel.ALL_PORT:
             raise RuleError(
-                f"{algorithm.name} at rank {self.rank}, step {step}: sends on ports {ports}, which "
+                f"{algorithm.name} at rank {self.rank}, step {step}: sends on ports {sorted(packets)}, which "
                 f"{algorithm.spec.port_model} does not allow"
             )
         capacity = algorithm.link_capacity
@@ -239,8 +238,10 @@ class Node:
                         f"{algorithm.name} at rank {self.rank}, step {step}: sends {len(segments)} segments on port "
                         f"{port}, and a packet holds {capacity}"
                     )
-        self._sent = (step, ports)
-        return [(port, packets[port]) for port in ports]
+        # No two ports are equal, so packets are never compared.
+        outbox = sorted(packets.items())
+        self._sent = (step, [port for port, _ in outbox]) if self._unchecked < len(self._ports) else (0, [])
+        return outbox
 
     def _check_receipts(self, step: Step, inbox: list[PortPacket]) -> None:
         """RuleError if the port model does not allow these receipts beside what was sent in `step`."""

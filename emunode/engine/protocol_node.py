@@ -46,9 +46,15 @@ class ProtocolNode(Node):
         self.protocol.suspects(step, port, suspected)
         self._note_due(step)
 
+    @property
+    def reports(self) -> list[Segment]:
+        """Decisions of the node that the engine has not taken yet."""
+        return self.protocol.reports
+
     def resume(self, step: Step) -> None:
         """Skip to `step`, discarding sends of the rule for the missed steps; time-outs of these steps come in it."""
         super().resume(step)
+        self.protocol.resume(step)
         self._note_due(step)
 
     def _read_apart(self, inbox: list[PortPacket], hops: list[Hop]) -> None:
@@ -70,12 +76,7 @@ class ProtocolNode(Node):
         protocol = self.protocol
         if protocol.alarm is not None and protocol.alarm <= step:
             protocol.wake(step)
-        for port, item in self._leaving(step):
-            segment = make_segment(item)
-            if is_control(segment) or port not in self._ports:
-                reason = f"tree {segment[2]} is reserved" if port in self._ports else f"port {port} does not exist"
-                raise RuleError(f"{self._algorithm.name} at rank {self.rank}, step {step}: {reason}")
-            protocol.submit(step, port, segment)
+        self._submit(step, step)
         ready = tuple(protocol.ready(step))
         packets = self._allowed(ready)
         for port, packet in packets:
@@ -84,6 +85,15 @@ class ProtocolNode(Node):
         # What had to stay is ready again in the next step.
         self._note_due(step + 1, ready=bool(protocol.ready(step)))
         return packets
+
+    def _submit(self, step: Step, now: int) -> None:
+        """Hand over to the protocol what the rule sends in `step`."""
+        for port, item in self._leaving(step):
+            segment = make_segment(item)
+            if is_control(segment) or port not in self._ports:
+                reason = f"tree {segment[2]} is reserved" if port in self._ports else f"port {port} does not exist"
+                raise RuleError(f"{self._algorithm.name} at rank {self.rank}, step {step}: {reason}")
+            self.protocol.submit(now, port, segment)
 
     def _allowed(self, ready: tuple[tuple[Port, Segment], ...]) -> list[PortPacket]:
         """Packets of what may leave in one step, by ascending port. Control segments do not count against the capacity."""

@@ -9,14 +9,16 @@ from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from hashlib import blake2b
 
-from emunode.algorithms.base import Algorithm, LocalView
+from emunode.algorithms.base import Algorithm, LocalView, Rule
 from emunode.engine.node import Node, failure
 from emunode.engine.protocol_node import ProtocolNode
+from emunode.engine.survivor_node import SurvivorNode
 from emunode.errors import RuleError
 from emunode.faults.detection import StepDetection, Suspicion
 from emunode.faults.injector import Faults
-from emunode.faults.kinds import Fault, NodeFault, Recover
+from emunode.faults.kinds import FOREVER, Fault, NodeFault, Recover
 from emunode.model import ALL_RANKS, FOLDING, FaultKnowledge, Hop, HopOutcome, Port, Rank, Step
+from emunode.protocols.agreement import AgreementLayer
 from emunode.protocols.registry import make_protocol
 
 AlteredCopy = tuple[Step, Rank, Port, Rank, int, int, int]
@@ -31,14 +33,21 @@ class RankSet:
         self._algorithm = algorithm
         self._ranks = ranks
         self.nodes: dict[Rank, Node] = {}
+        # Asked once: either all ranks have a protocol, of the same kind, or none has.
+        sample = make_protocol(algorithm, LocalView(algorithm.topology, algorithm.sources[0]))
+        self.has_protocol = sample is not None
+        self.protocol_waits = sample is not None and sample.waits
         self._views: dict[Rank, LocalView] = {}
         # The step of the last `apply_faults`, for nodes that are created in it.
         self._step: Step = 1
         self._knows = spec.knowledge in (FaultKnowledge.NEIGHBOURS, FaultKnowledge.ALL)
         self.told: set[Rank] = set()
         """Ranks whose protocols were told about a port in the last `apply_faults`."""
+        self._untold: dict[tuple[Rank, Port], None] = {}
+        """Ports of ranks that hang about which their protocols have to be told."""
         detects = spec.detection if spec.knowledge is FaultKnowledge.DETECT else None
         self.detection = detects and StepDetection(algorithm.topology, spec.seed, detects, ranks)
+        self._agrees = spec.agreement is not None
         self._votes = spec.redundancy > 1
         # Where contributions are folded, a segment that carries a rank's own name is a fold of what others sent.
         origin_is_author = spec.collective not in FOLDING
@@ -70,15 +79,12 @@ class RankSet:
 
     def create_node(self, view: LocalView) -> Node:
         """A node in its initial state."""
-        try:
-            rule = self._algorithm.rule(view)
-        except RuleError:
-            raise
-        except Exception as error:
-            raise failure(self._algorithm, view.rank, self._step, error) from error
-        protocol = make_protocol(self._algorithm, view)
+        rule = make_rule(self._algorithm, view, self._step)
+        protocol = make_protocol(self._algorithm, view) if self.has_protocol else None
         if protocol is None:
             return Node(view.rank, self._algorithm, rule)
+        if isinstance(protocol, AgreementLayer) and protocol.shrinks:
+            return SurvivorNode(view.rank, self._algorithm, rule, protocol, self._step)
         return ProtocolNode(view.rank, self._algorithm, rule, protocol, self._step)
 
     def apply_faults(
@@ -122,11 +128,16 @@ class RankSet:
         """Tell ranks what they suspect from `step` on; returns those whose protocols act on it in this step."""
         acting = set()
         self.told = set()
-        for rank, port in {(change.rank, change.port): None for change in changes}:
+        places = {**self._untold, **{(change.rank, change.port): None for change in changes}}
+        # A rank that hangs learns it when it runs again.
+        self._untold = {place: None for place in places if step <= self.faults.hung_until(place[0])}
+        for rank, port in places:
             if rank in self._views:
                 self._views[rank].live_ports = self._live_ports(rank)
-            node = self.nodes.get(rank)
-            if isinstance(node, ProtocolNode) and not self.faults.silent(rank, step):
+            silent = self.faults.silent(rank, step)
+            # A rank that has nothing to send yet takes part in an agreement all the same.
+            node = self.node(rank) if self._agrees and not silent else self.nodes.get(rank)
+            if isinstance(node, ProtocolNode) and not silent:
                 assert self.detection is not None
                 node.suspects(step, port, self.detection.suspects(rank, port))
                 self.told.add(rank)
@@ -144,13 +155,26 @@ class RankSet:
             del self.nodes[rank]
             self._views.pop(rank, None)
             return None
+        until = self.faults.hung_until(rank)
+        if until >= FOREVER:
+            return None
         # Sends that fall into the hang are skipped, not made up for.
-        node.resume(self.faults.hung_until(rank) + 1)
+        node.resume(until + 1)
         return node.due
 
     def altered_copies(self, step: Step, rank: Rank, hops: Sequence[Hop]) -> list[AlteredCopy]:
         """The altered copies among what arrived at `rank` in `step`, where copies are voted on."""
         return altered_copies(step, rank, hops) if self._votes and self.faults.payload_altered else []
+
+
+def make_rule(algorithm: Algorithm, view: LocalView, step: Step) -> Rule:
+    """The rule of a rank that begins in `step`; RuleError if the code of the algorithm fails."""
+    try:
+        return algorithm.rule(view)
+    except RuleError:
+        raise
+    except Exception as error:
+        raise failure(algorithm, view.rank, step, error) from error
 
 
 def altered_copies(step: Step, rank: Rank, hops: Sequence[Hop]) -> list[AlteredCopy]:

@@ -5,13 +5,16 @@ Engines differ only in how a packet gets from one rank to another.
 
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from functools import lru_cache
 
 from emunode.algorithms.base import Algorithm
+from emunode.engine.protocol_node import ProtocolNode
 from emunode.engine.rank_set import AlteredCopy, RankSet
 from emunode.faults.detection import StepDetection
 from emunode.faults.kinds import Fault
 from emunode.model import HopOutcome, Port, PortPacket, Rank, Step
 from emunode.net.wire import encode_losses, encode_rows
+from emunode.protocols.agreement import is_news
 from emunode.topologies.base import Topology
 
 
@@ -27,6 +30,10 @@ class ReversePorts(dict[Rank, Sequence[Port]]):
         return found
 
 
+# Kept between runs: a campaign has many on one network.
+reverse_ports_of = lru_cache(maxsize=1)(ReversePorts)
+
+
 class StepRunner:
     """Runs the steps of the ranks that one engine has, and keeps what it has recorded of them."""
 
@@ -40,11 +47,11 @@ class StepRunner:
         self.due: dict[Step, set[Rank]] = {}
         """By step, ranks that send in it without receiving anything first; a rank may no longer be due."""
         self._topology = algorithm.topology
-        self.reverse_ports = ReversePorts(self._topology)
-        self._has_protocol = algorithm.spec.reliable is not None
+        self.reverse_ports = reverse_ports_of(self._topology)
+        self._has_protocol = rank_set.has_protocol
         self._noted: dict[Rank, Step] = {}
         """With a protocol, the step in which each rank acts next: a time-out that does not come may lie far ahead."""
-        for rank in algorithm.sources:
+        for rank in ranks if rank_set.protocol_waits else algorithm.sources:
             if rank in ranks:
                 self._note_node(rank, rank_set.node(rank).due)
 
@@ -103,6 +110,11 @@ class StepRunner:
             if self.faults.payload_altered:
                 self.altered_copies += self.rank_set.altered_copies(step - 1, rank, hops)
         if self._has_protocol:
+            assert isinstance(node, ProtocolNode)
+            if node.reports:
+                # Rows of a packet from the node to itself, which no link carries.
+                encode_losses(self.rows, step, rank, 0, rank, tuple(node.reports), HopOutcome.REPORT)
+                node.reports.clear()
             self._note_node(rank, node.due)
         elif node.due is not None:
             self.note_due(rank, node.due)
@@ -127,9 +139,13 @@ class StepRunner:
         """The packets that leave by ports that the rank does not suspect; the others are recorded as withheld."""
         leaving = []
         for port, packet in outbox:
+            kept = packet
             if detection.suspects(rank, port):
                 receiver = self._topology.neighbour(rank, port)
-                encode_losses(self.rows, step, rank, port, receiver, packet, HopOutcome.WITHHELD)
-            else:
-                leaving.append((port, packet))
+                # A neighbour that only seems dead has to learn that it is given up.
+                kept = tuple(filter(is_news, packet))
+                withheld = tuple(segment for segment in packet if segment not in kept)
+                encode_losses(self.rows, step, rank, port, receiver, withheld, HopOutcome.WITHHELD)
+            if kept:
+                leaving.append((port, kept))
         return leaving

@@ -12,7 +12,7 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from itertools import zip_longest
-from math import ceil, prod
+from math import ceil, floor, prod
 from operator import attrgetter
 from typing import Final, NamedTuple
 
@@ -25,6 +25,7 @@ from emunode.faults.kinds import (
     Down,
     Fault,
     Hang,
+    Heal,
     LinkFault,
     Recover,
     Up,
@@ -124,8 +125,8 @@ class FaultsInTime:
                 self._treatments.add(each)
             case Down(sender=sender, port=port):
                 self._down.setdefault((sender, port), []).append((start, end))
-            case Up(sender=sender, port=port):
-                _cut(self._down.get((sender, port), []), start)
+            case Up():
+                self._repair(start, fault)
             case Slow(rank=rank):
                 self._slow.setdefault(rank, []).append(each)
             case Drift(rank=rank, drift=drift):
@@ -134,6 +135,15 @@ class FaultsInTime:
                 self._number(self._slow_links.setdefault((sender, port), []), each)
             case LinkFault(sender=sender, port=port):
                 self._number(self._links.setdefault((sender, port), []), each)
+
+    def _repair(self, start: int, fault: Up) -> None:
+        """End an outage of a direction of a link at `start`, or all that has befallen it."""
+        link = fault.sender, fault.port
+        _cut(self._down.get(link, []), start)
+        if isinstance(fault, Heal):
+            for on_link in (self._links.get(link, []), self._slow_links.get(link, [])):
+                # They stay in the list: the names of later faults count them.
+                on_link[:] = [(name, each._replace(end=min(each.end, start))) for name, each in on_link]
 
     @staticmethod
     def _number(on_link: list[tuple[str, TimedFault]], each: TimedFault) -> None:
@@ -173,6 +183,11 @@ class FaultsInTime:
         rate = self._rates.get(rank)
         return shown if rate is None else ceil(shown / rate)
 
+    def shown(self, rank: Rank, time: int) -> int:
+        """The reading of the clock of `rank` at `time`: `clock(rank, x)` is the first time at which it reads x."""
+        rate = self._rates.get(rank)
+        return time if rate is None else floor(time * rate)
+
     def crosses(self, rank: Rank, port: Port, start: int, end: int) -> bool:
         """Whether both ends and the link are up from `start` to `end`. Faults of single packets are no concern here."""
         # A packet of no duration still needs its ends at its time.
@@ -187,6 +202,21 @@ class FaultsInTime:
         """Whether nothing that `rank` sends by `port` at `time` can arrive."""
         down = _overlaps(self._down.get((rank, port), ()), time, time + 1)
         return down or self.silent(self._topology.neighbour(rank, port), time)
+
+    def is_dead_end(self, rank: Rank, port: Port, time: int) -> bool:
+        """Whether `rank` was silent just before `time`, or its link by `port` down, so that nothing came from it."""
+        before = (time - 1, time)
+        return _overlaps(self._silent.get(rank, ()), *before) or _overlaps(self._down.get((rank, port), ()), *before)
+
+    def dead_since(self, rank: Rank, port: Port, time: int) -> int:
+        """The time since which nothing has come from `rank` by `port`; `time` if something came just before it."""
+        since = time
+        while True:
+            spans = (*self._silent.get(rank, ()), *self._down.get((rank, port), ()))
+            earlier = min((start for start, end in spans if start < since <= end), default=since)
+            if earlier == since:
+                return since
+            since = earlier
 
     def live_ports(self, rank: Rank, time: int) -> tuple[Port, ...]:
         """The ports that a rank uses if it knows the state of its own links and neighbours."""
@@ -214,6 +244,15 @@ class FaultsInTime:
                 factor *= exact(each.fault.factor)  # type: ignore[attr-defined]
         # Rounded up, once: a packet is never faster than the product of its factors says.
         return ceil(duration * factor)
+
+    def slowness(self, rank: Rank, time: int) -> Fraction:
+        """How many times as long everything takes that `rank` does at `time`."""
+        factors = (
+            exact(each.fault.factor)  # type: ignore[attr-defined]
+            for each in self._slow.get(rank, ())
+            if each.start <= time < each.end
+        )
+        return prod(factors, start=Fraction(1))
 
     def largest_factor(self) -> float:
         """The most times as long as without faults that a packet may occupy its port: node and link factors multiply."""

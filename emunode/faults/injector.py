@@ -10,7 +10,7 @@ from itertools import groupby
 from operator import itemgetter
 
 from emunode.faults.byzantine import ByzantineFault, Collusion, CopyId, Schedule, Sending, Treatment, treatment_by
-from emunode.faults.kinds import Crash, Down, Fault, Hang, LinkFault, Recover, Up, kind_of
+from emunode.faults.kinds import Crash, Down, Fault, Hang, Heal, LinkFault, Recover, Up, kind_of
 from emunode.faults.transit import FaultRandom, LinkTransit, forge_apart, forge_segment
 from emunode.model import CONTROL_TREE, Packet, Port, PortPacket, Rank, Segment, Step
 from emunode.topologies.base import Topology
@@ -55,7 +55,7 @@ class Faults:
         self._byzantine: dict[Rank, list[ByzantineFault]] = {}
         self._collusions: dict[tuple[type[ByzantineFault], frozenset[Rank]], Collusion] = {}
         self._down: dict[tuple[Rank, Port], Step] = {}
-        self._links: dict[tuple[Rank, Port], list[tuple[str, LinkFault]]] = {}
+        self._links: dict[tuple[Rank, Port], list[tuple[str, LinkFault, Step]]] = {}
         self._counts: dict[tuple[Rank, Port], dict[str, int]] = {}
         self._held: dict[Rank, dict[Step, list[PortPacket]]] = {}
 
@@ -88,11 +88,15 @@ class Faults:
                     self._down[sender, port] = max(last, self._down.get((sender, port), 0))
                 case Up(sender=sender, port=port):
                     self._down.pop((sender, port), None)
+                    if isinstance(fault, Heal):
+                        # They stay in the list: the names of later faults count them.
+                        on_link = self._links.get((sender, port), [])
+                        on_link[:] = [(name, before, min(end, fault.step - 1)) for name, before, end in on_link]
                 case LinkFault(sender=sender, port=port):
                     on_link = self._links.setdefault((sender, port), [])
                     # The name keys the fault's random numbers, so two faults of one kind on one link draw independently.
-                    number = sum(type(fault) is type(other) for _, other in on_link)
-                    on_link.append((f"{kind_of(fault)} {number}", fault))
+                    number = sum(type(fault) is type(other) for _, other, _ in on_link)
+                    on_link.append((f"{kind_of(fault)} {number}", fault, fault.end))
 
     # --- the state of ranks and links ------------------------------------------------------------------------------
 
@@ -207,8 +211,8 @@ class Faults:
         random = FaultRandom(self._seed, step, rank, port)
         on_link = self._links.get((rank, port))
         transit = LinkTransit(segments, random, self._counts.setdefault((rank, port), {}) if on_link else {})
-        for name, fault in on_link or ():
-            if fault.step <= step <= fault.end:
+        for name, fault, end in on_link or ():
+            if fault.step <= step <= end:
                 # Faults act in the order in which they came into force, each on what the one before left.
                 transit.carry_out(name, fault.act)
         return transit

@@ -168,6 +168,14 @@ class Up(LinkFault):
         return False
 
 
+@register
+@dataclass(frozen=True, slots=True)
+class Heal(Up):
+    """At the beginning of `step`, every fault of a direction that began before ends; delayed packets still come late."""
+
+    form = "heal:A~B@STEP"
+
+
 @dataclass(frozen=True, slots=True)
 class RatedFault(LinkFault):
     """A fault that affects each packet with a probability of `rate`."""

@@ -14,7 +14,17 @@ from emunode.model import CollectiveSpec, Port, Rank, Step
 from emunode.net import wire
 from emunode.net.protocol import HostConfig, spec_from_record
 from emunode.net.validation import INT64, integer, integers, items, nonce, number, octets, text
-from emunode.timed.engine import Begin, FaultFree, Prepare, Receipts, Stops, TimedFaults, TimedOrder
+from emunode.timed.engine import (
+    Arrivals,
+    Begin,
+    ByEvents,
+    FaultFree,
+    Prepare,
+    Receipts,
+    Stops,
+    TimedFaults,
+    TimedOrder,
+)
 from emunode.topologies.base import Topology
 
 StepKind = Literal["step", "drain", "catch_up"]
@@ -89,6 +99,11 @@ Order = HostConfig | Connect | Dial | CloseLinks | Reset | OpenStep | TimedOrder
 def read_order(frame: bytes, topology: Topology | None) -> Order:
     """Decode an order; `topology` is that of the run, None before the host is configured."""
     name, *fields = wire.decode_control(frame)
+    decode = DECODERS.get(str(name))
+    if decode is not None:  # first, because nearly all orders are steps
+        if topology is None:
+            raise FrameError(f"order {name!r} before the host was configured")
+        return decode(fields, topology)
     if name == "assign":
         return HostConfig.from_record(fields)
     if name == "shutdown":
@@ -96,11 +111,7 @@ def read_order(frame: bytes, topology: Topology | None) -> Order:
     if name in ("over", "refused"):
         (reason,) = items(fields, 1)
         return RunOver(text(reason)) if name == "over" else Refused(text(reason))
-    if not isinstance(name, str) or name not in DECODERS:
-        raise FrameError(f"unknown order {name!r:.80}")
-    if topology is None:
-        raise FrameError(f"order {name!r} before the host was configured")
-    return DECODERS[name](fields, topology)
+    raise FrameError(f"unknown order {name!r:.80}")
 
 
 def _connect(fields: Sequence[object], _topology: Topology) -> Connect:
@@ -153,6 +164,17 @@ def _fault_free(fields: Sequence[object], topology: Topology) -> FaultFree:
     return FaultFree(integer(first, 0, max(0, topology.order - len(read))), read)
 
 
+def _by_events(fields: Sequence[object], _topology: Topology) -> ByEvents:
+    durations, horizon = items(fields, 2)
+    return ByEvents(integers(durations, None, 0, INT64 - 1), integer(horizon, 0, INT64 - 1))
+
+
+def _arrivals(fields: Sequence[object], topology: Topology) -> Arrivals:
+    first, tables = items(fields, 2)
+    times = [octets(table, 8) for table in items(tables)]
+    return Arrivals(integer(first, 0, max(0, topology.order - len(times))), times)
+
+
 def _stops(fields: Sequence[object], _topology: Topology) -> Stops:
     (times,) = items(fields, 1)
     return Stops(integers(times, None, 0, INT64 - 1))
@@ -179,6 +201,8 @@ DECODERS: Mapping[str, Callable[[Sequence[object], Topology], Order]] = {
     "timetable": _timetable,
     "timed_faults": _timed_faults,
     "fault_free": _fault_free,
+    "by_events": _by_events,
+    "arrivals": _arrivals,
     "stops": _stops,
     "prepare": _prepare,
     "begin": _begin,

@@ -21,8 +21,10 @@ from emunode import __version__
 from emunode import runtime as libc
 from emunode.errors import FrameError
 from emunode.host.session import serve
+from emunode.host.title import show_title
 from emunode.host.warmup import warm_up
 from emunode.logging import log
+from emunode.model import ANY_HOST
 from emunode.net import wire
 from emunode.runtime import collect_seldom
 
@@ -30,8 +32,6 @@ JOIN_SECONDS = 10.0
 PR_SET_PDEATHSIG, PR_SET_NO_NEW_PRIVS = 1, 38
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 KEPT_BYTES = 64 * 2**20
-ANY_HOST = -1
-"""The index of a host that takes any free place."""
 RETRY_SECONDS = 0.2
 FAILED = 4
 """Exit status of `emunode` unless the run that it joined ended normally."""
@@ -63,7 +63,7 @@ def run_host(
         return CANNOT_JOIN
     keep_memory()
     collect_seldom()
-    problem = trio.run(serve, control, secret, LINGER_SECONDS, advertise, allow_plugins)
+    problem = trio.run(serve, control, secret, LINGER_SECONDS, advertise, allow_plugins, show_title)
     if problem:
         log("run did not end normally for this host", coordinator=f"{address}:{port}", error=problem)
     return FAILED if problem else 0

@@ -10,6 +10,7 @@ carried out is answered with `failed`; the coordinator decides what that means f
 import os
 import shlex
 import socket
+from collections.abc import Callable
 from typing import NamedTuple
 
 import trio
@@ -56,11 +57,14 @@ class Ranks(NamedTuple):
     engine: StepEngine
 
 
+Configured = Callable[[HostConfig, Topology], None]
+
+
 class Session:
     """One host, on the authenticated, non-blocking control connection `control`.
 
     While it waits, nothing else in its thread can run for `linger_seconds`. Peers dial `advertise`, if that is given.
-    Plug-ins of the coordinator are executed only with `allow_plugins`.
+    Plug-ins of the coordinator are executed only with `allow_plugins`. `configured` is called once the host knows its ranks.
     """
 
     def __init__(
@@ -71,12 +75,14 @@ class Session:
         linger_seconds: float = 0.0,
         advertise: str = "",
         allow_plugins: bool = False,
+        configured: Configured | None = None,
     ) -> None:
         self.problem = "lost the connection to the coordinator"
         """The reason why the run did not end normally for this host; empty once the coordinator confirmed that it did."""
         self._failure = ""
         self._advertise = advertise
         self._allow_plugins = allow_plugins
+        self._configured = configured
         self._control = control
         self._secret = secret
         self._nursery = nursery
@@ -213,6 +219,8 @@ class Session:
         topology = _network(config)
         if config.hosts > topology.order:
             raise FrameError(f"host {config.host} of {config.hosts} for {topology.order} ranks")
+        if self._configured is not None:
+            self._configured(config, topology)
         algorithm = _algorithm(topology, config)
         links = LinkTable(config, topology, self._streams, self._secret, self._tell, self._listen(config))
         # So that the slot array covers every descriptor that the frame handler may be asked about.
@@ -280,7 +288,12 @@ class Session:
 
 
 async def serve(
-    control: int, secret: bytes, linger_seconds: float = 0.0, advertise: str = "", allow_plugins: bool = False
+    control: int,
+    secret: bytes,
+    linger_seconds: float = 0.0,
+    advertise: str = "",
+    allow_plugins: bool = False,
+    configured: Configured | None = None,
 ) -> str:
     """Run a host on an authenticated, non-blocking control connection until the run is over.
 
@@ -289,7 +302,7 @@ async def serve(
     session: Session | None = None
     try:
         async with trio.open_nursery() as nursery:
-            session = Session(control, secret, nursery, linger_seconds, advertise, allow_plugins)
+            session = Session(control, secret, nursery, linger_seconds, advertise, allow_plugins, configured)
             await session.run()
     finally:  # after the nursery: a task that was just started runs up to its first checkpoint even if it is cancelled
         if session is not None:

@@ -154,8 +154,10 @@ class StepEngine:
 
     def _take_inboxes(self, arrivals: Arrivals) -> dict[Rank, list[PortPacket]]:
         """Empty what arrived in a step into an inbox for each rank."""
-        first, degree = self._links.ranks[0], self._links.degree
         inboxes: dict[Rank, list[PortPacket]] = {}
+        if not arrivals[0]:  # most steps of a host with few active ranks
+            return inboxes
+        first, degree = self._links.ranks[0], self._links.degree
         for slot, packet in zip(*arrivals, strict=True):
             index, port = divmod(slot, degree)
             inbox = inboxes.get(index + first)
@@ -265,8 +267,8 @@ class StepEngine:
             runner.altered_copies.clear()
         self._reported = True
         # The coordinator skips steps in which no host is due; 0 stands for none.
-        due = min(runner.due, default=0)
-        sent = {host: packets for host, packets in enumerate(self._sent) if packets}
+        due = min(runner.due) if runner.due else 0
+        sent = {host: packets for host, packets in enumerate(self._sent) if packets} if any(self._sent) else {}
         self._tell("report", self._step, sent, self._count_received(), due, bytes(runner.rows))
         runner.rows.clear()
 
@@ -279,7 +281,8 @@ class StepEngine:
     def _count_received(self) -> Mapping[int, int]:
         """Packets that arrived in this step so far, by the host that sent them."""
         slots, _ = self._arrivals[self._step & 1]
-        # `islice` from what was counted before: arrivals are counted once each.
-        self._received.update(map(self._links.peer_hosts.__getitem__, islice(slots, self._counted, None)))
-        self._counted = len(slots)
+        if len(slots) > self._counted:
+            # `islice` from what was counted before: arrivals are counted once each.
+            self._received.update(map(self._links.peer_hosts.__getitem__, islice(slots, self._counted, None)))
+            self._counted = len(slots)
         return self._received

@@ -14,6 +14,7 @@ from emunode.errors import FrameError
 from emunode.model import (
     ALL_RANKS,
     AUTOMATIC,
+    Agreement,
     Collective,
     CollectiveSpec,
     Detection,
@@ -22,6 +23,7 @@ from emunode.model import (
     Plugin,
     PortModel,
     ReliableLinks,
+    Repair,
 )
 from emunode.net.validation import INT64, flag, integer, integers, items, number, octets, text
 
@@ -106,12 +108,24 @@ def spec_from_record(record: object) -> CollectiveSpec:
         reliable=None if values.reliable is None else _reliable_links(values.reliable),
         link_capacity=integer(values.link_capacity, AUTOMATIC),
         detection=None if values.detection is None else _detection(values.detection),
+        repair=None if values.repair is None else _repair(values.repair),
+        agreement=None if values.agreement is None else _agreement(values.agreement),
     )
 
 
 def _detection(record: object) -> Detection:
-    after, doubling = items(record, len(Detection._fields))
-    return Detection(integer(after, 1), flag(doubling))
+    after, doubling, interval = items(record, len(Detection._fields))
+    return Detection(integer(after, 1), flag(doubling), integer(interval, 1, INT64 - 1))
+
+
+def _repair(record: object) -> Repair:
+    rule, after = items(record, len(Repair._fields))
+    return Repair(text(rule), integer(after, 1))
+
+
+def _agreement(record: object) -> Agreement:
+    steps, shrink = items(record, len(Agreement._fields))
+    return Agreement(integer(steps, 1), flag(shrink))
 
 
 def _reliable_links(record: object) -> ReliableLinks:

@@ -35,6 +35,16 @@ class ControlKind(IntEnum):
     """The segment with this origin, target and number, of tree `value`, has arrived."""
     KEEP_ALIVE = 1
     """The sender is alive."""
+    REQUEST = 2
+    """The sender lacks the segment with this origin, target and number, of tree `value`."""
+    SUSPICION = 16
+    """The link at port `value` of the origin, which leads to the target, is suspected since step `number`."""
+    REOPENING = 17
+    """The origin has decided too early, as it learnt in step `number`."""
+    QUESTION = 18
+    """The origin asks for all suspicions and reopenings."""
+    END = 19
+    """How the collective ends for a rank, as a `RunEnd` in place of the number; in reports only."""
 
 
 def control_segment(kind: ControlKind, origin: Rank, target: Rank, number: int, value: int = 0) -> Segment:
@@ -61,14 +71,25 @@ def control_kind(segment: Segment) -> ControlKind | None:
     return kind if control_segment(kind, origin, target, number, value) == segment else None
 
 
+def control_value(segment: Segment) -> int:
+    """The value of a control segment of a known kind."""
+    value: int = _PAYLOAD.unpack(segment[4])[0]
+    return value
+
+
 _KINDS: Final = frozenset(ControlKind)
 
 
 class Protocol:
     """One layer at one rank; this base class passes everything through, at once and once."""
 
+    waits = False
+    """Whether it acts at a rank that has received nothing, so that every rank has to begin with step 1."""
+
     def __init__(self) -> None:
         self._passing: list[PortSegment] = []
+        self.reports: list[Segment] = []
+        """Decisions of the node, as control segments for the journal; the engine takes them."""
 
     @property
     def alarm(self) -> int | None:
@@ -77,6 +98,9 @@ class Protocol:
 
     def start(self, now: int) -> None:
         """Begin at the time at which the node begins; a node that recovers begins anew."""
+
+    def resume(self, now: int) -> None:
+        """Note that the node runs again from `now` on, after it hung or crashed; what happened before is unknown."""
 
     def receive(self, now: int, port: Port, packet: Packet) -> Packet:
         """Process a packet that has arrived by `port`; returns what goes up: to the layer above, at the top to the rule."""
@@ -112,6 +136,9 @@ class Stack(Protocol):
         super().__init__()
         self._layers = tuple(layers)
         self._top, self._bottom = self._layers[0], self._layers[-1]
+        self.waits = any(layer.waits for layer in layers)
+        for layer in self._layers:
+            layer.reports = self.reports
 
     @property
     def alarm(self) -> int | None:
@@ -120,6 +147,10 @@ class Stack(Protocol):
     def start(self, now: int) -> None:
         for layer in self._layers:
             layer.start(now)
+
+    def resume(self, now: int) -> None:
+        for layer in self._layers:
+            layer.resume(now)
 
     def receive(self, now: int, port: Port, packet: Packet) -> Packet:
         for layer in reversed(self._layers):

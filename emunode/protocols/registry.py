@@ -4,15 +4,28 @@ from collections.abc import Callable
 from typing import Final
 
 from emunode.algorithms.base import Algorithm, LocalView
+from emunode.algorithms.repair import rule_of
+from emunode.protocols.agreement import AgreementLayer
 from emunode.protocols.base import Protocol, Stack
 from emunode.protocols.reliable import ReliableLayer
+from emunode.protocols.repair.pull import PullRule
 
 
 def _reliable(algorithm: Algorithm, _view: LocalView) -> Protocol | None:
     return None if algorithm.spec.reliable is None else ReliableLayer(algorithm.spec.reliable)
 
 
-LAYERS: Final[list[Callable[[Algorithm, LocalView], Protocol | None]]] = [_reliable]
+def _repair(algorithm: Algorithm, view: LocalView) -> Protocol | None:
+    rule = rule_of(algorithm.spec)
+    return rule.layer(algorithm, view) if isinstance(rule, PullRule) else None
+
+
+def _agreement(algorithm: Algorithm, view: LocalView) -> Protocol | None:
+    settings = algorithm.spec.agreement
+    return None if settings is None else AgreementLayer(settings, algorithm.topology, view.rank)
+
+
+LAYERS: Final[list[Callable[[Algorithm, LocalView], Protocol | None]]] = [_repair, _agreement, _reliable]
 """Makes each layer for one rank, or None if the run has no such layer; from the rule down to the ports."""
 
 

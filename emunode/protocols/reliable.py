@@ -130,8 +130,11 @@ class ReliableLayer(Protocol):
         queue, window = self._queues.get(port, deque()), self._windows.setdefault(port, {})
         while queue and len(window) < self._settings.window:
             segment = queue.popleft()
-            each = window[acknowledgement_of(segment)] = Outstanding(port, segment)
-            self._to_send.append(each)
+            answer = acknowledgement_of(segment)
+            # A neighbour may have asked for what is on its way to it.
+            if answer not in window:
+                each = window[answer] = Outstanding(port, segment)
+                self._to_send.append(each)
 
     def _outstanding(self) -> Iterable[Outstanding]:
         return chain.from_iterable(window.values() for window in self._windows.values())

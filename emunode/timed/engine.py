@@ -87,7 +87,21 @@ class Stops(NamedTuple):
     times: Sequence[int]
 
 
-TimedOrder = Receipts | Prepare | Begin | TimedFaults | FaultFree | Stops
+class ByEvents(NamedTuple):
+    """Ranks go by events: the durations of the steps of lock-step in nanoseconds, and the end of the signs of life."""
+
+    durations: Sequence[int]
+    horizon: int
+
+
+class Arrivals(NamedTuple):
+    """The times at which packets have crossed to each rank, from `first` on, as 8-byte numbers."""
+
+    first: Rank
+    times: Sequence[bytes]
+
+
+TimedOrder = Receipts | Prepare | Begin | TimedFaults | FaultFree | Stops | ByEvents | Arrivals
 
 
 class Timer:

@@ -8,6 +8,7 @@ is the time at which the packet was there, and no earlier than its virtual time.
 import time
 from array import array
 from collections import Counter
+from collections.abc import Sequence
 from heapq import heappush
 from typing import cast
 
@@ -21,6 +22,8 @@ from emunode.net.framed_streams import FramedStreams
 from emunode.timed.cost_model import LinearCostModel
 from emunode.timed.engine import (
     ARRIVALS,
+    Arrivals,
+    ByEvents,
     FaultFree,
     LinkEnds,
     Owner,
@@ -31,10 +34,13 @@ from emunode.timed.engine import (
     TimedOrder,
     TimedRun,
 )
+from emunode.timed.event_node import EventTimedNode
+from emunode.timed.event_rank import EventRank, RunTimes
 from emunode.timed.faulty_node import FaultyProgress, FaultyTimedNode
 from emunode.timed.faulty_rank import Departure, FaultyRank, Timetable
 from emunode.timed.memory import faults_of
 from emunode.timed.node import TimedNode
+from emunode.timed.step_times import StepTimes
 
 LOST = -1
 """In place of the descriptor of a packet that is lost: it starts, and is written nowhere."""
@@ -49,10 +55,13 @@ class FaultyTimedRun(TimedRun):
         self._create_node = owner.create_node
         self._faults = faults_of(algorithm, ())
         self._plans: dict[Rank, Timetable] = {}
-        self._ranked: list[FaultyTimedNode] = []
+        self._run_times: RunTimes | None = None
+        """The times of a run that goes by events; None for one that goes by steps."""
+        self._crossings: dict[Rank, Sequence[int]] = {}
+        self._ranked: list[FaultyTimedNode | EventTimedNode] = []
         self._there: dict[tuple[int, Step, int], int] = {}
         """By slot, step and time of crossing: the time at which the packet had arrived."""
-        self._losses: list[tuple[int, Departure]] = []
+        self._losses: list[tuple[int, Departure, HopOutcome]] = []
         self._stops: list[int] = []
 
     def carry_out(self, order: TimedOrder) -> None:
@@ -63,6 +72,12 @@ class FaultyTimedRun(TimedRun):
                 for rank, (receipts, departures) in enumerate(tables, first):
                     starts = {(step, port): start for step, port, start in wire.DEPARTURE.iter_unpack(departures)}
                     self._plans[rank] = Timetable(Counter(array("I", receipts)), starts)
+            case ByEvents(durations, horizon):
+                steps = StepTimes(durations)
+                self._run_times = RunTimes(steps, ALWAYS, horizon)
+            case Arrivals(first, tables):
+                for rank, times in enumerate(tables, first):
+                    self._crossings[rank] = array("Q", times)
             case Stops(times):
                 self._stops = sorted(times, reverse=True)
                 for moment in times:
@@ -79,19 +94,31 @@ class FaultyTimedRun(TimedRun):
     def _make_nodes(self, order: Prepare) -> None:
         costs = LinearCostModel(order.startup_seconds, order.seconds_per_byte, order.packet_limit)
         for rank in self._ranks:
-            faulty = FaultyRank(
-                rank,
-                self._algorithm.topology,
-                self._create_node,
-                self._port_model,
-                costs,
-                self._faults,
-                self._plans.pop(rank, Timetable({}, {})),
-                order.last,
+            self._ranked.append(
+                self._stepped(rank, costs, order.last)
+                if self._run_times is None
+                else self._by_events(rank, costs, order.last, self._run_times)
             )
-            self._ranked.append(FaultyTimedNode(faulty, self._receipts.pop(rank, ()), order.last))
         # The engine asks its nodes for nothing but what these have as well.
         self._nodes = cast("list[TimedNode]", self._ranked)
+
+    def _stepped(self, rank: Rank, costs: LinearCostModel, last: Step) -> FaultyTimedNode:
+        faulty = FaultyRank(
+            rank,
+            self._algorithm.topology,
+            self._create_node,
+            self._port_model,
+            costs,
+            self._faults,
+            self._plans.pop(rank, Timetable({}, {})),
+            last,
+        )
+        return FaultyTimedNode(faulty, self._receipts.pop(rank, ()), last)
+
+    def _by_events(self, rank: Rank, costs: LinearCostModel, last: Step, times: RunTimes) -> EventTimedNode:
+        times.cutoff = times.steps.begins(last + 1)
+        ranked = EventRank(rank, self._algorithm, costs, self._faults, times)
+        return EventTimedNode(ranked, self._crossings.pop(rank, ()), times.cutoff)
 
     # --- packets ---------------------------------------------------------------------------------------------------
 
@@ -136,8 +163,9 @@ class FaultyTimedRun(TimedRun):
             frame = wire.encode_timed_packet(departure.end, departure.step, departure.segments)
             self._add_start(index, departure, self._descriptors[base + departure.port], frame)
         for loss in progress.losses:
-            self._losses.append((index, loss))
+            self._losses.append((index, loss, HopOutcome.LOST))
             self._add_start(index, loss, LOST, b"")
+        self._losses += [(index, kept, HopOutcome.WITHHELD) for kept in progress.withheld]
         if progress.judged:
             self._judged.append((index, progress.judged))
         node = self._ranked[index]
@@ -180,8 +208,8 @@ class FaultyTimedRun(TimedRun):
         ]
         if copies and self._algorithm.spec.redundancy > 1:
             self._tell("altered_copies", copies)
-        for index, loss in self._losses:
+        for index, loss, outcome in self._losses:
             receiver = self._peers[index * degree + loss.port]
-            wire.encode_losses(rows, loss.step, first + index, loss.port, receiver, loss.segments, HopOutcome.LOST)
+            wire.encode_losses(rows, loss.step, first + index, loss.port, receiver, loss.segments, outcome)
         self._losses = []
         super()._pack_rows(rows)

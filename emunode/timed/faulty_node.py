@@ -5,11 +5,11 @@ is lost in them and all times follow from the same `FaultyRank` as there. No clo
 """
 
 from collections.abc import Iterable
-from itertools import groupby
 from typing import NamedTuple
 
 from emunode.errors import FrameError
 from emunode.model import Hop, Packet, Port, Step
+from emunode.timed.awaited import AwaitedPackets
 from emunode.timed.faulty_rank import Arrival, Departure, FaultyRank
 from emunode.timed.node import NEVER
 
@@ -23,6 +23,8 @@ class FaultyProgress(NamedTuple):
     losses: list[Departure]
     judged: list[tuple[Step, list[Hop]]]
     """Hops with their step."""
+    withheld: list[Departure]
+    """Packets that did not leave, since the rank suspects the neighbour."""
 
 
 class FaultyTimedNode:
@@ -31,25 +33,20 @@ class FaultyTimedNode:
     def __init__(self, rank: FaultyRank, receipts: Iterable[Step], last: Step) -> None:
         self._rank = rank
         self._last = last
-        self._schedule = [(step, len(list(same))) for step, same in groupby(receipts)]
-        # A step that never comes, so that the rank waits for nothing after its last receipt.
-        self._schedule.append((NEVER, 0))
-        self._schedule.reverse()
-        self.awaited, self._missing = self._schedule.pop()
-        self._filed: dict[Step, list[Arrival]] = {}
+        self._awaited = AwaitedPackets[Arrival](rank.rank, receipts, "of step {}")
         self.pending = 0
 
     @property
     def done(self) -> bool:
         """Whether everything has been received and nothing more will be sent, except pending departures."""
         due = self._rank.due
-        return self.awaited == NEVER and (due is None or due > self._last)
+        return self._awaited.next == NEVER and (due is None or due > self._last)
 
     def arrive(self, step: Step, port: Port, crossed: int, segments: Packet) -> FaultyProgress:
         """Take a packet that has crossed at `crossed`; FrameError for one that is not in the list."""
-        if step < self.awaited or step > self._last:
-            raise FrameError(f"rank {self._rank.rank} got a packet of step {step} and waits for step {self.awaited}")
-        self._filed.setdefault(step, []).append((crossed, port, segments))
+        if step > self._last:
+            raise FrameError(f"rank {self._rank.rank} got a packet of step {step}, and the last step is {self._last}")
+        self._awaited.file(step, (crossed, port, segments))
         return self.advance()
 
     def departed(self) -> FaultyProgress:
@@ -59,22 +56,18 @@ class FaultyTimedNode:
 
     def advance(self) -> FaultyProgress:
         """Run all steps that can run now."""
-        progress = FaultyProgress([], [], [], [])
+        progress = FaultyProgress([], [], [], [], [])
         while True:
-            due, awaited = self._rank.due, self.awaited
+            due, awaited = self._rank.due, self._awaited.next
             if due is not None and due <= awaited:
                 if self.pending or due > self._last:
                     return progress
                 self._run(due, [], progress)
                 continue
-            filed = self._filed.get(awaited, [])
-            if awaited == NEVER or len(filed) < self._missing:
+            arrivals = self._awaited.take()
+            if arrivals is None:
                 return progress
-            if len(filed) > self._missing:
-                raise FrameError(f"rank {self._rank.rank} got more packets of step {awaited} than its list has")
-            del self._filed[awaited]
-            self.awaited, self._missing = self._schedule.pop()
-            self._run(awaited + 1, filed, progress)
+            self._run(awaited + 1, arrivals, progress)
 
     def _run(self, step: Step, arrivals: list[Arrival], progress: FaultyProgress) -> None:
         result = self._rank.step(step, arrivals)

@@ -165,26 +165,43 @@ class FaultyRank:
             start = max(start, faults.clock(rank, intended) if self._behind or life.born else intended)
         if start >= life.dies or faults.silent(rank, start) or (faults.knows and faults.is_dead(rank, port, start)):
             return
-        segments, withheld = faults.treated(step, rank, port, segments, start)
-        if withheld:
-            result.losses.append(Departure(start, start, port, step, withheld))
-        if not segments:
-            return
-        duration = self._costs.nanoseconds(packet_size(segments))
-        end = start + faults.occupancy(step, rank, port, start, duration)
-        life.ports.occupy(port, end)
-        transit = faults.transit(step, rank, port, segments, start)
-        # A duplicate arrives with the first copy and occupies nothing.
-        sent = Departure(start, end, port, step, transit.segments * transit.copies)
-        crosses = faults.crosses(rank, port, start, end)
-        if transit.lost or (transit.delay and not crosses):
-            result.losses.append(sent._replace(segments=transit.segments))
-        elif not crosses:
-            result.losses.append(sent)
-        elif step + transit.delay <= self._last:
-            # It arrives later than its port is free, and anything may happen to it until then.
-            sent = sent._replace(end=end + transit.delay * duration, step=step + transit.delay)
-            (result.departures if faults.crosses(rank, port, start, sent.end) else result.losses).append(sent)
+        sent, lost, free = launch(faults, self._costs, rank, step, port, segments, start)
+        if free is not None:
+            life.ports.occupy(port, free)
+        if lost:
+            result.losses.extend(each for each in lost if each.step <= self._last)
+        if sent is not None and sent.step <= self._last:
+            result.departures.append(sent)
+
+
+def launch(
+    faults: FaultsInTime, costs: LinearCostModel, rank: Rank, step: Step, port: Port, segments: Packet, start: int
+) -> tuple[Departure | None, list[Departure], int | None]:
+    """Let a packet start: what arrives of it, what is lost of it, and when its port is free; None if nothing is sent.
+
+    A delayed packet arrives in a later step, and later than its port is free.
+    """
+    losses = []
+    segments, withheld = faults.treated(step, rank, port, segments, start)
+    if withheld:
+        losses.append(Departure(start, start, port, step, withheld))
+    if not segments:
+        return None, losses, None
+    duration = costs.nanoseconds(packet_size(segments))
+    end = start + faults.occupancy(step, rank, port, start, duration)
+    transit = faults.transit(step, rank, port, segments, start)
+    # A duplicate arrives with the first copy and occupies nothing.
+    sent = Departure(start, end, port, step, transit.segments * transit.copies)
+    crosses = faults.crosses(rank, port, start, end)
+    if transit.lost or (transit.delay and not crosses):
+        return None, [*losses, sent._replace(segments=transit.segments)], end
+    if not crosses:
+        return None, [*losses, sent], end
+    # Anything may happen to a delayed packet until it arrives.
+    late = sent._replace(end=end + transit.delay * duration, step=step + transit.delay)
+    if faults.crosses(rank, port, start, late.end):
+        return late, losses, end
+    return None, [*losses, late], end
 
 
 def packet_size(segments: Packet) -> int:

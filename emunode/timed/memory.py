@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from emunode.algorithms.base import Algorithm
 from emunode.engine.rank_set import AlteredCopy, RankSet, altered_copies
-from emunode.engine.step import ReversePorts
+from emunode.engine.step import reverse_ports_of
 from emunode.faults.in_time import FaultsInTime, TimedFault
 from emunode.model import FOLDING, FaultKnowledge, HopOutcome, Port, Rank, Step
 from emunode.net.wire import encode_losses, encode_rows
@@ -49,7 +49,7 @@ class TimedMemoryEngine:
         self._costs = costs
         self._timetables = timetables
         self._create_node = RankSet(algorithm, self._topology.ranks()).create_node
-        self._reverse_ports = ReversePorts(self._topology)
+        self._reverse_ports = reverse_ports_of(self._topology)
         self.faults = faults_of(algorithm, faults)
         self._ranks: dict[Rank, FaultyRank] = {}
         self._due: dict[Step, set[Rank]] = {}
@@ -120,6 +120,6 @@ def faults_of(algorithm: Algorithm, faults: Iterable[TimedFault]) -> FaultsInTim
         faults,
         # Where contributions are folded, a segment that carries a rank's own name is a fold of what others sent.
         origin_is_author=spec.collective not in FOLDING,
-        knows=spec.knowledge is not FaultKnowledge.NONE,
+        knows=spec.knowledge in (FaultKnowledge.NEIGHBOURS, FaultKnowledge.ALL),
         schedule=algorithm,
     )

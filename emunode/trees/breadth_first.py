@@ -5,6 +5,7 @@ from collections.abc import Container
 from emunode.model import Port, Rank
 from emunode.topologies.base import Topology
 from emunode.trees.base import Trees
+from emunode.trees.partial import PartialTree
 
 
 class BreadthFirstTree(Trees):
@@ -29,7 +30,7 @@ class BreadthFirstTree(Trees):
         raise ValueError("the root has no parent")
 
 
-class GrownTree(Trees):
+class GrownTree(PartialTree):
     """The breadth-first tree over intact links, grown rank by rank from the root; each rank tries its ports in order.
 
     `broken` contains (rank, port) of every direction of a link that carries nothing. The tree is a table of the whole
@@ -37,33 +38,13 @@ class GrownTree(Trees):
     """
 
     def __init__(self, topology: Topology, broken: Container[tuple[Rank, Port]]) -> None:
-        super().__init__(topology)
-        self._levels = {0: 0}
-        self._parents: dict[Rank, Port] = {}
-        self._ports: dict[Rank, tuple[Port, ...]] = {}
+        parents: dict[Rank, Port] = {}
         reached = [0]
         # The list grows while it is read: breadth first, so every level is a distance in the network without the
         # broken links.
         for rank in reached:
-            ports = []
             for port, child, its_port in topology.ends(rank):
-                if child not in self._levels and (rank, port) not in broken:
-                    self._levels[child] = self._levels[rank] + 1
-                    self._parents[child] = its_port
-                    ports.append(port)
+                if child and child not in parents and (rank, port) not in broken:
+                    parents[child] = its_port
                     reached.append(child)
-            self._ports[rank] = tuple(ports)
-
-    def parent(self, rank: Rank, tree: int) -> Port:
-        if rank not in self._parents:
-            raise ValueError(f"rank {rank} has no parent: it is the root or unreachable")
-        return self._parents[rank]
-
-    def child_ports(self, rank: Rank, tree: int) -> tuple[Port, ...]:
-        return self._ports.get(rank, ())
-
-    def level(self, rank: Rank, tree: int) -> int:
-        return self._levels[rank]
-
-    def height(self, tree: int) -> int:
-        return max(self._levels.values())
+        super().__init__(topology, parents)

@@ -78,6 +78,14 @@ OTHERS = {
         "hypercube:3 broadcast sbt reliable=true messages=3 fault=loss:000~001:0.5 fault=crash:110@2 attempts=3"
     ),
     "reliable links over one port": "star:4 reduce greedy-tree port_model=one-port reliable=true fault=loss:1234~2134:0.5",
+    "repair": (
+        "hypercube:3 broadcast sbt repair=next-port messages=4 fault=crash:001@2 fault=recover:001@7 fault=hang:010@3-5 "
+        "fault=loss:000~100:0.5"
+    ),
+    "agreement and repetition": (
+        "hypercube:3 broadcast sbt fault=crash:001@2 fault=hang:110@3-4 fault=down:000~010@5 fault_knowledge=detect:1 "
+        "on_failure=shrink"
+    ),
     "alltoall with a crash": "star:4 alltoall list-schedule fault=crash:4123@5",
     "alltoall in full packets": "star:4 alltoall bfs-tree link_capacity=unlimited fault=crash:4123@2",
 }

@@ -55,8 +55,11 @@ def test_joined_hosts_give_the_history_of_memory(
     start: Start, endpoint: str, tmp_path: Path, parents: int, flags: str
 ) -> None:
     hosts = [start(f"emunode --token-file token {flags} --coordinator", endpoint) for _ in range(parents)]
-    served = start(SERVE, "--json", "--out", "out", "--listen", endpoint, "--hosts", 3 if parents == 4 else 4).end()
+    count = 3 if parents == 4 else 4
+    output = ("--json", "--out", "out", "--metrics", "run.prom")
+    served = start(SERVE, *output, "--listen", endpoint, "--hosts", count).end()
     assert served.status == 0, served.err
+    assert f"\ntestbench_hosts {count}\n" in (tmp_path / "run.prom").read_text()
     memory = run_scenario(tmp_path / "memory", **fields("star:3 broadcast flood"))
     assert served.data["journal_hash"] == memory.summary["journal_hash"]
     *joined, last = sorted(statuses(*hosts))

@@ -3,7 +3,6 @@
 No test depends on how late this machine is; `scripts/timed` measures that.
 """
 
-import os
 import signal
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from coordinator.scenario.model import make_scenario
 from emunode.errors import RuleError
 from emunode.model import PortModel
 from tests.command_line import Call, fields, flags
+from tests.coordinator.networks.signals import SignalSender
 from tests.support import failures, run_scenario, same_tables
 
 Values = dict[str, object]
@@ -133,25 +133,6 @@ def test_clocks_are_compared_by_modelled_time(tmp_path: Path) -> None:
 # --- ends ------------------------------------------------------------------------------------------------------------
 
 
-class Meddler:
-    """A progress display that sends a signal, once, when the nodes run."""
-
-    def __init__(self, number: int, target: str) -> None:
-        self._number = number
-        self._target = target
-        self.done = False
-
-    def __call__(self, phase: str, done: int, total: int) -> None:
-        if phase != "milliseconds" or not done or self.done:
-            return
-        self.done = True
-        if self._target == "coordinator":
-            os.kill(os.getpid(), self._number)
-            return
-        parent = next(child for child in psutil.Process().children() if "emunode" in " ".join(child.cmdline()))
-        parent.children()[0].send_signal(self._number)
-
-
 @pytest.mark.parametrize(
     ("number", "target", "because"),
     [(signal.SIGINT, "coordinator", "interrupted"), (signal.SIGKILL, "host", "disconnected")],
@@ -159,9 +140,9 @@ class Meddler:
 def test_a_timed_run_that_ends_early_keeps_what_was_measured(
     number: int, target: str, because: str, tmp_path: Path
 ) -> None:
-    meddler = Meddler(number, target)
-    result = run(make_plan(make_scenario(LONG)), tmp_path / "run", meddler)
-    assert meddler.done
+    sender_of_signal = SignalSender(number, target)
+    result = run(make_plan(make_scenario(LONG)), tmp_path / "run", sender_of_signal)
+    assert sender_of_signal.done
     assert result.exit_status == 3
     assert because in str(result.summary["undecided_because"])
     assert not psutil.Process().children()

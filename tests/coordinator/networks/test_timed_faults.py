@@ -27,10 +27,23 @@ EVERYTHING = [
     fields("star:4 broadcast edt redundancy=3", fault=["byzantine:2134", "corrupt:*:0.2", "loss:*:0.1"]) | TIMED,
     fields("star:3 allgather hamiltonian-cycle port_model=one-port", fault=["crash:213@45ms", "slow:321:2"]) | TIMED,
     fields("ej:1+2 broadcast flood", fault=["crash:1,0@10ms"], fault_knowledge="neighbours") | TIMED,
+    cube("loss:*:0.3", "crash:011@70ms", "duplicate:000>010:0.5", reliable=True, attempts=3, retransmit_after="50ms"),
+    fields("ej:1+2 reduce bfs-tree reliable=true window=2 back_off=true port_model=one-port")
+    | TIMED
+    | {"fault": ["jitter:*:0.3", "drop:1,0~0,0:1", "drift:1,0:0.25", "delay:0,1>0,0:1"], "retransmit_after": "90ms"},
+    cube(
+        *("crash:001@65ms", "recover:001@190ms", "slow:010:3", "hang:100@30ms-95ms", "loss:*:0.1"),
+        reliable=True,
+        fault_knowledge="detect:2:doubling",
+        keep_alive="45ms",
+        per_byte="50us",
+        segments=3,
+    ),
+    cube("crash:001@50ms", fault_knowledge="detect:1", keep_alive="90ms", segments=4, port_model="one-port"),
 ]
 
 
-@pytest.mark.parametrize(("number", "per_host"), [(0, 1), (1, 4), (2, 1), (3, 3), (4, 8), (5, 1), (6, 2)])
+@pytest.mark.parametrize(("number", "per_host"), list(enumerate((1, 4, 1, 3, 8, 1, 2, 1, 4, 1, 3))))
 def test_hosts_have_the_history_of_memory(number: int, per_host: int, tmp_path: Path) -> None:
     """Whatever the machine does: all that it may be is late."""
     values = EVERYTHING[number]
@@ -101,6 +114,15 @@ def test_times_and_steps_are_two_ways_to_say_the_same(tmp_path: Path) -> None:
     assert named.items() <= by_time.conclusion.measurement.faults[0].items()
 
 
+@pytest.mark.parametrize("spec", ["loss:000~001:0.5", "slow-link:000~001:3", "down:000>001", "delay:000>010:2"])
+def test_a_link_that_is_healed_is_one_whose_faults_end(spec: str, tmp_path: Path) -> None:
+    link = spec.split(":")[1]
+    ended = run_scenario(tmp_path / "ended", **cube(f"{spec}@0s-45ms", segments=4))
+    healed = run_scenario(tmp_path / "healed", **cube(f"{spec}@0s", f"heal:{link}@45ms", segments=4))
+    assert healed.summary["journal_hash"] == ended.summary["journal_hash"]
+    assert healed.summary["intended_seconds"] == ended.summary["intended_seconds"]
+
+
 def test_a_hop_that_the_times_of_the_faults_rule_out_is_counted(tmp_path: Path) -> None:
     """The judge is given a history in which what was lost has arrived."""
     result = run_scenario(tmp_path / "run", **cube("crash:001@30ms"))
@@ -111,3 +133,40 @@ def test_a_hop_that_the_times_of_the_faults_rule_out_is_counted(tmp_path: Path) 
     assert any(
         "hops that the model, the network or the faults rule out" in each for each in verify(result.path).findings
     )
+
+
+LISTENING: Values = {"fault_knowledge": "detect:2", "keep_alive": "60ms"}
+
+
+@pytest.mark.parametrize(
+    ("values", "claimed"),
+    [
+        (cube(reliable=True, segments=4), {"completion_seconds": 0.18, "acknowledgements": 28, "retransmissions": 0}),
+        (cube(reliable=True, segments=4, window=2), {"completion_seconds": 0.12, "discarded_copies": 0}),
+        (cube("crash:001@10ms", reliable=True), {"intact_deliveries": 3}),
+        (cube("loss:*:0.3", reliable=True, attempts=30), {"delivery_ratio": 1.0}),
+        (cube(**LISTENING), {"false_suspicions": 0, "intact_deliveries": 7}),
+        (cube("crash:001@10ms", segments=4, **LISTENING), {"intact_deliveries": 3, "slowest_detection_seconds": 0.12}),
+        (cube("slow:001:2", **LISTENING), {"slowest_detection_seconds": 0.12}),
+        (cube("slow:001:3", reliable=True, retransmit_after="50ms"), {"intact_deliveries": 7}),
+    ],
+)
+def test_protocols_under_the_timed_clock_are_claimed(values: Values, claimed: dict[str, float], tmp_path: Path) -> None:
+    result = run_scenario(tmp_path / "run", **values)
+    assert failures(result) == []
+    predicted = {each.claim.name: each.claim.predicted for each in result.judgements if each.claim.relation != ">="}
+    assert {name: predicted.get(name) for name in claimed} == pytest.approx(claimed)
+    summary = result.summary
+    assert summary["illegal_hops"] == 0
+    assert summary["completion_seconds"] <= summary["intended_seconds"]  # type: ignore[operator]
+
+
+def test_signs_of_life_are_counted_apart(tmp_path: Path) -> None:
+    """Twelve links both ways, at 0 and 60 ms; the data is that of a run without them."""
+    one, other = (run_scenario(tmp_path / f"{number}", **cube(**more)) for number, more in enumerate(({}, LISTENING)))
+    assert other.summary["keep_alives"] == 24 * 2
+    for name in ("packets", "segments", "bytes", "intact_deliveries", "links_used"):
+        assert one.summary[name] == other.summary[name]
+    rows = other.journal.filter(pl.col("tree") == 2**15 - 256 + 1).collect()
+    assert set(rows["outcome"].cast(pl.String)) == {"control"}
+    assert len(rows) == 24 * 2

@@ -1,6 +1,5 @@
 """Processes that are killed and stopped under the timed clock, and what ends such a run early."""
 
-import os
 import signal
 import time
 from pathlib import Path
@@ -17,6 +16,7 @@ from emunode.faults.in_time import ALWAYS, FaultsInTime, TimedFault
 from emunode.faults.kinds import Crash, Hang, Recover
 from emunode.topologies.registry import parse_topology
 from tests.command_line import fields
+from tests.coordinator.networks.signals import SignalSender
 from tests.support import run_scenario
 
 CUBE = parse_topology("hypercube:3")
@@ -85,25 +85,6 @@ def test_a_process_shares_the_fate_of_its_ranks_only_if_all_have_the_same() -> N
     assert fate(*hangs, two._replace(start=9), three._replace(start=9)) == ProcessFate(9, ((5, 8),))
 
 
-class Meddler:
-    """A progress display that sends a signal, once, when the nodes run."""
-
-    def __init__(self, number: int, target: str) -> None:
-        self._number = number
-        self._target = target
-        self.done = False
-
-    def __call__(self, phase: str, done: int, total: int) -> None:
-        if phase != "milliseconds" or not done or self.done:
-            return
-        self.done = True
-        if self._target == "coordinator":
-            os.kill(os.getpid(), self._number)
-            return
-        parent = next(child for child in psutil.Process().children() if "emunode" in " ".join(child.cmdline()))
-        parent.children()[0].send_signal(self._number)
-
-
 @pytest.mark.parametrize(
     ("number", "target", "because"),
     [(signal.SIGINT, "coordinator", "interrupted"), (signal.SIGKILL, "host", "disconnected")],
@@ -114,9 +95,9 @@ def test_a_run_with_faults_that_ends_early_leaves_nothing(
     """The planned crash is that of the node farthest from the one that is killed."""
     values = VALUES | {"startup": "500ms"}
     scenario = make_scenario(values | ONE_EACH | {"fault": ["crash:111@900ms", "hang:110@700ms-5s"]})
-    meddler = Meddler(number, target)
-    result = run(make_plan(scenario), tmp_path / "run", meddler)
-    assert meddler.done
+    sender_of_signal = SignalSender(number, target)
+    result = run(make_plan(scenario), tmp_path / "run", sender_of_signal)
+    assert sender_of_signal.done
     assert result.exit_status == 3
     assert because in str(result.summary["undecided_because"])
     assert not psutil.Process().children()

@@ -18,9 +18,9 @@ from coordinator.scenario.model import make_scenario
 from emunode import __version__
 from emunode.errors import FrameError, RunError
 from emunode.host import process
-from emunode.host.process import ANY_HOST, CANNOT_JOIN, join, run_host
+from emunode.host.process import CANNOT_JOIN, join, run_host
 from emunode.host.session import serve
-from emunode.model import Collective, CollectiveSpec
+from emunode.model import ANY_HOST, Collective, CollectiveSpec
 from emunode.net import wire
 from emunode.net.protocol import HostConfig
 from emunode.topologies.registry import parse_topology

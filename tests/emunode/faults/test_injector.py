@@ -1,6 +1,7 @@
 """Faults: one question, asked of records alone; the effect on a packet depends only on its place and the seed."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -30,6 +31,8 @@ from emunode.faults.kinds import (
     Duplicate,
     Fault,
     Hang,
+    Heal,
+    LinkFault,
     Loss,
     Recover,
     Up,
@@ -59,6 +62,7 @@ EXAMPLES: list[Fault] = [
     Selective(1, 5, 1.0),
     Down(2, 5, 1),
     Up(4, 5, 1),
+    Heal(4, 5, 1),
     Loss(1, 5, 1, 0.25),
     Corrupt(1, 5, 1, 1.0, 4),
     Duplicate(1, 5, 1, 0.5),
@@ -169,6 +173,34 @@ def test_a_fault_is_of_one_direction_and_has_an_end() -> None:
     faults = faults_of(Loss(2, 5, 1, 1.0, last=3))
     assert arrivals(faults, range(1, 6)) == [(1, 1, True), (2, 1, False), (3, 1, False), (4, 1, True), (5, 1, True)]
     assert arrivals(faults, [2], rank=7) == [(2, 1, True)]
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Loss(2, 5, 1, 0.5),
+        Corrupt(2, 5, 1, 0.5),
+        Duplicate(2, 5, 1, 0.5),
+        Delay(2, 5, 1, 1),
+        Drop(2, 5, 1, 3),
+        Down(2, 5, 1),
+    ],
+    ids=kind_of,
+)
+def test_heal_ends_every_fault_of_a_direction_that_began_before(fault: LinkFault) -> None:
+    healed, ended = faults_of(fault), faults_of(replace(fault, last=4))  # type: ignore[call-arg]
+
+    def same(steps: range, port: int = 1) -> bool:
+        one, other = ([faults.crossings(step, 5, [(port, (SEGMENT,))]) for step in steps] for faults in (healed, ended))
+        return one == other
+
+    assert same(range(1, 5))
+    healed.apply([Heal(5, 5, 1)])
+    assert same(range(5, 30))
+    # A later fault of the same kind draws its own numbers, as the second of its kind.
+    for faults in (healed, ended):
+        faults.apply([Loss(30, 5, 1, 0.5)])
+    assert same(range(30, 60))
 
 
 def test_the_kth_packet_is_dropped_counted_from_its_first_step() -> None:

@@ -1,0 +1,21 @@
+"""How long a run under the timed clock takes without faults."""
+
+from collections.abc import Callable
+
+from coordinator.planning.costs import costs_of
+from coordinator.scenario.model import Scenario
+from emunode.algorithms.base import Algorithm
+
+
+def run_time_of(scenario: Scenario) -> Callable[[Algorithm], int] | None:
+    """A function that gives the nanoseconds of a run of an algorithm without faults; None in lock-step."""
+    if scenario.clock != "timed":
+        return None
+
+    def run_time(algorithm: Algorithm) -> int:
+        from coordinator.history.faulty_timetable import completed, prediction  # noqa: PLC0415  # it imports polars
+
+        timetable = completed(prediction(algorithm, (), costs_of(scenario), scenario.step_limit))
+        return int(timetable.packets["end"].max() or 0)  # type: ignore[arg-type]
+
+    return run_time

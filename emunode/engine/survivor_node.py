@@ -1,0 +1,172 @@
+"""A node that agrees with others on what has failed, and then runs the collective again with those that are left.
+
+The rule of the first run is silent from the first news of a suspicion on. At a decision the node builds what is left of the
+network, as every other node does, and runs a second node on it: one with a new rank, new ports and an algorithm for any
+network. Segments of a repetition cross links with the ranks of the whole network and on trees of their own, so that nothing
+that is still under way from an earlier run is taken for it.
+"""
+
+from collections.abc import Sequence
+
+from emunode.algorithms.base import Algorithm, LocalView, Rule
+from emunode.engine.node import Node, port_of
+from emunode.engine.protocol_node import ProtocolNode
+from emunode.model import (
+    AGAIN_TREE,
+    ALL_RANKS,
+    CONTROL_TREE,
+    Hop,
+    HopOutcome,
+    Packet,
+    Port,
+    PortPacket,
+    Rank,
+    Segment,
+    Step,
+)
+from emunode.protocols.agreement import AgreementLayer, Decision
+from emunode.protocols.base import ControlKind, control_segment
+from emunode.protocols.survivors import TREES, Part, RunEnd, largest_part
+from emunode.topologies.base import Topology
+
+
+class SurvivorNode(ProtocolNode):
+    """One rank of a network, whose collective runs again after every decision."""
+
+    __slots__ = ("_layer", "_repetition", "_taken")
+
+    def __init__(self, rank: Rank, algorithm: Algorithm, rule: Rule, layer: AgreementLayer, now: Step) -> None:
+        self._layer = layer
+        self._repetition: Repetition | None = None
+        self._taken = 0
+        """How many decisions have been acted upon."""
+        super().__init__(rank, algorithm, rule, layer, now)
+
+    def step(self, step: Step, inbox: list[PortPacket]) -> tuple[list[PortPacket], list[Hop]]:
+        repeated, others = _split(inbox)
+        outbox, hops = super().step(step, others)
+        layer = self._layer
+        if layer.abandoned:
+            self._agenda.clear()
+            self._next = None
+        if len(layer.decisions) > self._taken:
+            self._taken = len(layer.decisions)
+            self._repetition = self._repeat(layer.decisions[-1])
+        if not layer.settled:
+            # A decision that has not been taken yet will change the network again.
+            self._repetition = None
+        sent, read = self._step_again(step, repeated)
+        self._note_due(step + 1, ready=bool(layer.ready(step)))
+        return _merged(outbox, sent), hops + read
+
+    def resume(self, step: Step) -> None:
+        if self._repetition is not None:
+            self._repetition.resume(step)
+        super().resume(step)
+
+    def _repeat(self, decision: Decision) -> "Repetition | None":
+        """Begin what follows from a decision, and report it."""
+        number = len({news.seen for news in decision.news}) - 1
+        part = largest_part(self._algorithm.topology, self._algorithm.spec, decision.links, number)
+        included = self.rank in part.ranks
+        end = part.end if included else RunEnd.EXCLUDED
+        self.reports.append(control_segment(ControlKind.END, self.rank, ALL_RANKS, end))
+        if part.algorithm is None or not included:
+            return None
+        return Repetition(self._algorithm.topology, part, part.algorithm, self.rank, number, decision.step)
+
+    def _step_again(self, step: Step, inbox: list[PortPacket]) -> tuple[list[PortPacket], list[Hop]]:
+        """A step of the repetition. Segments of another one are received, and left unread."""
+        current = self._repetition
+        stale, arrived = [], []
+        for port, packet in inbox:
+            ours = () if current is None else tuple(segment for segment in packet if current.expects(port, segment))
+            stale += [Hop(port, HopOutcome.CONTROL, segment) for segment in packet if segment not in ours]
+            if ours:
+                arrived.append((port, ours))
+        if current is None:
+            return [], stale
+        outbox, hops = current.step(step, arrived)
+        return outbox, stale + hops
+
+    def _note_due(self, least: Step, *, ready: bool = False) -> None:
+        super()._note_due(least, ready=ready)
+        due = None if self._repetition is None else self._repetition.due
+        if due is not None and (self.due is None or due < self.due):
+            self.due = max(due, least)
+
+
+class Repetition:
+    """One rank in one repetition, which begins in step `began`. Its ports and ranks are those of the whole network."""
+
+    def __init__(self, whole: Topology, part: Part, algorithm: Algorithm, rank: Rank, number: int, began: Step) -> None:
+        self._ranks = part.ranks
+        self._new = {old: new for new, old in enumerate(part.ranks)}
+        self._before = began - 1
+        self._first_tree = AGAIN_TREE + TREES * number
+        view = LocalView(algorithm.topology, self._new[rank])
+        self._node = Node(view.rank, algorithm, algorithm.rule(view))
+        self._node.enable_queueing()
+        ports = {peer: port for port, peer in whole.adjacent(rank)}
+        self._ports: list[Port] = [ports[part.ranks[peer]] for _, peer in algorithm.topology.adjacent(view.rank)]
+        """By new port, the old one."""
+
+    @property
+    def due(self) -> Step | None:
+        """The next step in which it sends without receiving anything first."""
+        return None if self._node.due is None else self._node.due + self._before
+
+    def expects(self, port: Port, segment: Segment) -> bool:
+        """Whether a segment that arrives by a port can belong to this repetition.
+
+        One of a rank that has decided otherwise may not; that decision will not stand, and nor will this repetition.
+        """
+        origin, target, tree, _, _ = segment
+        mine = self._first_tree <= tree < self._first_tree + TREES and port in self._ports
+        return mine and origin in self._new and (target == ALL_RANKS or target in self._new)
+
+    def step(self, step: Step, inbox: Sequence[PortPacket]) -> tuple[list[PortPacket], list[Hop]]:
+        """Read the packets that arrived in step - 1; return those that leave in `step`, and the hops."""
+        arrived = [(self._ports.index(port), tuple(map(self._inwards, packet))) for port, packet in inbox]
+        outbox, hops = self._node.step(step - self._before, arrived)
+        return (
+            [(self._ports[port], tuple(map(self._outwards, packet))) for port, packet in outbox],
+            [Hop(self._ports[port], outcome, self._outwards(segment)) for port, outcome, segment in hops],
+        )
+
+    def resume(self, step: Step) -> None:
+        """Skip to a step, without what was to be sent before it."""
+        self._node.resume(step - self._before)
+
+    def _inwards(self, segment: Segment) -> Segment:
+        origin, target, tree, number, payload = segment
+        new = self._new
+        return new[origin], target if target == ALL_RANKS else new[target], tree - self._first_tree, number, payload
+
+    def _outwards(self, segment: Segment) -> Segment:
+        origin, target, tree, number, payload = segment
+        old = self._ranks
+        return old[origin], target if target == ALL_RANKS else old[target], tree + self._first_tree, number, payload
+
+
+def _split(inbox: Sequence[PortPacket]) -> tuple[list[PortPacket], list[PortPacket]]:
+    """The segments of repetitions, and all others."""
+    kinds: tuple[list[PortPacket], list[PortPacket]] = ([], [])
+    for port, packet in inbox:
+        for kind, segments in zip(kinds, _apart(packet), strict=True):
+            if segments:
+                kind.append((port, segments))
+    return kinds
+
+
+def _apart(packet: Packet) -> tuple[Packet, Packet]:
+    repeated = tuple(segment for segment in packet if AGAIN_TREE <= segment[2] < CONTROL_TREE)
+    return repeated, tuple(segment for segment in packet if segment not in repeated) if repeated else packet
+
+
+def _merged(outbox: Sequence[PortPacket], more: Sequence[PortPacket]) -> list[PortPacket]:
+    """One packet for each port, by ascending port."""
+    packets = dict(outbox)
+    for port, packet in more:
+        packets[port] = packets.get(port, ()) + packet
+    return sorted(packets.items(), key=port_of)

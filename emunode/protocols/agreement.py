@@ -1,0 +1,215 @@
+"""Agreement on suspected links: every rank that can be reached decides the same set, without a coordinator.
+
+A rank that suspects a port tells all its neighbours which link that is and in which step it was first suspected, and every
+rank passes on what is new to it. News reaches every rank that can be reached within `Agreement.steps` steps, D. So at the
+beginning of step s + D each rank knows all suspicions up to step s, and decides on them; on one of step s + 1 it decides in
+step s + 1 + D, and so on. So decisions differ in what was suspected later, never because news were still under way.
+
+With fewer faulty nodes than the connectivity, D is at most the fault diameter D_f (Krishnamoorthy and Krishnamurthy 1987):
+nodes crash between two steps, so what a node has learnt, its neighbours learn in the next step, unless they crash as well.
+With more faults news may take longer. A rank that hears of a suspicion too late for a decision it has taken says so. This
+*reopening* is news like a suspicion, and from its step on all decisions wait `slowest` steps, for a path through all ranks.
+
+A rank cannot know what it missed while it did not run, so it asks its neighbours when it runs again. A neighbour that was
+suspected and is heard again receives everything, since it may have to learn that it is excluded.
+"""
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from emunode.model import ALL_RANKS, CONTROL_TREE, Agreement, Packet, Port, Rank, Segment, Step
+from emunode.protocols.base import (
+    ControlKind,
+    PortSegment,
+    Protocol,
+    control_kind,
+    control_segment,
+    control_value,
+    is_control,
+)
+from emunode.topologies.base import Topology
+
+REOPENS: Final[Port] = -1
+"""In place of a port: no link is suspected, the rank reopens an earlier decision."""
+TREES: Final = frozenset(
+    CONTROL_TREE + kind for kind in (ControlKind.SUSPICION, ControlKind.REOPENING, ControlKind.QUESTION)
+)
+"""The trees of the control segments that ranks send one another for an agreement."""
+
+
+class News(NamedTuple):
+    """Something to agree on; a link is named by that of its two ends, (rank, port), that is less."""
+
+    seen: Step
+    """The step in which it was first noticed."""
+    rank: Rank
+    port: Port
+
+
+class Decision(NamedTuple):
+    """The decision of a rank in `step`."""
+
+    cut: Step
+    """It covers all news up to this step."""
+    step: Step
+    news: frozenset[News]
+
+    @property
+    def links(self) -> frozenset[tuple[Rank, Port]]:
+        """The links that are given up, each by its lesser end."""
+        return frozenset((rank, port) for _, rank, port in self.news if port != REOPENS)
+
+
+def is_news(segment: Segment) -> bool:
+    """Whether a segment is one by which ranks agree."""
+    return segment[2] in TREES
+
+
+class AgreementLayer(Protocol):
+    """The part of one rank in the agreement."""
+
+    def __init__(self, settings: Agreement, topology: Topology, rank: Rank) -> None:
+        super().__init__()
+        self._settings = settings
+        self._topology = topology
+        self._rank = rank
+        self._ports = topology.ports(rank)
+        self.known: set[News] = set()
+        self._links: set[tuple[Rank, Port]] = set()
+        """The links in `known`."""
+        self._avoided: set[Port] = set()
+        """Ports of this rank that it has suspected: only its own suspicion leaves by these."""
+        self._leaving: list[PortSegment] = []
+        self._now: Step = 0
+        """The time at which `_leaving` was filled."""
+        self.decisions: list[Decision] = []
+        """The decisions so far, in the order of their cuts."""
+
+    @property
+    def slowest(self) -> Step:
+        """The steps that news take at most, whatever the faults: the longest path that visits no rank twice."""
+        return self._topology.order - 1
+
+    @property
+    def shrinks(self) -> bool:
+        """Whether the collective is to run again on what is left of the network."""
+        return self._settings.shrink
+
+    @property
+    def abandoned(self) -> bool:
+        """Whether the rule of the rank neither sends nor receives any more."""
+        return self._settings.shrink and bool(self.known)
+
+    @property
+    def settled(self) -> bool:
+        """Whether everything known has been decided."""
+        return bool(self.decisions) and not self._pending()
+
+    @property
+    def alarm(self) -> int | None:
+        if self._leaving:
+            return self._now
+        return min(map(self._due, self._pending()), default=None)
+
+    def receive(self, now: int, port: Port, packet: Packet) -> Packet:
+        passed = []
+        for segment in packet:
+            match control_kind(segment):
+                case ControlKind.SUSPICION:
+                    origin, _, _, seen, _ = segment
+                    self._learn(now, News(seen, origin, control_value(segment)), port)
+                case ControlKind.REOPENING:
+                    self._learn(now, News(segment[3], segment[0], REOPENS), port)
+                case ControlKind.QUESTION:
+                    self._tell_everything(now, port)
+                case _ if not is_control(segment):
+                    passed.append(segment)
+        return () if self.abandoned else tuple(passed)
+
+    def suspects(self, now: int, port: Port, suspected: bool) -> None:
+        if not suspected:
+            self._avoided.discard(port)
+            if self._link(port) in self._links:
+                self._tell_everything(now, port)
+            return
+        self._avoided.add(port)
+        if self._link(port) not in self._links:
+            news = News(now, *self._link(port))
+            self._learn(now, news)
+            # Of what a neighbour that seems dead could learn this alone matters: it tells a live one that it is given up.
+            self._send(now, port, news)
+
+    def resume(self, now: int) -> None:
+        for port in self._ports:
+            self._leave(now, port, control_segment(ControlKind.QUESTION, self._rank, ALL_RANKS, now))
+
+    def wake(self, now: int) -> None:
+        """Decide on the last cut whose time has come."""
+        cut = max((cut for cut in self._pending() if self._due(cut) <= now), default=None)
+        if cut is not None:
+            news = sorted(news for news in self.known if news.seen <= cut)
+            self.decisions.append(Decision(cut, now, frozenset(news)))
+            self.reports += map(self.segment_of, news)
+
+    def submit(self, now: int, port: Port, segment: Segment) -> None:
+        if not self.abandoned:
+            super().submit(now, port, segment)
+
+    def ready(self, now: int) -> Sequence[PortSegment]:
+        if self.abandoned:
+            self._passing.clear()
+        return [*self._leaving, *super().ready(now)]
+
+    def sent(self, now: int, port: Port, segment: Segment) -> None:
+        if (port, segment) in self._leaving:
+            self._leaving.remove((port, segment))
+        else:
+            super().sent(now, port, segment)
+
+    def segment_of(self, news: News) -> Segment:
+        """The control segment that tells a neighbour of this."""
+        if news.port == REOPENS:
+            return control_segment(ControlKind.REOPENING, news.rank, ALL_RANKS, news.seen)
+        peer = self._topology.neighbour(news.rank, news.port)
+        return control_segment(ControlKind.SUSPICION, news.rank, peer, news.seen, news.port)
+
+    def _learn(self, now: Step, news: News, source: Port | None = None) -> None:
+        """Take note of what is new, and pass it on."""
+        if news in self.known:
+            return
+        self.known.add(news)
+        if news.port != REOPENS:
+            self._links.add((news.rank, news.port))
+        for port in self._ports:
+            if port != source and port not in self._avoided:
+                self._send(now, port, news)
+        cut = self.decisions[-1].cut if self.decisions else 0
+        # One reopening that is not decided yet is enough: it covers all that came before it.
+        reopened = any(each.port == REOPENS and each.seen > cut for each in self.known)
+        if news.seen <= cut and not reopened:
+            self._learn(now, News(now, self._rank, REOPENS))
+
+    def _pending(self) -> set[Step]:
+        """The cuts that are not decided yet: steps in which there was news."""
+        last = self.decisions[-1].cut if self.decisions else 0
+        return {news.seen for news in self.known if news.seen > last}
+
+    def _due(self, cut: Step) -> Step:
+        """The step in which all news up to `cut` are here."""
+        reopened = any(news.port == REOPENS and news.seen <= cut for news in self.known)
+        return cut + (max(self._settings.steps, self.slowest) if reopened else self._settings.steps)
+
+    def _tell_everything(self, now: Step, port: Port) -> None:
+        for news in sorted(self.known):
+            self._send(now, port, news)
+
+    def _send(self, now: Step, port: Port, news: News) -> None:
+        self._leave(now, port, self.segment_of(news))
+
+    def _leave(self, now: Step, port: Port, segment: Segment) -> None:
+        self._now = now
+        if (port, segment) not in self._leaving:
+            self._leaving.append((port, segment))
+
+    def _link(self, port: Port) -> tuple[Rank, Port]:
+        return min((self._rank, port), self._topology.end(self._rank, port))

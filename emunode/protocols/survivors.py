@@ -1,0 +1,169 @@
+"""A collective that runs again on what is left of a network.
+
+Without the links that are given up a network falls into parts. The largest one goes on, of equal ones that with the lowest
+rank; the nodes of all others are excluded. So never do two parts both go on, even if a link between them only seemed dead.
+Its nodes are renumbered in the order of their ranks, and an algorithm for any network runs on them. Every rank computes
+the same from the decision that all have in common.
+"""
+
+from collections.abc import Collection, Mapping
+from enum import IntEnum
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from emunode.algorithms.base import Algorithm
+from emunode.algorithms.payload import Payloads
+from emunode.algorithms.registry import make_algorithm
+from emunode.errors import ScenarioError
+from emunode.model import (
+    AGAIN_TREE,
+    ALL_RANKS,
+    CONTROL_TREE,
+    OWN_CAPACITY,
+    ROOTLESS,
+    Collective,
+    CollectiveSpec,
+    FaultKnowledge,
+    Port,
+    Rank,
+)
+from emunode.topologies.base import Topology
+from emunode.topologies.table import TableTopology
+
+ALGORITHMS: Final[Mapping[Collective, str]] = {
+    Collective.BROADCAST: "bfs-tree",
+    Collective.SCATTER: "bfs-tree",
+    Collective.GATHER: "bfs-tree",
+    Collective.REDUCE: "bfs-tree",
+    Collective.ALLREDUCE: "bfs-tree",
+    Collective.ALLGATHER: "bfb",
+    Collective.REDUCE_SCATTER: "bfb",
+    Collective.ALLTOALL: "list-schedule",
+    Collective.UNICAST: "minimal",
+}
+"""By collective, the algorithm for any network that runs it again."""
+TREES: Final = 256
+"""Trees of one repetition: its segments are on the trees from `AGAIN_TREE` + TREES x its number on."""
+MOST_RUNS: Final = (CONTROL_TREE - AGAIN_TREE) // TREES
+"""Repetitions of a collective at most."""
+Links = frozenset[tuple[Rank, Port]]
+
+
+class RunEnd(IntEnum):
+    """How the collective ends for a rank after a decision; all but the first are errors."""
+
+    REPEATED = 0
+    """It runs again."""
+    EXCLUDED = 1
+    """The rank is not in the largest part of the network."""
+    ROOT_FAILED = 2
+    """The source or the target of the collective is not in the part of the rank."""
+    NO_ALGORITHM = 3
+    """No algorithm for any network can do the collective on what is left."""
+    TOO_MANY_FAILURES = 4
+    """It has been repeated `MOST_RUNS` times."""
+
+
+class Part(NamedTuple):
+    """One part of a network, and the end of the collective for its nodes."""
+
+    ranks: tuple[Rank, ...]
+    """By new rank, the old one."""
+    end: RunEnd
+    algorithm: Algorithm | None = None
+    """It runs again; None after an error, and for a single rank, which has nothing to do."""
+
+
+class RenumberedPayloads(Payloads):
+    """The messages of the first run between renumbered ranks."""
+
+    def __init__(self, spec: CollectiveSpec, segments_per_message: int, ranks: tuple[Rank, ...]) -> None:
+        self._ranks = ranks
+        super().__init__(spec.seed, spec.message_bytes, segments_per_message)
+
+    def message(self, origin: Rank, target: Rank, number: int) -> bytes:
+        ranks = self._ranks
+        return super().message(ranks[origin], target if target == ALL_RANKS else ranks[target], number)
+
+
+@lru_cache(maxsize=16)
+def parts_of(topology: Topology, links: Links) -> tuple[tuple[Rank, ...], ...]:
+    """The parts of a network without these links, each named by one of its ends: ranks ascending, the largest part first."""
+    given_up = {end for link in links for end in (link, topology.end(*link))}
+    left = dict.fromkeys(topology.ranks())
+    found = []
+    while left:
+        part = [next(iter(left))]
+        del left[part[0]]
+        for rank in part:
+            for port, peer in topology.adjacent(rank):
+                if peer in left and (rank, port) not in given_up:
+                    del left[peer]
+                    part.append(peer)
+        found.append(tuple(sorted(part)))
+    return tuple(sorted(found, key=lambda ranks: (-len(ranks), ranks[0])))
+
+
+@lru_cache(maxsize=16)
+def largest_part(topology: Topology, spec: CollectiveSpec, links: Links, number: int) -> Part:
+    """The part that goes on, for the repetition with this number, from 0."""
+    ranks = parts_of(topology, links)[0]
+    if number >= MOST_RUNS:
+        return Part(ranks, RunEnd.TOO_MANY_FAILURES)
+    rooted = spec.collective not in ROOTLESS and not spec.permutation
+    roots = {spec.source, spec.target} - {ALL_RANKS} if rooted else set()
+    if not roots.issubset(ranks):
+        return Part(ranks, RunEnd.ROOT_FAILED)
+    if len(ranks) == 1:
+        return Part(ranks, RunEnd.REPEATED)
+    network = sub_network(topology, ranks, links)
+    try:
+        algorithm = make_algorithm(network, _spec_on(network, spec, ranks))
+    except ScenarioError:
+        return Part(ranks, RunEnd.NO_ALGORITHM)
+    algorithm.use_payloads(RenumberedPayloads(spec, algorithm.segments_per_message, ranks))
+    return Part(ranks, RunEnd.REPEATED, algorithm)
+
+
+def sub_network(
+    topology: Topology, ranks: tuple[Rank, ...], links: Collection[tuple[Rank, Port]] = ()
+) -> TableTopology:
+    """The network of these ranks, renumbered, without some links."""
+    given_up = {end for link in links for end in (link, topology.end(*link))}
+    new = {rank: number for number, rank in enumerate(ranks)}
+    kept = [
+        (number, new[peer])
+        for rank, number in new.items()
+        for port, peer in topology.adjacent(rank)
+        if peer in new and rank < peer and (rank, port) not in given_up
+    ]
+    switches = [number for rank, number in new.items() if topology.is_switch(rank)]
+    return TableTopology("survivors", map(topology.label, ranks), kept, switches=switches)
+
+
+def spec_again(spec: CollectiveSpec) -> CollectiveSpec:
+    """The collective as it runs again, on the whole network: without redundancy, over plain links."""
+    return spec._replace(
+        algorithm=ALGORITHMS[spec.collective],
+        redundancy=1,
+        link_capacity=OWN_CAPACITY,
+        knowledge=FaultKnowledge.NONE,
+        broken=(),
+        program="",
+        reliable=None,
+        detection=None,
+        repair=None,
+        agreement=None,
+    )
+
+
+def _spec_on(network: Topology, spec: CollectiveSpec, ranks: tuple[Rank, ...]) -> CollectiveSpec:
+    new = {rank: number for number, rank in enumerate(ranks)}
+    # A rank whose target is gone sends nothing.
+    permutation = tuple(new.get(spec.permutation[rank], new[rank]) for rank in ranks) if spec.permutation else ()
+    return spec_again(spec)._replace(
+        topology=network.name,
+        source=new.get(spec.source, 0),
+        target=new.get(spec.target, ALL_RANKS),
+        permutation=permutation,
+    )

@@ -1,0 +1,353 @@
+"""A rank under the timed clock whose node has a protocol or detects faults: it goes by events, not by steps.
+
+At one instant a rank first receives, then acts on time-outs, then suffers faults, then sends. A port sends one packet after
+the other: signs of life first, though not two in a row, then other control segments, each a packet of its own, then data up
+to the link capacity. Time-outs, signs of life and the rule's own schedule go by the clock of the node, which may drift.
+
+A packet has a step by which journals name it: at least the one in which it starts in the virtual time of lock-step, later
+than that of everything that its sender has received, and later than that of the packet before it on the same port. So a
+step names one packet of a port, causes come in earlier steps than effects, and where all packets take one time and
+nothing is sent again the steps are those of lock-step. No clock, no socket.
+"""
+
+from collections.abc import Iterable, Sequence
+from heapq import heappop, heappush
+from math import ceil
+from typing import NamedTuple
+
+from emunode.algorithms.base import Algorithm, LocalView
+from emunode.engine.rank_set import make_rule
+from emunode.faults.detection import PortDetector
+from emunode.faults.in_time import ALWAYS, FaultsInTime, Interval
+from emunode.model import FaultKnowledge, Hop, Packet, Port, PortModel, Rank, Segment, Step
+from emunode.protocols.base import ControlKind, Protocol, control_segment, is_control
+from emunode.protocols.registry import make_protocol
+from emunode.timed.cost_model import LinearCostModel
+from emunode.timed.faulty_rank import Departure, launch, packet_size
+from emunode.timed.protocol_node import TimedProtocolNode
+from emunode.timed.step_times import StepTimes
+
+EventArrival = tuple[Port, Step, Packet]
+"""(port, step, segments) of a packet that has crossed."""
+
+
+class TimedSuspicion(NamedTuple):
+    """A change of mind: from `time` on, `rank` suspects the neighbour behind `port`, or does so no longer.
+
+    `silent` tells whether that neighbour was silent, or the link from it down, at that time.
+    """
+
+    time: int
+    rank: Rank
+    port: Port
+    suspected: bool
+    silent: bool
+
+
+class Actions(NamedTuple):
+    """The actions of a rank at one time."""
+
+    receipts: list[tuple[Port, Step, int]]
+    """Port, step, and time at which it had crossed, of every packet that it has received."""
+    departures: list[Departure]
+    losses: list[Departure]
+    withheld: list[Departure]
+    """Packets that did not leave, since the rank suspects the neighbour."""
+    judged: list[tuple[Step, list[Hop]]]
+    suspicions: list[TimedSuspicion]
+
+
+class _Costs(LinearCostModel):
+    """Every packet takes a nanosecond at least: so what is sent at one time is never received at the same time."""
+
+    def nanoseconds(self, size: int) -> int:
+        return max(1, super().nanoseconds(size))
+
+
+class RunTimes:
+    """The times that all ranks of a run have in common: the beginnings of the steps, and the end.
+
+    Nothing happens from `cutoff` on, the end of the last step; signs of life and suspicions end at `horizon`.
+    """
+
+    def __init__(self, steps: StepTimes, cutoff: int, horizon: int = ALWAYS) -> None:
+        self.steps = steps
+        self.cutoff = cutoff
+        self.horizon = horizon
+
+
+class _Life:
+    """A node between its creation and its crash."""
+
+    def __init__(
+        self, node: TimedProtocolNode, view: LocalView, born: int, dies: int, hangs: Iterable[Interval]
+    ) -> None:
+        self.node = node
+        self.view = view
+        self.born = born
+        self.dies = dies
+        self.hangs = [each for each in hangs if born <= each[0] < dies]
+        self.free: dict[Port, int] = {}
+        """The time until which each port is busy; one entry for all ports over one port."""
+        self.received = 0
+        self.queue: list[tuple[int, Port, Step, int, Packet]] = []
+        """Over one port, packets that are being received: the time at which that ends, port, step, end of the crossing."""
+        self.detectors: dict[Port, PortDetector] = {}
+        self.tick = 0
+        """When it gives the next sign of life, on its own clock."""
+        self.signed: set[Port] = set()
+        """Ports whose last packet was a sign of life; as in `free`."""
+        self.owing: set[Port] = set()
+        """Ports that still have to send a sign of life."""
+
+
+class EventRank:
+    """One rank. Call `act` at every time at which packets have crossed to it, and at `next_time`."""
+
+    def __init__(
+        self, rank: Rank, algorithm: Algorithm, costs: LinearCostModel, faults: FaultsInTime, times: RunTimes
+    ) -> None:
+        spec, topology = algorithm.spec, algorithm.topology
+        self.rank = rank
+        self._topology = topology
+        self._costs = _Costs(*costs)
+        self._faults = faults
+        self._times = times
+        self._one_port = spec.port_model is not PortModel.ALL_PORT
+        self._capacity = algorithm.link_capacity
+        self._detection = spec.detection if spec.knowledge is FaultKnowledge.DETECT else None
+        self._ports = tuple(topology.ports(rank))
+        self._last_step: dict[Port, Step] = {}
+        self._read_step: Step = 0
+        self._lives = [self._begin(algorithm, born, dies) for born, dies in faults.lives(rank)]
+        self.next_work: int | None = None
+        """The next time at which it does anything but give a sign of life, or suspect, if nothing arrives before."""
+        self.next_time: int | None = None
+        """The next time at which it does anything."""
+        self._plan(-1)
+
+    def _begin(self, algorithm: Algorithm, born: int, dies: int) -> _Life:
+        faults, shown = self._faults, self._faults.shown(self.rank, born)
+        view = LocalView(self._topology, self.rank)
+        if faults.knows:
+            view.live_ports = faults.live_ports(self.rank, born)
+        rule = make_rule(algorithm, view, self._times.steps.step_at(shown))
+        protocol = make_protocol(algorithm, view) or Protocol()
+        node = TimedProtocolNode(self.rank, algorithm, rule, protocol, self._times.steps, shown)
+        life = _Life(node, view, born, dies, faults.hangs(self.rank))
+        if self._detection is not None:
+            view.live_ports = self._ports
+            life.tick = shown
+            life.detectors = {port: PortDetector(self._detection, shown) for port in self._ports}
+        return life
+
+    @property
+    def patience(self) -> int:
+        """The most intervals of silence after which it suspects a port."""
+        return max((each.intervals for life in self._lives for each in life.detectors.values()), default=0)
+
+    def act(self, now: int, arrivals: Sequence[EventArrival]) -> Actions:
+        """Receive packets that have crossed at `now`, and do everything else that is due. RuleError as of `Node.step`."""
+        actions = Actions([], [], [], [], [], [])
+        for life in self._lives:
+            if life.born <= now <= life.dies:
+                self._live(life, now, arrivals, actions)
+                # A node that is created anew at the time of a crash has not received what the one before it has.
+                arrivals = ()
+        self._plan(now)
+        return actions
+
+    def _live(self, life: _Life, now: int, arrivals: Sequence[EventArrival], actions: Actions) -> None:
+        shown, silent = self._faults.shown(self.rank, now), self._faults.silent(self.rank, now)
+        while life.hangs and life.hangs[0][1] <= now:
+            self._wake_up(life, life.hangs.pop(0)[1])
+        came = self._received(life, now, arrivals)
+        before = {port for port, each in life.detectors.items() if each.suspected}
+        if self._detects(now):
+            for port, *_ in came:
+                life.detectors[port].heard(shown)
+        self._look_around(life, now)
+        judged = life.node.receive(shown, [(port, packet) for port, _, _, packet in came])
+        for (port, step, crossed, _), hops in zip(came, judged, strict=True):
+            actions.receipts.append((port, step, crossed))
+            actions.judged.append((step, hops))
+            self._read_step = max(self._read_step, step)
+        if self._detects(now):
+            self._check(life, now, shown, before, actions)
+        life.node.wake(shown)
+        if silent or now >= life.dies:
+            return
+        life.node.submit_due(shown)
+        if self._detects(now) and life.tick <= shown:
+            life.owing.update(self._ports)
+            life.tick += self._interval(now)
+        while self._send(life, now, shown, actions):
+            pass
+
+    # --- receipts --------------------------------------------------------------------------------------------------
+
+    def _received(
+        self, life: _Life, now: int, arrivals: Sequence[EventArrival]
+    ) -> list[tuple[Port, Step, int, Packet]]:
+        """Port, step, end of the crossing and segments of what is received at `now`, by port: over one port in turn."""
+        if not self._one_port:
+            return [(port, step, now, packet) for port, step, packet in sorted(arrivals)]
+        for port, step, packet in sorted(arrivals):
+            life.received = max(now, life.received + self._costs.nanoseconds(packet_size(packet)))
+            # What has crossed before a fault is received before it.
+            faulty = min([life.dies, *(start for start, end in life.hangs if end > now)])
+            heappush(life.queue, (max(now, min(life.received, faulty)), port, step, now, packet))
+        came = []
+        while life.queue and life.queue[0][0] <= now:
+            _, port, step, crossed, packet = heappop(life.queue)
+            came.append((port, step, crossed, packet))
+        return came
+
+    # --- detection -------------------------------------------------------------------------------------------------
+
+    def _detects(self, now: int) -> bool:
+        return self._detection is not None and now < self._times.horizon
+
+    def _interval(self, now: int) -> int:
+        """The time until the next sign of life: a slow node takes longer for everything that it does."""
+        assert self._detection is not None
+        return ceil(self._detection.interval * self._faults.slowness(self.rank, now))
+
+    def _check(self, life: _Life, now: int, shown: int, before: set[Port], actions: Actions) -> None:
+        """Suspect the ports whose time has come; tell the protocol what has changed."""
+        assert self._detection is not None
+        changed = []
+        for port, detector in life.detectors.items():
+            detector.check(shown, self._detection.interval)
+            if detector.suspected is not (port in before):
+                changed.append(port)
+        if changed:
+            self._look_around(life, now)
+        for port in changed:
+            suspected, (peer, its_port) = life.detectors[port].suspected, self._topology.end(self.rank, port)
+            # What is down from `now` on has still been heard until now.
+            silent = self._faults.is_dead_end(peer, its_port, now)
+            actions.suspicions.append(TimedSuspicion(now, self.rank, port, suspected, silent))
+            life.node.protocol.suspects(shown, port, suspected)
+
+    def _look_around(self, life: _Life, now: int) -> None:
+        """Update what the rule knows of its ports."""
+        if self._faults.knows:
+            life.view.live_ports = self._faults.live_ports(self.rank, now)
+        elif self._detection is not None:
+            life.view.live_ports = tuple(port for port, each in life.detectors.items() if not each.suspected)
+
+    def _wake_up(self, life: _Life, end: int) -> None:
+        """Go on after a hang: what the rule had scheduled is missed, and silence during the hang proves nothing."""
+        shown = self._faults.shown(self.rank, end)
+        life.node.skip_to(shown)
+        for detector in life.detectors.values():
+            if not detector.suspected:
+                detector.heard(shown)
+        if self._detection is not None and life.tick < shown:
+            interval = self._interval(end)
+            life.tick += -(-(shown - life.tick) // interval) * interval
+
+    # --- sends -----------------------------------------------------------------------------------------------------
+
+    def _ready(self, life: _Life, shown: int) -> list[tuple[Port, Segment | None]]:
+        """The segments that could leave, the most urgent first; None for a sign of life."""
+        waiting = life.node.protocol.ready(shown)
+        signs: list[tuple[Port, Segment | None]] = [(port, None) for port in sorted(life.owing)]
+        # A sort is stable: in their own order otherwise.
+        others: list[tuple[Port, Segment | None]] = [*sorted(waiting, key=lambda each: not is_control(each[1]))]
+        # After a sign of life everything else comes first, so that a port that is busy with signs still sends data.
+        first = [each for each in signs if self._unit(each[0]) not in life.signed]
+        return [*first, *others, *(each for each in signs if self._unit(each[0]) in life.signed)]
+
+    def _unit(self, port: Port) -> Port:
+        return 0 if self._one_port else port
+
+    def _send(self, life: _Life, now: int, shown: int, actions: Actions) -> bool:
+        """Start a packet on every port that is free and has something to send; whether there was any."""
+        if now >= self._times.horizon:
+            life.owing.clear()
+        chosen: dict[Port, tuple[Port, list[Segment | None]]] = {}
+        for port, segment in self._ready(life, shown):
+            unit = self._unit(port)
+            if life.free.get(unit, 0) > now:
+                continue
+            first, packet = chosen.setdefault(unit, (port, []))
+            room = self._capacity is None or len(packet) < self._capacity
+            # Only data shares a packet, and only with data for the same port.
+            if not packet or (port == first and _is_data(packet[0]) and _is_data(segment) and room):
+                packet.append(segment)
+        for port, packet in sorted(chosen.values(), key=lambda each: each[0]):
+            self._start(life, now, shown, port, packet, actions)
+        return bool(chosen)
+
+    def _start(
+        self, life: _Life, now: int, shown: int, port: Port, packet: Sequence[Segment | None], actions: Actions
+    ) -> None:
+        """Begin to transmit, unless the rank knows or suspects that nothing arrives."""
+        segments = []
+        for segment in packet:
+            if segment is None:
+                life.owing.discard(port)
+                peer = self._topology.neighbour(self.rank, port)
+                segments.append(control_segment(ControlKind.KEEP_ALIVE, self.rank, peer, 0))
+            else:
+                life.node.protocol.sent(shown, port, segment)
+                segments.append(segment)
+        if self._faults.knows and self._faults.is_dead(self.rank, port, now):
+            return
+        unit = self._unit(port)
+        step = max(self._times.steps.step_at(now), self._last_step.get(unit, 0) + 1, self._read_step + 1)
+        self._last_step[unit] = step
+        if packet[0] is not None and self._detection is not None and life.detectors[port].suspected:
+            actions.withheld.append(Departure(now, now, port, step, tuple(segments)))
+            return
+        sent, lost, free = launch(self._faults, self._costs, self.rank, step, port, tuple(segments), now)
+        if free is not None:
+            life.free[unit] = free
+            (life.signed.add if packet[0] is None else life.signed.discard)(unit)
+        # A delay is in the end of a packet; its step need not tell it.
+        actions.losses.extend(each._replace(step=step) for each in lost)
+        if sent is not None:
+            actions.departures.append(sent._replace(step=step))
+
+    # --- what comes next -------------------------------------------------------------------------------------------
+
+    def _plan(self, now: int) -> None:
+        """Set the times at which this rank acts next."""
+        works, signs = [], []
+        for life in self._lives:
+            if life.dies < now:
+                continue
+            work: list[int] = [life.queue[0][0]] if life.queue else []
+            sign: list[int] = []
+            if life.node.alarm is not None:
+                work.append(self._faults.clock(self.rank, life.node.alarm))
+            shown = self._faults.shown(self.rank, max(now, 0))
+            busy = {self._unit(port) for port, _ in life.node.protocol.ready(shown)}
+            work += [life.free.get(unit, 0) for unit in busy]
+            if self._detection is not None:
+                sign += [life.free.get(self._unit(port), 0) for port in life.owing]
+                deadlines = [
+                    each.deadline(self._detection.interval) for each in life.detectors.values() if not each.suspected
+                ]
+                sign.append(self._faults.clock(self.rank, min([life.tick, *deadlines])))
+            works.append(self._awake(life, work, now))
+            signs.append(self._awake(life, sign, now))
+        self.next_work = min((time for time in works if time is not None), default=None)
+        soonest = min((time for time in signs if time is not None and time < self._times.horizon), default=None)
+        self.next_time = min((time for time in (self.next_work, soonest) if time is not None), default=None)
+
+    def _awake(self, life: _Life, times: Sequence[int], now: int) -> int | None:
+        """The first of these times, or the end of the hang that it falls into; None without one in this life."""
+        if not times:
+            return None
+        time = max(min(times), life.born, now + 1)
+        for start, end in life.hangs:
+            if start < time < end:
+                time = end
+        return time if time <= life.dies and time < ALWAYS else None
+
+
+def _is_data(segment: Segment | None) -> bool:
+    return segment is not None and not is_control(segment)

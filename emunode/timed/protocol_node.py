@@ -1,0 +1,91 @@
+"""A node with a protocol between its rule and its ports, under the timed clock. No clock, no socket.
+
+All times are nanoseconds on the node's own clock. What arrives is handed to the rule at once, so a tree forwards in the
+order of arrivals, whatever the steps; the rule is given the step in which the time lies. What the rule
+schedules for a later step is handed to the protocol when that step begins in the virtual time of lock-step.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from emunode.algorithms.base import Algorithm, Rule
+from emunode.engine.node import failure
+from emunode.engine.protocol_node import ProtocolNode
+from emunode.errors import RuleError, RunError
+from emunode.model import Hop, Packet, Port, Rank, Step
+from emunode.protocols.base import ControlKind, Protocol, control_kind, is_control
+from emunode.timed.step_times import StepTimes
+
+
+class TimedProtocolNode(ProtocolNode):
+    """One rank of a network, which begins at the time `born` and misses what its rule schedules for earlier times."""
+
+    __slots__ = ("_steps",)
+
+    def __init__(
+        self, rank: Rank, algorithm: Algorithm, rule: Rule, protocol: Protocol, steps: StepTimes, born: int
+    ) -> None:
+        self._steps = steps
+        super().__init__(rank, algorithm, rule, protocol, born)
+        self.skip_to(born)
+
+    @property
+    def alarm(self) -> int | None:
+        """The next time at which it acts without receiving anything first, or None."""
+        times = [] if self.due is None else [self._steps.begins(self.due)]
+        if self.protocol.alarm is not None:
+            times.append(self.protocol.alarm)
+        return min(times, default=None)
+
+    def receive(self, now: int, arrivals: Sequence[tuple[Port, Packet]]) -> list[list[Hop]]:
+        """Read packets that arrive at one time, by ascending port; returns the hops of each."""
+        judged: list[list[Hop]] = []
+        passed = []
+        step = self._steps.step_at(now)
+        with self._naming_failures(step):
+            for port, packet in arrivals:
+                judged.append([])
+                self._read_apart([(port, packet)], judged[-1])
+                # A sign of life is the business of the detector, which has noted it already.
+                others = tuple(each for each in packet if control_kind(each) is not ControlKind.KEEP_ALIVE)
+                data = self.protocol.receive(now, port, others) if others else ()
+                data = tuple(each for each in data if not is_control(each))
+                if data:
+                    passed.append((port, data))
+            self._decide(step, passed)
+            self._note_due(step)
+        return judged
+
+    def wake(self, now: int) -> None:
+        """Act on the time-outs that have come."""
+        if self.protocol.alarm is not None and self.protocol.alarm <= now:
+            with self._naming_failures(self._steps.step_at(now)):
+                self.protocol.wake(now)
+
+    def submit_due(self, now: int) -> None:
+        """Hand over to the protocol what the rule sends in steps that have begun."""
+        step = self._steps.step_at(now)
+        with self._naming_failures(step):
+            while self.due is not None and self.due <= step:
+                self._submit(self.due, now)
+                self._note_due(step)
+
+    def skip_to(self, now: int) -> None:
+        """Discard what the rule has scheduled for steps that began before `now`."""
+        step = self._steps.step_at(now)
+        self.resume(step if self._steps.begins(step) == now else step + 1)
+
+    def _note_due(self, least: Step, *, ready: bool = False) -> None:
+        """Set the next step in which the rule sends something; the protocol has an alarm of its own."""
+        del least, ready
+        own = [self._next[0]] if self._next is not None else []
+        self.due = min([*own, *self._agenda], default=None)
+
+    @contextmanager
+    def _naming_failures(self, step: Step) -> Iterator[None]:
+        try:
+            yield
+        except (RuleError, RunError, MemoryError):
+            raise
+        except Exception as error:
+            raise failure(self._algorithm, self.rank, step, error) from error

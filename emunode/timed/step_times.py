@@ -1,0 +1,27 @@
+"""The times at which steps begin in the virtual time of lock-step: what a step of a rule means under the timed clock."""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import accumulate
+
+from emunode.model import Step
+
+
+class StepTimes:
+    """The beginnings of the steps of a run, from the duration of each in nanoseconds."""
+
+    def __init__(self, durations: Sequence[int]) -> None:
+        self.durations = durations
+        self._begins = [0, *accumulate(durations)]
+        self.longest = max(durations, default=0) or 1
+        """The duration of the longest step, which every step after the last one is taken to last."""
+
+    def begins(self, step: Step) -> int:
+        """The beginning of a step in nanoseconds."""
+        last = len(self._begins)
+        return self._begins[step - 1] if step <= last else self._begins[-1] + (step - last) * self.longest
+
+    def step_at(self, time: int) -> Step:
+        """The step in which `time` lies; the later one at the time at which one ends and the next begins."""
+        beyond = time - self._begins[-1]
+        return bisect_right(self._begins, time) if beyond < 0 else len(self._begins) + beyond // self.longest
