@@ -1,6 +1,8 @@
 """The collective of a scenario: source and targets as ranks, link capacity, number of segments, settings of the links."""
 
+from coordinator.planning.agreement import agreement_of
 from coordinator.planning.reliable import reliable_links
+from coordinator.planning.repair import repair_of
 from coordinator.scenario.model import Scenario, knowledge_of
 from coordinator.scenario.permutations import targets_of
 from coordinator.scenario.programs import command_of
@@ -35,7 +37,12 @@ def collective_spec(scenario: Scenario, topology: Topology) -> CollectiveSpec:
         else CAPACITIES[scenario.link_capacity],
     )
     spec = _with_targets(scenario, topology, spec)
-    spec = spec._replace(reliable=reliable_links(scenario, topology, spec), detection=knowledge_of(scenario)[1])
+    spec = spec._replace(
+        reliable=reliable_links(scenario, topology, spec),
+        detection=knowledge_of(scenario)[1],
+        agreement=agreement_of(scenario, topology, spec),
+        repair=repair_of(scenario),
+    )
     if scenario.segments != "auto":
         return spec
     entry = find_algorithm(topology, spec)

@@ -1,7 +1,7 @@
 """Scenarios that are refused: networks too large for a journal row, settings that a driver or a clock does not support."""
 
 from coordinator.scenario.drivers import DRIVERS
-from coordinator.scenario.model import Scenario, knowledge_of
+from coordinator.scenario.model import Scenario
 from coordinator.scenario.programs import DRIVERS as PROGRAM_DRIVERS
 from coordinator.scenario.programs import command_of
 from emunode.algorithms.program import PROGRAM
@@ -40,9 +40,6 @@ def require_consistent(scenario: Scenario) -> None:
             )
         if scenario.duplex is Duplex.HALF:
             raise ScenarioError("duplex", "half", "the timed clock has full-duplex links only; use --clock steps")
-        if knowledge_of(scenario)[1] is not None:
-            reason = "nodes detect faults by silence in lock-step only; use --clock steps"
-            raise ScenarioError("fault_knowledge", scenario.fault_knowledge, reason)
     if scenario.hang_by != "pause" and driver != "docker":
         raise ScenarioError("hang_by", scenario.hang_by, f"only the docker driver supports it, not {driver}")
     if scenario.netns == "always" and not DRIVERS[driver].local_processes:

@@ -40,7 +40,9 @@ def detection_claims(detection: Detection, faults: Sequence[Fault]) -> Iterator[
     for fault in faults:
         if isinstance(fault, Delay):
             delays[fault.sender, fault.port] += fault.steps
-    returning = kinds & {Recover, Up} or any(fault.end < FOREVER for fault in faults if isinstance(fault, Hang | Down))
+    returning = any(
+        isinstance(fault, Recover | Up) or (isinstance(fault, Hang | Down) and fault.end < FOREVER) for fault in faults
+    )
     # Signs of life come at most 1 + delay steps apart, unless something returns and the first sign is still under way.
     in_time = not delays or (1 + max(delays.values()) <= detection.after and not returning)
     if kinds <= {Crash, Hang, Recover, Down, Up, Delay} and in_time:

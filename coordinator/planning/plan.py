@@ -9,16 +9,18 @@ from functools import cached_property
 from hashlib import sha256
 from math import ceil
 
-from coordinator.planning import detection, reliable
+from coordinator.planning import detection, reliable, repair, timed_protocols
+from coordinator.planning.agreement import agreement_claims
 from coordinator.planning.collective import collective_spec
 from coordinator.planning.consistency import require_consistent, require_size
 from coordinator.planning.endpoint import JoinEndpoint
 from coordinator.planning.link_ends import fewest_hosts
 from coordinator.planning.machine import RESERVED_DESCRIPTORS, Machine, this_machine
 from coordinator.planning.outages import outages_of
-from coordinator.planning.worst_faults import worst_set
+from coordinator.planning.run_time import run_time_of
 from coordinator.scenario.drivers import DRIVERS
-from coordinator.scenario.fault_draws import resolve
+from coordinator.scenario.fault_draws import FaultSites, WorstSet, resolve
+from coordinator.scenario.fault_sets import FaultSetSpec
 from coordinator.scenario.fault_syntax import parse_fault, parse_faults
 from coordinator.scenario.model import Scenario, knowledge_of
 from coordinator.scenario.networks import network_of
@@ -28,12 +30,15 @@ from coordinator.scenario.programs import with_digest
 from coordinator.theory.lower_bounds import Traffic, lower_bounds
 from coordinator.theory.votes import vote_claims
 from emunode.algorithms.base import Algorithm
-from emunode.algorithms.claims import Claim
+from emunode.algorithms.claims import DELIVERY, Claim
 from emunode.algorithms.losses import Outages
 from emunode.algorithms.registry import make_algorithm
+from emunode.algorithms.repair import RepairedBroadcast, rule_of
+from emunode.algorithms.tree_collective import TreeCollective
 from emunode.errors import RunError, ScenarioError
 from emunode.faults.kinds import FOREVER, Crash, Down, Fault, Hang, LinkFault, Moment, NodeFault, Recover
 from emunode.model import Collective, CollectiveSpec, FaultKnowledge, Port, Rank, Step
+from emunode.protocols.repair.pull import PullRule
 from emunode.topologies.base import Topology
 
 NAME_BYTES = 200
@@ -103,17 +108,28 @@ class Plan:
         if last is None or self.late_faults_count:
             return self.faults
         early = tuple(fault for fault in self.faults if fault.step <= last or isinstance(fault.step, Moment))
-        # Over reliable links an outage makes a segment late, not lost.
-        on_time = self.algorithm.keeps_time and self._outages(early, ()) is not None and self.spec.reliable is None
+        # Over reliable links, and where it is repaired, an outage makes a segment late, not lost.
+        resent = self.spec.reliable is not None or self.pulls
+        on_time = self.algorithm.keeps_time and self._outages(early, ()) is not None and not resent
         # Late faults can be dropped only if the earlier ones do not delay the run.
         return early if on_time or not any(fault.breaks for fault in early) else self.faults
+
+    @property
+    def goes_by_events(self) -> bool:
+        """Whether nodes have protocols or give signs of life under the timed clock."""
+        return timed_protocols.has_timed_protocols(self.scenario, self.spec)
 
     @property
     def _final_step(self) -> Step | None:
         """The last step of a run without faults, or an upper bound; None if no claim states one."""
         if self.spec.reliable is not None:
-            return reliable.last_data_step(self.spec, self.algorithm)
+            return None if self.goes_by_events else reliable.last_data_step(self.spec, self.algorithm)
         return self.algorithm.final_step
+
+    @property
+    def pulls(self) -> bool:
+        """Whether nodes ask their neighbours for what is overdue."""
+        return isinstance(rule_of(self.spec), PullRule)
 
     @cached_property
     def harmful_faults(self) -> tuple[Fault, ...]:
@@ -154,19 +170,33 @@ class Plan:
 
     def claims(self) -> list[Claim]:
         """The claims of theory for this run, its faults included."""
+        return [*self._claims_of_collective(), *self._agreement_claims()]
+
+    def _agreement_claims(self) -> list[Claim]:
+        """The claims about an agreement on failures, if nodes come to one."""
+        if self.spec.agreement is None:
+            return []
+        healthy_root = self.algorithm.sources_live(self.states)
+        return list(agreement_claims(self.topology, self.spec, self.faults, healthy_root))
+
+    def _claims_of_collective(self) -> list[Claim]:
+        """The claims about the collective and its protocols."""
         faults = self.harmful_faults
-        if not faults:
-            return self.fault_free_claims()
+        abandoned = self.spec.agreement is not None and self.spec.agreement.shrink
+        if not faults or abandoned:
+            # Nodes abandon the collective at the first suspicion, hence it claims nothing then.
+            return self._detection_claims() if faults else self._harmless_claims()
         # Known faults in force in step 1: the algorithm builds its trees around them.
         around = self.algorithm.claims_with_known_faults(self.states) if all(map(is_known, faults)) else []
-        if self.spec.reliable is not None:
-            return self._reliable_claims(around)
+        if self.pulls or self.spec.reliable is not None:
+            return self._repair_claims() if self.pulls else self._reliable_claims(around)
         if around:
             return around
         # Outages are exact: the schedule alone tells what is lost.
         outages = self.outages
-        if outages is not None and self.spec.detection is not None:
-            return self._detection_claims() + detection.claims_with_outages(self.topology, self.algorithm, outages)
+        detected = self._claims_with_detection(outages)
+        if detected is not None:
+            return detected
         if outages is not None and (self.exact_steps or outages.permanent):
             return self.algorithm.claims_with_outages(outages)
         # Anything else is a bound by the number of faulty places, or follows from the paths of copies that are voted on.
@@ -174,22 +204,65 @@ class Plan:
         bounds = self._detection_claims() + self.algorithm.claims_with_faults(broken, altering, self.states)
         return bounds + (vote_claims(self.algorithm, faults, broken, altering) if self.exact_steps else [])
 
+    @property
+    def may_suspect_wrongly(self) -> bool:
+        """Whether nodes may suspect live neighbours, and withhold anything from them, under the timed clock."""
+        faults = self.effective_faults
+        return self.goes_by_events and not timed_protocols.is_perfect(self.scenario, self.algorithm, faults)
+
+    def _harmless_claims(self) -> list[Claim]:
+        """The claims if no fault changes more than times; with protocols such faults may bring time-outs about."""
+        claims = self.fault_free_claims()
+        if not self.goes_by_events or not self.effective_faults:
+            return claims
+        kept = [] if self.may_suspect_wrongly else [claim for claim in claims if claim.name in DELIVERY]
+        return self._detection_claims() + kept
+
+    def _claims_with_detection(self, outages: Outages | None) -> list[Claim] | None:
+        """The claims if nodes detect faults by silence, unless they are bounds by the number of faults."""
+        if self.may_suspect_wrongly:
+            # A wrong suspicion may withhold anything.
+            return self._detection_claims()
+        if self.spec.detection is None or outages is None or (self.goes_by_events and not outages.permanent):
+            return None
+        claims = detection.claims_with_outages(self.topology, self.algorithm, outages)
+        if self.goes_by_events:
+            claims = [each for each in self.algorithm.claims_with_outages(outages) if each.name in reliable.UNTIMED]
+        return self._detection_claims() + claims
+
     def _reliable_claims(self, around: Iterable[Claim]) -> list[Claim]:
         """The claims over reliable links; `around` are those of an algorithm that knows the faults."""
         timeless = [claim for claim in around if claim.name in reliable.UNTIMED]
         if timeless:
             return timeless
-        tolerated = self.algorithm.claims_with_faults(*self._broken(), self.states)
-        links = reliable.claims_with_faults(self.topology, self.algorithm, self.harmful_faults, self.outages)
+        bounds = self.algorithm.claims_with_faults(*self._broken(), self.states)
+        tolerated = [] if self.may_suspect_wrongly else bounds
+        links = reliable.claims_with_faults(
+            self.topology, self.algorithm, self.harmful_faults, self.outages, timed=self.goes_by_events
+        )
         if self.spec.detection is not None:
             # An attempt that a suspicion withholds is lost as well, so only the number of attempts is certain.
             links = (claim for claim in links if claim.name == "segments")
         return [*tolerated, *self._detection_claims(), *links]
 
+    def _repair_claims(self) -> list[Claim]:
+        """The claims of a run in which nodes ask for what they miss."""
+        assert isinstance(self.algorithm, TreeCollective)
+        claims = list(repair.claims_with_faults(self.algorithm, self.harmful_faults, self.states, self.outages))
+        if self.spec.reliable is not None:
+            links = reliable.claims_with_faults(self.topology, self.algorithm, self.harmful_faults, self.outages)
+            # Repair adds traffic, and delivers more than the paths of the trees do.
+            claims += [claim for claim in links if claim.name == "delivery_ratio" and self.spec.detection is None]
+        return self._detection_claims() + claims
+
     def _detection_claims(self) -> list[Claim]:
         """The claims about the detectors, if nodes have any."""
         detects = self.spec.detection
-        return [] if detects is None else list(detection.detection_claims(detects, self.faults))
+        if detects is None:
+            return []
+        if self.goes_by_events:
+            return list(timed_protocols.detection_claims(self.scenario, self.algorithm, self.effective_faults))
+        return list(detection.detection_claims(detects, self.faults))
 
     def _broken(self) -> tuple[int, int]:
         """The numbers of nodes and links that lose, delay or repeat packets, and of those that alter them.
@@ -243,14 +316,23 @@ class Plan:
         claims = list({(claim.name, claim.relation, claim.predicted): claim for claim in claims}.values())
         bounded = {claim.name for claim in claims if claim.relation == ">="}
         claims += [bound for bound in self.lower_bounds() if bound.name not in bounded]
+        claims += repair.claims_without_faults(self.spec)
+        if self.goes_by_events:
+            untimed = [claim for claim in claims if claim.name in reliable.UNTIMED]
+            return timed_protocols.claims_without_faults(self.scenario, self.algorithm, untimed)
         if self.spec.reliable is None:
             return claims
-        return reliable.claims_without_faults(self.topology, self.algorithm, claims)
+        claims = reliable.claims_without_faults(self.topology, self.algorithm, claims)
+        # Where links wait for acknowledgements a packet may be overdue, and what is asked for comes twice.
+        return [
+            claim for claim in claims if not self.pulls or claim.name == "intact_deliveries" or claim.relation == ">="
+        ]
 
     def lower_bounds(self) -> tuple[Claim, ...]:
         """Bounds that no algorithm can beat in this run without faults; none for one that reproduces an error."""
         spec, algorithm = self.spec, self.algorithm
-        if algorithm.negative_control:
+        # A repaired tree is one of what faults have left.
+        if algorithm.negative_control or isinstance(algorithm, RepairedBroadcast):
             return ()
         unicast = spec.collective is Collective.UNICAST
         traffic = Traffic(
@@ -299,10 +381,11 @@ def make_plan(
         scenario.fault,
         lambda: make_algorithm(topology, spec),
         scenario.seed,
-        lambda fault_set, sites, given: worst_set(fault_set, sites, scenario, given),
+        lambda fault_set, sites, given: _worst_set(fault_set, sites, scenario, given),
+        run_time_of(scenario),
     )
     faults = parse_faults(specs, topology, timed=scenario.clock == "timed")
-    if faults or faults_may_come:
+    if faults or faults_may_come or (spec.detection is not None and scenario.clock == "timed"):
         known = broken_from_the_start(topology, faults) if scenario.fault_knowledge is FaultKnowledge.ALL else ()
         spec = spec._replace(knowledge=knowledge_of(scenario)[0], broken=known)
     resolved: dict[str, object] = {"fault": specs}
@@ -312,6 +395,7 @@ def make_plan(
     scenario = scenario.model_copy(update=resolved)
     algorithm = make_algorithm(topology, spec)
     reliable.require_tolerance(algorithm)
+    timed_protocols.require_detection(scenario, algorithm)
     require_consistent(scenario)
     if hosts is not None and not 0 < hosts <= topology.order:
         raise ScenarioError("hosts", hosts, f"from 1 to {topology.order}, one per node")
@@ -319,6 +403,12 @@ def make_plan(
     return Plan(
         scenario, topology, spec, algorithm, faults, hosts, endpoint, faults_may_come=faults_may_come, searches=searches
     )
+
+
+def _worst_set(fault_set: FaultSetSpec, sites: FaultSites, scenario: Scenario, given: Sequence[str]) -> WorstSet:
+    from coordinator.planning.worst_faults import worst_set  # noqa: PLC0415  # it imports numpy
+
+    return worst_set(fault_set, sites, scenario, given)
 
 
 def _host_count(scenario: Scenario, topology: Topology, machine: Machine, *, estimate: bool) -> int:

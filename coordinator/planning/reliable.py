@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
+from coordinator.planning import timed_protocols
 from coordinator.scenario.model import Scenario
 from emunode.algorithms.base import Algorithm, LocalView
 from emunode.algorithms.claims import DELIVERY, STRUCTURE, Claim
@@ -19,7 +20,7 @@ UNTIMED = frozenset((*DELIVERY, *STRUCTURE, "segments", "bytes", "max_link_segme
 """Metrics of a run without faults that do not depend on the steps in which segments leave."""
 NEGLIGIBLE = 1e-9
 """Full delivery is claimed if it fails with at most this probability."""
-SOURCE = "reliable links"
+SOURCE = timed_protocols.RELIABLE
 
 
 def round_trip(spec: CollectiveSpec, topology: Topology, window: int) -> Step:
@@ -38,15 +39,17 @@ def reliable_links(scenario: Scenario, topology: Topology, spec: CollectiveSpec)
             if getattr(scenario, name) != type(scenario).model_fields[name].default:
                 raise ScenarioError(name, getattr(scenario, name), "only reliable links have it; add --reliable")
         return None
-    if scenario.clock != "steps":
-        raise ScenarioError("reliable", True, "links are reliable in lock-step only; use --clock steps")
     if spec.port_model not in (PortModel.ALL_PORT, PortModel.ONE_PORT):
         reason = "it leaves no port for acknowledgements; reliable links need all-port or one-port"
         raise ScenarioError("port_model", str(spec.port_model), reason)
     if spec.duplex is not Duplex.FULL:
         raise ScenarioError("duplex", str(spec.duplex), "acknowledgements need full-duplex links")
-    least = round_trip(spec, topology, scenario.window)
     after = scenario.retransmit_after
+    if scenario.clock == "timed":
+        return timed_protocols.reliable_links(scenario, topology, spec)
+    if isinstance(after, str):
+        raise ScenarioError("retransmit_after", after, "in lock-step a whole number of steps")
+    least = round_trip(spec, topology, scenario.window)
     if after is not None and after < 2:
         raise ScenarioError("retransmit_after", after, "an acknowledgement takes 2 steps")
     return ReliableLinks(after or least, scenario.attempts, scenario.window, scenario.back_off)
@@ -92,26 +95,24 @@ def claims_without_faults(topology: Topology, algorithm: Algorithm, claims: Iter
         formula = "2 (m - 1) + L" if links.window == 1 else "m - 1 + L"
         kept.append(Claim("steps", last, "==", f"{SOURCE}: {formula} for m segments over L links", derived=True))
     if links.retransmit_after >= round_trip(spec, topology, links.window):
-        kept.append(Claim("retransmissions", 0, "==", f"{SOURCE}: no time-out before the acknowledgement"))
-        kept.append(Claim("discarded_copies", 0, "==", f"{SOURCE}: every copy is the first"))
-        kept += [
-            Claim("acknowledgements", claim.predicted, "==", f"{SOURCE}: one for each segment and link")
-            for claim in kept
-            if claim.name == "segments" and claim.relation == "=="
-        ]
+        kept += timed_protocols.claims_without_time_outs(kept)
     return kept
 
 
 def claims_with_faults(
-    topology: Topology, algorithm: Algorithm, faults: tuple[Fault, ...], outages: Outages | None
+    topology: Topology, algorithm: Algorithm, faults: tuple[Fault, ...], outages: Outages | None, *, timed: bool = False
 ) -> Iterator[Claim]:
-    """Claims that reliable links add to those that go by the number of faults; `outages` are what the faults amount to."""
+    """Claims that reliable links add to those that go by the number of faults; `outages` are what the faults amount to.
+
+    `timed` says that the time-outs are not in steps, so that nothing is claimed of links that come up again.
+    """
     spec, links = algorithm.spec, algorithm.spec.reliable
     assert links is not None
     most = _most_segments(topology, algorithm)
-    yield Claim(
-        "segments", links.attempts * most, "<=", f"{SOURCE}: at most {links.attempts} attempts for each segment"
-    )
+    if not (timed and any(isinstance(fault, Duplicate) and fault.breaks for fault in faults)):
+        # A link that duplicates packets carries more than is sent over it.
+        source = f"{SOURCE}: at most {links.attempts} attempts for each segment"
+        yield Claim("segments", links.attempts * most, "<=", source)
     plain = all(isinstance(fault, Crash | Hang | Down | Up) for fault in faults) and spec.collective not in FOLDING
     if outages is not None and plain and not set(outages.faulty) & set(algorithm.sources):
         losses = algorithm.losses(outages if outages.permanent else outages.always())
@@ -121,7 +122,8 @@ def claims_with_faults(
             source = f"{algorithm.citation}: what its paths carry around the outages"
             yield Claim("intact_deliveries", losses.delivered, relation, source)  # type: ignore[arg-type]
     worst = max((_failure(links, on_link) for on_link in _by_link(faults)), default=1.0)
-    transient = all(isinstance(fault, Loss | Drop | Delay | Duplicate | Down | Up) for fault in faults)
+    passing = (Loss, Drop, Delay, Duplicate) if timed else (Loss, Drop, Delay, Duplicate, Down, Up)
+    transient = all(isinstance(fault, passing) for fault in faults)
     if transient and min(1.0, most * worst) <= NEGLIGIBLE:
         chance = f"fails with a probability of at most {most * worst:.1g}" if worst else "never fails"
         yield Claim("delivery_ratio", 1.0, "==", f"{SOURCE}: {most} x p^attempts {chance}")

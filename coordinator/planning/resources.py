@@ -20,6 +20,8 @@ USER_BYTES_PER_RANK = 6000
 BYTES_PER_PROCESS = 3_500_000
 BASE_BYTES = 150_000_000
 MEMORY_ENGINE_BYTES_PER_RANK = 2500
+BYTES_PER_HELD_SEGMENT = 120
+"""A segment that a rank keeps to answer requests, without its payload. Measured: 106 for 2,000 messages in Q_7."""
 BYTES_PER_DELIVERY = 350
 """Packets, journal and tables, at least. Measured: broadcasts of 30,000 messages in S_4 took 240 to 270 MB."""
 
@@ -68,11 +70,21 @@ def memory_bytes(plan: Plan) -> int:
     """User and kernel memory of all processes of the run."""
     order, ends = plan.topology.order, 2 * plan.topology.link_count
     base = BASE_BYTES + deliveries(plan) * BYTES_PER_DELIVERY + table_copies(plan) * plan.algorithm.table_bytes
+    base += _held_bytes(plan)
     if not plan.hosts:
         return base + order * MEMORY_ENGINE_BYTES_PER_RANK
     processes = plan.hosts * BYTES_PER_PROCESS
     # Per link end: the kernel's socket buffers and the slot of the host's tables.
     return base + processes + ends * (KERNEL_BYTES_PER_END + USER_BYTES_PER_END) + order * USER_BYTES_PER_RANK
+
+
+def _held_bytes(plan: Plan) -> int:
+    """Memory of the segments that ranks keep until the end to answer requests; ranks of one process share payloads."""
+    if not plan.pulls:
+        return 0
+    spec, segments = plan.spec, plan.spec.messages * plan.algorithm.segments_per_message
+    payloads = spec.messages * spec.message_bytes
+    return plan.topology.order * (segments * BYTES_PER_HELD_SEGMENT + payloads * bool(plan.hosts)) + payloads
 
 
 def links_across_hosts(plan: Plan) -> int | None:

@@ -6,6 +6,7 @@ first fault on that can delay packets, receipts are not checked against the port
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
 import polars as pl
 
@@ -13,8 +14,10 @@ from coordinator.history.timetable import Timetable
 from coordinator.planning.plan import Plan
 from coordinator.results.deliveries import switches
 from coordinator.results.detection import wrongly_withheld
+from coordinator.results.journal_rows import IS_NEWS, IS_REPORT
 from coordinator.results.ports import at_receiver
 from coordinator.results.reliable import data_hops, reliable_violations
+from coordinator.results.repair import repair_violations
 from coordinator.results.timed_audit import Possible, possible_outcomes, unplanned, with_starts
 from emunode.faults.byzantine import ByzantineFault, Treatment
 from emunode.faults.detection import StepDetection
@@ -48,18 +51,32 @@ def illegal_hops(
         wrong_outcomes(plan, data, times),
         wrong_addresses(plan, data),
         *([_repeated(plan, data)] if copies else []),
-        causality_violations(plan, journal.filter(pl.col("outcome") != "withheld"), times),
-        *([unplanned(journal, times)] if times is not None else []),
+        *_causality(plan, journal.filter(pl.col("outcome") != "withheld"), times),
+        *([unplanned(journal.filter(pl.col("outcome") != "withheld"), times)] if times is not None else []),
         # Negative controls may move a copy to another tree, so there only its identity without the tree can be
         # followed.
         _sent_before_received(data, [*PIECE, "tree"] if copies else PIECE),
         port_model_violations(plan, journal, packets),
-        *reliable_violations(plan, journal),
-        *wrongly_withheld(plan, journal),
+        *reliable_violations(plan, journal, times),
+        *repair_violations(plan, journal),
+        *wrongly_withheld(plan, journal, times),
+        # Where nodes agree, their reports are judged with the agreement.
+        *([journal.filter(IS_REPORT).select("step")] if plan.spec.agreement is None else []),
     ]
     # Streaming: a journal may be larger than memory, and every rule is a filter over it.
     broken: int = sum(rule.select(pl.len()).collect(engine="streaming").item() for rule in rules)
     return broken + nonexistent_links(plan, links)
+
+
+def _causality(plan: Plan, journal: pl.LazyFrame, times: Timetable | None) -> list[pl.LazyFrame]:
+    """The violations of causality. Nodes agree over ports that they suspect as well, so those packets are judged apart."""
+    if plan.spec.agreement is None:
+        return [causality_violations(plan, journal, times)]
+    blind = replace(plan, spec=plan.spec._replace(detection=None))
+    return [
+        causality_violations(plan, journal.filter(~IS_NEWS)),
+        causality_violations(blind, journal.filter(IS_NEWS)),
+    ]
 
 
 def wrong_outcomes(plan: Plan, journal: pl.LazyFrame, times: Timetable | None = None) -> pl.LazyFrame:
@@ -75,13 +92,15 @@ def wrong_outcomes(plan: Plan, journal: pl.LazyFrame, times: Timetable | None = 
     first, duplicate, relay = (pl.col("outcome") == name for name in ("first", "duplicate", "relay"))
     wrong = journal.filter((first & (back | ~meant)) | (duplicate & ~meant) | (relay & meant))
     dated = journal if times is None else with_starts(journal, times)
+    # A node that goes by events reads in the order of arrivals, which need not be that of steps.
+    when = pl.col("step" if times is None or times.events is None else "end")
     pieces = (
         dated.filter(first | duplicate, ~back)
         # Grouped by life as well: after a recovery the rank has forgotten what it received before.
         .group_by("receiver", _life(plan, times), *PIECE)
-        .agg(firsts=first.sum(), began=pl.col("step").filter(first).min(), step=pl.col("step").min())
+        .agg(firsts=first.sum(), began=when.filter(first).min(), earliest=when.min(), step=pl.col("step").min())
         # Of copies that arrive in one step any may be the first, so steps are compared, not rows.
-        .filter((pl.col("firsts") != 1) | (pl.col("began") > pl.col("step")))
+        .filter((pl.col("firsts") != 1) | (pl.col("began") > pl.col("earliest")))
     )
     return pl.concat([wrong.select("step"), pieces.select("step")])
 

@@ -30,8 +30,10 @@ REPLAY_MATCH = Claim("replay_mismatches", 0, "==", "the rules, replayed in memor
 
 CONFORMANCE = (MODEL_CONFORMANCE, REPLAY_MATCH)
 """Claims about the emulator, not the algorithm: they are judged under any faults."""
-DELIVERY = frozenset({"deliveries", "intact_deliveries", "delivery_ratio"})
+DELIVERY = frozenset({"deliveries", "intact_deliveries", "delivery_ratio", "final_delivery_ratio"})
 """Metrics of what arrived. A run without any claim about these is undecided."""
+AGREEMENT_ITSELF = frozenset({"agreement_errors", "revised_decisions", "slowest_agreement_steps", "agreement_packets"})
+"""Metrics of the agreement on failures, whatever becomes of the collective."""
 
 LOSING = (Crash, Down, Loss, Drop, Corrupt, ByzantineFault)
 """Faults that lose or alter packets and delay none."""
@@ -86,7 +88,7 @@ def ratio_to(bound: Metric | None, measured: Metric | None) -> float | None:
 def claims_of(plan: Plan) -> list[Claim]:
     """The claims of theory about this run and its faults, and the claim of model conformance."""
     # Faults keep contributions away, and then the payloads show it.
-    counted = plan.spec.collective in FOLDING and not plan.harmful_faults
+    counted = plan.spec.collective in FOLDING and not plan.harmful_faults and not plan.may_suspect_wrongly
     return [*plan.claims(), *([COUNTED_ONCE] if counted else []), MODEL_CONFORMANCE]
 
 
@@ -131,6 +133,9 @@ def timed_claims(plan: Plan, metrics: Mapping[str, Metric], timetable: Timetable
 def _claims_with_faults(plan: Plan, under: UnderFaults, rounding: float) -> list[Claim]:
     """Bounds on the time of the last receipt under faults; it is a maximum of sums of durations."""
     before = under.fault_free.intended_seconds
+    if plan.goes_by_events:
+        # The last packet may be an acknowledgement or a sign of life, and time-outs do not follow from the schedule.
+        return []
     if all(each.fault.slows for each in under.faults):
         factor = faults_of(plan.algorithm, under.faults).largest_factor()
         return [
@@ -147,14 +152,18 @@ def _claims_with_faults(plan: Plan, under: UnderFaults, rounding: float) -> list
     return []
 
 
-def slow_down(timetable: Timetable) -> dict[str, Metric]:
-    """The time of the last receipt without the faults of a run, and the ratio of the one with them to it."""
+def slow_down(timetable: Timetable, completion: float | None = None) -> dict[str, Metric]:
+    """The time of the last receipt without the faults of a run, and the ratio of the one with them to it.
+
+    With protocols, `completion` is the last receipt of data, and the time without faults is that over plain links.
+    """
     if timetable.under is None:
         return {}
     before = timetable.under.fault_free.intended_seconds
+    last = timetable.intended_seconds if completion is None else completion
     return {
         "fault_free_seconds": before,
-        "slow_down": timetable.intended_seconds / before if before else 1.0,
+        "slow_down": last / before if before else 1.0,
     }
 
 

@@ -13,6 +13,7 @@ import polars as pl
 from coordinator.history.timetable import Timetable, judge_times
 from coordinator.planning.plan import Plan
 from coordinator.results.claims import (
+    AGREEMENT_ITSELF,
     CONFORMANCE,
     DELIVERY,
     REPLAY_MATCH,
@@ -31,6 +32,7 @@ from coordinator.results.cut_off import CutOff, cut_off
 from coordinator.results.differential import REPLAYED_ROWS, replay_mismatches
 from coordinator.results.faults_in_steps import in_steps
 from coordinator.results.metrics import Measurement, Metric, measure
+from coordinator.results.served import Record, served_records, suspicion_records
 from emunode.algorithms.claims import Claim
 from emunode.engine.rank_set import AlteredCopy
 from emunode.errors import RuleError, RunError
@@ -76,6 +78,8 @@ class Conclusion:
     cut_off: CutOff
     timeline: pl.DataFrame | None = None
     """Intended and achieved times of every packet, under the timed clock."""
+    records: Mapping[str, Sequence[Record]] = field(default_factory=dict)
+    """Under the timed clock, the entries of `served.json` and `suspicions.json`, by the name of the file."""
     metrics: Mapping[str, Metric] = field(default_factory=dict)
     """The metrics of the measurement, of the timed clock and of the replay."""
 
@@ -91,12 +95,18 @@ def conclude(plan: Plan, history: History, *, replay: bool | None = None) -> Con
     measurement = measure(plan, history.journal, history.altered, timetable)
     metrics = dict(measurement.metrics)
     reasons, claims, timeline = [history.ended], claims_of(plan), None
+    records: dict[str, Sequence[Record]] = {}
     if timetable is not None:
         lateness = judge_times(timetable, history.times)
         metrics.update(lateness.metrics)
-        metrics.update(slow_down(timetable))
+        completed = metrics.get("completion_seconds")
+        metrics.update(slow_down(timetable, completed if isinstance(completed, float) else None))
         metrics["worst_lateness_packets"] = late_packets(plan, lateness)
         timeline = lateness.hops
+        records["served"] = served_records(plan, measurement, history.journal, timeline)
+        suspicions = suspicion_records(plan, timetable)
+        if suspicions is not None:
+            records["suspicions"] = suspicions
         claims += timed_claims(plan, metrics, timetable)
         reasons.append(why_invalid(plan, lateness, metrics))
     # Any of them makes the measurement invalid; all are named.
@@ -114,7 +124,7 @@ def conclude(plan: Plan, history: History, *, replay: bool | None = None) -> Con
             # Only of a program that plays the nodes and answers differently now, or not at all.
             ended = f"the replay in memory failed: {error}"
     ruling = rule(plan, claims, metrics, ended)
-    return Conclusion(plan, measurement, ruling, cut_off(plan, measurement), timeline, metrics)
+    return Conclusion(plan, measurement, ruling, cut_off(plan, measurement), timeline, records, metrics)
 
 
 def rule(plan: Plan, claims: Sequence[Claim], metrics: Mapping[str, Metric], ended: str | None) -> Ruling:
@@ -131,14 +141,23 @@ def rule(plan: Plan, claims: Sequence[Claim], metrics: Mapping[str, Metric], end
         # Conformance is about the emulator: it is judged even where nothing was delivered.
         each
         for claim in claims
-        for each in judge([claim], metrics, invalid if claim in CONFORMANCE else nothing)
+        for each in judge([claim], metrics, _why_not(claim, ended, invalid, nothing))
     ]
     verdict = Verdict.UNDECIDED if invalid else overall(judgements)
+    if not ended and any(each.verdict is Verdict.VIOLATED for each in judgements):
+        verdict = Verdict.VIOLATED
     # Other claims may hold in a run without deliveries; that must not make the run a success.
     if unproven and verdict is Verdict.HOLDS:
         verdict = Verdict.UNDECIDED
     undecided = unproven if verdict is Verdict.UNDECIDED else None
     return Ruling(judgements, verdict, invalid, undecided)
+
+
+def _why_not(claim: Claim, ended: str | None, invalid: str | None, nothing: str | None) -> str | None:
+    """Why a claim cannot be judged, or None. Nodes have to agree whether or not the collective could succeed."""
+    if claim.name in AGREEMENT_ITSELF:
+        return ended
+    return invalid if claim in CONFORMANCE else nothing
 
 
 def rule_counted(plan: Plan, metrics: Mapping[str, Metric], ended: str | None) -> Ruling:
@@ -153,6 +172,8 @@ def _invalid(plan: Plan, metrics: Mapping[str, Metric]) -> str | None:
     # Theory of broadcasts presumes a healthy source; with a faulty one the run tests nothing.
     if root:
         reason = f"{root}, and theory makes no claim about that"
+        if metrics.get("root_failed_nodes"):
+            return f"{root}: {metrics['root_failed_nodes']} nodes agreed on that, and ended with the error root-failed"
         return reason if metrics["intact_deliveries"] else f"{_nothing_delivered(metrics)}: {reason}"
     # A ratio over no expected delivery has no value.
     if not metrics["expected_deliveries"]:
@@ -162,6 +183,8 @@ def _invalid(plan: Plan, metrics: Mapping[str, Metric]) -> str | None:
 
 def _unproven(plan: Plan, claims: Sequence[Claim], metrics: Mapping[str, Metric]) -> str | None:
     """Why the deliveries of a valid run cannot be judged, or None."""
+    if plan.spec.agreement is not None and plan.spec.agreement.shrink and "final_delivery_ratio" not in metrics:
+        return "no node was left that could run the collective again"
     if any(claim.name in DELIVERY for claim in claims):
         return _nothing_delivered(metrics)
     where = "under these faults" if plan.harmful_faults else f"to {plan.spec.algorithm}"
@@ -169,7 +192,7 @@ def _unproven(plan: Plan, claims: Sequence[Claim], metrics: Mapping[str, Metric]
 
 
 def _nothing_delivered(metrics: Mapping[str, Metric]) -> str | None:
-    if metrics["intact_deliveries"]:
+    if metrics["intact_deliveries"] or metrics.get("final_delivery_ratio"):
         return None
     if metrics["corrupt"]:
         return "nothing was delivered intact: only altered copies arrived"

@@ -53,9 +53,9 @@ def _cause(plan: Plan) -> Callable[[Rank], str | None]:
     effective = set(plan.effective_faults)
     # Faults that cannot cost a delivery, such as a rate of 0, are not named as causes.
     breaking = [spec for spec, records in faults.items() if any(map(_breaks, effective.intersection(records)))]
-    # With one fault there is nothing to find out.
-    if len(breaking) == 1:
-        return lambda _: breaking[0]
+    # With one fault, or none as in a run that was interrupted, there is nothing to find out.
+    if len(breaking) < 2:
+        return lambda _: breaking[0] if breaking else None
     outages = plan.outages
     # The blame follows from the schedule only where losses are exact.
     exact = plan.algorithm.exact_losses and plan.exact_steps

@@ -29,7 +29,7 @@ class Arrivals(NamedTuple):
 
     receiver: Integers
     owner: Integers
-    """Whose message it is: the origin, or where contributions are folded the rank that owns the block of the result."""
+    """The owner of the message: the origin, or where contributions are folded the rank that owns the block of the result."""
     origin: Integers
     segment: Integers
     step: Integers
@@ -200,7 +200,7 @@ def arrival_order(plan: Plan) -> tuple[str, ...]:
 
 
 def owner(plan: Plan) -> pl.Expr:
-    """Whose message a hop to its target carries, as in `Arrivals`."""
+    """The owner of the message that a hop to its target carries, as in `Arrivals`."""
     if plan.spec.collective not in FOLDING:
         return pl.col("origin").alias("owner")
     # A finished result names its owner as the origin; a partial result is for a block of its receiver.

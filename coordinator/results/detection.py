@@ -9,10 +9,14 @@ from typing import NamedTuple
 
 import polars as pl
 
+from coordinator.history.timetable import Timetable
 from coordinator.planning.plan import Plan
+from coordinator.results.reliable import IS_SIGN
 from emunode.faults.detection import StepDetection, Suspicion
 from emunode.faults.kinds import Crash, Down, Fault, Hang, Recover, Up
 from emunode.model import Port, Rank, Step
+from emunode.timed.cost_model import NANO
+from emunode.timed.memory import faults_of
 
 WITHHELD = pl.col("outcome") == "withheld"
 
@@ -53,6 +57,41 @@ def detection_metrics(plan: Plan, journal: pl.LazyFrame) -> dict[str, int | floa
     }
 
 
+def timed_detection_metrics(plan: Plan, journal: pl.LazyFrame, timetable: Timetable) -> dict[str, int | float]:
+    """The metrics of detection under the timed clock, and the signs of life that it took; nothing without detection."""
+    if plan.spec.detection is None or timetable.events is None or timetable.under is None:
+        return {}
+    events, faults = timetable.events, faults_of(plan.algorithm, timetable.under.faults)
+    delays = [
+        change.time - faults.dead_since(*plan.topology.end(change.rank, change.port), change.time)
+        for change in events.suspicions
+        if change.suspected and change.silent
+    ]
+    suspected: dict[tuple[Rank, Port], bool] = {}
+    for change in events.suspicions:
+        suspected[change.rank, change.port] = change.suspected
+    # When the signs of life have ended, or at the end of a run that was cut off.
+    end = min(events.horizon, 1 + int(timetable.packets["start"].max() or 0))  # type: ignore[arg-type]
+    wrong = sum(
+        faults.is_dead_end(*plan.topology.end(rank, port), end) is not suspected.get((rank, port), False)
+        for rank in plan.topology.ranks()
+        if not faults.silent(rank, end)
+        for port in plan.topology.ports(rank)
+    )
+    signs = journal.filter(IS_SIGN).select(all=pl.len(), lost=(pl.col("outcome") == "lost").sum()).collect()
+    return {
+        "detections": len(delays),
+        "mean_detection_seconds": sum(delays) / len(delays) / NANO if delays else 0.0,
+        "slowest_detection_seconds": max(delays, default=0) / NANO,
+        "false_suspicions": sum(change.suspected and not change.silent for change in events.suspicions),
+        "wrong_ports": wrong,
+        "withheld_packets": len(events.withheld),
+        "needlessly_withheld_packets": sum(not each.silent for each in events.withheld),
+        "keep_alives": signs["all"].item(),
+        "lost_keep_alives": signs["lost"].item(),
+    }
+
+
 def suspicions(plan: Plan, end: Step) -> tuple[list[Suspicion], StepDetection]:
     """All changes of mind up to the beginning of step `end`, and the detectors in it."""
     spec = plan.spec
@@ -61,10 +100,14 @@ def suspicions(plan: Plan, end: Step) -> tuple[list[Suspicion], StepDetection]:
     return detection.advance(end, [fault for fault in plan.faults if fault.step < end]), detection
 
 
-def wrongly_withheld(plan: Plan, journal: pl.LazyFrame) -> list[pl.LazyFrame]:
+def wrongly_withheld(plan: Plan, journal: pl.LazyFrame, timetable: Timetable | None = None) -> list[pl.LazyFrame]:
     """Packets that were withheld although their sender did not suspect that port; all of them without detection."""
     if plan.spec.detection is None:
         return [journal.filter(WITHHELD).select("step")]
+    if timetable is not None and timetable.events is not None:
+        places = {(each.step, each.sender, each.port) for each in timetable.events.withheld}
+        steps = [place[0] for place in _withheld(journal) if place not in places]
+        return [pl.LazyFrame({"step": steps}, schema={"step": pl.Int32})]
     rows = _withheld(journal)
     last = max((step for step, _, _ in rows), default=0)
     intervals = _intervals(suspicions(plan, last + 1)[0], last)

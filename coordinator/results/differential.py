@@ -16,6 +16,7 @@ from coordinator.planning.plan import Plan
 from emunode.engine.memory import MemoryEngine
 from emunode.engine.rank_set import AlteredCopy
 from emunode.model import Step
+from emunode.timed.event_memory import EventMemoryEngine
 from emunode.timed.memory import TimedMemoryEngine
 
 REPLAYED_ROWS = 10_000
@@ -51,9 +52,10 @@ def replay(
     try:
         network, rows = _player(plan, under), bytearray()
         # Two steps more than the journal has: one to read the last arrivals, one to show that nothing follows.
-        for step in range(1, last + 3):
+        by_events = isinstance(network, EventMemoryEngine)
+        for step in range(1, plan.scenario.step_limit + 1 if by_events else last + 3):
             rows += network.step(step)
-            ended = plan.is_over(step, network.busy)
+            ended = not network.busy if by_events else plan.is_over(step, network.busy)
             if ended or (most_rows is not None and len(rows) > most_rows * RECORD.itemsize):
                 break
     finally:
@@ -89,6 +91,6 @@ class _Stepped:
         return self._engine.step(step, self._plan.faults_at(step))
 
 
-def _player(plan: Plan, under: UnderFaults | None) -> _Stepped | TimedMemoryEngine:
+def _player(plan: Plan, under: UnderFaults | None) -> _Stepped | TimedMemoryEngine | EventMemoryEngine:
     """The engine that runs a plan in memory."""
     return _Stepped(plan) if under is None else under.engine(plan.algorithm)

@@ -6,9 +6,13 @@ for it.
 """
 
 import numpy as np
+import polars as pl
 
+from coordinator.history.timetable import HOP, Timetable
 from coordinator.planning.plan import Plan
-from coordinator.results.deliveries import Arrivals, Deliveries, Integers, silent_sources
+from coordinator.results.deliveries import Arrivals, Deliveries, Integers, Records, silent_sources
+from emunode.model import ALL_RANKS, HopOutcome
+from emunode.timed.cost_model import NANO
 
 Latency = int | float | tuple[int, ...]
 
@@ -35,3 +39,18 @@ def latency_metrics(latencies: Integers, nodes: int, packets: int, *, broadcast:
         served = np.bincount(latencies, minlength=1)
         metrics["informed_nodes_per_step"] = tuple((1 + served.cumsum()).tolist())
     return metrics
+
+
+def completion_seconds(plan: Plan, records: Records, timetable: Timetable) -> float:
+    """The time at which the last first copy of a piece reached a healthy rank that it is meant for.
+
+    If every rank is served, all of them have everything due to them from then on. `records` are all rows of the run.
+    """
+    healthy = np.ones(plan.topology.order, dtype=np.bool_)
+    healthy[list(plan.states)] = False
+    receiver, target = records["receiver"], records["target"]
+    meant = ((target == ALL_RANKS) | (target == receiver)) & healthy[receiver]
+    rows = records[(records["outcome"] == HopOutcome.FIRST) & meant & (receiver != records["origin"])]
+    hops = pl.DataFrame({name: rows[name] for name in HOP}).unique()
+    ends = hops.join(timetable.arriving, on=HOP)["end"]
+    return int(ends.max() or 0) / NANO  # type: ignore[arg-type]

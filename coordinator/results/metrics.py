@@ -5,17 +5,18 @@ campaign asks of one of its many small trials, in less than a millisecond, from 
 defined once, in `deliveries` and in `shared_metrics`.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 
-from coordinator.history.journal import table
+from coordinator.history.journal import records_of_rows, table
 from coordinator.history.timetable import Timetable
 from coordinator.planning.plan import Plan
+from coordinator.results.agreement import Verdicts, judge_agreement, records_of
 from coordinator.results.audit import illegal_hops
 from coordinator.results.contributions import contribution_metrics
 from coordinator.results.deliveries import (
@@ -30,9 +31,12 @@ from coordinator.results.deliveries import (
     runs,
     silent_sources,
 )
-from coordinator.results.detection import detection_metrics
+from coordinator.results.detection import detection_metrics, timed_detection_metrics
+from coordinator.results.journal_rows import IS_REPORT
 from coordinator.results.latency import latency_metrics, served_latencies
 from coordinator.results.reliable import data_hops, reliable_metrics
+from coordinator.results.repair import repair_metrics
+from coordinator.results.repetition import Repetition, repetition_metrics, repetition_of
 from coordinator.results.structure import structure_metrics
 from coordinator.results.tables import (
     fault_records,
@@ -46,7 +50,8 @@ from coordinator.results.tables import (
 )
 from coordinator.results.voting import elect
 from emunode.engine.rank_set import AlteredCopy
-from emunode.model import CONTROL_TREE, Collective, HopOutcome, Rank
+from emunode.model import AGAIN_TREE, CONTROL_TREE, Collective, HopOutcome, Rank
+from emunode.timed.cost_model import NANO
 
 Metric = int | float | tuple[int, ...]
 
@@ -86,6 +91,8 @@ class Measurement:
     cut_off: tuple[Rank, ...] = ()
     """Healthy ranks, ascending, that miss a message due to them; in a gather, healthy ranks whose messages do not all
     reach the target."""
+    agreement: Sequence[Mapping[str, object]] = ()
+    """The decisions of nodes on failures that stand at the end, that of most nodes first."""
 
     @property
     def tables(self) -> dict[str, pl.DataFrame | None]:
@@ -104,7 +111,11 @@ def measure(
     `altered_copies` are the altered copies that arrived, in scenarios with redundancy; `timetable` is that of a run
     under the timed clock.
     """
+    agreement = judge_agreement(plan, journal)
+    if plan.spec.agreement is not None:
+        journal = journal.filter(~IS_REPORT)
     hops, journal = journal, data_hops(plan, journal)
+    by_events = timetable if timetable is not None and timetable.events is not None else None
     packets = packets_of(journal)
     by_outcome = dict(journal.group_by("outcome").agg(pl.len()).collect(engine="streaming").iter_rows())
     outcomes = [by_outcome.get(outcome.name.lower(), 0) for outcome in HopOutcome]
@@ -118,6 +129,7 @@ def measure(
     steps = step_table(plan, packets, arrivals)
     links = used_links(packets)
     traffic = Traffic(len(steps), len(packets), int(packets["segments"].sum()), int(packets["bytes"].sum()), outcomes)
+    repetition, cut_off_again = _repetition(plan, hops, agreement, deliveries)
     metrics = {
         **shared_metrics(traffic, deliveries),
         **_link_metrics(plan, packets, links),
@@ -130,7 +142,11 @@ def measure(
         ),
         **_votes(plan, arrivals, elections),
         **reliable_metrics(plan, hops),
-        **detection_metrics(plan, hops),
+        **(detection_metrics(plan, hops) if by_events is None else timed_detection_metrics(plan, hops, by_events)),
+        **({} if by_events is None else completion(journal, by_events)),
+        **repair_metrics(plan, hops),
+        **agreement.metrics,
+        **repetition,
         "illegal_hops": illegal_hops(plan, hops, packets, links, timetable),
         **structure_metrics(plan, journal),
         **contribution_metrics(plan, journal),
@@ -139,7 +155,8 @@ def measure(
     if elections is not None and plan.spec.redundancy > 1:
         # Unanimous pieces are left out: the table shows where the vote mattered.
         contested = elections.filter(pl.col("right") < pl.col("copies")).drop("step", "owner")
-    gather = plan.spec.collective is Collective.GATHER
+    # In a gather the healthy origins are of interest: the target is one rank.
+    cut_off = deliveries.unheard(plan) if plan.spec.collective is Collective.GATHER else deliveries.unserved
     return Measurement(
         nodes=node_table(plan, arrivals),
         links=link_table(plan.topology, links),
@@ -147,9 +164,26 @@ def measure(
         metrics=metrics,
         faults=fault_records(plan, hops, timetable),
         elections=contested,
-        # In a gather the healthy origins are of interest: the target is one rank.
-        cut_off=deliveries.unheard(plan) if gather else deliveries.unserved,
+        cut_off=cut_off if cut_off_again is None else cut_off_again,
+        agreement=records_of(plan, agreement),
     )
+
+
+def _repetition(
+    plan: Plan, hops: pl.LazyFrame, agreement: Verdicts, deliveries: Deliveries
+) -> tuple[dict[str, int | float], tuple[Rank, ...] | None]:
+    """The metrics of the last run of a collective that runs again after failures, and the ranks that it cut off."""
+    cut_off: list[Rank] = []
+
+    def measured(again: Repetition) -> Mapping[str, Metric]:
+        measurement = measure(again.plan, again.rows)
+        cut_off.extend(again.ranks[rank] for rank in measurement.cut_off)
+        return measurement.metrics
+
+    found = repetition_metrics(plan, hops, agreement, measured)
+    if found and not agreement.standing:
+        found["final_delivery_ratio"] = deliveries.metrics["delivery_ratio"]
+    return found, tuple(cut_off) if "final_delivery_ratio" in found and agreement.standing else None
 
 
 def _link_metrics(plan: Plan, packets: pl.DataFrame, links: pl.DataFrame) -> dict[str, Metric]:
@@ -175,6 +209,15 @@ def _step_metrics(steps: pl.DataFrame, last_arrivals: pl.DataFrame) -> dict[str,
         "receivers_per_step": tuple(steps["receiving"][:last_receipt]),
         "average_receive_step": float(last_arrivals["step"].mean() or 0.0),  # type: ignore[arg-type]
     }
+
+
+def completion(journal: pl.LazyFrame, timetable: Timetable) -> dict[str, float]:
+    """The time of the last receipt of something new by a rank that it is meant for."""
+    arrived = journal.filter(pl.col("outcome") == "first").select("step", "sender", "port").unique()
+    ends = (
+        timetable.arriving.lazy().join(arrived, on=["step", "sender", "port"], how="semi").select(pl.col("end").max())
+    )
+    return {"completion_seconds": (ends.collect().item() or 0) / NANO}
 
 
 def _votes(plan: Plan, arrivals: pl.DataFrame, elections: pl.DataFrame | None) -> dict[str, Metric]:
@@ -211,8 +254,10 @@ class TrialCounts:
 def count_trial(plan: Plan, records: Records, altered_copies: Sequence[AlteredCopy] = ()) -> TrialCounts:
     """Count a trial. `records` are all of its rows, sorted; `altered_copies` are the altered copies that arrived."""
     digest = blake2b(records.tobytes(), digest_size=16).hexdigest()
+    everything = records
     if plan.spec.has_control:
-        records = records[(records["tree"] < CONTROL_TREE) & (records["outcome"] != HopOutcome.WITHHELD)]
+        first_other = CONTROL_TREE if plan.spec.agreement is None else AGAIN_TREE
+        records = records[(records["tree"] < first_other) & (records["outcome"] != HopOutcome.WITHHELD)]
     outcomes = np.bincount(records["outcome"], minlength=len(HopOutcome)).tolist()
     # Trials of campaigns are small, so rows are counted with numpy; starting polars costs more than the work.
     unaltered, copies = record_arrivals(plan, records)
@@ -239,4 +284,30 @@ def count_trial(plan: Plan, records: Records, altered_copies: Sequence[AlteredCo
     # Pieces that did not arrive are not among `copies`, so a missing one has to be counted as 0 here.
     least = int(copies.min(initial=NOTHING_DUE)) if whole else 0
     latencies = np.bincount(served_latencies(plan, deliveries, unaltered))
-    return TrialCounts(metrics, deliveries.unserved, least, tuple(latencies.tolist()), digest)
+    counts = TrialCounts(metrics, deliveries.unserved, least, tuple(latencies.tolist()), digest)
+    return counts if plan.spec.agreement is None else _with_agreement(plan, counts, table(everything).lazy())
+
+
+def _with_agreement(plan: Plan, counts: TrialCounts, journal: pl.LazyFrame) -> TrialCounts:
+    """The counts of a trial whose nodes agree; deliveries are those of the collective as it ran last."""
+    verdicts = judge_agreement(plan, journal)
+    repetition = repetition_of(plan, journal, verdicts)
+    if repetition is None:
+        found = repetition_metrics(plan, journal, verdicts, lambda _: {})
+        if found and not verdicts.standing:
+            found["final_delivery_ratio"] = float(counts.metrics["delivery_ratio"])  # type: ignore[arg-type]
+        return replace(counts, metrics={**counts.metrics, **verdicts.metrics, **found})
+    measured = measure(repetition.plan, repetition.rows)
+    found = repetition_metrics(plan, journal, verdicts, lambda _: measured.metrics)
+    last = count_trial(repetition.plan, records_of_rows(repetition.rows))
+    deliveries = {name: last.metrics[name] for name in DELIVERIES}
+    return TrialCounts(
+        metrics={**counts.metrics, **deliveries, **verdicts.metrics, **found},
+        unserved=tuple(repetition.ranks[rank] for rank in last.unserved),
+        least_copies=last.least_copies,
+        latencies=(0,) * repetition.before + last.latencies,
+        journal_hash=counts.journal_hash,
+    )
+
+
+DELIVERIES = ("expected_deliveries", "deliveries", "intact_deliveries", "delivery_ratio", "duplicates")

@@ -2,9 +2,13 @@
 
 import polars as pl
 
+from coordinator.history.timetable import Timetable
 from coordinator.planning.plan import Plan
+from coordinator.results.journal_rows import IS_NEWS, IS_REPETITION
+from coordinator.results.timed_audit import with_starts
 from emunode.faults.kinds import Delay, Recover
-from emunode.model import CONTROL_TREE, ReliableLinks
+from emunode.faults.slowness import Drift
+from emunode.model import AGAIN_TREE, CONTROL_TREE, ReliableLinks
 from emunode.protocols.base import ControlKind
 
 COPY = ["sender", "port", "origin", "target", "tree", "segment"]
@@ -12,11 +16,16 @@ COPY = ["sender", "port", "origin", "target", "tree", "segment"]
 LINK = ["sender", "receiver", "origin", "target", "segment"]
 IS_DATA = (pl.col("tree") < CONTROL_TREE) & (pl.col("outcome") != "withheld")
 IS_ANSWER = pl.col("tree") == CONTROL_TREE + ControlKind.ACKNOWLEDGEMENT
+IS_REQUEST = pl.col("tree") == CONTROL_TREE + ControlKind.REQUEST
+IS_SIGN = pl.col("tree") == CONTROL_TREE + ControlKind.KEEP_ALIVE
 ARRIVED = pl.col("outcome") != "lost"
 
 
 def data_hops(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
     """The hops of a journal that carry data."""
+    if plan.spec.agreement is not None:
+        # Not what is repeated after a failure: that is measured as a run of its own.
+        journal = journal.filter(pl.col("tree") < AGAIN_TREE)
     return journal.filter(IS_DATA) if plan.spec.has_control else journal
 
 
@@ -42,20 +51,30 @@ def reliable_metrics(plan: Plan, journal: pl.LazyFrame) -> dict[str, int]:
     }
 
 
-def reliable_violations(plan: Plan, journal: pl.LazyFrame) -> list[pl.LazyFrame]:
+def reliable_violations(plan: Plan, journal: pl.LazyFrame, times: Timetable | None = None) -> list[pl.LazyFrame]:
     """Hops that reliable links rule out: attempts that are too many or too early, and answers to what has not arrived.
+
+    Under the timed clock, attempts are as far apart as their `times`, and a clock that drifts may measure any distance.
 
     Where a fault delays packets, hops have the steps in which they crossed, so their distances say nothing. A rank that
     recovers counts its attempts from 1 again. Without reliable links there are no acknowledgements.
     """
     links = plan.spec.reliable
+    signs = plan.spec.detection is not None and plan.goes_by_events
     if links is None:
-        return [journal.filter(pl.col("outcome") == "control").select("step")]
+        # Requests are judged where collectives are repaired (`repair`), news where nodes agree (`agreement`).
+        control = (pl.col("outcome") == "control") & ~IS_REQUEST & ~(IS_SIGN & signs)
+        if plan.spec.agreement is not None:
+            control &= ~(IS_NEWS | IS_REPETITION)
+        return [journal.filter(control).select("step")]
     lives = 1 + sum(isinstance(fault, Recover) for fault in plan.faults)
+    # A segment may be sent to a child, and then to the same node because it has asked for it meanwhile.
+    lives *= 1 + plan.pulls
     delayed = any(isinstance(fault, Delay) and fault.breaks for fault in plan.faults)
     copies = _copies(journal)
     too_many = copies.filter(pl.col("attempts") > links.attempts * lives).select(step="first")
-    arrived = journal.filter(IS_DATA, ARRIVED).group_by(*LINK).agg(first=pl.col("step").min(), copies=pl.len())
+    received = journal.filter(IS_DATA | IS_REQUEST, ARRIVED)
+    arrived = received.group_by(*LINK).agg(first=pl.col("step").min(), copies=pl.len())
     answers = (
         journal.filter(IS_ANSWER).group_by(*LINK).agg(step=pl.col("step").min(), answers=pl.col("step").n_unique())
     )
@@ -68,6 +87,10 @@ def reliable_violations(plan: Plan, journal: pl.LazyFrame) -> list[pl.LazyFrame]
     )
     if delayed or lives > 1:
         return [too_many, unfounded]
+    if times is not None and times.events is not None:
+        copies = _copies(with_starts(journal.filter(IS_DATA), times), when="start")
+        if any(isinstance(fault, Drift) for fault in plan.faults):
+            return [too_many, unfounded, _beyond_window(links, journal, copies)]
     too_early = copies.filter(pl.col("nearest") < links.retransmit_after).select(step="first")
     return [too_many, too_early, unfounded, _beyond_window(links, journal, copies)]
 
@@ -75,6 +98,9 @@ def reliable_violations(plan: Plan, journal: pl.LazyFrame) -> list[pl.LazyFrame]
 def _beyond_window(links: ReliableLinks, journal: pl.LazyFrame, copies: pl.LazyFrame) -> pl.LazyFrame:
     """First attempts while as many copies as the window holds had no answer, on links that gave none up."""
     given_up = copies.filter(pl.col("attempts") >= links.attempts).select("sender", "receiver")
+    # Attempts that a suspicion withheld count as well.
+    withheld = journal.filter(pl.col("outcome") == "withheld").select("sender", "receiver")
+    given_up = pl.concat([given_up, withheld]).unique()
     opened = (
         copies.join(given_up, on=["sender", "receiver"], how="anti")
         .sort("first")
@@ -94,11 +120,14 @@ def _beyond_window(links: ReliableLinks, journal: pl.LazyFrame, copies: pl.LazyF
     return known.filter(pl.col("opened") - pl.col("answered").fill_null(0) > links.window).select(step="first")
 
 
-def _copies(journal: pl.LazyFrame) -> pl.LazyFrame:
-    """Every copy that was sent over a link: the number of attempts, the first step and the least distance of two."""
-    steps = pl.col("step").unique().sort()
+def _copies(journal: pl.LazyFrame, when: str = "step") -> pl.LazyFrame:
+    """Every copy that was sent over a link: the number of attempts, the first step and the least distance of two.
+
+    Distances are those of the column `when`.
+    """
+    steps, times = pl.col("step").unique(), pl.col(when).unique().sort()
     return (
         journal.filter(IS_DATA)
         .group_by(*COPY, "receiver")
-        .agg(attempts=steps.len(), first=pl.col("step").min(), nearest=steps.diff().min())
+        .agg(attempts=steps.len(), first=pl.col("step").min(), nearest=times.diff().min())
     )

@@ -29,16 +29,31 @@ PROTOCOL: Final = (
     "acknowledgements", "lost_acknowledgements", "retransmissions", "discarded_copies", "abandoned_segments",
 )  # fmt: skip
 """Traffic of reliable links beyond the first copy of every segment."""
+REPAIR: Final = (
+    "repair_requests", "lost_requests", "repairs", "repairs_per_step", "repair_links", "recovery_steps", "extra_segments",
+)  # fmt: skip
+"""Repair of what faults have broken, and its cost."""
 DETECTION: Final = (
     "detections", "mean_detection_steps", "slowest_detection_steps", "false_suspicions", "wrong_ports",
-    "withheld_packets", "needlessly_withheld_packets",
+    "withheld_packets", "needlessly_withheld_packets", "mean_detection_seconds", "slowest_detection_seconds",
+    "keep_alives", "lost_keep_alives",
 )  # fmt: skip
 """Faults that nodes detected by silence, and the errors of the detectors."""
+AGREEMENT: Final = (
+    "decisions", "slowest_agreement_steps", "agreement_packets", "lost_agreement_packets", "agreement_errors",
+    "revised_decisions", "given_up_links", "excluded_nodes", "root_failed_nodes", "repetitions", "repetition_order",
+    "repetition_steps", "repetition_packets", "repetition_segments", "repetition_bytes", "repetition_seconds",
+    "final_delivery_ratio",
+)  # fmt: skip
+"""Agreement on failures, and the last repetition of the collective on what they left."""
 EMULATOR: Final = (
-    "illegal_hops", "replay_mismatches", "intended_seconds", "early_hops", "lateness_ratio", "worst_lateness_packets",
+    "illegal_hops", "replay_mismatches", "intended_seconds", "completion_seconds", "early_hops", "lateness_ratio",
+    "worst_lateness_packets",
 )  # fmt: skip
 """Conformance of the emulator to its model, and its punctuality under the timed clock."""
-METRICS: Final = frozenset((*TRAFFIC, *DELIVERY, *STRUCTURE, *PROTOCOL, *DETECTION, *EMULATOR, "measured"))
+METRICS: Final = frozenset(
+    (*TRAFFIC, *DELIVERY, *STRUCTURE, *PROTOCOL, *REPAIR, *DETECTION, *AGREEMENT, *EMULATOR, "measured")
+)
 """Every name that a claim can have; `measured` stands for a number that a paper prints and a reproduction measures."""
 
 

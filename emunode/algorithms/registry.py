@@ -10,6 +10,7 @@ from typing import Final
 import emunode.topologies.registry  # noqa: F401  # declares the families
 from emunode.algorithms.base import ALGORITHMS, ANY_FAMILY, Algorithm
 from emunode.algorithms.program import PROGRAM, find_program
+from emunode.algorithms.repair import make_repaired
 from emunode.errors import ScenarioError
 from emunode.model import Collective, CollectiveSpec
 from emunode.topologies.base import FAMILIES, Topology
@@ -121,8 +122,9 @@ def find_algorithm(topology: Topology, spec: CollectiveSpec) -> Entry:
 
 
 def make_algorithm(topology: Topology, spec: CollectiveSpec) -> Algorithm:
-    """The algorithm that `spec` names, ready on `topology`; ScenarioError when it cannot do the job."""
-    return find_algorithm(topology, spec)(topology, spec)
+    """The algorithm that `spec` names, ready on `topology`, with its repair; ScenarioError when it cannot do the job."""
+    entry = find_algorithm(topology, spec)
+    return entry(topology, spec) if spec.repair is None else make_repaired(entry, topology, spec)
 
 
 def _allowed(topology: Topology, spec: CollectiveSpec, known: Mapping[str, Entry]) -> str:

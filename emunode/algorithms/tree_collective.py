@@ -279,6 +279,11 @@ class TreeCollective(FoldingSchedule):
         """Ranks that the trees reach and that own data."""
         return self._receivers
 
+    @property
+    def reached(self) -> frozenset[Rank]:
+        """Ranks that the trees reach, relative to the source and without it."""
+        return self._spanned
+
     def tree_children(self, relative: Rank, tree: int) -> list[Rank]:
         """The children of a relative rank."""
         return [self.rooted.neighbour(relative, port) for port in self.trees.children(relative, tree)]

@@ -25,9 +25,11 @@ from emunode.algorithms.flooding import Flood
 from emunode.engine.memory import MemoryEngine
 from emunode.errors import ContractError, RegistrationError, RuleError, ScenarioError
 from emunode.model import Collective, CollectiveSpec, HopOutcome, Port, Rank
+from emunode.protocols.repair.edges import CoordinateReduction, orientations
 from emunode.registry import register
 from emunode.testing import check_topology, check_topology_at, check_trees, check_trees_at, to_networkx
 from emunode.topologies.base import FAMILIES, SEARCH_LIMIT, CayleyTopology, Topology
+from emunode.topologies.eisenstein_jacobi import EisensteinJacobi
 from emunode.topologies.hypercube import Hypercube
 from emunode.topologies.registry import descriptions, large_examples, parse_topology, small_examples
 from emunode.topologies.star import StarGraph
@@ -39,6 +41,7 @@ from emunode.trees.eisenstein_jacobi import phased
 from emunode.trees.hypercube.balanced import BalancedTrees
 from emunode.trees.hypercube.gray import GrayPaths
 from emunode.trees.hypercube.reflected import TurnedBinomialTrees, reflections, rotations
+from emunode.trees.partial import PartialTree
 from emunode.trees.star.balanced import BalancedTree
 from emunode.trees.star.greedy import GreedyTree
 from emunode.trees.star.hamiltonian import RotatedPaths
@@ -124,8 +127,12 @@ PLANS = (
 )
 VARIANTS: dict[type[Trees], Make] = {
     BalancedTrees: lambda topology: [BalancedTrees(topology), BalancedTrees(topology, topology.degree)],
+    CoordinateReduction: lambda topology: (
+        list(orientations(topology)) if isinstance(topology, EisensteinJacobi) else []
+    ),
     GrayPaths: lambda topology: [GrayPaths(topology), GrayPaths(topology, topology.degree)],
     GrownTree: lambda topology: [GrownTree(topology, ())],
+    PartialTree: lambda topology: [PartialTree(topology, parents_of(GrownTree(topology, ())))],
     ParentTrees: lambda topology: [ParentTrees(topology, arborescences(adjacency_of(topology)))],
     phased.PhasedTree: lambda topology: [phased.PhasedTree(topology, plan) for plan in PLANS],
     RotatedPaths: lambda topology: [RotatedPaths(topology, topology.degree + 1)],
@@ -136,8 +143,12 @@ VARIANTS: dict[type[Trees], Make] = {
 }
 NOT_SPANNING = {phased.PrintedTree}
 """The algorithm as printed, which does not reach every node of two and more dimensions."""
-BUILDING_TABLES = {BalancedTree, GrownTree, NecklaceTree, ParentTrees, RotatedPaths}
+BUILDING_TABLES = {BalancedTree, GrownTree, NecklaceTree, ParentTrees, PartialTree, RotatedPaths}
 """Trees that every node computes as a table of the whole network."""
+
+
+def parents_of(trees: Trees) -> dict[Rank, Port]:
+    return {rank: trees.parent(rank, 0) for rank in range(1, trees.topology.order)}
 
 
 def stars(topology: Topology) -> Iterator[StarGraph]:

@@ -30,7 +30,7 @@ CHECKED = list(filter(once, CASES))
 """Every algorithm on its own family; those for any network on one family each, of every kind."""
 
 
-@pytest.mark.exhaustive(one_in=4)
+@pytest.mark.exhaustive(one_in=10)
 @pytest.mark.parametrize("case", CHECKED, ids=case_name)
 def test_built_in_rules_are_local(case: tuple[str, type[Algorithm]]) -> None:
     family, entry = case

@@ -147,7 +147,28 @@ def test_knowledge_is_refused(value: str) -> None:
     assert error.value.field == "fault_knowledge"
 
 
-def test_the_timed_clock_refuses_it() -> None:
-    with pytest.raises(ScenarioError, match="lock-step") as error:
-        plan_for(CUBE, clock="timed", fault_knowledge="detect:2")
-    assert error.value.field == "fault_knowledge"
+TIMED: Values = {"clock": "timed", "fault_knowledge": "detect:2", "keep_alive": "5ms"}
+
+
+@pytest.mark.parametrize(
+    ("more", "field", "reason"),
+    [
+        ({**TIMED, "keep_alive": None}, "fault_knowledge", "give --keep-alive TIME"),
+        ({**TIMED, "keep_alive": "1ms"}, "keep_alive", "a sign of life takes 1.008ms"),
+        (
+            {**TIMED, "port_model": "one-port", "keep_alive": "3ms"},
+            "keep_alive",
+            "the signs of life of a node take 3.024ms",
+        ),
+        ({**TIMED, "keep_alive": "0s"}, "keep_alive", "greater than 0"),
+        ({**TIMED, "keep_alive": "5"}, "keep_alive", "a time from 0"),
+        ({**TIMED, "clock": "steps"}, "keep_alive", "only --fault-knowledge detect:K under --clock timed"),
+        ({**TIMED, "fault_knowledge": "neighbours"}, "keep_alive", "only --fault-knowledge detect:K"),
+        ({**TIMED, "port_model": "exchange"}, "port_model", "needs all-port or one-port"),
+        ({**TIMED, "collective": "reduce"}, "fault_knowledge", "signs of life make packets late"),
+    ],
+)
+def test_signs_of_life_that_do_not_fit_the_clock_are_refused(more: Values, field: str, reason: str) -> None:
+    with pytest.raises(ScenarioError, match=reason) as error:
+        plan_for(CUBE, **more)
+    assert error.value.field == field

@@ -43,7 +43,7 @@ def scenario_of(entry: type[Algorithm], topology: str, **values: object) -> dict
     }  # fmt: skip
 
 
-@pytest.mark.exhaustive(one_in=4)
+@pytest.mark.exhaustive(one_in=10)
 @pytest.mark.parametrize("entry", BROADCASTS)
 @pytest.mark.parametrize("n", [1, 2, 3, 4])
 def test_least_time_holds_for_any_number_of_messages(entry: type[Algorithm], n: int) -> None:
@@ -60,7 +60,7 @@ def test_least_time_holds_for_any_number_of_messages(entry: type[Algorithm], n: 
                 assert ruling.verdict == "holds", [each for each in ruling.judgements if each.verdict != "holds"]
 
 
-@pytest.mark.exhaustive(one_in=6)
+@pytest.mark.exhaustive(one_in=12)
 @pytest.mark.parametrize(
     ("family", "entry"), CASES, ids=[f"{family}-{entry.collective}-{entry.name}" for family, entry in CASES]
 )

@@ -56,7 +56,7 @@ def test_replay_detects_every_changed_row(case: Case) -> None:
         assert changed is None or replayed(plan, changed) > 0, name
 
 
-@pytest.mark.exhaustive(one_in=3)
+@pytest.mark.exhaustive(one_in=8)
 @EVERY
 def test_impossible_histories_do_not_hold(case: Case) -> None:
     plan, records, number = plan_of(case), history(case), CASES.index(case)

@@ -56,7 +56,7 @@ def ran_with_its_claims(scenario: dict[str, object], number: int) -> bool:
     return False
 
 
-@pytest.mark.exhaustive(one_in=4)
+@pytest.mark.exhaustive(one_in=10)
 @pytest.mark.parametrize(("family", "entry"), [pytest.param(*case, id=case_name(case)) for case in CASES if once(case)])
 def test_sockets_give_the_history_of_the_memory_engine(family: str, entry: type[Algorithm]) -> None:
     same_history(

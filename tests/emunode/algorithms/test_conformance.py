@@ -26,7 +26,7 @@ UNDEFINED = {("hypercube:2", "sbt-reflections"), *product(("ej:2+2", "ej:0+3"), 
 """Combinations that a paper does not define: k < 2 reflections, and counters for other networks than b = a + 1."""
 
 
-@pytest.mark.exhaustive(one_in=4)
+@pytest.mark.exhaustive(one_in=10)
 @pytest.mark.parametrize(
     ("topology", "entry"),
     [
@@ -40,7 +40,7 @@ def test_every_registered_algorithm(topology: str, entry: type[Algorithm]) -> No
     check_algorithm(entry, parse_topology(topology))
 
 
-@pytest.mark.exhaustive(one_in=3)
+@pytest.mark.exhaustive(one_in=8)
 @pytest.mark.parametrize(
     ("family", "entry"),
     [pytest.param(family, entry, id=f"{family}-{entry.collective}-{entry.name}") for family, entry in CASES],

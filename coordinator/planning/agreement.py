@@ -1,0 +1,115 @@
+"""Agreement on failures in a plan: its settings, what it is refused for, and the claims of runs with it."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from coordinator.scenario.model import OnFailure, Scenario, knowledge_of
+from coordinator.theory.figures.base import Budget, FigureNetwork, NotKnownError
+from coordinator.theory.figures.diameters import FaultDiameter
+from emunode.algorithms.any_network.disjoint_paths import disjoint_families
+from emunode.algorithms.claims import Claim
+from emunode.algorithms.program import PROGRAM
+from emunode.errors import ScenarioError
+from emunode.faults.kinds import FOREVER, Crash, Down, Fault, Hang, LinkFault, NodeFault
+from emunode.model import AGAIN_TREE, Agreement, CollectiveSpec, Duplex, PortModel, Rank, Step
+from emunode.topologies.base import Topology, VertexTransitiveTopology
+
+SOURCE = "agreement by flooding"
+LARGEST_SEARCH = 500
+"""Ports of the largest network in which disjoint paths to all nodes are searched: about a second."""
+SEARCHED = {"star:6": 9}
+"""Larger networks in which they have been searched once; the slow tests do it again."""
+
+
+def agreement_of(scenario: Scenario, topology: Topology, spec: CollectiveSpec) -> Agreement | None:
+    """How the nodes of a scenario agree, None if they do not; ScenarioError if that contradicts the scenario."""
+    if scenario.on_failure is OnFailure.CONTINUE:
+        if scenario.agreement_steps is not None:
+            reason = f"nodes agree only with --on-failure {OnFailure.AGREE} or {OnFailure.SHRINK}"
+            raise ScenarioError("agreement_steps", scenario.agreement_steps, reason)
+        return None
+    value = str(scenario.on_failure)
+    if scenario.clock != "steps":
+        raise ScenarioError("on_failure", value, "nodes agree in lock-step only; use --clock steps")
+    if knowledge_of(scenario)[1] is None:
+        reason = "nodes have to notice failures by themselves: add --fault-knowledge detect:K, such as detect:1"
+        raise ScenarioError("on_failure", value, reason)
+    if scenario.reliable:
+        reason = "over reliable links news have no bound on the steps they take; leave out --reliable"
+        raise ScenarioError("on_failure", value, reason)
+    if scenario.repair is not None:
+        reason = "a collective is either repaired or run again; leave out --repair or --on-failure"
+        raise ScenarioError("on_failure", value, reason)
+    if scenario.algorithm == PROGRAM:
+        raise ScenarioError("on_failure", value, "a program takes no part in an agreement")
+    if spec.port_model is not PortModel.ALL_PORT or spec.duplex is not Duplex.FULL:
+        reason = "news leave by all ports at once; use --port-model all-port and --duplex full"
+        raise ScenarioError("on_failure", value, reason)
+    if topology.order >= AGAIN_TREE:
+        raise ScenarioError("on_failure", value, f"the network has {topology.order} nodes; at most {AGAIN_TREE - 1}")
+    return Agreement(scenario.agreement_steps or news_steps(topology), scenario.on_failure is OnFailure.SHRINK)
+
+
+def news_steps(topology: Topology) -> Step:
+    """Steps in which news reach every node, if fewer nodes fail than the connectivity.
+
+    The fault diameter, from the literature or by trying all sets; else the longest of as many disjoint paths as the
+    connectivity to every node, one of which is whole; else a path through all nodes.
+    """
+    figure = FaultDiameter()
+    if topology.name in SEARCHED:
+        return SEARCHED[topology.name]
+    if found := figure.closed_form(topology, ""):
+        assert isinstance(found[0], int)
+        return found[0]
+    try:
+        diameters = figure.compute(FigureNetwork(topology), "", Budget())
+    except NotKnownError:
+        pass
+    else:
+        assert isinstance(diameters, tuple)
+        return diameters[-1]
+    if isinstance(topology, VertexTransitiveTopology) and topology.order * topology.degree <= LARGEST_SEARCH:
+        return longest_disjoint_path(topology)
+    return topology.order - 1
+
+
+def longest_disjoint_path(topology: Topology) -> Step:
+    """The longest of all disjoint paths from rank 0 to any rank, those to each being of least total length."""
+    return max(len(path) for rank in range(1, topology.order) for path in disjoint_families(topology, rank)[-1])
+
+
+def agreement_claims(
+    topology: Topology, spec: CollectiveSpec, faults: Sequence[Fault], healthy_root: bool
+) -> Iterator[Claim]:
+    """Claims about the agreement under these faults, all of which last; none if others are among them.
+
+    `healthy_root`: whether the source or the target of the collective, if it has one, has no fault.
+    """
+    agreement = spec.agreement
+    assert agreement is not None
+    if not faults:
+        yield Claim("agreement_packets", 0, "==", f"{SOURCE}: no news without a suspicion")
+        return
+    if not are_lasting(faults):
+        return
+    nodes = {fault.rank for fault in faults if isinstance(fault, NodeFault)}
+    links = {_link(topology, fault.sender, fault.port) for fault in faults if isinstance(fault, LinkFault)}
+    cut = len(nodes) + len(links) >= (topology.connectivity or 1)
+    where = "in every component: these faults may have cut the network" if cut else "at all healthy nodes"
+    yield Claim("agreement_errors", 0, "==", f"{SOURCE}: the same set {where}")
+    # With links out of order news may start at one end only of what they are about.
+    if not cut and (not links or (len(links) == 1 and not nodes)):
+        yield Claim("revised_decisions", 0, "==", f"{SOURCE}: news arrive within {agreement.steps} steps")
+        formula = "D_f steps after the suspicion"
+        yield Claim("slowest_agreement_steps", agreement.steps, "<=", f"{SOURCE}: {formula}")
+    if agreement.shrink and healthy_root:
+        yield Claim("final_delivery_ratio", 1.0, "==", f"{SOURCE}: the last run serves all that are left")
+
+
+def are_lasting(faults: Iterable[Fault]) -> bool:
+    """Whether each of these faults puts a node or a link out of service to the end."""
+    return all(isinstance(fault, Crash | Hang | Down) and fault.end == FOREVER for fault in faults)
+
+
+def _link(topology: Topology, rank: Rank, port: int) -> tuple[Rank, int]:
+    return min((rank, port), topology.end(rank, port))

@@ -1,0 +1,88 @@
+"""Decisions on failures, as nodes report them in a journal."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import polars as pl
+
+from coordinator.planning.plan import Plan
+from emunode.model import ALL_RANKS, CONTROL_TREE, Rank, Step
+from emunode.protocols.base import ControlKind
+from emunode.protocols.survivors import Part, largest_part
+
+SUSPICION: Final = CONTROL_TREE + ControlKind.SUSPICION
+REOPENING: Final = CONTROL_TREE + ControlKind.REOPENING
+END: Final = CONTROL_TREE + ControlKind.END
+
+
+class News(NamedTuple):
+    """A link, by its lower and its higher rank, suspected since a step; or a rank that reopens a decision, and -1."""
+
+    seen: Step
+    one: Rank
+    other: Rank
+
+    @classmethod
+    def of(cls, seen: Step, one: Rank, other: Rank) -> "News":
+        """With the ends of a link in order."""
+        return cls(seen, one, other) if other == ALL_RANKS else cls(seen, min(one, other), max(one, other))
+
+    @property
+    def link(self) -> tuple[Rank, Rank]:
+        """The ends of the link."""
+        return self.one, self.other
+
+
+@dataclass(frozen=True)
+class Reported:
+    """The decision of a node, as it reports it."""
+
+    rank: Rank
+    step: Step
+    news: frozenset[News]
+    ends: tuple[int, ...]
+    """How the collective ends for it, as it says: one `RunEnd` if it is to run again or to end."""
+
+    @property
+    def cut(self) -> Step:
+        """The last step of what is decided on."""
+        return max(news.seen for news in self.news)
+
+    @property
+    def links(self) -> frozenset[tuple[Rank, Rank]]:
+        """The links that are given up."""
+        return frozenset(news.link for news in self.news if news.other != ALL_RANKS)
+
+    @property
+    def number(self) -> int:
+        """The number of the repetition that follows, from 0."""
+        return len({news.seen for news in self.news}) - 1
+
+
+def reports_in(rows: pl.DataFrame) -> Iterator[Reported]:
+    """The decisions that nodes report, by step and rank."""
+    grouped: dict[tuple[Step, Rank], tuple[set[News], list[int]]] = {}
+    for step, rank, origin, target, tree, number in (
+        rows.select("step", "sender", "origin", "target", "tree", "segment").sort("step", "sender").iter_rows()
+    ):
+        news, ends = grouped.setdefault((step, rank), (set(), []))
+        if tree == END:
+            ends.append(number)
+        elif tree in (SUSPICION, REOPENING):
+            news.add(News.of(number, origin, target))
+    for (step, rank), (news, ends) in grouped.items():
+        if news:
+            yield Reported(rank, step, frozenset(news), tuple(ends))
+
+
+def part_after(plan: Plan, decision: Reported) -> Part:
+    """The part of the network that goes on after a decision."""
+    topology = plan.topology
+    ends = frozenset(
+        min((one, port), topology.end(one, port))
+        for one, other in decision.links
+        for port, peer in topology.adjacent(one)
+        if peer == other
+    )
+    return largest_part(topology, plan.spec, ends, decision.number)

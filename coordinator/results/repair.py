@@ -1,0 +1,162 @@
+"""Repair, measured: how long it took, what it cost, and what a journal of it may not contain.
+
+A *request* is a control segment by which a node asks a neighbour for a segment. A *repair* is the first arrival of a segment
+over a link by which its receiver had asked for it.
+"""
+
+import polars as pl
+
+from coordinator.planning.plan import Plan
+from coordinator.planning.reliable import last_data_step
+from coordinator.results.reliable import ARRIVED, IS_DATA, IS_REQUEST, LINK
+from emunode.algorithms.repair import RepairedBroadcast
+from emunode.algorithms.tree_collective import TreeCollective
+from emunode.faults.kinds import Delay, Duplicate, Recover
+from emunode.model import Port, Rank, Step
+from emunode.protocols.repair.pull import PERIOD
+from emunode.trees.base import Trees
+
+PIECE = ["origin", "target", "segment"]
+ASKED = ["receiver", "sender", *PIECE]
+"""The columns of a request, in the order of those of the data that answers it, which are LINK."""
+
+
+def repair_metrics(plan: Plan, journal: pl.LazyFrame) -> dict[str, int | tuple[int, ...]]:
+    """The metrics of repair; nothing for a run without it."""
+    if plan.spec.repair is None:
+        return {}
+    original = fault_free(plan)
+    requests = journal.filter(IS_REQUEST).select(all=pl.len(), lost=(~ARRIVED).sum()).collect()
+    data = journal.filter(IS_DATA)
+    firsts = data.filter(pl.col("outcome") == "first")
+    last, segments = (
+        frame.collect(engine="streaming").item() or 0
+        for frame in (firsts.select(pl.col("step").max()), data.select(pl.len()))
+    )
+    repaired = answers(journal).filter(pl.col("outcome") == "first").group_by("step").agg(pl.len())
+    by_step = dict(repaired.collect(engine="streaming").iter_rows())
+    expected = last_step(plan)
+    metrics: dict[str, int | tuple[int, ...]] = {
+        "repair_requests": requests["all"].item(),
+        "lost_requests": requests["lost"].item(),
+        "repairs": sum(by_step.values()),
+        "repairs_per_step": tuple(by_step.get(step, 0) for step in range(1, max(by_step, default=0) + 1)),
+        "extra_segments": segments - original.copies * (plan.topology.order - 1),
+    }
+    kept = _kept(plan)
+    if kept is not None:
+        metrics["repair_links"] = len(_outside(plan, kept, data))
+    if expected is not None:
+        metrics["recovery_steps"] = max(0, last - expected)
+    return metrics
+
+
+def fault_free(plan: Plan) -> TreeCollective:
+    """The algorithm as it runs without faults."""
+    algorithm = plan.algorithm
+    assert isinstance(algorithm, TreeCollective)
+    return algorithm.original if isinstance(algorithm, RepairedBroadcast) else algorithm
+
+
+def last_step(plan: Plan) -> Step | None:
+    """The step of the last arrival without faults, or None where acknowledgements decide about it."""
+    original = fault_free(plan)
+    return original.last_step if plan.spec.reliable is None else last_data_step(plan.spec, original)
+
+
+def answers(journal: pl.LazyFrame) -> pl.LazyFrame:
+    """The hops of data that crossed a link after their receiver had asked for them over it."""
+    asked = journal.filter(IS_REQUEST, ARRIVED).group_by(ASKED).agg(asked=pl.col("step").min())
+    found = journal.filter(IS_DATA).join(asked, left_on=LINK, right_on=ASKED, how="inner")
+    return found.filter(pl.col("step") > pl.col("asked"))
+
+
+def repair_violations(plan: Plan, journal: pl.LazyFrame) -> list[pl.LazyFrame]:
+    """Hops that a rule of repair rules out: needless, early and repeated requests, and data that was not asked for.
+
+    Where a fault delays packets, hops have the steps in which they crossed, so their distances say nothing. A rank that
+    recovers has forgotten what it received and asked for. Links that are reliable repeat requests.
+    """
+    if not plan.pulls:
+        return [journal.filter(IS_REQUEST).select("step")]
+    assert plan.spec.repair is not None
+    requests = journal.filter(IS_REQUEST)
+    changed = any(isinstance(fault, Delay | Duplicate | Recover) and fault.breaks for fault in plan.faults)
+    unasked = _unasked(plan, journal)
+    if changed or plan.spec.reliable is not None:
+        return [unasked]
+    had = journal.filter(IS_DATA, ARRIVED).group_by("receiver", *PIECE).agg(had=pl.col("step").min())
+    needless = requests.join(had, left_on=["sender", *PIECE], right_on=["receiver", *PIECE]).filter(
+        pl.col("had") < pl.col("step")
+    )
+    steps = pl.col("step").unique().sort()
+    by_rank = requests.group_by("sender", *PIECE).agg(step=steps.min(), nearest=steps.diff().min())
+    again = requests.group_by("sender", "port", *PIECE).agg(step=pl.col("step").min(), times=pl.len())
+    return [
+        unasked,
+        needless.select("step"),
+        by_rank.filter(pl.col("nearest") < PERIOD).select("step"),
+        again.filter(pl.col("times") > 1).select("step"),
+        _early(plan, by_rank),
+    ]
+
+
+def _early(plan: Plan, requests: pl.LazyFrame) -> pl.LazyFrame:
+    """First requests for a segment that come before it is overdue."""
+    algorithm, repair = plan.algorithm, plan.spec.repair
+    assert isinstance(algorithm, TreeCollective)
+    assert repair is not None
+    found = []
+    for rank, segment, step in requests.select("sender", "segment", "step").collect(engine="streaming").iter_rows():
+        relative = plan.topology.relative(rank, plan.spec.source)
+        if not 0 <= segment < len(algorithm.places_of_copies) or not relative:
+            found.append(step)
+            continue
+        due = min(algorithm.crossing_step(relative, *place) for place in algorithm.places_of_copies[segment])
+        if step <= due + repair.after:
+            found.append(step)
+    return pl.LazyFrame({"step": found}, schema={"step": pl.Int32})
+
+
+def _unasked(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
+    """Data over an arc that is not in its tree, although its receiver had not asked for it there."""
+    algorithm = plan.algorithm
+    assert isinstance(algorithm, TreeCollective)
+    data = journal.filter(IS_DATA)
+    arcs = data.select("sender", "port", "tree").unique().collect(engine="streaming")
+    rows = [row for row in arcs.iter_rows() if not _in_tree(algorithm, *row)]
+    if not rows:
+        return journal.filter(pl.lit(value=False)).select("step")
+    off = pl.LazyFrame(rows, schema=arcs.schema, orient="row")
+    asked = journal.filter(IS_REQUEST, ARRIVED).group_by(ASKED).agg(asked=pl.col("step").min())
+    sent = data.join(off, on=["sender", "port", "tree"], how="semi").join(
+        asked, left_on=LINK, right_on=ASKED, how="left"
+    )
+    return sent.filter(pl.col("asked").is_null() | (pl.col("asked") >= pl.col("step"))).select("step")
+
+
+def _in_tree(algorithm: TreeCollective, sender: Rank, port: Port, tree: int) -> bool:
+    """Whether a tree has an arc from a rank over a port."""
+    relative = algorithm.topology.relative(sender, algorithm.spec.source)
+    if not 0 <= tree < algorithm.trees.count or (relative and relative not in algorithm.reached):
+        return False
+    return port in algorithm.trees.children(relative, tree)
+
+
+def _kept(plan: Plan) -> Trees | None:
+    """The trees of which a repair keeps what is left, or None if it keeps nothing of any."""
+    algorithm = plan.algorithm
+    assert isinstance(algorithm, TreeCollective)
+    return algorithm.repaired.kept if isinstance(algorithm, RepairedBroadcast) else algorithm.trees
+
+
+def _outside(plan: Plan, kept: Trees, data: pl.LazyFrame) -> set[tuple[Rank, Port]]:
+    """The links that carried data and are in none of these trees, each by its lower end."""
+    topology, source = plan.topology, plan.spec.source
+    links = set()
+    for sender, port in data.select("sender", "port").unique().collect(engine="streaming").iter_rows():
+        ends = [(sender, port), topology.end(sender, port)]
+        seen = [(topology.relative(rank, source), port) for rank, port in ends]
+        if not any(port in kept.children(rank, tree) for tree in range(kept.count) for rank, port in seen):
+            links.add(min(ends))
+    return links

@@ -1,0 +1,50 @@
+"""Under the timed clock: when each node had everything that is due to it, and when nodes suspected their neighbours."""
+
+import polars as pl
+
+from coordinator.history.timetable import HOP, Timetable
+from coordinator.planning.plan import Plan
+from coordinator.results.metrics import Measurement
+from emunode.model import Collective
+from emunode.timed.cost_model import NANO
+
+Record = dict[str, object]
+
+
+def served_records(plan: Plan, measurement: Measurement, journal: pl.LazyFrame, timeline: pl.DataFrame) -> list[Record]:
+    """The entries of served.json: each healthy node to which something is due, with the time of its last new piece.
+
+    `seconds` is the intended time and `achieved_seconds` the achieved one; null for a node that misses something.
+    """
+    missing = set(measurement.cut_off)
+    if plan.spec.collective is Collective.GATHER and measurement.metrics["delivery_ratio"] != 1.0:
+        # There the nodes that are cut off are origins, and the target is what misses something.
+        missing = {plan.spec.source}
+    firsts = journal.filter(pl.col("outcome") == "first").select(*HOP, "receiver").unique().collect()
+    last = firsts.join(timeline.select(*HOP, "end", "ended").drop_nulls("end"), on=HOP).group_by("receiver")
+    times = {rank: times for rank, *times in last.agg(pl.col("end", "ended").max()).iter_rows()}
+    due = measurement.nodes.filter(pl.col("expected") > 0, pl.col("state") == "alive").select("rank", "label")
+    records = []
+    for rank, label in due.iter_rows():
+        intended, achieved = times.get(rank, (None, None)) if rank not in missing else (None, None)
+        records.append({"rank": rank, "label": label, "seconds": intended, "achieved_seconds": achieved})
+    return records
+
+
+def suspicion_records(plan: Plan, timetable: Timetable) -> list[Record] | None:
+    """The entries of suspicions.json: each change of mind of a detector, by time; None without detection."""
+    if timetable.events is None or plan.spec.detection is None:
+        return None
+    label, neighbour = plan.topology.label, plan.topology.neighbour
+    return [
+        {
+            "seconds": each.time / NANO,
+            "rank": each.rank,
+            "label": label(each.rank),
+            "port": each.port,
+            "neighbour": label(neighbour(each.rank, each.port)),
+            "suspected": each.suspected,
+            "silent": each.silent,
+        }
+        for each in timetable.events.suspicions
+    ]

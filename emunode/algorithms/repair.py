@@ -1,0 +1,183 @@
+"""Rules by which a broadcast over trees is repaired: the interface, and the registry of all rules.
+
+There are two sorts. A rule that *pulls* (`emunode.protocols.repair.pull`) works at every rank by itself: a rank that misses
+a packet asks its neighbours for it. A rule that *plans* knows all faults in force in step 1 (fault knowledge `all`) and runs
+the broadcast over other trees, which avoid them.
+
+To add a rule, derive a class from `PullRule` or `PlannedRule`, and decorate an instance with `register`; a built-in one also
+needs its line in `MODULES`.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping
+from functools import cached_property
+from typing import ClassVar, Final, NamedTuple
+
+from emunode.algorithms.base import Algorithm, LocalView
+from emunode.algorithms.claims import Claim
+from emunode.algorithms.tree_collective import ForwardRule, TreeCollective
+from emunode.errors import ScenarioError
+from emunode.model import Collective, CollectiveSpec, Duplex, PortModel, Rank, Step
+from emunode.registry import Registry
+from emunode.topologies.base import Topology
+from emunode.trees.base import Trees
+from emunode.trees.components import Broken
+from emunode.trees.partial import PartialTree
+
+MODULES: Final[Mapping[str, str]] = {
+    "next-port": "next_port",
+    "switch-tree": "switch_tree",
+    "spanning-tree": "spanning_tree",
+    "re-root": "re_root",
+    "edges": "edges",
+}
+"""The modules below `emunode.protocols.repair`, by the rule that each registers."""
+
+
+class RepairRule(ABC):
+    """One rule. It holds no state of a run."""
+
+    name: ClassVar[str]
+    citation: ClassVar[str]
+    """The literature, or the definition of the rule."""
+    describe: ClassVar[str]
+    """One line for lists."""
+    port_models: ClassVar[tuple[PortModel, ...]] = (PortModel.ALL_PORT, PortModel.ONE_PORT)
+
+    def require(self, algorithm: Algorithm) -> TreeCollective:
+        """The algorithm, narrowed; ScenarioError for one that this rule does not cover. Subclasses add conditions."""
+        spec = algorithm.spec
+        if spec.collective is not Collective.BROADCAST:
+            raise self.refusal(f"it repairs a broadcast, not {spec.collective}")
+        if not isinstance(algorithm, TreeCollective) or not _forwards(algorithm):
+            raise self.refusal(f"{algorithm.name} is no broadcast in which every node forwards along trees")
+        if spec.redundancy > 1:
+            raise self.refusal("copies over several trees are not asked for; use --redundancy 1")
+        if spec.port_model not in self.port_models:
+            raise self.refusal(f"it needs {' or '.join(self.port_models)}, not {spec.port_model}")
+        if spec.duplex is not Duplex.FULL:
+            raise self.refusal("it needs full-duplex links")
+        return algorithm
+
+    def refusal(self, reason: str) -> ScenarioError:
+        """The error for what this rule does not cover."""
+        return ScenarioError("repair", self.name, reason)
+
+
+class RepairedTree(NamedTuple):
+    """The result of a planned rule, as seen from the source."""
+
+    tree: PartialTree
+    kept: Trees | None = None
+    """The tree whose links it keeps, in either direction; None if it keeps none."""
+    components: int = 1
+    """Components of that tree that were joined."""
+
+
+class PlannedRule(RepairRule):
+    """A rule by which the broadcast runs over other trees, for which every rank knows the faults in force in step 1."""
+
+    port_models = (PortModel.ALL_PORT,)
+
+    def require(self, algorithm: Algorithm) -> TreeCollective:
+        found = super().require(algorithm)
+        if found.trees.count > 1:
+            raise self.refusal(f"{algorithm.name} has {found.trees.count} trees; it repairs one")
+        return found
+
+    @abstractmethod
+    def repair(self, algorithm: TreeCollective, broken: Broken) -> RepairedTree | None:
+        """The tree that the broadcast runs over in place of that of `algorithm`; None if the rule finds none.
+
+        `broken` is what is broken in step 1, seen from the source. ScenarioError for faults that the rule does not cover.
+        """
+
+    @abstractmethod
+    def claims(self, algorithm: "RepairedBroadcast") -> list[Claim]:
+        """The claims of the rule about a run in which nothing but the known faults is broken."""
+
+
+class RepairedBroadcast(TreeCollective):
+    """A broadcast over one tree that a planned rule has made; ranks that the tree omits receive nothing."""
+
+    collective = Collective.BROADCAST
+
+    def __init__(
+        self,
+        spec: CollectiveSpec,
+        rule: PlannedRule,
+        original: TreeCollective,
+        broken: Broken,
+        repaired: RepairedTree,
+    ) -> None:
+        self.original = original
+        """The algorithm as it runs without faults."""
+        self.broken = broken
+        self.name = original.name  # type: ignore[misc]  # a class of its own for each algorithm would say no more
+        self.citation = rule.citation  # type: ignore[misc]
+        self.link_capacity = original.link_capacity
+        self._rule = rule
+        self.repaired = repaired
+        super().__init__(original.topology, spec)
+
+    def make_trees(self, topology: Topology) -> Trees:
+        return self.repaired.tree
+
+    @cached_property
+    def last_offset(self) -> Step:
+        return self.repaired.tree.height(0)
+
+    @cached_property
+    def final_step(self) -> Step | None:
+        return self.last_step
+
+    def claims(self) -> list[Claim]:
+        """The claims of a run in which nothing but the known faults is broken."""
+        source = f"{self.citation}: all that the faults leave connected"
+        return [
+            Claim("steps", self.last_step, "==", f"{self.citation}: height of the tree", derived=True),
+            Claim("segments", self.copies * len(self.reached), "==", source),
+            Claim("intact_deliveries", self.spec.messages * len(self.receivers()), "==", source),
+            *self._rule.claims(self),
+        ]
+
+    def claims_with_known_faults(self, faulty: Collection[Rank]) -> list[Claim]:
+        return self.claims() if self.sources_live(faulty) else []
+
+
+def _forwards(algorithm: TreeCollective) -> bool:
+    return type(algorithm.rule(LocalView(algorithm.topology, algorithm.spec.source))) is ForwardRule
+
+
+REPAIRS: Final = Registry[str, RepairRule](
+    "repair rule",
+    RepairRule,
+    key=lambda rule: rule.name,
+    required=("name", "citation", "describe"),
+    instances=True,
+)
+"""Every rule by its name."""
+REPAIRS.declare((name, f"emunode.protocols.repair.{module}") for name, module in MODULES.items())
+
+
+def rule_of(spec: CollectiveSpec) -> RepairRule | None:
+    """The rule that a collective is repaired by, or None; ScenarioError for an unknown name."""
+    if spec.repair is None:
+        return None
+    rule = REPAIRS.get(spec.repair.rule)
+    if rule is None:
+        raise ScenarioError("repair", spec.repair.rule, f"expected one of {', '.join(REPAIRS)}")
+    return rule
+
+
+def make_repaired(entry: type[Algorithm], topology: Topology, spec: CollectiveSpec) -> Algorithm:
+    """The algorithm as it runs under the rule that `spec` names; ScenarioError if the rule does not cover it."""
+    rule = rule_of(spec)
+    if isinstance(rule, PlannedRule):
+        original = rule.require(entry(topology, spec._replace(broken=())))
+        broken = Broken(original.rooted, [(topology.relative(rank, spec.source), port) for rank, port in spec.broken])
+        repaired = rule.repair(original, broken) if spec.broken else None
+        if repaired is not None:
+            return RepairedBroadcast(spec, rule, original, broken, repaired)
+    algorithm = entry(topology, spec)
+    return algorithm if rule is None else rule.require(algorithm)

@@ -1,0 +1,210 @@
+"""Repair by asking: a rank whose expected packet does not come asks one neighbour after the other for it.
+
+A rank knows from its own address in which step each segment of each tree is to arrive. If it has not come when it is
+`after` steps overdue, the rank asks the first of its ports for it, and another one every `PERIOD` steps, in which a request
+and its answer can cross, until the segment comes or each port was asked once. A neighbour that has the segment answers in
+the next step; one that has not remembers the request, and answers when it gets the segment. Then the rank serves its
+children as usual, and drops further copies.
+
+Only local knowledge is used: which ports a rank believes to work (`LocalView.live_ports`), and what it received.
+"""
+
+from abc import abstractmethod
+from collections import deque
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from emunode.algorithms.base import Algorithm, LocalView
+from emunode.algorithms.repair import RepairRule
+from emunode.algorithms.tree_collective import TreeCollective
+from emunode.model import ALL_RANKS, Packet, Port, Rank, Segment, Step
+from emunode.protocols.base import (
+    ControlKind,
+    PortSegment,
+    Protocol,
+    control_kind,
+    control_segment,
+    control_value,
+    is_control,
+)
+
+PERIOD: Final = 2
+"""Steps from one request to the next: the request crosses, and the answer crosses."""
+
+Piece = tuple[int, int]
+"""(tree, segment)."""
+
+
+class PullRule(RepairRule):
+    """A rule that says which ports a rank asks, and in which order."""
+
+    @abstractmethod
+    def ports(self, algorithm: TreeCollective, relative: Rank, tree: int) -> Sequence[Port]:
+        """The ports that a rank asks for a segment of `tree`, in order; `relative` is its address seen from the source."""
+
+    def layer(self, algorithm: Algorithm, view: LocalView) -> Protocol:
+        """The layer of one rank."""
+        assert isinstance(algorithm, TreeCollective)
+        return PullLayer(self, algorithm, view)
+
+
+class Search:
+    """A segment that a rank lacks: the ports that are still to be asked, and the step of the next request, if one is due."""
+
+    __slots__ = ("due", "ports", "skipped")
+
+    def __init__(self, ports: Sequence[Port], due: Step) -> None:
+        self.ports = deque(ports)
+        self.skipped: list[Port] = []
+        """Ports that did not work when it was their turn."""
+        self.due: Step | None = due
+
+
+class Awaited:
+    """The segments that are to arrive on one tree, in order; `deadline` is the step in which the next one is missed."""
+
+    __slots__ = ("_deadlines", "deadline", "piece")
+
+    def __init__(self, deadlines: Iterator[tuple[Step, Piece]]) -> None:
+        self._deadlines = deadlines
+        self.deadline: Step | None = None
+        self.piece: Piece = (-1, -1)
+        self.advance()
+
+    def advance(self) -> None:
+        """Go on to the next segment."""
+        self.deadline, self.piece = next(self._deadlines, (None, self.piece))
+
+
+class PullLayer(Protocol):
+    """The layer of one rank: it asks for what is missing, and answers others."""
+
+    waits = True
+
+    def __init__(self, rule: PullRule, algorithm: TreeCollective, view: LocalView) -> None:
+        super().__init__()
+        self._rule = rule
+        self._algorithm = algorithm
+        self._view = view
+        self._source = algorithm.spec.source
+        self._relative = view.relative(self._source)
+        self._awaited: list[Awaited] = []
+        self._held: dict[Piece, Segment] = {}
+        self._searches: dict[Piece, Search] = {}
+        self._askers: dict[Piece, list[Port]] = {}
+        """Ports by which a segment was asked for that this rank does not have yet."""
+        self._requests: list[PortSegment] = []
+
+    @property
+    def alarm(self) -> Step | None:
+        deadlines = [each.deadline for each in self._awaited if each.deadline is not None]
+        return min([*deadlines, *(each.due for each in self._searches.values() if each.due is not None)], default=None)
+
+    def start(self, now: Step) -> None:
+        algorithm = self._algorithm
+        # A tree that was grown around faults does not reach all ranks.
+        if self._relative in algorithm.reached:
+            self._awaited = [Awaited(self._deadlines(tree)) for tree in range(algorithm.trees.count)]
+
+    def _deadlines(self, tree: int) -> Iterator[tuple[Step, Piece]]:
+        """By ascending step: when each segment of a tree is overdue, and known to be so."""
+        algorithm, spec = self._algorithm, self._algorithm.spec
+        assert spec.repair is not None
+        first = algorithm.crossing_step(self._relative, tree, 0)
+        # By stop and wait a link takes a segment every other step.
+        period = max(algorithm.period, 2 if spec.reliable is not None and spec.reliable.window == 1 else 1)
+        for number, segment in algorithm.copies_on_tree(tree):
+            # One step more: what crosses in a step is read in the next one.
+            yield first + number * period + spec.repair.after + 1, (tree, segment)
+
+    def receive(self, now: Step, port: Port, packet: Packet) -> Packet:
+        """Note requests; pass on what is new, and answer those who asked for it."""
+        passed = []
+        for segment in packet:
+            kind = control_kind(segment)
+            if kind is ControlKind.REQUEST:
+                self._asked(port, (control_value(segment), segment[3]))
+            if is_control(segment):
+                continue
+            piece = segment[2], segment[3]
+            if piece in self._held or not self._relative:
+                continue
+            self._held[piece] = segment
+            self._end_search(piece)
+            passed.append(segment)
+            for asker in self._askers.pop(piece, ()):
+                self._pass(asker, segment)
+        for each in self._awaited:
+            while each.deadline is not None and each.piece in self._held:
+                each.advance()
+        return tuple(passed)
+
+    def suspects(self, now: Step, port: Port, suspected: bool) -> None:
+        """Ask a port that was skipped when it works again."""
+        for piece, search in self._searches.items():
+            if not suspected and port in search.skipped:
+                search.skipped.remove(port)
+                search.ports.append(port)
+                if search.due is None and not self._waiting(piece):
+                    search.due = now
+
+    def wake(self, now: Step) -> None:
+        """Begin the searches whose time has come, and send the next request of each."""
+        for each in self._awaited:
+            while each.deadline is not None and each.deadline <= now:
+                # A segment that came before an earlier one of its tree is not missing.
+                if each.piece not in self._held:
+                    ports = self._rule.ports(self._algorithm, self._relative, each.piece[0])
+                    self._searches[each.piece] = Search(ports, now)
+                each.advance()
+        live = self._view.live_ports
+        for (tree, number), search in self._searches.items():
+            while search.due is not None and search.due <= now:
+                if not search.ports:
+                    search.due = None  # every port was asked, or does not work
+                elif (port := search.ports.popleft()) in live:
+                    request = control_segment(ControlKind.REQUEST, self._source, ALL_RANKS, number, tree)
+                    self._requests.append((port, request))
+                    # The next one follows when this one has left: over one port it may have to wait.
+                    search.due = None
+                else:
+                    search.skipped.append(port)
+
+    def submit(self, now: Step, port: Port, segment: Segment) -> None:
+        self._pass(port, segment)
+
+    def ready(self, now: Step) -> Sequence[PortSegment]:
+        return [*self._requests, *self._passing]
+
+    def sent(self, now: Step, port: Port, segment: Segment) -> None:
+        if not is_control(segment):
+            self._passing.remove((port, segment))
+            return
+        self._requests.remove((port, segment))
+        self._searches[control_value(segment), segment[3]].due = now + PERIOD
+
+    def _waiting(self, piece: Piece) -> bool:
+        """Whether a request for a segment has not left yet."""
+        return any((control_value(request), request[3]) == piece for _, request in self._requests)
+
+    def _end_search(self, piece: Piece) -> None:
+        """Stop asking for a segment that has come."""
+        if self._searches.pop(piece, None) is not None:
+            self._requests = [each for each in self._requests if (control_value(each[1]), each[1][3]) != piece]
+
+    def _asked(self, port: Port, piece: Piece) -> None:
+        """Answer a request, now or when the segment has come."""
+        if not self._relative:
+            # A source has its messages even if it has just recovered.
+            me, (tree, number) = self._source, piece
+            payload = self._algorithm.payloads.segment(me, ALL_RANKS, number)
+            self._pass(port, (me, ALL_RANKS, tree, number, payload))
+        elif piece in self._held:
+            self._pass(port, self._held[piece])
+        elif port not in (askers := self._askers.setdefault(piece, [])):
+            askers.append(port)
+
+    def _pass(self, port: Port, segment: Segment) -> None:
+        """Let a segment leave by a port, unless it is already waiting there: a child may have asked for it as well."""
+        if (port, segment) not in self._passing:
+            self._passing.append((port, segment))

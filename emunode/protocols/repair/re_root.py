@@ -1,0 +1,87 @@
+"""Repair by another source, in dense Eisenstein-Jacobi and Gaussian networks.
+
+Two faulty nodes lie together at the largest distance of some healthy node, so in a shortest-path broadcast from there they
+are leaves, and nothing is lost (B. Albader, arXiv 2606.18712 for Eisenstein-Jacobi networks; with co-authors 2606.16954 for
+Gaussian ones). The message goes to that node first, and is at every healthy node after at most two diameters. Three faults
+may have no such node.
+
+The papers do not say how the message gets there around faults, and which node is taken of several. Here it takes a shortest
+route over healthy nodes, to a node with the least such route, of several the one of lowest rank as seen from the source.
+"""
+
+from itertools import pairwise
+
+from emunode.algorithms.claims import Claim
+from emunode.algorithms.repair import RepairedBroadcast, RepairedTree
+from emunode.algorithms.tree_collective import TreeCollective
+from emunode.model import Rank
+from emunode.protocols.repair.dense import DenseRule
+from emunode.registry import register
+from emunode.topologies.base import CayleyTopology
+from emunode.trees.breadth_first import BreadthFirstTree
+from emunode.trees.components import Broken, port_to
+from emunode.trees.partial import PartialTree
+
+MOST_FAULTS = 2
+"""Faults for which there always is another source."""
+
+
+def valid_sources(broken: Broken) -> list[Rank]:
+    """The ranks at the largest distance from every faulty one, ascending."""
+    topology = broken.topology
+    shells = (
+        {rank for rank in topology.ranks() if topology.distance(rank, dead) == topology.diameter}
+        for dead in broken.dead
+    )
+    return sorted(set(topology.ranks()).intersection(*shells))
+
+
+class ReRoot(DenseRule):
+    """The message goes to a node from which all faults are at the largest distance, and from there to all others.
+
+    Ranks on the way have it already, and serve their subtrees from then on. If no node is at the largest distance from all
+    faults, nothing is repaired.
+    """
+
+    name = "re-root"
+    citation = "re-rooting (Albader)"
+    describe = "broadcast from a node that has all faults at the largest distance; dense EJ and Gaussian networks"
+
+    def repair(self, algorithm: TreeCollective, broken: Broken) -> RepairedTree | None:
+        self.require_nodes(broken)
+        topology = broken.topology
+        assert isinstance(topology, CayleyTopology)
+        before = broken.connected(0)
+        place = {rank: number for number, rank in enumerate(before)}
+        routes = [_route(before, root) for root in valid_sources(broken) if root in place]
+        if not routes:
+            return None
+        route = min(routes, key=lambda ranks: (len(ranks), ranks[-1]))
+        root = route[-1]
+        tree = algorithm.trees if algorithm.trees.shortest else BreadthFirstTree(topology)
+        parents = {
+            # Translations keep ports, so the port to the parent is that of the address seen from the new source.
+            rank: tree.parent(topology.relative(rank, root), 0)
+            for rank in before
+            if rank not in route
+        }
+        for rank, following in pairwise(route):
+            parents[following] = port_to(topology, following, rank)
+        return RepairedTree(PartialTree(topology, parents))
+
+    def claims(self, algorithm: RepairedBroadcast) -> list[Claim]:
+        if len(algorithm.broken.dead) > MOST_FAULTS:
+            return []
+        bound = 2 * algorithm.topology.diameter + (algorithm.numbers - 1) * algorithm.period
+        return [Claim("steps", bound, "<=", f"{self.citation}: two diameters for two faults, relocation included")]
+
+
+def _route(before: dict[Rank, Rank], root: Rank) -> list[Rank]:
+    """The ranks from the source to a new one, both included."""
+    ranks = [root]
+    while ranks[-1]:
+        ranks.append(before[ranks[-1]])
+    return ranks[::-1]
+
+
+register(ReRoot())

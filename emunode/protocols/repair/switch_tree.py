@@ -1,0 +1,38 @@
+"""Repair by switching to another tree, among several."""
+
+from collections.abc import Sequence
+
+from emunode.algorithms.base import Algorithm
+from emunode.algorithms.tree_collective import TreeCollective
+from emunode.model import Port, Rank
+from emunode.protocols.repair.pull import PullRule
+from emunode.registry import register
+
+
+class SwitchTree(PullRule):
+    """A rank whose tree is broken asks its parents in the other trees, the next tree first, and serves its subtree.
+
+    What it gets belongs to the broken tree, so its children there get it as usual. Every healthy rank is served that the
+    arcs of all trees together connect to the source, as far as ranks and links are healthy.
+    """
+
+    name = "switch-tree"
+    citation = "repair over another tree"
+    describe = "take what one tree lost from the parent in another tree; for algorithms of several trees"
+
+    def require(self, algorithm: Algorithm) -> TreeCollective:
+        found = super().require(algorithm)
+        if found.trees.count < 2:
+            raise self.refusal(f"{algorithm.name} has one tree, and no other to switch to; use next-port")
+        return found
+
+    def ports(self, algorithm: TreeCollective, relative: Rank, tree: int) -> Sequence[Port]:
+        trees = algorithm.trees
+        others = [(tree + place) % trees.count for place in range(1, trees.count)]
+        own = trees.parent(relative, tree)
+        # Trees may share an arc; the parent in the broken tree comes last, as it may have got the segment by then.
+        ports = dict.fromkeys(trees.parent(relative, other) for other in others)
+        return [*(port for port in ports if port != own), own]
+
+
+register(SwitchTree())

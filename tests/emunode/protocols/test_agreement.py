@@ -1,0 +1,159 @@
+"""Agreement by flooding: how long news travel while nodes crash, by exact enumeration, and the layer by itself."""
+
+from collections.abc import Iterator
+from functools import cache
+from itertools import combinations
+
+import pytest
+
+from emunode.model import CONTROL_TREE, Agreement, Port, Rank
+from emunode.protocols.agreement import REOPENS, AgreementLayer, News
+from emunode.protocols.base import ControlKind, control_segment
+from emunode.topologies.base import Topology
+from emunode.topologies.registry import parse_topology
+
+Nodes = frozenset[Rank]
+
+
+def subsets(nodes: Nodes, most: int) -> Iterator[Nodes]:
+    for size in range(min(most, len(nodes)) + 1):
+        yield from map(frozenset, combinations(sorted(nodes), size))
+
+
+def last_change(topology: Topology, faults: int, *, clean: bool) -> int:
+    """The last step in which a node learns of something that one node knows at first, over all crashes.
+
+    Nodes pass on what they learn in the next step. Of at most `faults` nodes each may crash in any step. In its last step
+    it reaches any of its neighbours; if crashes are clean it reaches none.
+    """
+    peers = {rank: frozenset(peer for _, peer in topology.adjacent(rank)) for rank in topology.ranks()}
+
+    @cache
+    def longest(informed: Nodes, fresh: Nodes, dead: Nodes) -> int:
+        """Further steps in which somebody learns it; `fresh` nodes have not passed it on yet."""
+        if not fresh:
+            return 0
+        most = 0
+        for crashing in subsets(frozenset(peers) - dead, faults - len(dead)):
+            gone = dead | crashing
+            reached = {peer for rank in fresh - crashing for peer in peers[rank]}
+            speaking = crashing & fresh
+            choices = [frozenset[Rank]()]
+            if not clean:
+                choices = list(subsets(frozenset().union(*(peers[rank] for rank in speaking)), len(peers)))
+            for more in choices:
+                new = frozenset(reached | more) - informed - gone
+                if new:
+                    most = max(most, 1 + longest(informed | new, new, gone))
+        return most
+
+    return max(longest(frozenset({rank}), frozenset({rank}), frozenset()) for rank in topology.ranks())
+
+
+@pytest.mark.parametrize(
+    ("network", "partial", "clean"),
+    [
+        # By number of faults from 0 on; the classical f + 1 on a complete network, D_f if crashes are clean.
+        ("complete:4", (1, 2, 3), (1, 1, 1)),
+        ("ring:5", (2, 4), (2, 3)),
+        ("hypercube:3", (3, 4, 5), (3, 3, 4)),
+    ],
+)
+def test_news_travel_for_d_f_steps_if_crashes_are_clean_and_f_more_if_not(
+    network: str, partial: tuple[int, ...], clean: tuple[int, ...]
+) -> None:
+    topology = parse_topology(network)
+    assert tuple(last_change(topology, faults, clean=False) for faults in range(len(partial))) == partial
+    assert tuple(last_change(topology, faults, clean=True) for faults in range(len(clean))) == clean
+
+
+def layer(steps: int = 3, *, shrink: bool = False) -> AgreementLayer:
+    """Rank 2 of a ring of six: port 0 leads to rank 3, port 1 to rank 1, or the other way round."""
+    return AgreementLayer(Agreement(steps, shrink), parse_topology("ring:6"), 2)
+
+
+def taken(protocol: AgreementLayer, now: int) -> list[tuple[Port, tuple[int, int, int, int]]]:
+    """The segments that leave at `now`, as port and (kind, origin, target, number)."""
+    leaving = []
+    for port, segment in tuple(protocol.ready(now)):
+        protocol.sent(now, port, segment)
+        origin, target, tree, number, _ = segment
+        leaving.append((port, (tree - CONTROL_TREE, origin, target, number)))
+    return leaving
+
+
+def test_a_suspicion_is_told_once_and_decided_after_d_steps() -> None:
+    protocol = layer()
+    link = min((2, 0), parse_topology("ring:6").end(2, 0))
+    protocol.suspects(5, 0, suspected=True)
+    told = taken(protocol, 5)
+    assert sorted(port for port, _ in told) == [0, 1]
+    assert {(kind, number) for _, (kind, _, _, number) in told} == {(ControlKind.SUSPICION, 5)}
+    # The other end of the link has suspected it as well, and says the same.
+    protocol.receive(6, 1, (protocol.segment_of(News(5, *link)),))
+    assert taken(protocol, 6) == []
+    assert protocol.alarm == 8
+    protocol.wake(7)
+    assert not protocol.decisions
+    protocol.wake(8)
+    assert [(each.cut, each.step, each.links) for each in protocol.decisions] == [(5, 8, frozenset({link}))]
+    assert protocol.alarm is None
+
+
+def test_later_news_are_left_to_the_next_decision() -> None:
+    protocol = layer()
+    protocol.suspects(5, 0, suspected=True)
+    protocol.receive(7, 1, (protocol.segment_of(News(6, 0, 0)),))
+    protocol.wake(8)
+    assert [len(each.news) for each in protocol.decisions] == [1]
+    assert not protocol.settled
+    protocol.wake(9)
+    assert [len(each.news) for each in protocol.decisions] == [1, 2]
+    assert protocol.settled
+
+
+def test_news_that_come_too_late_reopen_the_decision() -> None:
+    protocol = layer(steps=1)
+    protocol.suspects(5, 0, suspected=True)
+    protocol.wake(6)
+    protocol.receive(8, 1, (protocol.segment_of(News(4, 0, 0)),))
+    assert News(8, 2, REOPENS) in protocol.known
+    # From here on five steps, for a path through all six ranks.
+    assert protocol.alarm == 8
+    taken(protocol, 8)
+    assert protocol.alarm == 8 + 5
+    protocol.wake(13)
+    assert [(each.cut, len(each.news)) for each in protocol.decisions] == [(5, 1), (8, 3)]
+
+
+def test_a_neighbour_that_is_heard_again_and_one_that_asks_receive_everything() -> None:
+    protocol = layer()
+    protocol.suspects(5, 0, suspected=True)
+    protocol.receive(6, 1, (protocol.segment_of(News(5, 0, 0)),))
+    taken(protocol, 6)
+    protocol.suspects(7, 0, suspected=False)
+    assert [port for port, _ in taken(protocol, 7)] == [0, 0]
+    protocol.receive(8, 1, (control_segment(ControlKind.QUESTION, 1, -1, 8),))
+    assert [port for port, _ in taken(protocol, 8)] == [1, 1]
+    protocol.resume(20)
+    assert {kind for _, (kind, *_) in taken(protocol, 20)} == {ControlKind.QUESTION}
+
+
+def test_only_a_collective_that_is_repeated_is_abandoned() -> None:
+    data = (0, -1, 0, 0, b"data")
+    for shrink in (False, True):
+        protocol = layer(shrink=shrink)
+        assert protocol.receive(2, 1, (data,)) == (data,)
+        protocol.suspects(3, 0, suspected=True)
+        assert protocol.receive(4, 1, (data,)) == (() if shrink else (data,))
+        taken(protocol, 4)
+        protocol.submit(4, 1, data)
+        assert [segment for _, segment in protocol.ready(4)] == ([] if shrink else [data])
+
+
+def test_an_altered_control_segment_is_ignored() -> None:
+    protocol = layer()
+    origin, target, tree, number, payload = protocol.segment_of(News(5, 0, 0))
+    altered = (origin, target, tree, number, payload[:-1] + bytes([payload[-1] ^ 1]))
+    assert protocol.receive(6, 1, (altered,)) == ()
+    assert not protocol.known
