@@ -65,7 +65,16 @@ def contents(certificate: Certificate) -> dict[str, object]:
         "levels": [_level(level) for level in certificate.levels],
         "threats": [_threat(each, certificate) for each in certificate.tolerances],
         "counterexample": found and {"faults": list(found.faults), "unserved": list(found.unserved)},
+        **_different(certificate),
     }
+
+
+def _different(certificate: Certificate) -> dict[str, object]:
+    """The set under which two drivers have different histories, if there is one."""
+    if certificate.different is None or certificate.different_hashes is None:
+        return {}
+    memory, driver = certificate.different_hashes
+    return {"different": {"faults": list(certificate.different), "memory": memory, "driver": driver}}
 
 
 def schedule_digest(certificate: Certificate) -> tuple[int, str]:

@@ -99,11 +99,17 @@ class Certificate:
     """Time of running trials, without the start of worker processes."""
     different: tuple[str, ...] | None = None
     """Faults under which two drivers had different histories."""
+    different_hashes: tuple[str, str] | None = None
+    """The hashes of these histories, in memory and on the driver of the scenario."""
     method: Method = "runs"
     tolerances: list[Tolerance] = field(default_factory=list)
     """The argument of a certificate by cuts: the smallest defeats, for each combination of kinds of faults."""
     without_cuts: str | None = None
     """Why sets were run although the method was left open."""
+    engine: Literal["messages", "exact"] = "messages"
+    """The engine that decided the sets that were run."""
+    repeated: int = 0
+    """Orbits that were evaluated exactly, and run again with messages with the same results."""
 
     @property
     def trials_per_second(self) -> float | None:
@@ -170,6 +176,8 @@ class Certifier:
         self._workers = workers
         self._log = log
         self._progress = progress
+        if scenario.clock != "steps":
+            raise ScenarioError("clock", scenario.clock, "certificates are about lock-step: use --clock steps")
         self._plan = plan_trials(scenario)
 
     def certify(self, fault_sets: Sequence[FaultSetSpec], sample: int | None = None) -> Certificate:
@@ -183,15 +191,7 @@ class Certifier:
             raise ScenarioError(
                 "sample", sample, "a number of sets to repeat on the driver; needs a driver other than memory"
             )
-        # Faults of the scenario break the symmetry, so every set is then run.
-        alike = symmetries(self._plan.algorithm) if not self._scenario.fault else []
-        certificate = Certificate(self._plan, len(alike) or 1)
-        orbits = {fault_set: self._orbits(fault_set, alike) for fault_set in fault_sets}
-        # Counted in advance, so that a description with too many sets is refused before anything runs.
-        levels = [
-            Level(fault_set.name.removeprefix("all:"), fault_set.size, orbits[fault_set].count(fault_set))
-            for fault_set in fault_sets
-        ]
+        certificate, orbits, levels = self._begin(fault_sets)
         chosen = (
             self._scenario
             if sample is None
@@ -207,6 +207,19 @@ class Certifier:
                 break
         return certificate
 
+    def _begin(self, fault_sets: Sequence[FaultSetSpec]) -> tuple[Certificate, dict[FaultSetSpec, Orbits], list[Level]]:
+        """A certificate that is still empty, and the sets of each level, which are counted but not run."""
+        # Faults of the scenario break the symmetry, and so does what is left of a network: every set is then run.
+        symmetric = not self._scenario.fault and self._plan.spec.agreement is None
+        alike = symmetries(self._plan.algorithm) if symmetric else []
+        orbits = {fault_set: self._orbits(fault_set, alike) for fault_set in fault_sets}
+        # Counted in advance, so that a description with too many sets is refused before anything runs.
+        levels = [
+            Level(fault_set.name.removeprefix("all:"), fault_set.size, orbits[fault_set].count(fault_set))
+            for fault_set in fault_sets
+        ]
+        return Certificate(self._plan, len(alike) or 1), orbits, levels
+
     def _orbits(self, fault_set: FaultSetSpec, alike: Sequence[Symmetry]) -> Orbits:
         # Random effects differ between a place and its image: those sets are their own orbits.
         known = all(part.kind in CERTAIN and not part.argument for part in fault_set.parts)
@@ -219,7 +232,7 @@ class Certifier:
         """Run one level and add its counts to the certificate."""
         failing: list[FailingTrial] = []
         current: list[Orbit] = []
-        sizes = iter(_rounds())
+        sizes = iter(rounds())
         runs: list[OrbitRun] = []
         seed = self._scenario.seed
 
@@ -271,6 +284,7 @@ class Certifier:
                 level.undecided += 1
             elif certificate.different is None:
                 certificate.different = trial.faults
+                certificate.different_hashes = todo[place].journal_hash, result.journal_hash
 
         campaign_runner = CampaignRunner([self._scenario], self._workers or 1, self._log, self._progress)
         campaign_runner.carry_out(lambda: next(rounds, []), take, len(todo))
@@ -296,7 +310,8 @@ def count_trials(certificate: Certificate, campaign_runner: CampaignRunner) -> N
     certificate.seconds += campaign_runner.clock.seconds
 
 
-def _rounds() -> Iterator[int]:
+def rounds() -> Iterator[int]:
+    """The numbers of sets of the rounds of a level."""
     size = FIRST_ROUND
     while True:
         yield size

@@ -19,11 +19,12 @@ from coordinator.evaluation.evaluator import Evaluator, evaluator_of
 from coordinator.evaluation.point import PointEvaluator, why_messages
 from coordinator.evaluation.schedule import InexactError
 from coordinator.planning.plan import Plan
+from coordinator.planning.run_time import run_time_of
 from coordinator.planning.worst_faults import worst_set
 from coordinator.scenario.fault_draws import FaultSites, sample_numbers, set_count
 from coordinator.scenario.fault_sets import FaultSetSpec, parse_fault_sets
 from coordinator.scenario.fault_syntax import parse_faults
-from coordinator.scenario.model import Scenario, make_scenario
+from coordinator.scenario.model import OnFailure, Scenario, make_scenario
 from coordinator.scenario.networks import network_of
 from coordinator.scenario.plugins import loaded_plugins
 from emunode.errors import ScenarioError
@@ -148,7 +149,8 @@ class Grid:
                 # One draw per cell: it fails where a point needs more places than there are.
                 for number in self.numbers(point, at)[:1]:
                     faults = self.draws(point, at).specs(number)
-                    parse_faults((*variant.plan.scenario.fault, *faults), variant.plan.topology)
+                    scenario = variant.plan.scenario
+                    parse_faults((*scenario.fault, *faults), variant.plan.topology, timed=scenario.clock == "timed")
                 if self.engine == "exact" and not self.exact(point, at):
                     where = f"{variant.name} under {self.points[point].name}"
                     raise ScenarioError(
@@ -364,19 +366,29 @@ class Grid:
 
 
 def _places_of(plan: Plan) -> FaultSites:
-    given = plan.scenario.fault
-    return FaultSites(plan.algorithm, given, lambda fault_set, sites: worst_set(fault_set, sites, plan.scenario, given))
+    given, run_time = plan.scenario.fault, run_time_of(plan.scenario)
+    return FaultSites(
+        plan.algorithm,
+        given,
+        lambda fault_set, sites: worst_set(fault_set, sites, plan.scenario, given),
+        None if run_time is None else partial(run_time, plan.algorithm),
+    )
 
 
 def _described(scenario: Scenario) -> dict[str, object]:
     """A scenario as version 0.1.0 wrote it, so that fields that no trial depends on do not change the fingerprint."""
     values = scenario.model_dump(mode="json", exclude={"worst_lateness_limit", "network_sha256", "relabel", "plugin"})
-    for later in ("target", "permutation", "program", "program_deadline", "link_capacity"):
+    for later in ("target", "permutation", "program", "program_deadline", "link_capacity", "agreement_steps"):
         # No trial has a program, so its deadline says nothing.
         if values[later] is None or later == "program_deadline":
             del values[later]
+    if scenario.on_failure is OnFailure.CONTINUE:
+        del values["on_failure"]
     if not scenario.reliable:
         for name in ("reliable", "retransmit_after", "attempts", "window", "back_off"):
+            del values[name]
+    for name in ("repair", "repair_after", "keep_alive"):
+        if values[name] is None:
             del values[name]
     if scenario.plugin:  # wherever their files are
         values["plugin"] = sorted(plugin.sha256 for plugin in loaded_plugins(scenario.plugin, all_of_them=True))

@@ -8,7 +8,7 @@ import re
 from collections.abc import Awaitable, Callable, Iterator
 
 from coordinator.planning.plan import make_plan
-from coordinator.scenario.fault_sets import on_links
+from coordinator.scenario.fault_sets import REPAIRS, on_links
 from coordinator.scenario.model import Scenario, make_scenario
 from emunode.errors import ScenarioError
 
@@ -79,7 +79,7 @@ def _simpler(spec: str) -> Iterator[str]:
     argument, last = match["argument"] or "", match["last"] or ""
     # The plainest fault of the same kind of place.
     plain = "down" if on_links(kind) else "crash"
-    if kind not in (plain, "up", "recover"):
+    if kind not in (plain, *REPAIRS):
         yield f"{plain}:{where}@{first}"
     if "~" in where:
         one, other = where.split("~")

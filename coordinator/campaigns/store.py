@@ -227,7 +227,9 @@ class Store(FinishedTrials):
 
 
 def _record(key: Key, trial: Trial, result: TrialResult) -> dict[str, object]:
-    return {**key._asdict(), "faults": trial.faults, "seed": trial.seed, **vars(result)}
+    # Only trials under the timed clock have seconds.
+    values = {name: value for name, value in vars(result).items() if name != "seconds" or value is not None}
+    return {**key._asdict(), "faults": trial.faults, "seed": trial.seed, **values}
 
 
 def record_of(fields: dict[str, Any]) -> tuple[Key, Trial, TrialResult]:

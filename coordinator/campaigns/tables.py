@@ -56,7 +56,10 @@ def _row(grid: Grid, point: int, variant: int, counts: Counts, again: int | None
     # All sets decided: figures are exact, without an interval.
     row |= _figures(counts, exact=sets == counts.decided)
     knowledge, _ = knowledge_of(plan.scenario)
-    theory = expected_delivery_ratio(plan.algorithm, plan.faults, knowledge, fault_set, grid.places[variant])
+    theory = Expected()
+    # Under the timed clock packets have no fixed steps.
+    if plan.scenario.clock == "steps":
+        theory = expected_delivery_ratio(plan.algorithm, plan.faults, knowledge, fault_set, grid.places[variant])
     row["theory"] = _rounded(theory.ratio)
     row["promised"] = 1 if promises(plan.algorithm, plan.faults, fault_set) else None
     row["guaranteed_theory"] = _rounded(theory.guaranteed)
@@ -126,11 +129,17 @@ def families(grid: Grid) -> dict[str, list[tuple[int, float]]]:
     curves: dict[str, list[tuple[int, float]]] = {}
     for point, fault_set in enumerate(grid.points):
         # A point without faults belongs to the curve of the kind that it would have.
-        struck = [part for part in fault_set.parts if part.count or part.share] or list(fault_set.parts[:1])
+        struck = [part for part in fault_set.parts if part.count or part.rate] or list(fault_set.parts[:1])
         words = " and ".join(f"{_noun(part)}{part.argument}" for part in struck)
         how = "" if fault_set.how in ("random", "all") else f", {fault_set.how}"
-        when = "" if fault_set.when == "1" else f", step {fault_set.when}"
-        size = sum(part.share for part in fault_set.parts) if fault_set.how in BY_SHARE else float(fault_set.size)
+        if fault_set.in_time:
+            # Curves over the failure rate: points of another law or repair time are other curves.
+            laws = [f"weibull:{part.lifetime.shape:g}" for part in struck if part.lifetime and part.lifetime.shape != 1]
+            laws += [f"mttr:{fault_set.repair_time.name}"] if fault_set.repair_time else []
+            how = ", ".join([", failures per second", *laws])
+        unit = "step" if fault_set.when.replace("-", "").isdigit() else "time"
+        when = "" if fault_set.when == "1" else f", {unit} {fault_set.when}"
+        size = sum(part.rate for part in fault_set.parts) if fault_set.how in BY_SHARE else float(fault_set.size)
         curves.setdefault(f"{words}{how}{when}", []).append((point, size))
     return {name: sorted(points, key=lambda each: each[1]) for name, points in curves.items()}
 
@@ -155,5 +164,6 @@ def trial_rows(grid: Grid, findings: Findings) -> Iterator[Row]:
             **{
                 name: " ".join(map(str, value)) if isinstance(value, tuple) else value
                 for name, value in vars(result).items()
+                if name != "seconds" or grid.variants[key.variant].scenario.clock == "timed"
             },
         }

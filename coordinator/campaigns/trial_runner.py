@@ -11,13 +11,14 @@ from typing import NamedTuple, Protocol, Self, TextIO
 
 import trio
 
-from coordinator.execution.drive import CLOSE_SECONDS, ExecutionResult, take_steps
+from coordinator.execution.drive import CLOSE_SECONDS, ExecutionResult, run_timed, take_steps
 from coordinator.history.journal import sorted_records
 from coordinator.networks.base import Network
 from coordinator.networks.registry import make_stepped_network
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.results.claims import Verdict
 from coordinator.results.conclude import rule_counted
+from coordinator.results.latency import completion_seconds
 from coordinator.results.metrics import TrialCounts, count_trial
 from coordinator.scenario.fault_syntax import parse_faults
 from coordinator.scenario.model import Scenario, knowledge_of
@@ -65,11 +66,22 @@ class TrialResult:
     journal_hash: str
     latencies: tuple[int, ...] | None = None
     """By step, from step 0 on: the nodes that had everything due to them from then on. None in records of version 0.1.0."""
+    seconds: float | None = None
+    """Under the timed clock, if every node is served: the time from which on all of them had everything due to them."""
 
     @property
     def served(self) -> bool:
         """Whether every healthy node received every message due to it."""
         return self.undecided is None and self.intact == self.expected
+
+    @property
+    def completion(self) -> float | None:
+        """When the last node had everything due to it, in steps or, under the timed clock, in seconds; None: never."""
+        if not self.served:
+            return None
+        if self.seconds is not None:
+            return self.seconds
+        return None if self.latencies is None else max(0, len(self.latencies) - 1)
 
     @property
     def latency_sums(self) -> tuple[int, int, int] | None:
@@ -96,8 +108,8 @@ class Trials(Protocol):
 
 def plan_trials(scenario: Scenario) -> Plan:
     """The plan of a scenario for trials; ScenarioError if trials cannot run it."""
-    if scenario.clock != "steps":
-        raise ScenarioError("clock", scenario.clock, "trials run in lock-step: use --clock steps")
+    if scenario.clock == "timed" and scenario.driver != "memory":
+        raise ScenarioError("driver", scenario.driver, "trials under the timed clock are computed: use --driver memory")
     if scenario.program is not None:
         raise ScenarioError("program", scenario.program, "trials do not start programs; use `coordinator run`")
     return make_plan(scenario)
@@ -125,6 +137,8 @@ class TrialRunner:
     async def trial(self, trial: Trial) -> TrialResult:
         """Run one trial. Raises ScenarioError and RuleError; a failure after the first step makes it undecided."""
         plan = self.plan(trial)
+        if plan.scenario.clock == "timed":
+            return await self._timed(plan)
         # Rows stay in memory: a trial has thousands of them, and no folder.
         execution, rows = ExecutionResult(), Rows()
         try:
@@ -142,6 +156,19 @@ class TrialRunner:
             await self._close()
         return judge_trial(plan, count_trial(plan, sorted_records(rows.blocks), execution.altered_copies), execution)
 
+    async def _timed(self, plan: Plan) -> TrialResult:
+        """Run one trial under the timed clock, in memory, where no packet is late."""
+        # They import the networks of hosts and polars, which trials in lock-step do without.
+        from coordinator.networks.timed import TimedMemoryNetwork, predict  # noqa: PLC0415
+        from coordinator.results.faults_in_steps import in_steps  # noqa: PLC0415
+
+        execution, rows, network = ExecutionResult(), Rows(), TimedMemoryNetwork(plan)
+        timetable = await predict(plan, lambda *_: None)
+        await run_timed(plan, network, timetable, rows, execution, lambda *_: None)
+        records, judged = sorted_records(rows.blocks), in_steps(plan, timetable)
+        result = judge_trial(judged, count_trial(judged, records, execution.altered_copies), execution)
+        return replace(result, seconds=completion_seconds(judged, records, timetable)) if result.served else result
+
     def plan(self, trial: Trial) -> Plan:
         """The plan of a trial: that of its scenario with other faults and another seed.
 
@@ -155,13 +182,20 @@ class TrialRunner:
         scenario = base.scenario.model_copy(update={"fault": faults, "seed": trial.seed})
         if scenario.fault_knowledge is FaultKnowledge.ALL:
             return make_plan(scenario)  # the algorithm may depend on the faults
+        # Under the timed clock signs of life take time, with faults or without.
+        knows = faults or base.goes_by_events
         spec = base.spec._replace(
-            seed=trial.seed, knowledge=knowledge_of(scenario)[0] if faults else FaultKnowledge.NONE
+            seed=trial.seed, knowledge=knowledge_of(scenario)[0] if knows else FaultKnowledge.NONE
         )
         # `renew` drops what depends on the seed; tables of the network stay.
         if spec != base.algorithm.spec:
             base.algorithm.renew(spec)
-        return replace(base, scenario=scenario, spec=spec, faults=parse_faults(faults, base.topology))
+        return replace(
+            base,
+            scenario=scenario,
+            spec=spec,
+            faults=parse_faults(faults, base.topology, timed=scenario.clock == "timed"),
+        )
 
     async def _open(self, plan: Plan) -> Network:
         """A network in its initial state: the open one after a reset, if it fits the plan, else a new one."""

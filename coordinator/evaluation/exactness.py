@@ -41,6 +41,8 @@ def _of_scenario(plan: Plan) -> str | None:
         return "nodes that know faults may send something else"
     if plan.spec.reliable is not None:
         return "reliable links send again what was lost"
+    if plan.spec.repair is not None:
+        return "nodes repair what was lost"
     return None
 
 

@@ -1,13 +1,13 @@
 """One point of a campaign: the draws of a fault set, evaluated by number."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from coordinator.evaluation.bit_rows import Bits, Indices, no_trials, numbers
-from coordinator.evaluation.draws import Draws, Struck
+from coordinator.evaluation.draws import Struck
 from coordinator.evaluation.evaluator import Evaluator, Outcome, count_by_trial
 from coordinator.evaluation.exactness import why_inexact
 from coordinator.evaluation.fault_batch import Effect, FaultBatch, effects_of
@@ -25,15 +25,28 @@ def why_messages(plan: Plan, fault_set: FaultSetSpec) -> str | None:
     """Why a point cannot be evaluated exactly, or None."""
     if fault_set.how == "process":
         return "the places of a process fail in steps of their own"
+    if plan.scenario.clock != "steps":
+        return why_inexact(plan)
     kinds = [KINDS[term.kind] for term in fault_set.parts if term.count or term.share]
     return why_inexact(plan, kinds, int(fault_set.when.partition("-")[0]))
+
+
+class NumberedSets(Protocol):
+    """Sets of faults by number: the draws of a point (`Draws`), or the sets of a certificate."""
+
+    @property
+    def fault_set(self) -> FaultSetSpec:
+        """The description that all of them fit."""
+
+    def struck(self, numbers: Indices) -> Sequence[Struck]:
+        """The places that each term strikes, for sets with these numbers."""
 
 
 class PointEvaluator:
     """Evaluates the draws of one point. `seed_of` gives the seed of each draw."""
 
     def __init__(
-        self, evaluator: Evaluator, plan: Plan, draws: Draws, sites: FaultSites, seed_of: Callable[[int], int]
+        self, evaluator: Evaluator, plan: Plan, draws: NumberedSets, sites: FaultSites, seed_of: Callable[[int], int]
     ) -> None:
         self.evaluator = evaluator
         self._plan = plan

@@ -190,7 +190,7 @@ class Piece(NamedTuple):
 
     receiver: Rank
     owner: Rank
-    """Whose message it is: its origin, or where contributions are folded the rank that owns the block of the result."""
+    """The owner of the message: its origin, or where contributions are folded the rank that owns the block of the result."""
     message: int
     segment: int
     copies: tuple[Sequence[int], ...]
@@ -227,7 +227,7 @@ class DueMessages:
     receiver: Indices
     """By message in the order of the results of `pieces`."""
     owner: Indices
-    """Whose message it is, as in `coordinator.results.deliveries`."""
+    """The owner of the message, as in `coordinator.results.deliveries`."""
     by_receiver: Groups
     """By receiver, its messages, as indices into the results of `pieces`."""
     ranks: Indices

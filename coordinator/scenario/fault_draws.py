@@ -13,7 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import islice
 from math import comb
 from random import Random
@@ -21,8 +21,9 @@ from typing import TypeVar
 
 from coordinator.scenario.blocks.base import Block
 from coordinator.scenario.blocks.registry import BLOCK_KINDS
-from coordinator.scenario.fault_processes import MOST_EVENTS, outages
+from coordinator.scenario.fault_processes import MOST_EVENTS, Outage, outages
 from coordinator.scenario.fault_sets import BY_SHARE, FIXED, FaultSetSpec, FaultSetTerm, is_fault_set, parse_fault_sets
+from coordinator.scenario.process_events import process_window, specs_of
 from emunode.algorithms.base import Algorithm
 from emunode.engine.memory import MemoryEngine
 from emunode.errors import ScenarioError
@@ -53,11 +54,19 @@ Search = Callable[[FaultSetSpec, "FaultSites"], WorstSet]
 class FaultSites:
     """The places of a network that can fail under an algorithm: all nodes but the source, and all links.
 
-    Places in the fault specifications `broken` are left out. `search` finds the set of the strategy `worst`.
+    Places in the fault specifications `broken` are left out. `search` finds the set of the strategy `worst`. `run_time`
+    gives the nanoseconds of the run without faults, under the timed clock.
     """
 
-    def __init__(self, algorithm: Algorithm, broken: Iterable[str] = (), search: Search | None = None) -> None:
+    def __init__(
+        self,
+        algorithm: Algorithm,
+        broken: Iterable[str] = (),
+        search: Search | None = None,
+        run_time: Callable[[], int] | None = None,
+    ) -> None:
         self.algorithm = algorithm
+        self.run_time = None if run_time is None else cache(run_time)
         self.topology = algorithm.topology
         rooted = len(algorithm.sources) == 1 or algorithm.target >= 0
         self.sources: frozenset[Rank] = frozenset({algorithm.spec.source} if rooted else ())
@@ -169,7 +178,8 @@ def draw(
     if fault_set.how == "all":
         return set_number(fault_set, places, number, field)
     if fault_set.how == "process":
-        return tuple(_events(fault_set, places, f"{seed}/{number}", taken, field))
+        events = process_outages(fault_set, places, f"{seed}/{number}", taken, field)
+        return tuple(spec for each in events for spec in specs_of(fault_set, places, *each))
     used = set(taken)
     chosen: dict[FaultSetTerm, list[Site]] = {}
     for site in dict.fromkeys(part.site for part in fault_set.parts):
@@ -182,32 +192,24 @@ def draw(
     return tuple(dict.fromkeys(found))
 
 
-def _events(
-    fault_set: FaultSetSpec, places: FaultSites, stream: str, taken: Iterable[object], field: str
-) -> Iterator[str]:
-    """The outages of a process as fault specifications."""
+def process_outages(
+    fault_set: FaultSetSpec, places: FaultSites, stream: str, taken: Iterable[object] = (), field: str = "faults"
+) -> Iterator[tuple[FaultSetTerm, Rank | Link, Outage]]:
+    """The outages of a process, by part and place. Raises ScenarioError if there are more than MOST_EVENTS."""
     used, label, events = set(taken), places.topology.label, 0
-    first, _, end = fault_set.when.partition("-")
-    last = int(end) if end else places.algorithm.final_step
-    if last is None:
-        reason = f"{places.algorithm.name} has no known last step; give one, as in @1-20"
-        raise ScenarioError(field, fault_set.name, reason)
+    window = process_window(fault_set, places, field)
     for part in fault_set.parts:
         for place in eligible(fault_set, part, places, field):
-            if place in used:
+            if place in used or isinstance(place, Block):
                 continue
-            where = label(place) if isinstance(place, int) else "~".join(map(label, place))  # type: ignore[arg-type]
-            process = f"{stream}/process of {part.site}/{where}"
-            for begin, repaired in outages(part.share, fault_set.repair, int(first), last, process):
+            where = label(place) if isinstance(place, int) else "~".join(map(label, place))
+            for outage in outages(
+                part.failure, fault_set.repair_law, window, f"{stream}/process of {part.site}/{where}"
+            ):
                 events += 1
                 if events > MOST_EVENTS:
                     raise ScenarioError(field, fault_set.name, f"it has more than {MOST_EVENTS:,} outages")
-                if part.on_links:
-                    yield f"down:{where}@{begin}" if repaired is None else f"down:{where}@{begin}-{repaired - 1}"
-                    continue
-                yield f"crash:{where}@{begin}"
-                if repaired is not None:
-                    yield f"recover:{where}@{repaired}"
+                yield part, place, outage
 
 
 def _members(site: Site) -> Sequence[Rank | Link]:
@@ -388,6 +390,7 @@ def resolve(
     algorithm: Callable[[], Algorithm],
     seed: int,
     search: Callable[[FaultSetSpec, FaultSites, Sequence[str]], WorstSet] | None = None,
+    run_time: Callable[[Algorithm], int] | None = None,
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The faults of a scenario with every set replaced by drawn faults, so that the run can be repeated; and remarks.
 
@@ -397,7 +400,8 @@ def resolve(
     """
     if not any(map(is_fault_set, specs)):
         return tuple(specs), ()
-    places = FaultSites(algorithm())
+    made = algorithm()
+    places = FaultSites(made, run_time=None if run_time is None else lambda: run_time(made))
     taken: set[object] = set()
     for spec in specs:
         if not is_fault_set(spec):

@@ -2,24 +2,13 @@
 
     [HOW:]PART[;PART..][@WHEN]
 
-HOW is the strategy that selects places (default: `random`). A PART gives a kind and a number: `nodes=2` (crashes), `links=1`
-(down, both directions), or any kind of fault by its name, with its argument after the number: `loss=3:0.2`. WHEN is the step
-or interval of a fault specification (default: 1).
+HOW is the strategy that selects places (`STRATEGIES`; default: `random`). A PART gives a kind and a number: `nodes=2`
+(crashes), `links=1` (down, both directions), or any kind of fault by its name, with its argument after the number:
+`loss=3:0.2`. WHEN is the step or interval of a fault specification (default: 1).
 
 A PART may also name a kind of block (`blocks`), whose places fail together: `substar=1`, `subcube=1:2`. The number counts
 blocks. Its nodes crash, or its links go down. Blocks are drawn by `random`, `bernoulli` and `all`, and blocks of one
 description may overlap.
-
-| HOW | places |
-|---|---|
-| `random` | drawn at random without repetition |
-| `bernoulli` | each place with the probability given in place of the number |
-| `cut` | neighbours and links of the node named by a part `victim=LABEL`, drawn among them |
-| `roots` | links over which the source sends, and the ranks at their other ends, drawn among them |
-| `busiest` | nodes and links that carry most segments in a fault-free run |
-| `worst` | the set of this size under which most healthy nodes miss a message (`coordinator.planning.worst_faults`) |
-| `process` | each place fails with the probability given in place of the number in every step (`fault_processes`) |
-| `all` | every set, one after the other |
 
 Two parts of the same kind are refused: `nodes=1;nodes=2` is written `nodes=3`. `fault_draws` chooses the places.
 """
@@ -27,18 +16,36 @@ Two parts of the same kind are refused: `nodes=1;nodes=2` is written `nodes=3`. 
 import re
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
+from fractions import Fraction
 from itertools import product
 from math import prod
 from typing import Final
 
 from coordinator.scenario.blocks.registry import BLOCK_KINDS
-from coordinator.scenario.fault_syntax import TIME, example_value, read_value, read_when, require_drawable
+from coordinator.scenario.fault_processes import Geometric, Lifetime, Mean
+from coordinator.scenario.fault_syntax import TIME, When, example_value, read_value, read_when, require_drawable
 from emunode.errors import ScenarioError
 from emunode.faults.kinds import KINDS, LinkFault, Moment, field_names, value_names
 
 SHORT: Final = {"nodes": "crash", "links": "down"}
 """The kinds of fault that `nodes` and `links` stand for."""
-STRATEGIES: Final = ("random", "bernoulli", "cut", "roots", "busiest", "worst", "process", "all")
+STRATEGIES: Final = {
+    "random": ("random:nodes=2;links=1@1", "Places are drawn at random without repetition."),
+    "bernoulli": ("bernoulli:links=0.05", "Each place fails with a probability."),
+    "cut": ("cut:victim=LABEL;nodes=2", "Neighbours and links of one node, drawn among them."),
+    "roots": (
+        "roots:links=2",
+        "Links over which the source sends, or the nodes at their other ends, drawn among them.",
+    ),
+    "busiest": ("busiest:nodes=3", "The places that carry most segments in a run without faults."),
+    "worst": ("worst:nodes=3", "The set of this size under which most healthy nodes miss a message."),
+    "process": (
+        "process:nodes=mttf:2s;repair=mttr:200ms",
+        "Places fail and are repaired at random; by steps: process:nodes=0.01;repair=0.2.",
+    ),
+    "all": ("all:nodes=1", "Every set, one after the other, in a campaign or certificate."),
+}
+"""How the places of a set are chosen: an example, and the meaning."""
 FORM: Final = "[HOW:]PART[;PART..][@WHEN], such as random:nodes=2;links=1@1"
 ONE: Final = rf"(?:\d{{1,9}}|{TIME.pattern})"
 WHEN: Final = re.compile(f"{ONE}(-{ONE})?")
@@ -52,8 +59,8 @@ BY_SHARE: Final = ("bernoulli", "process")
 """Strategies with a probability in place of a number."""
 OF_BLOCKS: Final = ("random", "bernoulli", "worst", "all")
 """Strategies that draw blocks."""
-REPAIRS: Final = {"recover": "crash", "up": "down"}
-"""Kinds that repair the fault of another kind; a random place has nothing to repair."""
+REPAIRS: Final = ("recover", "up", "heal")
+"""Kinds that end other faults; a random place has nothing to repair."""
 
 
 def on_links(kind: str) -> bool:
@@ -74,11 +81,23 @@ class FaultSetTerm:
     """The value between place and step in a specification of this kind, with its colon."""
     block: str = ""
     """The kind of block, with its value after a colon; empty for single nodes and links."""
+    lifetime: Lifetime | None = None
+    """The time to failure, for a `process` in time."""
 
     @property
     def site(self) -> str:
         """The kind of place that is drawn: `nodes`, `links` or the block. Terms of one site take different places."""
         return self.block or ("links" if self.on_links else "nodes")
+
+    @property
+    def rate(self) -> float:
+        """The probability per place (and step), or of a `process` in time the failures of a place per second."""
+        return self.share if self.lifetime is None else 1e9 / self.lifetime.mean
+
+    @property
+    def failure(self) -> Lifetime | Geometric:
+        """The waiting time for a failure, for the strategy `process`."""
+        return self.lifetime or Geometric(self.share)
 
     @property
     def on_links(self) -> bool:
@@ -97,6 +116,8 @@ class FaultSetSpec:
     sources: bool = False
     repair: float = 0.0
     """Probability per step that what has failed is repaired, for the strategy `process`."""
+    repair_time: Lifetime | None = None
+    """The time to repair, for a `process` in time; None: never repaired."""
 
     @property
     def size(self) -> int:
@@ -109,6 +130,16 @@ class FaultSetSpec:
         return any(part.block for part in self.parts)
 
     @property
+    def repair_law(self) -> Lifetime | Geometric:
+        """The waiting time of a `process` for a repair."""
+        return self.repair_time or Geometric(self.repair)
+
+    @property
+    def in_time(self) -> bool:
+        """Whether it is a process in time, which needs the timed clock."""
+        return any(part.lifetime is not None for part in self.parts)
+
+    @property
     def name(self) -> str:
         """The description in canonical form, without default values."""
         words = [_word(part, part.share if self.how in BY_SHARE else part.count) for part in self.parts]
@@ -116,6 +147,8 @@ class FaultSetSpec:
             words.insert(0, f"victim={self.victim}")
         if self.repair:
             words.append(f"repair={self.repair}")
+        if self.repair_time is not None:
+            words.append(f"repair=mttr:{self.repair_time.name}")
         if self.sources:
             words.append("sources")
         how = "" if self.how == "random" else f"{self.how}:"
@@ -126,7 +159,8 @@ def _word(part: FaultSetTerm, amount: float) -> str:
     """One part of a description."""
     kind, colon, value = part.block.partition(":")
     names = {kind: short for short, kind in SHORT.items()}
-    return f"{kind or names.get(part.kind, part.kind)}={amount}{colon}{value}{part.argument}"
+    shown = amount if part.lifetime is None else f"mttf:{part.lifetime.name}"
+    return f"{kind or names.get(part.kind, part.kind)}={shown}{colon}{value}{part.argument}"
 
 
 # --- reading a description ---------------------------------------------------------------------------------------------
@@ -151,21 +185,24 @@ def parse_fault_sets(text: str, field: str = "faults") -> list[FaultSetSpec]:
     body, at, when = rest.rpartition("@")
     body, when = (body, when) if at else (rest, "1")
     if how == "process":
-        # Without an end a process goes on as long as the run.
+        # Without an end a process goes on as long as the run; from time 0 on is from the beginning.
         when = when.removesuffix("-")
+        when = "1" if re.fullmatch("0+(ns|us|ms|s)", when) else when
     if not WHEN.fullmatch(when) or "@" in body:
         raise ScenarioError(field, text, f"write {FORM}; WHEN is given once, at the end")
     fault_set = FaultSetSpec(how, (), when)
+    repair = _repair(body, text, field) if how == "process" else None
     choices: list[list[tuple[FaultSetTerm, ...]]] = []
     for word in body.split(";"):
         if word == "sources":
             fault_set = replace(fault_set, sources=True)
         elif word.startswith("repair=") and how == "process":
-            fault_set = replace(fault_set, repair=_share(word.removeprefix("repair="), text, field))
+            if repair is not None:
+                fault_set = replace(fault_set, repair=repair.rate, repair_time=repair.lifetime)
         elif word.startswith("victim="):
             fault_set = replace(fault_set, victim=word.removeprefix("victim="))
         else:
-            choices.append(_choices(word, how, text, field))
+            choices.append(_choices(word, how, text, field, repair))
     if not choices:
         raise ScenarioError(field, text, f"write {FORM}; WHEN is given once, at the end")
     if (fault_set.victim is None) == (how == "cut"):
@@ -200,21 +237,30 @@ def _require_sound(fault_set: FaultSetSpec, text: str, field: str) -> None:
             raise ScenarioError(field, text, f"{name!r} is repeated; give one part with the total number")
         seen.add(key)
         if fault_set.how == "process":
-            if part.kind not in ("crash", "down") or not isinstance(when[0], int) or isinstance(when[0], Moment):
-                raise ScenarioError(
-                    field, text, "a process has nodes or links, and steps: process:nodes=0.01;repair=0.2"
-                )
+            _require_process(fault_set, part, when, text, field)
         elif when[1] is not None and "last" not in field_names(KINDS[part.kind]):
             first = fault_set.when.partition("-")[0]
             raise ScenarioError(field, text, f"{part.kind!r} happens in one step and has no end; write @{first}")
 
 
+def _require_process(fault_set: FaultSetSpec, part: FaultSetTerm, when: When, text: str, field: str) -> None:
+    """Refuse other kinds of faults, and steps beside times."""
+    forms = "such as process:nodes=0.01;repair=0.2, or process:nodes=mttf:2s;repair=mttr:200ms"
+    if part.kind not in ("crash", "down"):
+        raise ScenarioError(field, text, f"a process has nodes or links, {forms}")
+    in_time = {other.lifetime is not None for other in fault_set.parts}
+    if fault_set.when != "1":
+        in_time.add(isinstance(when[0], Moment))
+    if fault_set.repair or fault_set.repair_time:
+        in_time.add(fault_set.repair_time is not None)
+    if len(in_time) > 1:
+        raise ScenarioError(field, text, f"a process has either steps or times, {forms}")
+
+
 def _require_argument(kind: str, argument: str, word: str, text: str, field: str) -> None:
     """Refuse a missing or invalid value after the number, and a value of a kind that takes none."""
     if kind in REPAIRS:
-        raise ScenarioError(
-            field, text, f"{kind!r} repairs what {REPAIRS[kind]!r} broke, and a set of faults only breaks things"
-        )
+        raise ScenarioError(field, text, f"{kind!r} repairs what has failed, and a set of faults only breaks things")
     value = next(iter(value_names(KINDS[kind])), None)
     if value is None:
         if argument:
@@ -230,8 +276,8 @@ def _require_argument(kind: str, argument: str, word: str, text: str, field: str
         raise ScenarioError(field, text, f"in {word!r}: {error.allowed}") from None
 
 
-def _choices(word: str, how: str, text: str, field: str) -> list[tuple[FaultSetTerm, ...]]:
-    """The terms that one part may stand for."""
+def _choices(word: str, how: str, text: str, field: str, repair: Mean | None = None) -> list[tuple[FaultSetTerm, ...]]:
+    """The terms that one part may stand for; `repair` is that of a process."""
     match = PART.fullmatch(word)
     if match is None:
         raise ScenarioError(field, text, f"invalid part {word!r}; write {FORM}")
@@ -243,9 +289,14 @@ def _choices(word: str, how: str, text: str, field: str) -> list[tuple[FaultSetT
         allowed = [*SHORT, *(name for name in KINDS if name not in REPAIRS), *BLOCK_KINDS]
         raise ScenarioError(field, text, f"{what!r} is not among: any, {', '.join(allowed)}")
     elif what != "any":
-        _require_argument(kind, argument, word, text, field)
+        # The value of a process is a mean, such as `mttf:2s`, and not that of a kind of fault.
+        if how != "process":
+            _require_argument(kind, argument, word, text, field)
     elif argument or how in BY_SHARE:
         raise ScenarioError(field, text, "'any' is every combination of nodes and links, such as any=2 or any<=2")
+    if how == "process":
+        term = FaultSetTerm(kind, block=block)
+        return [(_failing(term, f"{amount}{argument}", repair, text, field),)]
     if how in BY_SHARE:
         return [(FaultSetTerm(kind, share=_share(amount, text, field), argument=argument, block=block),)]
     counts = COUNTS.fullmatch(amount)
@@ -265,6 +316,31 @@ def _choices(word: str, how: str, text: str, field: str) -> list[tuple[FaultSetT
             for links in range(total + 1)
         ]
     return [(FaultSetTerm(kind, count, argument=argument, block=block),) for count in range(first, last + 1)]
+
+
+def _failing(term: FaultSetTerm, amount: str, repair: Mean | None, text: str, field: str) -> FaultSetTerm:
+    """The term of a process whose elements fail at a rate per step, or after a mean time or number of steps."""
+    if ":" not in amount:
+        return replace(term, share=_share(amount, text, field))
+    try:
+        failure = Mean.read(amount, ("mttf", "mtbf")).without(repair)
+    except ValueError as error:
+        raise ScenarioError(field, text, str(error)) from None
+    return replace(term, share=failure.rate, lifetime=failure.lifetime)
+
+
+def _repair(body: str, text: str, field: str) -> Mean | None:
+    """The mean time or number of steps to a repair; None if nothing is repaired."""
+    words = [word.removeprefix("repair=") for word in body.split(";") if word.startswith("repair=")]
+    if len(words) > 1:
+        raise ScenarioError(field, text, "'repair' is repeated; it holds for all parts")
+    if words and ":" not in words[0]:
+        rate = _share(words[0], text, field)
+        return Mean(1 / Fraction(str(rate)), timed=False) if rate else None
+    try:
+        return Mean.read(words[0], ("mttr",)) if words else None
+    except ValueError as error:
+        raise ScenarioError(field, text, str(error)) from None
 
 
 def _block(name: str, argument: str, text: str, field: str) -> tuple[str, str, str]:

@@ -21,6 +21,8 @@ from emunode.faults.kinds import (
     Down,
     Fault,
     Hang,
+    Heal,
+    LinkFault,
     Moment,
     NodeFault,
     Recover,
@@ -110,11 +112,23 @@ def _moment(text: str) -> Step | None:
     """A step, or a time in nanoseconds."""
     if NUMBER.fullmatch(text):
         return int(text)
+    time = read_time(text)
+    return None if time is None else Moment(time)
+
+
+def read_time(text: str) -> int | None:
+    """The nanoseconds of a text such as 3.5ms, at most MOST_TIME; None for anything else."""
     match = TIME.fullmatch(text)
     if match is None:
         return None
     time = round(Decimal(match[1]) * NANOSECONDS[match[2]])
-    return Moment(time) if time <= MOST_TIME else None
+    return time if time <= MOST_TIME else None
+
+
+def write_time(nanoseconds: int) -> str:
+    """A text that `read_time` reads as this number of nanoseconds."""
+    unit = next(unit for unit, size in NANOSECONDS.items() if nanoseconds >= size or size == 1)
+    return f"{(Decimal(nanoseconds) / NANOSECONDS[unit]).normalize():f}{unit}"
 
 
 def _when(spec: str, record: type[Fault], when: str | None, topology: Topology) -> Mapping[str, Step]:
@@ -254,19 +268,27 @@ def _require_node_states(faults: Iterable[Fault], spec_of: Mapping[int, str]) ->
 
 
 def _require_link_states(faults: Iterable[Fault], spec_of: Mapping[int, str]) -> None:
-    """Refuse an `up` of a link that is not down. `up` ends every interval of `down` that has begun."""
-    down: dict[tuple[Rank, Port], list[tuple[Step, Step]]] = {}
-    idle: dict[str, bool] = {}
+    """Refuse an `up` of a link that is not down, and a `heal` of a link without any fault.
+
+    `up` ends every interval of `down` that has begun, `heal` every fault that has.
+    """
+    begun: dict[tuple[Rank, Port], list[LinkFault]] = {}
+    repairs: dict[str, Up] = {}
+    useful: set[str] = set()
     for fault in faults:
-        match fault:
-            case Down(step=step, sender=sender, port=port, last=last):
-                down.setdefault((sender, port), []).append((step, last))
-            case Up(step=step, sender=sender, port=port):
-                intervals = down.pop((sender, port), [])
-                spec = spec_of[id(fault)]
-                idle[spec] = idle.get(spec, True) and not any(
-                    since < step and (step <= last or last == FOREVER) for since, last in intervals
-                )
-    for spec, useless in idle.items():
-        if useless:
-            raise ScenarioError("fault", spec, "this link is not down in that step")
+        if not isinstance(fault, LinkFault):
+            continue
+        there = begun.setdefault((fault.sender, fault.port), [])
+        if not isinstance(fault, Up):
+            there.append(fault)
+            continue
+        spec = spec_of[id(fault)]
+        repairs[spec] = fault
+        ended = [other for other in there if isinstance(other, Down) or isinstance(fault, Heal)]
+        there[:] = [other for other in there if other not in ended]
+        if any(other.step < fault.step and (fault.step <= other.end or other.end == FOREVER) for other in ended):
+            useful.add(spec)
+    for spec, fault in repairs.items():
+        if spec not in useful:
+            state = "has no fault" if isinstance(fault, Heal) else "is not down"
+            raise ScenarioError("fault", spec, f"this link {state} in that step")

@@ -5,18 +5,20 @@ value and the allowed values.
 """
 
 import re
-import tomllib
 from collections.abc import Mapping
 from difflib import get_close_matches
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Literal
 
 import tomli_w
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError
 
+from coordinator.scenario.descriptions import PLUGIN
 from coordinator.scenario.drivers import DRIVERS, driver_name
 from emunode.errors import ScenarioError
 from emunode.model import Collective, Detection, Duplex, FaultKnowledge, PortModel
+from emunode.timed.cost_model import NANO
 
 MOST_SECONDS = 1e9
 UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
@@ -68,7 +70,22 @@ def _steps(value: object) -> int:
     raise ValueError(f"a whole number of steps from 1 to {MOST_TIME_OUT}")
 
 
-RetransmitAfter = Annotated[int, BeforeValidator(_steps)]
+def _time_out(value: object) -> int | str:
+    """A whole number of steps, or a time in the form of `format_duration`. Raises ValueError."""
+    try:
+        seconds = parse_duration(value)
+    except ValueError:
+        seconds = 0.0
+    if seconds:
+        return format_duration(seconds)
+    try:
+        return _steps(value)
+    except ValueError as error:
+        raise ValueError(f"{error}, or under the timed clock a time such as 5ms") from None
+
+
+Steps = Annotated[int, BeforeValidator(_steps)]
+RetransmitAfter = Annotated[int | str, BeforeValidator(_time_out)]
 DETECT_FORM = "detect:K[:doubling]"
 DETECT = re.compile("detect:([1-9][0-9]{0,5})(:doubling)?", re.ASCII)
 
@@ -84,15 +101,32 @@ def _knowledge(value: str) -> str:
     )
 
 
+class OnFailure(StrEnum):
+    """The reaction of nodes to a failure that they suspect."""
+
+    CONTINUE = "continue"
+    """Each avoids what it suspects itself."""
+    AGREE = "agree"
+    """In addition they agree on what is suspected."""
+    SHRINK = "shrink"
+    """They abandon the collective, agree, and run it again on what is left of the network."""
+
+
 def knowledge_of(scenario: "Scenario") -> tuple[FaultKnowledge, Detection | None]:
     """The nodes that know the faults, and how they detect them."""
     detect = DETECT.fullmatch(scenario.fault_knowledge)
     if detect is None:
         return FaultKnowledge(scenario.fault_knowledge), None
-    return FaultKnowledge.DETECT, Detection(int(detect[1]), bool(detect[2]))
+    interval = 1 if scenario.keep_alive is None else round(scenario.keep_alive * NANO)
+    return FaultKnowledge.DETECT, Detection(int(detect[1]), bool(detect[2]), interval)
 
 
 Seconds = Annotated[float, BeforeValidator(parse_duration), PlainSerializer(format_duration)]
+OptionalSeconds = Annotated[
+    float | None,
+    BeforeValidator(lambda value: None if value is None else parse_duration(value)),
+    PlainSerializer(lambda value: None if value is None else format_duration(value)),
+]
 Number = Annotated[int, BeforeValidator(_number)]
 Count = Annotated[Number, Field(ge=1, lt=2**31)]
 Automatic = Annotated[Literal["auto"], BeforeValidator(_lower)]
@@ -103,7 +137,7 @@ MOST_REDUNDANCY = 1024
 MOST_ATTEMPTS = 1000
 MOST_WINDOW = 1024
 MOST_TIME_OUT = 1_000_000
-"""Steps of the longest time-out of a reliable link."""
+"""Steps of the longest time-out of a reliable link, and of the longest wait before a repair."""
 
 
 class Scenario(BaseModel):
@@ -188,12 +222,26 @@ class Scenario(BaseModel):
         description="nodes that know the faults: none (as in the papers), neighbours, all; detect:K: neighbours, after K "
         "steps of silence",
     )
+    keep_alive: OptionalSeconds = Field(
+        None, gt=0, description="detect:K under the timed clock: time between two signs of life of a node, such as 5ms"
+    )
+    on_failure: Annotated[OnFailure, BeforeValidator(_lower)] = Field(
+        OnFailure.CONTINUE,
+        description="when nodes suspect a failure: continue; agree on what has failed; shrink: agree, and run the "
+        "collective again on what is left (needs --fault-knowledge detect:K)",
+    )
+    agreement_steps: Count | None = Field(
+        None,
+        description="steps from a suspicion to the decision on it; default: the largest diameter that fewer failed nodes "
+        "than the connectivity leave, or a bound on it",
+    )
     reliable: bool = Field(
         False, description="reliable links: every segment is acknowledged on every link, and sent again until it is"
     )
     retransmit_after: RetransmitAfter | None = Field(
         None,
-        description="steps after which a reliable link sends a segment again; default: as many as its acknowledgement takes",
+        description="steps, or under the timed clock a time such as 5ms, after which a reliable link sends a segment again; "
+        "default: as long as its acknowledgement takes",
     )
     attempts: Number = Field(
         20, ge=1, le=MOST_ATTEMPTS, description="how often a reliable link sends a segment at most"
@@ -202,9 +250,17 @@ class Scenario(BaseModel):
         1, ge=1, le=MOST_WINDOW, description="unacknowledged segments of a reliable link at most; 1 is stop and wait"
     )
     back_off: bool = Field(False, description="reliable links: double the time-out of a segment with every attempt")
-    plugin: tuple[str, ...] = Field(
-        (), description="plug-in to execute: a file such as mine.py, or an installed module (repeatable)"
+    repair: Annotated[str, BeforeValidator(_lower)] | None = Field(
+        None,
+        max_length=128,
+        description="rule by which nodes get what faults keep from them in a broadcast: next-port, switch-tree, "
+        "spanning-tree, re-root or edges",
     )
+    repair_after: Steps | None = Field(
+        None,
+        description="steps by which a packet is overdue before it is asked for; default: K of detect:K, or 1",
+    )
+    plugin: tuple[str, ...] = Field((), description=PLUGIN)
     program: str | None = Field(
         None, max_length=4096, description="command of the program that plays each node, for --algorithm program"
     )
@@ -259,6 +315,8 @@ def scenario_from_environment(environment: Mapping[str, str]) -> dict[str, objec
 
 def read_scenario(path: Path) -> dict[str, object]:
     """The values of a scenario file, not validated yet."""
+    import tomllib  # noqa: PLC0415  # a scenario of flags does without
+
     try:
         return tomllib.loads(path.read_text())
     except OSError as error:

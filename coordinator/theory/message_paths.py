@@ -57,6 +57,8 @@ def no_fixed_paths(algorithm: Algorithm, scenario: Scenario) -> str | None:
         return "nodes that know of faults may take other paths"
     if scenario.reliable:
         return "reliable links send again what is lost"
+    if scenario.repair is not None:
+        return "nodes repair what is lost over other paths"
     if not algorithm.keeps_time or algorithm.losses(Outages()) is None:
         return f"the nodes of {algorithm.name} choose at run time what they send"
     return None

@@ -52,6 +52,7 @@ def expected_delivery_ratio(
         or (knowledge is FaultKnowledge.ALL and adapts)
         # What a link loses is sent again.
         or algorithm.spec.reliable is not None
+        or algorithm.spec.repair is not None
         # Nodes may suspect live ones, and withhold packets that would have arrived.
         or algorithm.spec.detection is not None
     ):

@@ -115,9 +115,11 @@ def identity(topology: Topology) -> Symmetry:
 def symmetries(algorithm: Algorithm) -> list[Symmetry]:
     """The candidates that are symmetries of the runs of `algorithm`, the identity first."""
     topology = algorithm.topology
-    # Without trees there is nothing to check a candidate against.
-    if not isinstance(algorithm, TreeCollective) or algorithm.collective is not Collective.BROADCAST:
+    # Without trees there is nothing to check a candidate against; a rule of repair may go by the numbers of ports.
+    in_trees = isinstance(algorithm, TreeCollective) and algorithm.collective is Collective.BROADCAST
+    if not in_trees or algorithm.spec.repair is not None:
         return [identity(topology)]
+    assert isinstance(algorithm, TreeCollective)
     network = Neighbourhood(topology, algorithm.spec.source)
     trees = _trees(algorithm)
     if isinstance(topology, CayleyTopology):
@@ -249,13 +251,16 @@ class Orbits:
 
     def of(self, fault_set: FaultSetSpec) -> Iterator[Orbit]:
         """The first set of each orbit in lexicographic order, with the size of the orbit."""
+        for rows, sizes in self.rows_of(fault_set):
+            for row, size in zip(rows.tolist(), sizes.tolist(), strict=True):
+                yield Orbit(self.specs(row, fault_set), size)
+
+    def rows_of(self, fault_set: FaultSetSpec) -> Iterator[tuple[Codes, Codes]]:
+        """The same in blocks: a row of indices of places for each set, one part after the other, and the sizes."""
         self.count(fault_set)
         parts = [part for part in fault_set.parts if part.count]
-        for rows in _blocks([(len(self._places(part)), part.count) for part in parts]):
-            rows = rows[_distinct(rows, parts)]  # noqa: PLW2901
-            kept, sizes = self._representatives(rows, parts)
-            for row, size in zip(kept.tolist(), sizes.tolist(), strict=True):
-                yield Orbit(self._specs(row, parts, fault_set), size)
+        for rows in _blocks([(len(self.places_of(part)), part.count) for part in parts]):
+            yield self._representatives(rows[_distinct(rows, parts)], parts)
 
     def _representatives(self, rows: Codes, parts: Sequence[FaultSetTerm]) -> tuple[Codes, Codes]:
         """The sets (given by indices of places) that are the least of their orbit, and the sizes of these orbits."""
@@ -279,15 +284,18 @@ class Orbits:
                 code = code * len(table) + digit
         return code
 
-    def _specs(self, row: Sequence[int], parts: Sequence[FaultSetTerm], fault_set: FaultSetSpec) -> tuple[str, ...]:
-        specs, column = [], 0
-        for part in parts:
-            places = self._places(part)
+    def specs(self, row: Sequence[int], fault_set: FaultSetSpec) -> tuple[str, ...]:
+        """The fault specifications of a row of indices of places."""
+        specs: list[str] = []
+        column = 0
+        for part in fault_set.parts:
+            places = self.places_of(part)
             specs += [self.places.spec(part, places[at], fault_set.when) for at in row[column : column + part.count]]
             column += part.count
         return tuple(specs)
 
-    def _places(self, part: FaultSetTerm) -> Sequence[Rank] | Sequence[Link]:
+    def places_of(self, part: FaultSetTerm) -> Sequence[Rank] | Sequence[Link]:
+        """The places of one part, in the order of their indices."""
         return self.places.links if part.on_links else self._nodes
 
     @cached_property

@@ -85,12 +85,14 @@ class Check:
         self._verdict()
         if data["counterexample"] is not None:
             self._counterexample(data["counterexample"], levels)
+        if "different" in data:
+            self._different(data["different"])
 
     # --- the conclusion --------------------------------------------------------------------------------------------------
 
     def _verdict(self) -> None:
         data = self._subject.data
-        if data["counterexample"] is not None:
+        if data["counterexample"] is not None or "different" in data:
             expected = "violated"
         elif all(level["survived"][0] == level["sets"] and not level["undecided"] for level in data["levels"]):
             expected = "holds"
@@ -127,6 +129,15 @@ class Check:
         if subject.findings:
             return
         self._run_counterexample(stored)
+
+    def _different(self, stored: Mapping[str, Any]) -> None:
+        """Run the set under which two drivers had different histories in memory; no host is started for the other one."""
+        subject, specs = self._subject, stored["faults"]
+        if stored["memory"] == stored["driver"]:
+            subject.findings.append("different: both histories are the same")
+        subject.differs("different: memory", stored["memory"], JudgedRuns(subject).run(specs).journal_hash)
+        under = ", ".join(specs)[:80] or "no further faults"
+        subject.undecided(f"different: the history on the other driver, under {under}, is not run again")
 
     def _run_counterexample(self, stored: Mapping[str, Any]) -> None:
         """Run it: exactly the named nodes are unserved; without any, a claim is violated."""

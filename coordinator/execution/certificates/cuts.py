@@ -36,7 +36,8 @@ class Cuts:
     def check(self, levels: Sequence[tuple[Mapping[str, Any], FaultSetSpec]]) -> None:
         plan = self._subject.plan
         fixed = plan.algorithm.collective not in FOLDING and plan.algorithm.keeps_time
-        if not fixed or plan.scenario.fault_knowledge != FaultKnowledge.NONE or plan.scenario.reliable:
+        told = plan.scenario.fault_knowledge != FaultKnowledge.NONE
+        if not fixed or told or plan.scenario.reliable or plan.scenario.repair is not None:
             raise UnreadableError(f"paths decide nothing about {plan.spec.algorithm}, whose nodes choose or fold")
         threats: dict[tuple[tuple[str, ...], str], tuple[Threat, int | None]] = {}
         for stored in self._subject.data["threats"]:

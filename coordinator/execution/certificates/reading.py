@@ -16,6 +16,8 @@ KEYS: Final = {
     "format": str, "version": int, "software": str, "verdict": str, "method": str, "network": dict, "schedule": dict,
     "levels": list, "threats": list, "counterexample": (dict, type(None)), "scenario": dict,
 }  # fmt: skip
+DIFFERENT_KEYS: Final = {"faults": list, "memory": str, "driver": str}
+"""The keys of `different`, which only a certificate has whose drivers had different histories."""
 LEVEL_KEYS: Final = {
     "faults": str, "sets": int, "survived": list, "lost": MAYBE_INT, "undecided": int, "histories": list
 }  # fmt: skip
@@ -39,7 +41,10 @@ def read_certificate(path: Path) -> dict[str, Any]:
         raise UnreadableError('not a certificate: it has no "format": "coordinator-certificate"')
     if type(data.get("version")) is not int or data["version"] != VERSION:
         raise UnreadableError(f"version {str(data.get('version'))[:40]!r} of the format is unknown; expected {VERSION}")
-    _require(data, KEYS, "certificate")
+    _require({name: value for name, value in data.items() if name != "different"}, KEYS, "certificate")
+    if "different" in data:
+        _require(data["different"], DIFFERENT_KEYS, "different")
+        _require_each(data["different"]["faults"], str, "different: faults")
     _require(data["network"], {"name": str, "order": int, "links": int, "sha256": str}, "network")
     _require(data["schedule"], {"hops": int, "sha256": str}, "schedule")
     if data["counterexample"] is not None:

@@ -6,7 +6,7 @@ import pytest
 
 from coordinator.campaigns.grid import Grid
 from coordinator.scenario.fault_draws import FaultSites, draw
-from coordinator.scenario.fault_processes import outages
+from coordinator.scenario.fault_processes import Geometric, Window, outages
 from coordinator.scenario.fault_sets import parse_fault_sets
 from coordinator.scenario.fault_syntax import parse_faults
 from emunode.engine.memory import MemoryEngine
@@ -46,7 +46,7 @@ def test_long_run_availability() -> None:
     elements, step = 20_000, 200
     up = 0
     for element in range(elements):
-        events = list(outages(0.01, 0.2, 1, step, f"0/{element}"))
+        events = list(outages(Geometric(0.01), Geometric(0.2), Window(1, step + 1), f"0/{element}"))
         up += not any(begin <= step and (end is None or step < end) for begin, end in events)
     # Both chances per step are far from 1, so that after 200 steps the start is forgotten: a chi-square of one degree.
     expected = elements * 20 / 21
@@ -54,16 +54,17 @@ def test_long_run_availability() -> None:
 
 
 def test_events_do_not_depend_on_later_steps_or_other_elements() -> None:
-    long = list(outages(0.2, 0.3, 1, 60, "0/a"))
+    failure, repair = Geometric(0.2), Geometric(0.3)
+    long = list(outages(failure, repair, Window(1, 61), "0/a"))
     for last in range(1, 60):
         known = [(begin, end if end and end <= last else None) for begin, end in long if begin <= last]
-        assert list(outages(0.2, 0.3, 1, last, "0/a")) == known
+        assert list(outages(failure, repair, Window(1, last + 1), "0/a")) == known
     sites = FaultSites(plan("star:4", "broadcast", "edt").algorithm)
     alone, both = (draw(parse_fault_sets(f"process:{text};repair=0.3@2-9")[0], sites, 1, 0) for text in
                    ("nodes=0.1", "nodes=0.1;links=0.1"))  # fmt: skip
     assert both[: len(alone)] == alone
-    assert list(outages(1, 1, 3, 6, "0/a")) == [(3, 4), (5, 6)]
-    assert list(outages(0, 1, 1, 6, "0/a")) == []
+    assert list(outages(Geometric(1), Geometric(1), Window(3, 7), "0/a")) == [(3, 4), (5, 6)]
+    assert list(outages(Geometric(0), Geometric(1), Window(1, 7), "0/a")) == []
 
 
 def test_a_run_states_its_events_and_can_be_repeated() -> None:
@@ -89,7 +90,8 @@ def test_campaign_over_a_process() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [("process:nodes=2", "from 0 to 1"), ("process:byzantine=0.1", "a process has nodes or links"),
-     ("process:nodes=0.1@1ms", "and steps"), ("process:repair=0.1", "write"), ("process:nodes=0.1;repair=x", "invalid"),
+     ("process:nodes=0.1@1ms", "either steps or times"), ("process:repair=0.1", "write"),
+     ("process:nodes=0.1;repair=x", "invalid"),
      ("process:substar=0.1", "blocks are drawn by"), ("nodes=1;repair=0.1", "'repair' is not among")],
 )  # fmt: skip
 def test_malformed_processes(text: str, message: str) -> None:

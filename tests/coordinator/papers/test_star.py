@@ -257,7 +257,7 @@ def test_substars_of_other_sizes(n: int) -> None:
 # --- Fragopoulou and Akl 1996 ----------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module", params=[3, 4])
+@pytest.fixture(scope="module", params=[3, pytest.param(4, marks=pytest.mark.slow)])
 def disjoint(request: pytest.FixtureRequest, run_cache: RunCache) -> Iterator[tuple[int, list[Section]]]:
     """All sets of faults for n = 3, single ones for n = 4 (`coordinator reproduce fragopoulou-akl-1996` runs the pairs)."""
     with pytest.MonkeyPatch.context() as patch:

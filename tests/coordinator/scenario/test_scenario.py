@@ -8,7 +8,7 @@ import tomli_w
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.cli.options import scenario_from
+from coordinator.cli.given import scenario_from
 from coordinator.planning.plan import make_plan
 from coordinator.scenario.fault_syntax import parse_faults
 from coordinator.scenario.model import (
@@ -54,11 +54,16 @@ FULL: dict[str, object] = {
     "link_capacity": "auto",
     "fault": ["crash:4321@2", "crash:1234@5"],
     "fault_knowledge": "none",
+    "on_failure": "shrink",
+    "agreement_steps": 9,
     "reliable": True,
     "retransmit_after": 4,
     "attempts": 7,
+    "keep_alive": "4ms",
     "window": 3,
     "back_off": True,
+    "repair": "switch-tree",
+    "repair_after": 3,
     "plugin": [],
     "program": "sh node.sh",
     "program_deadline": "2s",

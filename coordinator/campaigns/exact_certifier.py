@@ -1,0 +1,183 @@
+"""Certificates by runs, with the exact evaluator in place of messages: the same sets in the same rounds, thousands at once.
+
+The evaluator judges deliveries alone. The first sets of each level and a sample of the others are run with messages as well,
+which judge all claims; deliveries, unserved nodes, copies, steps and segments of each must be equal. So is the
+counterexample, which is reduced with messages.
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from coordinator.campaigns.certify import (
+    MOST_HISTORIES,
+    Certificate,
+    Certifier,
+    FailingTrial,
+    Level,
+    count_trials,
+    failed,
+    rounds,
+)
+from coordinator.campaigns.engines import differences, sample_size
+from coordinator.campaigns.runner import SETTLING_SECONDS, CampaignRunner, check_workers
+from coordinator.campaigns.trial_runner import Trial, TrialResult
+from coordinator.evaluation.bit_rows import Indices
+from coordinator.evaluation.draws import Struck
+from coordinator.evaluation.evaluator import Evaluator, evaluator_of
+from coordinator.evaluation.point import PointEvaluator, why_messages
+from coordinator.evaluation.schedule import InexactError
+from coordinator.execution.stop_signal import InterruptGuard
+from coordinator.results.claims import Verdict
+from coordinator.scenario.fault_sets import FaultSetSpec
+from coordinator.theory.symmetry import Orbits
+from emunode.errors import RunError
+
+
+class RowsOfSets:
+    """Some sets of a level, given by rows of indices of places; they are numbered from 0 on."""
+
+    def __init__(self, orbits: Orbits, fault_set: FaultSetSpec, rows: Indices) -> None:
+        self.fault_set = fault_set
+        self._rows = rows
+        links = {link: at for at, link in enumerate(orbits.places.links)}
+        # Nodes are struck by rank, and links by position.
+        self._places = [
+            np.array([place if isinstance(place, int) else links[place] for place in orbits.places_of(part)], np.int64)
+            for part in fault_set.parts
+        ]
+
+    def struck(self, numbers: Indices) -> Sequence[Struck]:
+        """The places that each term strikes, for sets with these numbers."""
+        counts = [part.count for part in self.fault_set.parts]
+        columns = pairwise(np.cumsum([0, *counts]).tolist())
+        rows = self._rows[numbers]
+        return [
+            Struck(part, places[rows[:, first:last].ravel()], np.repeat(np.arange(len(numbers)), last - first))
+            for part, places, (first, last) in zip(self.fault_set.parts, self._places, columns, strict=True)
+        ]
+
+
+class ExactCertifier(Certifier):
+    """Certifies one scenario by exact evaluation; raises InexactError, before anything runs, where that is not exact."""
+
+    def certify(
+        self, fault_sets: Sequence[FaultSetSpec], sample: int | None = None, *, always: bool = True
+    ) -> Certificate:
+        """Evaluate every set up to the first that fails.
+
+        Unless `always`, few sets raise InexactError as well, because as many would be run again.
+        """
+        if not fault_sets:
+            raise InexactError("a single run is no set of runs")
+        if sample is not None:
+            raise InexactError("histories are compared with those of another driver")
+        check_workers(self._workers)
+        for fault_set in fault_sets:
+            reason = why_messages(self._plan, fault_set)
+            if reason is not None:
+                raise InexactError(reason)
+        certificate, orbits, levels = self._begin(fault_sets)
+        evaluator = evaluator_of(self._plan)
+        expected = sum(level.sets for level in levels) // certificate.symmetries
+        if not always and expected <= len(levels) * sample_size(evaluator):
+            raise InexactError(f"about {expected} sets are no more than a sample would have")
+        certificate.engine = "exact"
+        for fault_set, level in zip(fault_sets, levels, strict=True):
+            certificate.levels.append(level)
+            self._evaluate(certificate, level, fault_set, orbits[fault_set], evaluator)
+            if certificate.verdict is Verdict.VIOLATED or certificate.interrupted:
+                break
+        return certificate
+
+    def _evaluate(
+        self, certificate: Certificate, level: Level, fault_set: FaultSetSpec, orbits: Orbits, evaluator: Evaluator
+    ) -> None:
+        """Evaluate one level in rounds, up to the round with a failing set."""
+        began, found = time.perf_counter(), None
+        first = rest = np.empty((0, fault_set.size), np.int64)
+        size = sample_size(evaluator)
+        # The sets with the least random keys are a random sample, of which no more is kept than is wanted.
+        random, keys = np.random.default_rng([self._plan.scenario.seed, fault_set.size]), np.empty(0)
+        expected = max(1, level.sets // certificate.symmetries)
+        with InterruptGuard() as stop:
+            for rows, sizes in _in_rounds(orbits, fault_set):
+                point = self._point(evaluator, orbits, fault_set, rows)
+                outcome, _ = point.evaluate(np.arange(len(rows)), copies=True)
+                level.orbits += len(rows)
+                level.covered += int(sizes.sum())
+                level.survived += int(sizes[outcome.served].sum())
+                level.lost += int((sizes * outcome.unserved).sum())
+                level.undecided += int((~outcome.decided).sum())
+                level.tight += int((outcome.least_copies == 1).sum())
+                begin = min(MOST_HISTORIES, size) - len(first)
+                first = np.concatenate([first, rows[:begin]])
+                rest, keys = np.concatenate([rest, rows[begin:]]), np.append(keys, random.random(len(rows[begin:])))
+                least = np.argsort(keys)[: size - len(first)]
+                rest, keys = rest[least], keys[least]
+                failing = np.flatnonzero(outcome.decided & ~outcome.served)
+                if len(failing):
+                    found = rows[failing[0]]
+                if time.perf_counter() - began > SETTLING_SECONDS:
+                    self._progress(f"{level.faults}: sets", level.orbits, expected)
+                if found is not None or stop.requested:
+                    certificate.interrupted = stop.requested
+                    break
+        certificate.trials += level.orbits
+        certificate.seconds += time.perf_counter() - began
+        if not certificate.interrupted:
+            chosen = np.concatenate([first, rest] if found is None else [first, rest, found[None]])
+            sets = [orbits.specs(row, fault_set) for row in chosen.tolist()]
+            again = self._point(evaluator, orbits, fault_set, chosen)
+            hashes = self._repeat(certificate, again, sets, failing=found is not None)
+            level.histories += [(sets[at], hashes[at]) for at in range(min(len(first), len(hashes)))]
+
+    def _point(self, evaluator: Evaluator, orbits: Orbits, fault_set: FaultSetSpec, rows: Indices) -> PointEvaluator:
+        sets = RowsOfSets(orbits, fault_set, rows)
+        return PointEvaluator(evaluator, self._plan, sets, orbits.places, lambda _: self._plan.scenario.seed)
+
+    def _repeat(
+        self, certificate: Certificate, point: PointEvaluator, sets: Sequence[tuple[str, ...]], *, failing: bool
+    ) -> list[str]:
+        """Run sets with messages, the last one if it is `failing`; their hashes. RunError if a result differs."""
+        results = self._run_again(certificate, sets)
+        for number, words in differences(point, dict(enumerate(results))):
+            raise RunError(
+                f"the engines disagree about {', '.join(sets[number]) or 'no faults'}: {words}; this is an error of the "
+                "emulator, and --engine messages avoids it"
+            )
+        # The failing set may be in the sample too.
+        certificate.repeated += len(set(sets[: len(results)]))
+        # Apart from the failing set, only one that breaks a claim about something else than deliveries.
+        claims = [at for at, result in enumerate(results) if failed(result)]
+        if claims and len(results) == len(sets):
+            at = len(sets) - 1 if failing else claims[0]
+            trial = Trial(0, sets[at], self._scenario.seed)
+            certificate.counterexample = self.smallest(FailingTrial(at, trial, results[at]))
+        return [result.journal_hash for result in results]
+
+    def _run_again(self, certificate: Certificate, sets: Sequence[tuple[str, ...]]) -> list[TrialResult]:
+        trials, seconds = certificate.trials, certificate.seconds
+        pending = iter([[Trial(0, faults, self._scenario.seed) for faults in sets]])
+        results: list[TrialResult] = []
+        runner = CampaignRunner([self._scenario], 1, self._log, self._progress)
+        runner.carry_out(lambda: next(pending, []), lambda _, __, result: results.append(result), len(sets))
+        count_trials(certificate, runner)
+        # The rate is that of the evaluator.
+        certificate.trials, certificate.seconds = trials, seconds
+        return results
+
+
+def _in_rounds(orbits: Orbits, fault_set: FaultSetSpec) -> Iterator[tuple[Indices, Indices]]:
+    """The sets of a level up to symmetry, with the sizes of their orbits, in the rounds in which messages run them."""
+    blocks = orbits.rows_of(fault_set)
+    rows, sizes = next(blocks)
+    for wanted in rounds():
+        while len(rows) < wanted and (more := next(blocks, None)) is not None:
+            rows, sizes = np.concatenate([rows, more[0]]), np.concatenate([sizes, more[1]])
+        if not len(rows):
+            return
+        yield rows[:wanted], sizes[:wanted]
+        rows, sizes = rows[wanted:], sizes[wanted:]
