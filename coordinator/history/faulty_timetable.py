@@ -5,44 +5,31 @@ takes the time c. The engine of `emunode.timed.memory` then computes the whole h
 """
 
 from array import array
-from bisect import bisect_right
 from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 
 import polars as pl
 
 from coordinator.history.timetable import Timetable, make_timetable
 from emunode.algorithms.base import Algorithm
+from emunode.algorithms.registry import make_algorithm
 from emunode.engine.memory import MemoryEngine
 from emunode.faults.in_time import ALWAYS, TimedFault
 from emunode.faults.kinds import FOREVER, Fault, Moment
-from emunode.model import Rank, Step
+from emunode.model import FaultKnowledge, Rank, Step
 from emunode.net.wire import DEPARTURE
-from emunode.timed import faulty_rank
+from emunode.timed import faulty_rank, step_times
 from emunode.timed.cost_model import LinearCostModel
+from emunode.timed.event_memory import EventMemoryEngine
 from emunode.timed.memory import TimedMemoryEngine, TimedPacket
 
 
-class StepTimes:
+class StepTimes(step_times.StepTimes):
     """The times at which the steps of a fault-free run begin in lock-step: each takes as long as its heaviest packet."""
 
     def __init__(self, packets: pl.DataFrame, costs: LinearCostModel) -> None:
         heaviest = dict(packets.group_by("step").agg(pl.col("bytes").max()).iter_rows())
-        durations = [costs.nanoseconds(heaviest.get(step, 0)) for step in range(1, max(heaviest, default=0) + 1)]
-        self._begins = [0, *accumulate(durations)]
-        self.longest = max(durations, default=1)
-        """The duration of the longest packet, which every step after the last one is taken to last."""
-
-    def begins(self, step: Step) -> int:
-        """The beginning of a step in nanoseconds."""
-        last = len(self._begins)
-        return self._begins[step - 1] if step <= last else self._begins[-1] + (step - last) * self.longest
-
-    def step_at(self, time: int) -> Step:
-        """The step in which `time` lies; the later one at the time at which one ends and the next begins."""
-        beyond = time - self._begins[-1]
-        return bisect_right(self._begins, time) if beyond < 0 else len(self._begins) + beyond // self.longest
+        super().__init__([costs.nanoseconds(heaviest.get(step, 0)) for step in range(1, max(heaviest, default=0) + 1)])
 
     def is_kept_by(self, packets: pl.DataFrame) -> bool:
         """Whether every packet starts with its step and ends with it."""
@@ -63,8 +50,10 @@ class UnderFaults:
     limit: Step
     """The last step in which anything may be sent."""
 
-    def engine(self, algorithm: Algorithm) -> TimedMemoryEngine:
+    def engine(self, algorithm: Algorithm) -> TimedMemoryEngine | EventMemoryEngine:
         """The engine that computes the history; its next step is 1."""
+        if algorithm.spec.has_control:
+            return EventMemoryEngine(algorithm, self.faults, self.costs, self.steps, self.limit)
         return TimedMemoryEngine(algorithm, self.faults, self.costs, self.plans(), self.limit)
 
     def plans(self) -> dict[Rank, faulty_rank.Timetable]:
@@ -104,13 +93,13 @@ def prediction(
     algorithm: Algorithm, faults: Sequence[Fault], costs: LinearCostModel, limit: Step
 ) -> Generator[Step, None, Timetable]:
     """The computation of the timetable of a run; yields after every step, and returns it."""
-    engine, rows, step = MemoryEngine(algorithm), [], 0
+    engine, rows, step = MemoryEngine(without_protocols(algorithm)), [], 0
     while (engine.busy or not step) and step <= limit:
         step += 1
         rows.append(engine.step(step))
         yield step
     fault_free = make_timetable(rows, algorithm.spec.port_model, algorithm.topology.degree, costs, not engine.busy)
-    if not faults:
+    if not faults and not algorithm.spec.has_control:
         return fault_free
     steps = StepTimes(fault_free.packets, costs)
     under = UnderFaults(timed_faults(faults, steps), fault_free, costs, steps, limit)
@@ -119,7 +108,18 @@ def prediction(
         step += 1
         timed.step(step)
         yield step
-    return Timetable(_table(timed.packets, fault_free.packets.schema), fault_free.complete and not timed.busy, under)
+    history = timed.history if isinstance(timed, EventMemoryEngine) else None
+    table = _table(timed.packets, fault_free.packets.schema)
+    return Timetable(table, fault_free.complete and not timed.busy, under, history)
+
+
+def without_protocols(algorithm: Algorithm) -> Algorithm:
+    """The algorithm of the same run over plain links, without signs of life."""
+    spec = algorithm.spec
+    if not spec.has_control:
+        return algorithm
+    knowledge = FaultKnowledge.NONE if spec.knowledge is FaultKnowledge.DETECT else spec.knowledge
+    return make_algorithm(algorithm.topology, spec._replace(reliable=None, detection=None, knowledge=knowledge))
 
 
 def completed(computation: Generator[Step, None, Timetable]) -> Timetable:

@@ -4,9 +4,10 @@ Hosts send rows as packed records in no particular order. Once a step is settled
 hashed and written. A journal with a folder holds only the rows of recent steps in memory, not the history.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -38,11 +39,18 @@ SETTLE_BYTES = 32 * 2**20
 """Bytes of rows that are collected before they are sorted and written together."""
 
 
-class Journal:
-    """Collects rows, sorted, in parts. With a `folder`, `close` leaves one `journal.parquet` there."""
+Observe = Callable[[Sequence[bytes | bytearray]], None]
 
-    def __init__(self, folder: Path | None = None) -> None:
+
+class Journal:
+    """Collects rows, sorted, in parts. With a `folder`, `close` leaves one `journal.parquet` there.
+
+    `observe` is called with all rows that are added, before they are sorted.
+    """
+
+    def __init__(self, folder: Path | None = None, observe: Observe | None = None) -> None:
         self.folder = folder
+        self._observe = observe
         self._hash = blake2b(digest_size=16)
         self._pending = bytearray()
         self._settled: Step = 0
@@ -63,10 +71,12 @@ class Journal:
         """Digest over the sorted rows settled so far; equal for equal histories."""
         return self._hash.hexdigest()
 
-    def add(self, rows: Iterable[bytes | bytearray]) -> None:
+    def add(self, rows: Sequence[bytes | bytearray]) -> None:
         """Take packed rows of any steps not settled yet."""
         for block in rows:
             self._pending += block
+        if self._observe is not None:
+            self._observe(rows)
 
     def settle(self, step: Step, *, force: bool = False) -> None:
         """Declare the rows up to `step` complete; write them if there are enough, or with `force`."""
@@ -125,7 +135,45 @@ def sorted_records(rows: Iterable[bytes | bytearray]) -> np.ndarray:
     return records[np.lexsort([records[name] for name in ("bytes", "outcome", *reversed(SORT_KEY))])]
 
 
+def records_of_rows(rows: pl.LazyFrame) -> np.ndarray:
+    """The rows of a table as records, sorted as a journal is."""
+    frame = rows.with_columns(pl.col("outcome").to_physical()).sort(*SORT_KEY, "outcome", "bytes").collect()
+    records = np.empty(len(frame), RECORD)
+    for name in COLUMNS:
+        records[name] = frame[name].to_numpy()
+    return records
+
+
 def table(records: np.ndarray) -> pl.DataFrame:
     """Packed rows as a table with the columns of a journal."""
     frame = pl.DataFrame({name: records[name] for name in COLUMNS})
     return frame.with_columns(pl.col("outcome").cast(pl.UInt8).cat.to(OUTCOMES))
+
+
+class Difference(NamedTuple):
+    """The first row in which two journals differ. A journal that ended before has no row."""
+
+    number: int
+    """Of the row, from 1."""
+    one: Mapping[str, object] | None
+    other: Mapping[str, object] | None
+
+
+def first_difference(one: pl.LazyFrame, other: pl.LazyFrame, rows_at_once: int = 500_000) -> Difference | None:
+    """The first row in which two sorted journals differ; None if they are equal. PolarsError if one cannot be read."""
+    # An old journal may have another type for the outcome.
+    columns = [pl.col(name).cast(pl.String if name == "outcome" else pl.Int64) for name in COLUMNS]
+    differs = pl.any_horizontal(pl.col(name).ne_missing(pl.col(f"other {name}")) for name in COLUMNS)
+    offset = 0
+    while True:
+        left, right = (frame.select(columns).slice(offset, rows_at_once).collect() for frame in (one, other))
+        common = min(len(left), len(right))
+        both = [left.head(common), right.head(common).rename(lambda name: f"other {name}")]
+        unequal = pl.concat(both, how="horizontal").select(differs).to_series().arg_true()
+        if len(unequal) or len(left) != len(right):
+            at = int(unequal[0]) if len(unequal) else common
+            rows = [frame.row(at, named=True) if at < len(frame) else None for frame in (left, right)]
+            return Difference(offset + at + 1, *rows)
+        if common < rows_at_once:
+            return None
+        offset += rows_at_once

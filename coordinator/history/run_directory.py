@@ -99,6 +99,19 @@ class RunDirectory:
                 parent.rmdir()
 
 
+def replace_text(path: Path, text: str) -> None:
+    """Replace a file as a whole: readers never see half of it, and `clean` finds what a killed process leaves."""
+    partial = path.absolute().with_name(f"{PARTIAL}{os.getpid()}-{path.name}")
+    _write_note(partial)
+    try:
+        partial.write_text(text, encoding="utf-8")
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            _note(partial).unlink(missing_ok=True)
+
+
 def last_events(log: str, lines: int = 3) -> str:
     """The last events of a log, each after a line break and two spaces."""
     return "".join(f"\n  {event}" for event in log.splitlines()[-lines:])
@@ -158,10 +171,10 @@ def remove_abandoned() -> list[Path]:
     removed = []
     for path in abandoned():
         with contextlib.suppress(FileNotFoundError):  # another `clean` removed it first
-            if path.is_symlink():
-                path.unlink()
-            else:
+            if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path)
+            else:
+                path.unlink()
             removed.append(path)
     for note in _notes():
         noted = _noted(note)

@@ -34,6 +34,7 @@ HOP = ("step", "sender", "port")
 
 if TYPE_CHECKING:
     from coordinator.history.faulty_timetable import UnderFaults
+    from emunode.timed.event_memory import EventHistory
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,9 @@ class Timetable:
     complete: bool
     """Whether the algorithm ends by itself, before the step limit."""
     under: "UnderFaults | None" = None
-    """The faults that it is for, and what it was before them; None without faults."""
+    """The faults that it is for, and what it was before them; None without faults and protocols."""
+    events: "EventHistory | None" = None
+    """Suspicions and signs of life of nodes that go by events; None for other runs."""
 
     @property
     def steps(self) -> Step:

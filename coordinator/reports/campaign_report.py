@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from coordinator.reports import theme
 from coordinator.reports.charts import Estimates, Points, curves, ratio_curves
-from coordinator.reports.numbers import show
+from coordinator.reports.numbers import show, show_seconds
 from coordinator.reports.pages import FOLDER, MARKS, script_json, template, typeset
 from coordinator.reports.tables import Row
 
@@ -147,10 +147,13 @@ def page(
     families: Mapping[str, Family],
     losses: Sequence[Row] = (),
     worst: Sequence[Row] = (),
+    processes: Sequence[Row] = (),
+    searches: Sequence[str] = (),
 ) -> str:
     """The campaign as one self-contained page.
 
-    `losses` has point, variant, `nodes_lost` and `trials`; `worst` the worst trials, with `repeat` as the last column.
+    `losses` has point, variant, `nodes_lost` and `trials`; `worst` the worst trials, with `repeat` as the last column;
+    `processes` availability and completion times; `searches` how each set of the strategy `worst` was found, in words.
     """
     charts, below = charts_of(rows, families), loss_charts(losses)
     drawn = [*charts.values(), *below.values()]
@@ -167,6 +170,8 @@ def page(
         data=script_json([_rounded(figure.data) for figure in drawn]),
         worst=[{**row, "text": [show(value) for value in row.values()]} for row in worst],
         worst_columns=[column.replace("_", " ") for column in (worst[0] if worst else ())],
+        processes=[process_cells(row) for row in processes],
+        searches=list(searches),
         js=Markup((FOLDER / "campaign.js").read_text()),
         columns=list(zip([*names, "verdict"], [*numeric, False], strict=True)) if rows else [],
         rows=[[*cells, _verdict(row)] for cells, row in zip(shown, rows, strict=True)],
@@ -217,6 +222,44 @@ def _cell(row: Row, column: str, name: str, numeric: bool) -> dict[str, str]:
         "interval": interval,
         "css": f"{'n' if numeric else ''}{' long' * (column in LONG)}",
     }
+
+
+def process_cells(row: Row) -> list[dict[str, str]]:
+    """A row of availability or completion times as cells: name, text, interval."""
+    label, *_ = row
+    unit = row["unit"]
+
+    def shown(value: object) -> str:
+        return show_seconds(_float(value)) if unit == "seconds" else _short(value)
+
+    def cell(name: str, column: str, missing: str = "-") -> dict[str, str]:
+        value, low, high = (row.get(f"{column}{end}") for end in ("", "_low", "_high"))
+        words = ""
+        bounded = f"{column}_low" in row and (value, low, high) != (None, None, None)
+        # Most values of a discrete distribution are equal, and then so are the ends.
+        if bounded and not value == low == high:
+            both = f"{shown(low)} to {shown(high)}" if low is not None and high is not None else ""
+            words = both or (f"at least {shown(low)}" if low is not None else "")
+            words = words or (f"at most {shown(high)}" if high is not None else "not bounded")
+        return {"name": name, "text": missing if value is None else shown(value), "interval": words, "css": "n"}
+
+    figure = f"{row['figure']} in steps" if unit == "steps" else str(row["figure"])
+    named = [
+        {"name": name.replace("_", " "), "text": text, "interval": "", "css": ""}
+        for name, text in ((label, str(row[label])), ("faults", str(row["faults"])), ("figure", figure))
+    ]
+    served = {"name": "trials", "text": show(row["trials"]), "interval": "", "css": "n"}
+    if row["served"] is not None:
+        served["interval"] = f"{_short(row['served'])} completed"
+    never = "never" if row["figure"] == "completion" else "-"
+    quantiles = [
+        cell("median" if name == "q50" else f"{name[1:].removeprefix('0')} %", name, never) for name in _quantiles(row)
+    ]
+    return [*named, served, cell("mean", "mean"), cell("expected", "expected"), *quantiles]
+
+
+def _quantiles(row: Row) -> list[str]:
+    return [name for name in row if name.startswith("q") and name[1:].isdigit()]
 
 
 def _short(value: object) -> str:

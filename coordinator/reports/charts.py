@@ -15,7 +15,6 @@ from math import ceil, floor, log10
 from typing import NamedTuple
 
 from coordinator.reports.numbers import abbreviate, show
-from coordinator.reports.theme import viridis
 
 MOST_BARS = 160
 NARROW_BARS = 60
@@ -83,7 +82,7 @@ def step_bars(title: str, values: Sequence[float], colour: str, faults: Sequence
     frame = Frame(8, 33, 312, 108, max(bars, default=0))
     step = (frame.right - frame.left) / max(1, bins.count)
     wide = step * (0.8 if step > 4 else 1.0)
-    body = [_baseline(frame), _title(title, 14)]
+    body = [_baseline(frame), chart_title(title, 14)]
     body.append(f'<text class="end" x="312" y="27">at most {show(frame.most, 4)}</text>')  # below a title of any length
     if bins.count <= TITLED_BARS:
         for bar, value in enumerate(bars):
@@ -96,8 +95,8 @@ def step_bars(title: str, values: Sequence[float], colour: str, faults: Sequence
             if value
         )
         body.append(f'<path d="{bars_path}" fill="var(--{colour})"/>')
-    body += [_fault_lines(faults, len(values), frame), _step_axis(len(values), frame)]
-    return _svg(320, 126, title, [*body, _cursor(len(values), frame)])
+    body += [_fault_lines(faults, len(values), frame), step_axis(len(values), frame)]
+    return chart_svg(320, 126, title, [*body, chart_cursor(len(values), frame)])
 
 
 def step_lines(
@@ -123,8 +122,8 @@ def step_lines(
         percent = f"{last:.1%}" if last < 1 else "100%"
         x = frame.left if narrow else frame.right + 8
         body.append(f'<text x="{x}" y="{y:.1f}" style="fill:var(--{colour})">{escape(name)} {percent}</text>')
-    body.append(_step_axis(steps, frame))
-    return _svg(NARROW if narrow else 1040, frame.bottom + 22, title, [*body, _cursor(steps, frame)])
+    body.append(step_axis(steps, frame))
+    return chart_svg(NARROW if narrow else 1040, frame.bottom + 22, title, [*body, chart_cursor(steps, frame)])
 
 
 def _stairs(values: Sequence[float], width: float, frame: Frame) -> list[str]:
@@ -145,7 +144,7 @@ def histogram(title: str, bars: Sequence[tuple[str, int]], colour: str, xlabel: 
     longest = max((len(name) for name, _ in bars), default=1)
     # A letter is about 6 units wide; names that do not fit are skipped evenly.
     every = max(1, -(-len(bars) * (6 * longest + 10) // 384))
-    body = [_baseline(frame), _title(title, 14)]
+    body = [_baseline(frame), chart_title(title, 14)]
     for at, (name, count) in enumerate(bars):
         x, y = frame.left + at * step + (step - wide) / 2, frame.y(count)
         if count:
@@ -157,37 +156,7 @@ def histogram(title: str, bars: Sequence[tuple[str, int]], colour: str, xlabel: 
         if at % every == 0:
             body.append(_middle(middle, frame.bottom + 14, name))
     body.append(_middle(200, frame.bottom + 30, xlabel))
-    return _svg(400, 186, title, body)
-
-
-def heat_map(
-    title: str, rows: Sequence[str], counts: Sequence[Sequence[float]], steps: int, *, narrow: bool = False
-) -> str:
-    """One row per port and one column per step (or a few of them), brighter where more is carried."""
-    bins = Bins(steps, NARROW_BARS if narrow else MOST_BARS)
-    total = NARROW if narrow else 1040
-    table = [bins.of(row) for row in counts]
-    height = max(6.0, min(22.0, 260 / max(1, len(rows))))
-    frame = Frame(48, 26, total - 4, 26 + height * len(rows), 1)
-    width = (frame.right - frame.left) / max(1, bins.count)
-    most = max((value for row in table for value in row), default=0)
-    body = [
-        _title(title, 14),
-        f'<text class="end" x="{frame.right}" y="14">at most {show(most, 4)}</text>',
-    ]
-    for at, (name, row) in enumerate(zip(rows, table, strict=True)):
-        y = frame.top + at * height
-        if height >= 12 or at % 2 == 0:
-            body.append(f'<text class="end" x="42" y="{y + height / 2 + 4:.1f}">{escape(name)}</text>')
-        for bar, value in enumerate(row):
-            if value:
-                body.append(
-                    f'<rect x="{frame.left + bar * width:.1f}" y="{y:.1f}" width="{max(0.6, width - (width > 4)):.1f}" '
-                    f'height="{height - 1:.1f}" fill="{viridis(value / most)}">'
-                    f"<title>{escape(name)}, {bins.span(bar)}: {show(value, 4)}</title></rect>"
-                )
-    body.append(_step_axis(steps, frame))
-    return _svg(total, frame.bottom + 20, title, [*body, _cursor(steps, frame)])
+    return chart_svg(400, 186, title, body)
 
 
 def grouped_bars(title: str, groups: Mapping[str, Sequence[float | None]], names: Sequence[str]) -> str:
@@ -196,7 +165,7 @@ def grouped_bars(title: str, groups: Mapping[str, Sequence[float | None]], names
     height = top + sum(row * len(names) + gap for _ in groups) + 6
     longest = max((len(name) for name in groups), default=8)
     left = 20 + 6.3 * longest
-    body = [_title(title, 16)]
+    body = [chart_title(title, 16)]
     for at, name in enumerate(names):
         colour = BAR_COLOURS[at % len(BAR_COLOURS)]
         body.append(f'<rect x="8" y="{24 + 16 * at}" width="10" height="10" fill="var(--{colour})"/>')
@@ -217,7 +186,7 @@ def grouped_bars(title: str, groups: Mapping[str, Sequence[float | None]], names
             )
             y += row
         y += gap
-    return _svg(760, height, title, body)
+    return chart_svg(760, height, title, body)
 
 
 # --- curves ----------------------------------------------------------------------------------------------------------
@@ -306,7 +275,7 @@ def curves(
     right = WIDTH - 46 - max((6.1 * len(name) for name in lines), default=0)
     x = _axis(xlabel, [a for a, _ in every], LEFT, right, log=log_x, zero=False, only=only_x)
     y = _axis(ylabel, [b for _, b in every], BOTTOM, TOP, log=log_y, zero=True)
-    body = [_title(title, 16), *_grid(x, y, right)]
+    body = [chart_title(title, 16), *_grid(x, y, right)]
     for at, (name, line) in enumerate(drawn.items()):
         colour = SERIES_COLOURS[at % len(SERIES_COLOURS)]
         legend_y = TOP + 18 * at
@@ -319,7 +288,7 @@ def curves(
             marks.append((right + 19, legend_y, name))
         body += [_mark(at, px, py, colour, tip) for px, py, tip in marks]
         body.append(f'<text x="{right + 36:.0f}" y="{legend_y + 4}">{escape(name)}</text>')
-    return _svg(WIDTH, HEIGHT, title, body, css="chart roomy")
+    return chart_svg(WIDTH, HEIGHT, title, body, css="chart roomy")
 
 
 def ratio_curves(title: str, xlabel: str, lines: Mapping[str, Estimates], *, narrow: bool = False) -> str:
@@ -333,7 +302,7 @@ def ratio_curves(title: str, xlabel: str, lines: Mapping[str, Estimates], *, nar
     frame = Frame(46, top, NARROW - 8, top + 200, 1.0) if narrow else Frame(46, top, 560, top + 234, 1.0)
     ticks = sorted({x for line in drawn.values() for x, *_ in line.points}) or [0.0, 1.0]
     x = Axis(xlabel, ticks[0], ticks[-1], frame.left + 10, frame.right - 10)
-    body = [_title(line, 16 * (at + 1)) for at, line in enumerate(words)]
+    body = [chart_title(line, 16 * (at + 1)) for at, line in enumerate(words)]
     body += _ratio_grid(frame)
     every = -(-len(ticks) // (8 if narrow else 14))
     body += [_middle(x.at(tick), frame.bottom + 16, show(tick, 4)) for tick in (ticks[::every] if drawn else ())]
@@ -349,7 +318,7 @@ def ratio_curves(title: str, xlabel: str, lines: Mapping[str, Estimates], *, nar
         body.append(_mark(at, left, height - 4, colour, name))
         body.append(f'<text x="{left + 10}" y="{height:.1f}" style="fill:var(--{colour})">{escape(name)}</text>')
     height = max([below, *(height + 8 for height in heights)])
-    return _svg(NARROW if narrow else 760, height, title, body)
+    return chart_svg(NARROW if narrow else 760, height, title, body)
 
 
 def _estimates(name: str, line: Estimates, at: int, x: Axis, frame: Frame) -> Iterable[str]:
@@ -431,14 +400,14 @@ def _spread(heights: Sequence[float], apart: float) -> list[float]:
     return found
 
 
-def _svg(width: float, height: float, title: str, body: Iterable[str], css: str = "chart") -> str:
+def chart_svg(width: float, height: float, title: str, body: Iterable[str], css: str = "chart") -> str:
     return (
         f'<svg class="{css}" viewBox="0 0 {width:.0f} {height:.0f}" role="img" aria-label="{escape(title)}">'
         f"{''.join(body)}</svg>"
     )
 
 
-def _cursor(steps: int, frame: Frame) -> str:
+def chart_cursor(steps: int, frame: Frame) -> str:
     """The bar that the script of the page moves to the chosen step."""
     if not steps:
         return ""
@@ -453,7 +422,7 @@ def _bar(x: float, y: float, width: float, bottom: float, colour: str, tip: str)
     return f'<rect {place} fill="var(--{colour})"><title>{escape(tip)}</title></rect>'
 
 
-def _title(text: str, y: float) -> str:
+def chart_title(text: str, y: float) -> str:
     return f'<text class="title" x="8" y="{y}">{escape(text)}</text>'
 
 
@@ -478,7 +447,7 @@ def _baseline(frame: Frame) -> str:
     return f'<path class="axis" d="M{frame.left} {frame.bottom}H{frame.right}"/>'
 
 
-def _step_axis(steps: int, frame: Frame) -> str:
+def step_axis(steps: int, frame: Frame) -> str:
     """Step numbers below their bars: all of them, or the first, the middle and the last where space is short."""
     if not steps:
         return f'<text x="{frame.left}" y="{frame.bottom + 14}">no steps</text>'

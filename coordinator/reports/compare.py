@@ -6,6 +6,7 @@ from typing import Any
 
 from coordinator.reports.charts import grouped_bars
 from coordinator.reports.data import RunData
+from coordinator.reports.raster import png_of
 from coordinator.reports.theme import standalone
 from emunode.errors import ScenarioError
 
@@ -14,13 +15,6 @@ PLOTTED = (
     "steps", "packets", "segments", "bytes", "max_link_segments", "delivery_ratio", "virtual_seconds", "wall_seconds",
 )  # fmt: skip
 FORMATS = (".svg", ".png")
-FONTS = ("/usr/share/fonts", "/usr/local/share/fonts", "/System/Library/Fonts", "/Library/Fonts", "C:/Windows/Fonts")
-"""Folders of system fonts; the renderer brings no fonts."""
-FAMILIES = {
-    "DejaVuSans.ttf": "DejaVu Sans", "LiberationSans-Regular.ttf": "Liberation Sans", "NotoSans-Regular.ttf": "Noto Sans",
-    "Arial.ttf": "Arial", "arial.ttf": "Arial", "Helvetica.ttc": "Helvetica",
-}  # fmt: skip
-"""Font file -> family. The renderer omits all text unless it is given a family for `sans-serif`."""
 
 
 def compare_data(runs: Mapping[str, RunData]) -> dict[str, Any]:
@@ -60,16 +54,19 @@ def _differs(records: Sequence[Mapping[str, Any]], key: str) -> bool:
 
 def _claims(runs: Sequence[RunData]) -> dict[str, list[str | None]]:
     """The verdict of each claim in each run. A claim is identified by metric, relation and source."""
-    found: list[dict[str, str]] = []
-    for run in runs:
-        claims = run.summary.get("claims")
-        found.append({
-            f"{claim.get('name')} {claim.get('relation')} by {claim.get('source')}": str(claim.get("verdict"))
-            for claim in (claims if isinstance(claims, list) else [])
-            if isinstance(claim, dict)
-        })  # fmt: skip
+    found = [{key: str(claim.get("verdict")) for key, claim in claims_of(run).items()} for run in runs]
     return {
         key: [verdicts.get(key) for verdicts in found] for key in dict.fromkeys(key for run in found for key in run)
+    }
+
+
+def claims_of(run: RunData) -> dict[str, dict[str, Any]]:
+    """The claims of a run by metric, relation and source."""
+    claims = run.summary.get("claims")
+    return {
+        f"{claim.get('name')} {claim.get('relation')} by {claim.get('source')}": claim
+        for claim in (claims if isinstance(claims, list) else [])
+        if isinstance(claim, dict)
     }
 
 
@@ -108,26 +105,8 @@ def write_figure(svg: str, path: Path) -> None:
     """
     if path.suffix not in FORMATS:
         raise ScenarioError("plot", str(path), f"expected a file name that ends in {' or '.join(FORMATS)}")
-    content = svg.encode() if path.suffix == ".svg" else _png(svg, path)
+    content = svg.encode() if path.suffix == ".svg" else png_of(svg, "plot", path, "; or use .svg")
     try:
         path.write_bytes(content)
     except OSError as error:
         raise ScenarioError("plot", str(path), f"cannot be written: {error.strerror}") from None
-
-
-def _png(svg: str, path: Path) -> bytes:
-    try:
-        import resvg_py  # noqa: PLC0415  # optional
-    except ImportError:
-        raise ScenarioError(
-            "plot", str(path), "PNG needs the Python package resvg-py (pip install 'resvg-py>=0.5'); or use .svg"
-        ) from None
-    files = {file.name for folder in FONTS if Path(folder).is_dir() for file in Path(folder).rglob("*.tt[fc]")}
-    family = next((name for file, name in FAMILIES.items() if file in files), None)
-    if family is None:
-        raise ScenarioError(
-            "plot",
-            str(path),
-            f"PNG needs one of these fonts: {', '.join(dict.fromkeys(FAMILIES.values()))}; or use .svg",
-        )
-    return bytes(resvg_py.svg_to_bytes(svg_string=svg, zoom=2, sans_serif_family=family))

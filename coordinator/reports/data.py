@@ -65,6 +65,10 @@ class RunData:
     """Results of votes that altered copies took part in; only runs with redundancy have them."""
     timeline: pl.DataFrame | None = None
     """Intended and achieved times of packets, under the timed clock."""
+    served: list[dict[str, Any]] = field(default_factory=list)
+    """Under the timed clock, each healthy node with the time at which it had everything."""
+    suspicions: list[dict[str, Any]] = field(default_factory=list)
+    """Under the timed clock, the changes of mind of detectors."""
     notes: list[str] = field(default_factory=list)
     """One sentence per missing or unreadable part; empty for a complete run."""
 
@@ -142,6 +146,11 @@ def read_run(path: Path, name: str | None = None) -> RunData:
     data.summary = translate_summary(_expect(data, "summary.json", summary, dict) or {})
     data.scenario = scenario or {}
     data.faults = [fault for fault in _expect(data, "faults.json", faults, list) or [] if isinstance(fault, dict)]
+    for part in ("served", "suspicions"):
+        if (path / f"{part}.json").is_file():
+            entries = _read(data, f"{part}.json", lambda file: json.loads(file.read_text()))
+            listed = _expect(data, f"{part}.json", entries, list) or []
+            setattr(data, part, [entry for entry in listed if isinstance(entry, dict)])
     data.topology = _topology(data)
     data.journal = _journal(data)
     for table in ("nodes", "links", "steps"):

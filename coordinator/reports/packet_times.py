@@ -1,39 +1,58 @@
 """The packets of a run with their times: under the timed clock those of the timeline, in lock-step those of virtual time.
 
 In lock-step a step begins when the one before has ended, which its heaviest packet determines. A packet is `again` if it
-carries a segment that has left by the same port before.
+carries a segment that has left by the same port before, a `request` if it asks for one that is missing, and a `repair` if
+its receiver had asked for what it carries over this link.
 """
+
+from collections.abc import Sequence
+from typing import Any
 
 import polars as pl
 
 from coordinator.planning.costs import costs_of
 from coordinator.reports.data import RunData
+from coordinator.results.journal_rows import IS_REPORT
+from coordinator.results.reliable import IS_REQUEST
+from coordinator.results.repair import answers
 from emunode.timed.cost_model import NANO
 
 PACKET = ("step", "sender", "port", "receiver")
 SEGMENT = ("sender", "port", "origin", "target", "tree", "segment")
 
 
-def packet_times(data: RunData) -> pl.DataFrame | None:
+def packet_times(data: RunData, among: Sequence[int] | None = None) -> pl.DataFrame | None:
     """One row per packet, by start: PACKET, bytes, start, end, started, ended (seconds), and `kind`; None without a journal.
 
-    `kind` is `packet`, `again`, `control` or `lost`. A lost packet has the end that it would have had unslowed.
-    `started` and `ended` are achieved times, null in lock-step.
+    `kind` is `packet`, `again`, `request`, `repair`, `control` or `lost`. A lost packet has the end that it would have had
+    unslowed. `started` and `ended` are achieved times, null in lock-step. `among` leaves out packets from or
+    to other ranks.
     """
     if data.journal is None or data.plan is None:
         return None
     outcome = pl.col("outcome").cast(pl.String)
-    rows = data.journal.with_columns(
+    journal = data.journal.filter(~IS_REPORT)
+    if among is not None:
+        journal = journal.filter(pl.col("sender").is_in(among) & pl.col("receiver").is_in(among))
+    rows = journal.with_columns(
         lost=outcome == "lost",
         control=outcome == "control",
+        request=IS_REQUEST,
         again=pl.col("step").rank("dense").over(SEGMENT) > 1,
     )
     packets = (
         rows.group_by(*PACKET, "lost")
-        .agg(pl.col("bytes").cast(pl.Int64).sum(), pl.col("control").all(), pl.col("again").any())
+        .agg(
+            pl.col("bytes").cast(pl.Int64).sum(),
+            pl.col("control").all(),
+            pl.col("request", "again").any(),
+        )
         .collect(engine="streaming")
     )
-    kind = pl.when("lost").then(pl.lit("lost")).when("control").then(pl.lit("control"))
+    packets = _with_repairs(data, packets)
+    kind = pl.when("lost").then(pl.lit("lost")).when("repair").then(pl.lit("repair"))
+    kind = kind.when(pl.col("control") & pl.col("request")).then(pl.lit("request"))
+    kind = kind.when("control").then(pl.lit("control"))
     packets = packets.with_columns(kind=kind.when("again").then(pl.lit("again")).otherwise(pl.lit("packet")))
     costs = costs_of(data.plan.scenario)
     duration = pl.col("bytes").map_elements(lambda size: costs.nanoseconds(size) / NANO, return_dtype=pl.Float64)
@@ -42,6 +61,24 @@ def packet_times(data: RunData) -> pl.DataFrame | None:
         return None
     timed = timed.with_columns(end=pl.coalesce("end", pl.col("start") + duration))
     return timed.select(*PACKET, "bytes", "start", "end", "started", "ended", "kind").sort("start", "sender", "port")
+
+
+def _with_repairs(data: RunData, packets: pl.DataFrame) -> pl.DataFrame:
+    """The packets, and whether each answers a request."""
+    assert data.journal is not None
+    assert data.plan is not None
+    if not data.plan.pulls:
+        return packets.with_columns(repair=pl.lit(value=False))
+    repairs = answers(data.journal.with_columns(pl.col("outcome").cast(pl.String)))
+    keys = repairs.select(*PACKET, repair=pl.lit(value=True)).unique().collect(engine="streaming")
+    return packets.join(keys, on=PACKET, how="left").with_columns(pl.col("repair").fill_null(value=False))
+
+
+def suspicion_words(each: dict[str, Any]) -> str:
+    """An entry of suspicions.json in words."""
+    if not each.get("suspected"):
+        return f"{each.get('label')} hears {each.get('neighbour')} again"
+    return f"{each.get('label')} suspects {each.get('neighbour')}{'' if each.get('silent') else ', wrongly'}"
 
 
 def _timed(data: RunData, packets: pl.DataFrame) -> pl.DataFrame:
@@ -55,4 +92,10 @@ def _stepped(data: RunData, packets: pl.DataFrame) -> pl.DataFrame | None:
         return None
     begins = data.steps.select("step", start=pl.col("virtual_seconds").cum_sum() - pl.col("virtual_seconds"))
     none = pl.lit(None, dtype=pl.Float64)
+    if data.plan is not None and (data.plan.pulls or data.plan.spec.agreement is not None):
+        # Steps without data and those of a repetition take time as well, or packets would be drawn on top of each other.
+        costs = costs_of(data.plan.scenario)
+        heaviest = packets.group_by("step").agg(pl.col("bytes").max()).sort("step")
+        seconds = pl.Series([costs.nanoseconds(size) / NANO for size in heaviest["bytes"]], dtype=pl.Float64)
+        begins = heaviest.select("step", start=seconds.cum_sum() - seconds)
     return packets.join(begins, on="step").with_columns(end=none, started=none, ended=none)

@@ -2,17 +2,56 @@
 
 import json
 import re
+import secrets
+import sys
+from contextlib import suppress
 from functools import cache
 from html import escape
+from importlib.util import cache_from_source
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
+from jinja2 import BytecodeCache, Environment, FileSystemLoader, StrictUndefined, Template
+from jinja2.bccache import Bucket
 from markupsafe import Markup
 
 from coordinator.reports import network_svg, theme
 
 FOLDER = Path(__file__).parent / "templates"
+_IMPORT = re.compile(r'^import \{[^}]*\} from "([^"]+)";\n', re.MULTILINE)
+_EXPORT = re.compile(r"^export (?=(?:async )?function|class|const)", re.MULTILINE)
 MARKS = {"holds": "✓", "violated": "✗", "undecided": "?"}
+
+
+class CompiledTemplates(BytecodeCache):
+    """Compiled templates beside their sources, as Python keeps those of modules; compiling takes longer than drawing.
+
+    Nothing is kept where Python keeps nothing: in a folder without write access, or with PYTHONDONTWRITEBYTECODE.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def _path(self, bucket: Bucket) -> Path:
+        return Path(cache_from_source(str(self._folder / f"{bucket.key}.py")))
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        """Load a template if there is one of this source, version of Python and version of Jinja."""
+        with suppress(OSError), self._path(bucket).open("rb") as file:
+            bucket.load_bytecode(file)
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        """Keep a template for the next process."""
+        if sys.dont_write_bytecode:
+            return
+        path = self._path(bucket)
+        unfinished = path.with_suffix(f".{secrets.token_hex(8)}")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            unfinished.write_bytes(bucket.bytecode_to_string())
+            unfinished.replace(path)
+        except OSError:
+            with suppress(OSError):
+                unfinished.unlink(missing_ok=True)
 
 
 @cache
@@ -20,6 +59,7 @@ def template(path: Path) -> Template:
     """The template in a file; it escapes the values it is given unless they are Markup."""
     environment = Environment(
         loader=FileSystemLoader(path.parent),
+        bytecode_cache=CompiledTemplates(path.parent),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -46,6 +86,26 @@ def script_json(value: object) -> Markup:
 def style(*more: str) -> Markup:
     """The CSS of a page: charts, maps, the common layout, and `more`."""
     return Markup("".join((theme.CHART_CSS, network_svg.CSS, (FOLDER / "page.css").read_text(encoding="utf-8"), *more)))
+
+
+def script(folder: str) -> Markup:
+    """The modules of a folder of templates and the shared ones as a single script, in the order of their imports.
+
+    The page loads nothing, so its modules cannot import each other: their imports and exports are left out, and all share
+    one scope.
+    """
+    parts: dict[Path, str] = {}
+
+    def add(path: Path) -> None:
+        if path in parts:
+            return
+        text = path.read_text(encoding="utf-8")
+        for name in _IMPORT.findall(text):
+            add((path.parent / name).resolve())
+        parts[path] = _EXPORT.sub("", _IMPORT.sub("", text)).strip()
+
+    add((FOLDER / folder / "main.js").resolve())
+    return Markup('"use strict";\n(() => {\n' + "\n\n".join(parts.values()) + "\n})();\n")
 
 
 def typeset(title: str) -> Markup:

@@ -1,9 +1,9 @@
 """report.html: a run on one page that loads nothing.
 
-Every run directory holds a report, so it must be small and cheap: figures are SVG text, and a hundred lines of script move
-the slider. A star graph of 24 nodes takes 40 KB, one of 5,040 nodes 200 KB. A plotting library embedded in each report would
-take 4.5 MB and a second to start, for charts that need no zoom. A content security policy stops the page from fetching
-anything.
+Every run directory holds a report, so it must be small and cheap: figures are SVG text, and the script is 50 KB in a dozen
+modules (`templates/report`). A star graph of 24 nodes takes 105 KB, one of 5,040 nodes 490 KB. A plotting library in each
+report would take 4.5 MB and a second to start, for charts that need no zoom. A content security policy stops the page from
+fetching anything.
 
 A report is drawn from the files of the run directory only (`data.py`). It can therefore be drawn again at any time, and of
 runs that were interrupted or damaged. This module only assembles the panels of `panels/registry.py`.
@@ -14,24 +14,29 @@ from pathlib import Path
 
 from markupsafe import Markup
 
+from coordinator.history.run_index import REPORT, THUMBNAIL
 from coordinator.reports.data import RunData, read_run
-from coordinator.reports.pages import FOLDER, MARKS, script_json, style, template, typeset
+from coordinator.reports.pages import FOLDER, MARKS, script, script_json, style, template, typeset
 from coordinator.reports.panels.base import Panel, Report
+from coordinator.reports.panels.faults import cut_off, fault_table
 from coordinator.reports.panels.registry import PANELS
-from coordinator.reports.theme import RESPONSIVE_CSS, colour_variables
+from coordinator.reports.theme import RESPONSIVE_CSS, colour_variables, tree_colours
+from coordinator.reports.thumbnail import thumbnail
 
 DRIVERS = {"memory": "in memory", "local": "over TCP on one machine"}
 
 
 def write_report(run: Path, out: Path | None = None, *, name: str | None = None, thorough: bool = True) -> Path:
-    """Draw the report of the run directory `run` into `out` (default: report.html in it) and return its path.
+    """Draw the report of the run directory `run` into `out` and return its path.
 
-    Without `thorough`, figures that require reading a very long journal are omitted. Raises OSError if `out` cannot be
-    written.
+    By default, it is report.html in the run directory, with thumbnail.svg beside it. Without `thorough`, figures that
+    require reading a very long journal are omitted. Raises OSError if a file cannot be written.
     """
     data = read_run(run, name)
-    target = out or run / "report.html"
+    target = out or run / REPORT
     target.write_text(render(data, thorough=thorough), encoding="utf-8")
+    if out is None and (picture := thumbnail(data)) is not None:
+        (run / THUMBNAIL).write_text(picture, encoding="utf-8")
     return target
 
 
@@ -47,16 +52,26 @@ def render(data: RunData, *, thorough: bool = True, panels: Sequence[Panel] | No
         notes=data.notes,
         title=network,
         heading=typeset(network),
-        headline=_headline(data),
+        headline=headline(data),
         panels=sections,
-        script_data=script_json(report.picture.script) if report.picture else None,
-        css=style(RESPONSIVE_CSS),
+        script_data=script_json(_script_data(report)) if report.picture else None,
+        css=style(RESPONSIVE_CSS, (FOLDER / "report" / "report.css").read_text(encoding="utf-8"), tree_colours()),
         colours=Markup(colour_variables()),
-        js=Markup((FOLDER / "page.js").read_text(encoding="utf-8")),
+        js=script("report"),
     )
 
 
-def _headline(data: RunData) -> str:
+def _script_data(report: Report) -> dict[str, object]:
+    """The frames of the map, and the data for questions about nodes."""
+    assert report.picture is not None
+    answers = None
+    if report.nodes is not None:
+        listed = dict(cut_off(report.data, report.votes).nodes)
+        answers = report.nodes.record(fault_table(report.data), listed)
+    return {**report.picture.script, "answers": answers}
+
+
+def headline(data: RunData) -> str:
     """The scenario in one sentence."""
     collective, algorithm = data.get("collective") or "a collective", data.get("algorithm") or "an unknown algorithm"
     source, where = data.get("source"), ""

@@ -12,11 +12,20 @@ NARROW_WIDTH = 360
 STYLES: Mapping[str, tuple[str, str]] = {
     "packet": ("blue", ""),
     "again": ("orange", ""),
+    "request": ("orange", "2 2"),
+    "repair": ("green", ""),
     "control": ("grey", "1 2"),
     "lost": ("red", "4 2"),
 }
 """By kind of packet: its colour and the dashes of its line."""
-WORDS: Mapping[str, str] = {"packet": "packet", "again": "sent again", "control": "control", "lost": "lost"}
+WORDS: Mapping[str, str] = {
+    "packet": "packet",
+    "again": "sent again",
+    "request": "request",
+    "repair": "repair",
+    "control": "control",
+    "lost": "lost",
+}
 
 
 class Line(NamedTuple):
@@ -38,7 +47,24 @@ class Mark(NamedTuple):
     name: str
 
 
-def space_time(title: str, labels: Sequence[str], lines: Sequence[Line], marks: Sequence[Mark], *, narrow: bool) -> str:
+class Suspicion(NamedTuple):
+    """A change of mind of a node: its row, the time in seconds, whether it suspects from then on, and words."""
+
+    row: int
+    at: float
+    suspected: bool
+    words: str
+
+
+def space_time(
+    title: str,
+    labels: Sequence[str],
+    lines: Sequence[Line],
+    marks: Sequence[Mark],
+    suspicions: Sequence[Suspicion] = (),
+    *,
+    narrow: bool,
+) -> str:
     """The diagram. `labels` are those of the nodes, from top to bottom."""
     width = NARROW_WIDTH if narrow else WIDTH
     right = width - (WIDTH - RIGHT)
@@ -71,6 +97,7 @@ def space_time(title: str, labels: Sequence[str], lines: Sequence[Line], marks: 
     if lost:
         crosses = "".join(f"M{x(line.end) - 3:.1f} {y(line.receiver) - 3}l6 6m0 -6l-6 6" for line in lost)
         body.append(f'<path fill="none" stroke="var(--red)" stroke-width="1.5" d="{crosses}"/>')
+    body += [_diamond(x(each.at), y(each.row), each) for each in suspicions if each.at <= last]
     return (
         f'<svg class="chart" viewBox="0 0 {width} {bottom + 34}" role="img" aria-label="{escape(title)}">'
         f"{''.join(body)}</svg>"
@@ -82,4 +109,13 @@ def _bar(mark: Mark, left: float, right: float, y: float) -> str:
     return (
         f'<g><title>{escape(mark.name)}</title><rect x="{left:.1f}" y="{y - 5:.1f}" width="{max(1.0, right - left):.1f}" '
         f'height="10" fill="var(--red)" opacity=".15"/><path class="flag" d="M{left:.1f} {y - 6:.1f}v12l5 -6z"/></g>'
+    )
+
+
+def _diamond(x: float, y: float, suspicion: Suspicion) -> str:
+    """A change of mind of a node: filled if it suspects a neighbour from then on, hollow if it does so no longer."""
+    fill = "var(--purple)" if suspicion.suspected else "var(--paper)"
+    return (
+        f'<path fill="{fill}" stroke="var(--purple)" d="M{x - 4:.1f} {y:.1f}l4 -4l4 4l-4 4z">'
+        f"<title>{escape(suspicion.words)}</title></path>"
     )

@@ -10,14 +10,19 @@ from collections.abc import Callable, Mapping
 VIRIDIS = ("#440154", "#472d7b", "#3b528b", "#2c728e", "#21918c", "#28ae80", "#5ec962", "#addc30", "#fde725")
 LIGHT: Mapping[str, str] = {
     "paper": "#ffffff", "ink": "#1d2733", "muted": "#5c6875", "grid": "#dfe4ea", "panel": "#f6f8fa",
-    "blue": "#0072b2", "sky": "#56b4e9", "orange": "#c98500", "green": "#009e73", "red": "#d55e00", "grey": "#8a949e",
-    "purple": "#b5679b",
+    "blue": "#0072b2", "sky": "#3a9ad9", "orange": "#c98500", "green": "#009e73", "red": "#d55e00", "grey": "#8a949e",
+    "purple": "#b5679b", "holds": "#00714f", "violated": "#ad4600", "undecided": "#8a5a00",
 }  # fmt: skip
 DARK: Mapping[str, str] = {
     "paper": "#12171d", "ink": "#e3e8ee", "muted": "#98a4b0", "grid": "#2b343e", "panel": "#1a2128",
     "blue": "#4da3dc", "sky": "#7cc6f0", "orange": "#e69f00", "green": "#2fbf95", "red": "#f07f33", "grey": "#77828d",
-    "purple": "#cc79a7",
+    "purple": "#cc79a7", "holds": "#2fbf95", "violated": "#f07f33", "undecided": "#e69f00",
 }  # fmt: skip
+
+TREE_COLOURS = ("blue", "orange", "green", "purple", "sky", "ink")
+"""Colours of trees, without the red of lost packets; the seventh tree has that of the first, dashed."""
+TREE_CLASSES = 2 * len(TREE_COLOURS)
+"""Styles of trees: a thirteenth tree looks as the first."""
 
 CHART_CSS = """
 .chart text, .map text { font-family: system-ui, "Segoe UI", "Helvetica Neue", Arial, sans-serif; }
@@ -51,6 +56,17 @@ def colour_variables() -> str:
     return (
         f":root{{color-scheme:light dark;{light}}}\n@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}\n"
     )
+
+
+def tree_colours() -> str:
+    """CSS that gives the trees 0, 1, .. their colours, on maps, in drawings of levels, in charts and in tables."""
+    rules = []
+    for at in range(TREE_CLASSES):
+        colour = f"var(--{TREE_COLOURS[at % len(TREE_COLOURS)]})"
+        dashes = "" if at < len(TREE_COLOURS) else ";stroke-dasharray:6 4"
+        rules.append(f"#overlay .tree{at},.levels .tree{at},.chart .tree{at}{{stroke:{colour}{dashes}}}")
+        rules.append(f".swatch.tree{at}{{background:{colour}}}")
+    return "\n".join(rules) + "\n"
 
 
 def viridis(share: float) -> str:

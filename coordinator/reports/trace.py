@@ -1,9 +1,9 @@
 """Chrome trace JSON of a run, for Perfetto (ui.perfetto.dev) and chrome://tracing.
 
 A node is a process of the trace, and each of its ports is a thread with the packets that it sends, as complete events: by
-intended times and, under the timed clock, in a second thread by the times that were achieved. Faults are instant events.
-Times are microseconds. In the format, events of one thread must not overlap in part; a packet that a fault delays beyond the
-start of the next one is cut there, and states its end among its arguments.
+intended times and, under the timed clock, in a second thread by the times that were achieved. Faults and suspicions are
+instant events. Times are microseconds. In the format, events of one thread must not overlap in part; a packet that a fault
+delays beyond the start of the next one is cut there, and states its end among its arguments.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from coordinator.reports.data import RunData
-from coordinator.reports.packet_times import packet_times
+from coordinator.reports.packet_times import packet_times, suspicion_words
 from emunode.errors import ScenarioError
 from emunode.topologies.base import Topology
 
@@ -30,16 +30,20 @@ def trace_of_run(data: RunData) -> Iterator[str]:
         raise ScenarioError("run", str(data.path), "its network or journal is missing; " + "; ".join(data.notes))
     about = {key: data.get(key) for key in ("topology", "collective", "algorithm", "clock", "journal_hash")}
     yield f'{{"displayTimeUnit":"ms","otherData":{dumps(about)},"traceEvents":[\n'
-    events = _events(data.topology, packets, data.faults)
+    events = _events(data.topology, packets, data.faults, data.suspicions)
     yield dumps(next(events))
     for event in events:
         yield ",\n" + dumps(event)
     yield "\n]}\n"
 
 
-def _events(topology: Topology, packets: pl.DataFrame, faults: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+def _events(
+    topology: Topology, packets: pl.DataFrame, faults: list[dict[str, Any]], suspicions: list[dict[str, Any]]
+) -> Iterator[dict[str, Any]]:
     named = packets.select(rank=pl.concat_list("sender", "receiver").explode()).unique().sort("rank")["rank"].to_list()
     placed = [fault.get("rank", fault.get("sender")) for fault in faults]
+    suspicions = [each for each in suspicions if _is_placed(topology, each)]
+    placed += [each["rank"] for each in suspicions]
     for rank in sorted({*named, *(rank for rank in placed if isinstance(rank, int)), 0}):
         yield _metadata("process_name", rank, 0, name=topology.label(rank))
         yield _metadata("process_sort_index", rank, 0, sort_index=rank)
@@ -51,9 +55,27 @@ def _events(topology: Topology, packets: pl.DataFrame, faults: list[dict[str, An
             yield _metadata("thread_name", rank, ACHIEVED + port + 1, name=f"port {port} to {label}, achieved")
     for began, ended, thread in INTERVALS:
         yield from _packets(topology, packets.filter(pl.col(began).is_not_null()), began, ended, thread)
-    for fault, rank in zip(faults, placed, strict=True):
+    for each in suspicions:
+        yield {
+            "ph": "i",
+            "name": suspicion_words(each),
+            "cat": "suspicion",
+            "pid": each["rank"],
+            "tid": each["port"] + 1,
+            "ts": round(float(each["seconds"]) * MICRO, 3),
+            "s": "t",
+        }
+    for fault, rank in zip(faults, placed, strict=False):
         if isinstance(rank, int):
             yield _fault(fault, rank, packets)
+
+
+def _is_placed(topology: Topology, suspicion: dict[str, Any]) -> bool:
+    """Whether an entry of suspicions.json names a node, a port and a time."""
+    rank, port, seconds = (suspicion.get(key) for key in ("rank", "port", "seconds"))
+    if not (isinstance(rank, int) and isinstance(port, int) and isinstance(seconds, int | float)):
+        return False
+    return 0 <= rank < topology.order and port >= 0
 
 
 def _metadata(kind: str, rank: int, thread: int, **values: object) -> dict[str, Any]:

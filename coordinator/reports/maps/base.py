@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 
 from coordinator.reports.data import RunData
 from coordinator.reports.layout import Layout, Ranks, has_layout
-from coordinator.reports.maps.marks import ALL_TO_ALL, NodeMark, broken_nodes, giving, has_root
+from coordinator.reports.maps.marks import ALL_TO_ALL, NodeMark, broken_nodes, giving, root_of
 from coordinator.reports.numbers import plural
 from coordinator.reports.votes import Votes, segments_due
-from emunode.errors import ScenarioError
 from emunode.topologies.base import Topology
 
 
@@ -26,6 +25,7 @@ class NetworkMap:
     script: dict[str, object]
     legend: str
     """HTML."""
+    layout: Layout
     ramp: bool
     """Whether colours stand for a scale."""
     scale: tuple[str, str] | None = None
@@ -73,13 +73,7 @@ class MapRun:
     @property
     def source(self) -> int | None:
         """Rank of the source, or of the target of a gather or reduce; None if there is no single one."""
-        if not has_root(self.data):
-            return None
-        label = self.data.get("source")
-        try:
-            return self.topology.rank(str(label)) if label is not None else 0
-        except ScenarioError:  # the label comes from a damaged file
-            return None
+        return root_of(self.data)
 
     @property
     def labels(self) -> list[str]:

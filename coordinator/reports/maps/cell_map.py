@@ -99,7 +99,7 @@ def _finish_map(run: MapRun) -> NetworkMap:
         "whole": plural(run.steps, "step") + (f"; {run.votes.sentence()}" if run.votes else ""),
         **frames.script(),
     }
-    return NetworkMap(run.svg(body), script, _legend(run, width, squares.size), ramp=run.votes is None)
+    return NetworkMap(run.svg(body), script, _legend(run, width, squares.size), run.layout, ramp=run.votes is None)
 
 
 def _of_squares(squares: Squares, finish: Ranks, state: Ranks) -> tuple[Ranks, Ranks]:
@@ -153,7 +153,7 @@ def _progress_map(run: MapRun) -> NetworkMap:
     }
     legend = _legend(run, width, squares.size, pies=True)
     svg = run.svg([*body, *_marks(run, squares.side)])
-    return NetworkMap(svg, script, legend, ramp=True, scale=("nothing", "everything"))
+    return NetworkMap(svg, script, legend, run.layout, ramp=True, scale=("nothing", "everything"))
 
 
 def _received(run: MapRun, frames: int, width: int) -> Ranks:

@@ -1,6 +1,7 @@
 """The map of a small network: every node is a circle and every used link a path.
 
-The script shows a step by joining the paths of its links into the same handful of elements that show the whole run.
+The script shows a step by joining the paths of its links into the same handful of elements that show the whole run. It takes
+the paths from these elements, one a line, so that the page holds each path once. Links are numbered in the same order.
 """
 
 from collections.abc import Sequence
@@ -9,6 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from coordinator.reports.interactive.packing import pack
 from coordinator.reports.layout import Layout, shapes_of
 from coordinator.reports.link_paths import link_paths
 from coordinator.reports.maps.base import MapRun, NetworkMap
@@ -23,13 +25,18 @@ NODES_WITH_LINKS = 1_050
 NODES_WITH_IDLE_LINKS = 420
 """In larger networks, idle links would be a grey area."""
 NODES_WITH_ARROWS = 420
+LINE = "\n"
+"""Between two paths of one element."""
 MANY_LINKS = 1_500
 """From this number on, links are translucent."""
 
 
 def draw(run: MapRun) -> NetworkMap:
     """The map, and for its script the links and gains of every frame."""
-    used, paths, heads = _used_links(run)
+    links = _used_links(run)
+    used = {link: at for at, link in enumerate(zip(links["sender"].to_list(), links["port"].to_list(), strict=True))}
+    paths, heads = _drawn(run, links)
+    totals = links["segments"].to_list()
     width = link_frame_width(run.hops, run.steps)
     frames = link_frames(run, used, width)
     gained = [0] * run.order
@@ -38,31 +45,26 @@ def draw(run: MapRun) -> NetworkMap:
             gained[rank] += segments
     full = run.full(gained) if run.votes is None else run.votes.segments_due
     frames.texts += _texts(run, frames, full, run.due(gained))
-    totals = [0] * len(used)
-    for links, loads in zip(frames.links, frames.loads, strict=True):
-        for link, load in zip(links, loads, strict=True):
-            totals[link] += load
     nodes = Nodes(run, gained, full)
     body = [_idle_links(run), *_flow(paths, heads, totals, run.layout), _lost(frames, paths, run.layout)]
     script: dict[str, object] = {
         "kind": "links",
         "whole": _whole_run(run, len(used), sum(totals)),
-        "paths": paths,
-        "heads": heads,
-        "totals": totals,
+        "senders": pack(links["sender"]),
+        "ports": pack(links["port"]),
         **frames.script(),
         "colours": frames.colours,
-        "links": frames.links,
-        "loads": frames.loads,
-        "lost": frames.lost,
-        "gains": frames.gains,
+        "links": list(map(pack, frames.links)),
+        "loads": list(map(pack, frames.loads)),
+        "lost": list(map(pack, frames.lost)),
+        "gains": list(map(pack, frames.gains)),
         "full": full,
         "fixed": nodes.fixed,
         "pies": nodes.pies,
         "votes": _vote_frames(run.votes, width, len(frames.first)) if run.votes else None,
     }
     legend = _legend(run, max(totals, default=0), width, nodes)
-    return NetworkMap(run.svg([*body, *nodes.draw(frames)]), script, legend, ramp=run.votes is None)
+    return NetworkMap(run.svg([*body, *nodes.draw(frames)]), script, legend, run.layout, ramp=run.votes is None)
 
 
 def _whole_run(run: MapRun, links: int, segments: int) -> str:
@@ -106,21 +108,29 @@ def _texts(run: MapRun, frames: Frames, full: Sequence[int], due: NDArray[np.boo
             done += bool(due[rank]) and before < full[rank] <= have[rank]
         if not known:
             done = int(np.searchsorted(finished, last, side="right") - np.searchsorted(finished, 1))
-        gone = f", {plural(len(lost), 'link')} lose packets" if lost else ""
-        moves = f"{plural(len(links), 'link')} carry {plural(sum(loads), 'segment')}{gone}; " if links else ""
+        gone = f", {plural(len(lost), 'link')} {'loses' if len(lost) == 1 else 'lose'} packets" if lost else ""
+        carry = "carries" if len(links) == 1 else "carry"
+        moves = f"{plural(len(links), 'link')} {carry} {plural(sum(loads), 'segment')}{gone}; " if links else ""
         texts.append(f"{moves}{run.done(done, all_due, last)}")
     return texts
 
 
-def _used_links(run: MapRun) -> tuple[dict[tuple[int, int], int], list[str], list[str]]:
-    """The index of each used link by sender and port, its line, and its arrowhead."""
+def _used_links(run: MapRun) -> pl.DataFrame:
+    """The used links with their segments in the whole run, ordered by width class, sender and port."""
     if run.hops is None:
-        return {}, [], []
-    links = run.hops.select("sender", "port", "receiver").unique().sort("sender", "port")
-    senders, ports, receivers = (links[name].cast(pl.Int64).to_numpy() for name in ("sender", "port", "receiver"))
-    used = {link: at for at, link in enumerate(zip(senders.tolist(), ports.tolist(), strict=True))}
+        return pl.DataFrame(schema=dict.fromkeys(("sender", "port", "receiver", "segments"), pl.Int64))
+    ends = pl.col("sender", "port", "receiver").cast(pl.Int64)
+    links = run.hops.group_by(ends).agg(pl.col("segments").sum()).sort("sender", "port")
+    most = int(links["segments"].max() or 0)  # type: ignore[arg-type]
+    classes = pl.Series("class", [width_class(segments, most) for segments in links["segments"].to_list()], pl.Int8)
+    return links.with_columns(classes).sort("class", maintain_order=True)
+
+
+def _drawn(run: MapRun, links: pl.DataFrame) -> tuple[list[str], list[str]]:
+    """The line of each link, and its arrowhead."""
+    senders, ports, receivers = (links[name].to_numpy() for name in ("sender", "port", "receiver"))
     lines, heads = link_paths(run.layout, shapes_of(run.topology, senders, ports, receivers), senders, receivers)
-    return used, lines, heads if run.order <= NODES_WITH_ARROWS else []
+    return lines, heads if run.order <= NODES_WITH_ARROWS else []
 
 
 def _idle_links(run: MapRun) -> str:
@@ -142,10 +152,10 @@ def _flow(paths: Sequence[str], heads: Sequence[str], totals: Sequence[int], lay
     unit = max(0.55, min(2.6, 0.12 * layout.radius))
     faint = ' stroke-opacity="0.5"' if len(paths) > MANY_LINKS else ""
     flows = [
-        f'<path class="flow" id="flow{at}"{faint} stroke-width="{unit * wide:.2f}" d="{"".join(lines)}"/>'
+        f'<path class="flow" id="flow{at}"{faint} stroke-width="{unit * wide:.2f}" d="{LINE.join(lines)}"/>'
         for at, (lines, wide) in enumerate(zip(by_width, (0.7, 1.4, 2.4), strict=True))
     ]
-    return [*flows, f'<path class="head" id="heads" d="{"".join(heads)}"/>']
+    return [*flows, f'<path class="head" id="heads" d="{LINE.join(heads)}"/>']
 
 
 def width_class(load: int, most: int) -> int:

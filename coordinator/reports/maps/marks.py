@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from coordinator.reports.data import RunData
 from coordinator.reports.votes import WORDS, State, Votes
+from emunode.errors import ScenarioError
 from emunode.faults.byzantine import ByzantineFault
 from emunode.faults.kinds import KINDS
 from emunode.model import ROOTLESS
@@ -25,6 +26,17 @@ def giving(data: RunData) -> bool:
 def has_root(data: RunData) -> bool:
     """Whether one node is the source or the target of everything."""
     return str(data.get("collective")) not in ROOTLESS and not data.get("permutation")
+
+
+def root_of(data: RunData) -> int | None:
+    """Rank of the source, or of the target of a gather or reduce; None if there is no single one."""
+    if not has_root(data) or data.topology is None:
+        return None
+    label = data.get("source")
+    try:
+        return data.topology.rank(str(label)) if label is not None else 0
+    except ScenarioError:  # the label comes from a damaged file
+        return None
 
 
 class NodeMark(NamedTuple):

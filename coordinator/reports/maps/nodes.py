@@ -15,7 +15,7 @@ from coordinator.reports.theme import viridis
 from coordinator.reports.votes import WORDS, State
 
 SLICES = 24
-"""Slices of different colours in the pie of a node, at most; a third of it in networks above `NODES_WITH_SLICES`."""
+"""Slices of different colours in the pie of a node, at most; a quarter of it in networks above `NODES_WITH_SLICES`."""
 NODES_WITH_SLICES = 200
 SMALLEST_LETTERS = 8.0
 """Smaller labels (in units of the drawing) are omitted."""
@@ -148,7 +148,7 @@ class Nodes:
     def _segments_by_colour(self, frames: Frames) -> Iterator[tuple[str, dict[int, int]]]:
         """For every few frames, their colour and the segments that each node received in them."""
         count = len(frames.gains)
-        every = max(1, -(-count // (SLICES if len(self.labels) <= NODES_WITH_SLICES else SLICES // 3)))
+        every = max(1, -(-count // (SLICES if len(self.labels) <= NODES_WITH_SLICES else SLICES // 4)))
         for first in range(0, count, every):
             got: dict[int, int] = {}
             for gains in frames.gains[first : first + every]:
@@ -169,7 +169,7 @@ class Nodes:
         start, end = (2 * pi * min(1.0, segments / full) for segments in (low, high))
         if end - start > 2 * pi - 1e-6:
             return f"M{x:.1f} {y - r:.1f}a{r:.1f} {r:.1f} 0 1 1 -.01 0z"
-        return (
-            f"M{x:.1f} {y:.1f}L{x + r * sin(start):.2f} {y - r * cos(start):.2f}A{r:.1f} {r:.1f} 0 "
-            f"{int(end - start > pi)} 1 {x + r * sin(end):.2f} {y - r * cos(end):.2f}z"
-        )
+        # Coordinates relative to the one before are short, which counts with thousands of slices.
+        ax, ay, bx, by = r * sin(start), -r * cos(start), r * sin(end), -r * cos(end)
+        arc = f"a{r:.1f} {r:.1f} 0 {int(end - start > pi)} 1 {bx - ax:.1f} {by - ay:.1f}"
+        return f"M{x:.1f} {y:.1f}l{ax:.1f} {ay:.1f}{arc}z"

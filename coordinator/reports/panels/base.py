@@ -7,6 +7,7 @@ import polars as pl
 from markupsafe import Markup
 
 from coordinator.reports.data import RunData
+from coordinator.reports.interactive.node_data import NodeData, node_data
 from coordinator.reports.maps.base import NetworkMap
 from coordinator.reports.network_svg import network_map, packets_of
 from coordinator.reports.votes import votes_of
@@ -27,6 +28,13 @@ class Report:
     def picture(self) -> NetworkMap | None:
         """The drawing of the network, which the script of the page needs too."""
         return network_map(self.data, self.hops, self.votes)
+
+    @cached_property
+    def nodes(self) -> NodeData | None:
+        """The data for questions about single nodes; None without a drawing and for networks that are too large."""
+        if self.picture is None:
+            return None
+        return node_data(self.data, self.picture.layout, None if self.hops is None else len(self.hops))
 
     @property
     def fault_steps(self) -> list[int]:

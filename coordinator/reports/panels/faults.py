@@ -16,7 +16,9 @@ from coordinator.results.cut_off import LISTED_NODES, CutOff
 from coordinator.scenario.model import format_duration
 
 LISTED_FAULTS = 200
-ENDED_BY = {"crash": "recover", "down": "up"}
+REPAIRED_BY = {"crash": ("recover",), "down": ("up", "heal")}
+"""The kinds that end a fault of this kind; any other fault of a link is ended by `heal`."""
+REPAIRS = ("recover", "up", "heal")
 
 
 def faults_panel(report: Report) -> Markup | None:
@@ -67,7 +69,7 @@ def _words(fault: Mapping[str, Any], faults: Sequence[Mapping[str, Any]]) -> lis
     if fault.get("packet") is not None:
         words.append(f"packet number {show(fault['packet'])}")
     words += [f"{name} {show(fault[name])}" for name in ("factor", "spread", "drift") if fault.get(name) is not None]
-    if fault.get("kind") not in ENDED_BY.values() and "last" in fault and "seconds" not in fault:
+    if fault.get("kind") not in REPAIRS and "last" in fault and "seconds" not in fault:
         last = _last(fault, faults)
         words.append("until the end" if last is None else f"to the end of step {show(last)}")
     if "seen" in fault:
@@ -79,10 +81,11 @@ def _words(fault: Mapping[str, Any], faults: Sequence[Mapping[str, Any]]) -> lis
 def _last(fault: Mapping[str, Any], faults: Sequence[Mapping[str, Any]]) -> object:
     """The last step in which a fault was active: its own end, or the step before a recovery of the same node or link."""
     place = ("rank",) if fault.get("kind") == "crash" else ("sender", "port")
+    repairs = REPAIRED_BY.get(str(fault.get("kind")), ("heal",))
     ends = [
         other["step"] - 1
         for other in faults
-        if other.get("kind") == ENDED_BY.get(str(fault.get("kind")), "")
+        if other.get("kind") in repairs
         and all(other.get(key) == fault.get(key) for key in place)
         and isinstance(other.get("step"), int)
         and isinstance(fault.get("step"), int)
@@ -110,9 +113,9 @@ def cut_off(data: RunData, votes: Votes | None) -> CutOff:
     return CutOff((), 0) if data.measurement is None else results.cut_off(data.plan, data.measurement)
 
 
-def _by_cause(nodes: Sequence[tuple[str, str | None]]) -> list[tuple[str | None, str]]:
+def _by_cause(nodes: Sequence[tuple[str, str | None]]) -> list[tuple[str | None, list[str]]]:
     """The causes, each with the labels of its nodes."""
     groups: dict[str | None, list[str]] = {}
     for label, because in nodes:
         groups.setdefault(because, []).append(label)
-    return [(because, ", ".join(labels)) for because, labels in groups.items()]
+    return list(groups.items())

@@ -3,7 +3,8 @@
 import polars as pl
 from markupsafe import Markup
 
-from coordinator.reports.charts import heat_map, histogram
+from coordinator.reports.charts import histogram
+from coordinator.reports.heat_chart import heat_map
 from coordinator.reports.numbers import show
 from coordinator.reports.pages import fragment, markup
 from coordinator.reports.panels.base import Report
@@ -12,6 +13,8 @@ from coordinator.results.tables import LISTED_LINKS
 
 BUSIEST = 10
 BUSIEST_COLUMNS = ("port", "packets", "segments", "bytes", "busiest_step_segments")
+TIMELINES = 24
+"""Links with a timeline."""
 MOST_PORTS = 30
 MOST_BINS = 20
 
@@ -24,6 +27,7 @@ def links_panel(report: Report) -> Markup | None:
     return fragment(
         "links",
         heat=markup(heat),
+        timelines=markup(_timelines(report)),
         histogram=markup(loads),
         busiest=busiest,
         idle_left_out=_idle_left_out(report.directed_links),
@@ -84,3 +88,26 @@ def _heat(report: Report) -> str | None:
         table[port][step - 1] = packets
     names = [f"port {port}" for port in range(topology.degree)]
     return responsive(lambda narrow: heat_map("Packets by port and step", names, table, steps, narrow=narrow))
+
+
+def _timelines(report: Report) -> str | None:
+    """Segments on every directed link by step; in larger networks on the links that carry most."""
+    hops, topology = report.hops, report.data.topology
+    if hops is None or topology is None or not len(hops):
+        return None
+    steps = int(hops["step"].max())  # type: ignore[arg-type]
+    totals = hops.group_by("sender", "port", "receiver").agg(pl.col("segments").sum())
+    listed = totals.sort("segments", "sender", "port", descending=[True, False, False]).head(TIMELINES)
+    listed = listed.sort("sender", "port")
+    rows = {(sender, port): at for at, (sender, port) in enumerate(listed.select("sender", "port").iter_rows())}
+    table = [[0] * steps for _ in rows]
+    of_rows = hops.join(listed, on=["sender", "port"], how="semi")
+    for step, sender, port, segments in of_rows.select("step", "sender", "port", "segments").iter_rows():
+        table[rows[sender, port]][step - 1] += segments
+    names = [
+        f"{topology.label(sender)} → {topology.label(receiver)}"
+        for sender, receiver in listed.select("sender", "receiver").iter_rows()
+    ]
+    every = len(totals) <= TIMELINES
+    title = "Segments by link and step" if every else f"Segments by step on the {TIMELINES} busiest links"
+    return responsive(lambda narrow: heat_map(title, names, table, steps, narrow=narrow))

@@ -1,52 +1,102 @@
 """The space-time diagram of a run: intended times above achieved ones, and faults where and when they come."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import polars as pl
 from markupsafe import Markup
 
-from coordinator.reports.packet_times import packet_times
+from coordinator.reports.maps.marks import has_root
+from coordinator.reports.packet_times import packet_times, suspicion_words
 from coordinator.reports.pages import fragment, markup
 from coordinator.reports.panels.base import Report
-from coordinator.reports.space_time_chart import STYLES, WORDS, Line, Mark, space_time
+from coordinator.reports.space_time_chart import STYLES, WORDS, Line, Mark, Suspicion, space_time
 from coordinator.reports.theme import responsive
 
 MOST_NODES: Final = 48
-"""Larger networks have no diagram: a node needs a row, and so few of their packets would be between those shown."""
+"""Larger networks show a choice of nodes: a node needs a row."""
+CHOSEN_NODES: Final = 24
 MOST_PACKETS: Final = 2000
+MOST_CHOSEN_PACKETS: Final = 600
 
 
 def space_time_panel(report: Report) -> Markup | None:
-    """The diagram of a network of up to MOST_NODES nodes, with its first packets."""
+    """The diagram of the nodes of a small network, or of a choice of those of a larger one, with their first packets."""
     data = report.data
     # The journal of a long run is left out of a quick report.
-    if report.hops is None or data.topology is None or data.order > MOST_NODES:
+    if report.hops is None or data.topology is None or not len(report.hops):
         return None
-    packets = packet_times(data)
+    ranks, choice = (list(data.topology.ranks()), None) if data.order <= MOST_NODES else _chosen(report)
+    packets = packet_times(data, None if choice is None else ranks)
     if packets is None or not len(packets):
         return None
-    rows = data.order
-    shown = packets.head(MOST_PACKETS)
-    left_out = len(packets) - len(shown)
-    marks = _marks(data.faults, packets, rows)
-    labels = [data.topology.label(rank) for rank in range(rows)]
+    row = {rank: at for at, rank in enumerate(ranks)}
+    every = len(packets)
+    packets = _until_settled(packets, data.suspicions)
+    shown = packets.head(MOST_PACKETS if choice is None else MOST_CHOSEN_PACKETS).with_columns(
+        pl.col("sender", "receiver").replace_strict(row)
+    )
+    left_out = every - len(shown)
+    marks = _marks(data.faults, packets, row)
+    labels = [data.topology.label(rank) for rank in ranks]
     # Achieved times are drawn where they can differ from the intended ones.
     achieved = data.get("driver") != "memory" and shown["started"].null_count() < len(shown)
-    figures = [_figure("packets by time", labels, _lines(shown, "start", "end"), marks)]
+    minds = [
+        Suspicion(row[each["rank"]], each["seconds"], bool(each.get("suspected")), suspicion_words(each))
+        for each in data.suspicions
+        if each.get("rank") in row and isinstance(each.get("seconds"), int | float)
+    ]
+    figures = [_figure("packets by time", labels, _lines(shown, "start", "end"), marks, minds)]
     if achieved:
         figures = [
-            _figure("intended times", labels, _lines(shown, "start", "end"), marks),
-            _figure("achieved times", labels, _lines(shown, "started", "ended"), marks),
+            _figure("intended times", labels, _lines(shown, "start", "end"), marks, minds),
+            _figure("achieved times", labels, _lines(shown, "started", "ended"), marks, minds),
         ]
     kinds = [WORDS[kind] for kind in STYLES if kind in set(shown["kind"])]
     return fragment(
-        "space_time", figures=[markup(figure) for figure in figures], kinds=", ".join(kinds), left_out=left_out
+        "space_time",
+        figures=[markup(figure) for figure in figures],
+        kinds=", ".join(kinds),
+        left_out=left_out,
+        choice=choice,
+        suspicions=bool(minds),
     )
 
 
-def _figure(title: str, labels: Sequence[str], lines: Sequence[Line], marks: Sequence[Mark]) -> str:
-    return responsive(lambda narrow: space_time(title, labels, lines, marks, narrow=narrow))
+def _until_settled(packets: pl.DataFrame, suspicions: Sequence[dict[str, Any]]) -> pl.DataFrame:
+    """The packets up to the last one with data and the last change of mind: signs of life may go on for long after them."""
+    moments = [each["seconds"] for each in suspicions if isinstance(each.get("seconds"), int | float)]
+    data = packets.filter(pl.col("kind").is_in(["packet", "again", "repair"]))
+    if not moments or not len(data):
+        return packets
+    return packets.filter(pl.col("start") <= max(float(data["end"].max()), *moments))  # type: ignore[arg-type]
+
+
+def _chosen(report: Report) -> tuple[list[int], str]:
+    """Nodes of a large network whose packets explain the run, and the reason in words.
+
+    These are the nodes on the paths to the node that was done last; without trees from a source, the busiest nodes.
+    """
+    data, trees = report.data, report.nodes.trees if report.nodes else None
+    topology, hops = data.topology, report.hops
+    assert topology is not None
+    assert hops is not None
+    if trees is not None and len(trees.roots) == 1 and has_root(data) and data.nodes is not None:
+        steps = data.nodes["last_step"].fill_null(-1).to_numpy().copy()
+        steps[trees.roots[0]] = -1
+        last = int(steps.argmax())
+        ranks = list(dict.fromkeys(rank for tree in range(trees.count) for rank in trees.path(topology, tree, last)))
+        if 1 < len(ranks) <= MOST_NODES:
+            return ranks, f"the nodes on the paths to {topology.label(last)}, which was done last"
+    ends = pl.concat([hops["sender"], hops["receiver"]]).alias("rank").value_counts()
+    busiest = ends.sort("count", "rank", descending=[True, False]).head(CHOSEN_NODES)["rank"].sort().to_list()
+    return busiest, f"the {len(busiest)} nodes with the most packets"
+
+
+def _figure(
+    title: str, labels: Sequence[str], lines: Sequence[Line], marks: Sequence[Mark], minds: Sequence[Suspicion]
+) -> str:
+    return responsive(lambda narrow: space_time(title, labels, lines, marks, minds, narrow=narrow))
 
 
 def _lines(packets: pl.DataFrame, began: str, ended: str) -> list[Line]:
@@ -57,7 +107,7 @@ def _lines(packets: pl.DataFrame, began: str, ended: str) -> list[Line]:
     return [Line(*row) for row in there.select("sender", "receiver", began, "last", "kind").iter_rows()]
 
 
-def _marks(faults: Sequence[dict[str, Any]], packets: pl.DataFrame, rows: int) -> list[Mark]:
+def _marks(faults: Sequence[dict[str, Any]], packets: pl.DataFrame, row: Mapping[int, int]) -> list[Mark]:
     """The faults with their times: under the timed clock their own, in lock-step those of their steps."""
     begins = dict(packets.group_by("step").agg(pl.col("start").min()).iter_rows())
     over = float(packets["end"].max())  # type: ignore[arg-type]
@@ -69,7 +119,7 @@ def _marks(faults: Sequence[dict[str, Any]], packets: pl.DataFrame, rows: int) -
     for fault in faults:
         rank = fault.get("rank", fault.get("sender"))
         # Jitter leaves its mark on every packet, and would cover the diagram with bars.
-        if not isinstance(rank, int) or rank >= rows or fault.get("kind") == "jitter":
+        if not isinstance(rank, int) or rank not in row or fault.get("kind") == "jitter":
             continue
         start, end, last = fault.get("seconds"), fault.get("until_seconds"), fault.get("last")
         step = fault.get("step")
@@ -77,5 +127,5 @@ def _marks(faults: Sequence[dict[str, Any]], packets: pl.DataFrame, rows: int) -
             if not isinstance(step, int):
                 continue
             start, end = begin(step), begin(last + 1) if isinstance(last, int) else None
-        marks.append(Mark(rank, start, end, f"{fault.get('kind')} {fault.get('label')}"))
+        marks.append(Mark(row[rank], start, end, f"{fault.get('kind')} {fault.get('label')}"))
     return marks

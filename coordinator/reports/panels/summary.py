@@ -7,7 +7,7 @@ from coordinator.reports.numbers import show, show_seconds
 from coordinator.reports.pages import MARKS, fragment
 from coordinator.reports.panels.base import Report
 
-SHOWN_ELSEWHERE = {"claims", "verdict", "undecided_because", "faults", "cut_off", "cut_off_count"}
+SHOWN_ELSEWHERE = {"claims", "verdict", "undecided_because", "faults", "cut_off", "cut_off_count", "agreement"}
 
 
 def tiles_panel(report: Report) -> Markup | None:

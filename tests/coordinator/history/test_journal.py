@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Sequence
+from itertools import zip_longest
 from pathlib import Path
 
 import polars as pl
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coordinator.history import journal as journal_module
-from coordinator.history.journal import COLUMNS, OUTCOMES, SORT_KEY, Journal
+from coordinator.history.journal import COLUMNS, OUTCOMES, SORT_KEY, Journal, first_difference
 from emunode.model import HopOutcome
 from emunode.net.wire import ROW
 
@@ -52,7 +53,7 @@ def write(folder: Path, blocks: Sequence[Sequence[Row]]) -> Journal:
     """A journal of blocks that were added before any step was settled."""
     folder.mkdir(parents=True, exist_ok=True)
     made = Journal(folder)
-    made.add(map(pack, blocks))
+    made.add([*map(pack, blocks)])
     made.close()
     return made
 
@@ -94,7 +95,16 @@ def test_outcomes_have_their_names(tmp_path: Path) -> None:
     table = read(
         write(tmp_path, [[(1, rank, 0, 0, -1, 0, 1, 0, 0, outcome) for rank, outcome in enumerate(HopOutcome)]])
     )
-    assert table["outcome"].to_list() == ["first", "duplicate", "relay", "lost", "corrupt", "control", "withheld"]
+    assert table["outcome"].to_list() == [
+        "first",
+        "duplicate",
+        "relay",
+        "lost",
+        "corrupt",
+        "control",
+        "withheld",
+        "report",
+    ]
 
 
 @settings(max_examples=30)
@@ -174,3 +184,34 @@ def test_a_folder_may_have_any_name(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(journal_module, "SETTLE_BYTES", 0)
     made = write_by_step(tmp_path / "a[b]*?", many(30))
     assert read(made).height == 30
+
+
+@given(
+    rows=ROWS,
+    change=st.integers(0, 40),
+    column=st.sampled_from(COLUMNS),
+    cut=st.integers(0, 3),
+    at_once=st.integers(1, 9),
+)
+def test_the_first_difference_of_two_journals(
+    rows: list[Row], change: int, column: str, cut: int, at_once: int
+) -> None:
+    made = Journal()
+    made.add([pack(rows)])
+    made.close()
+    one = made.frame.with_columns(pl.col("outcome").cast(pl.String)).collect()
+    other = one.with_row_index().with_columns(
+        pl.when(pl.col("index") == change)
+        .then(pl.lit("other") if column == "outcome" else -7)
+        .otherwise(column)
+        .alias(column)
+    )
+    other = other.drop("index").head(max(0, len(one) - cut))
+    both = one.rows(named=True), other.rows(named=True)
+    expected = next((at for at, (left, right) in enumerate(zip_longest(*both)) if left != right), None)
+    found = first_difference(made.frame, other.lazy(), at_once)
+    if expected is None:
+        assert found is None
+    else:
+        rows_there = [dict(side[expected]) if expected < len(side) else None for side in both]
+        assert found == (expected + 1, *rows_there)

@@ -249,9 +249,13 @@ def test_vote_is_coloured_from_the_step_of_its_last_copy_on(show: Show) -> None:
 # --- all-to-all collectives ------------------------------------------------------------------------------------------
 
 CYCLE = "star:4 allgather hamiltonian-cycle port_model=one-port"
+PROGRESS = [
+    "hypercube:4 alltoall sbnt",
+    *(pytest.param(f"{CYCLE}{fault}", marks=pytest.mark.slow) for fault in ("", " fault=crash:3214@5")),
+]
 
 
-@pytest.mark.parametrize("scenario", [CYCLE, f"{CYCLE} fault=crash:3214@5", "hypercube:4 alltoall sbnt"])
+@pytest.mark.parametrize("scenario", PROGRESS)
 def test_pies_show_the_progress_of_each_node(scenario: str, show: Show) -> None:
     run = show(scenario)
     whole = np.divide(run.received(run.last), run.due)

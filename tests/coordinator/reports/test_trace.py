@@ -23,6 +23,10 @@ SCENARIOS: dict[str, Values] = {
     "timed": fields(f"{CUBE} clock=timed", fault=["crash:001@2.5ms", "slow:010:2", "delay:000>100:2", "jitter:*:0.1"]),
     "plain": fields(f"{CUBE} clock=timed"),
     "reliable": fields("hypercube:3 broadcast sbt reliable=true", fault=["drop:000>001:1"]),
+    "detect": fields(
+        f"{CUBE} clock=timed fault_knowledge=detect:1 keep_alive=3ms reliable=true",
+        fault=["crash:001@0s", "slow:010:4"],
+    ),
     "silent": fields("hypercube:3 broadcast sbt startup=1ms clock=timed", fault=["crash:000@0s"]),
 }
 

@@ -1,31 +1,36 @@
-"use strict";
-(() => {
-  const data = JSON.parse(document.getElementById("data").textContent);
+// The map at one position of the slider: nodes, links, marks, and the cursors in charts.
+
+import { unpack } from "./packing.js";
+
+export function stepView(data) {
   const $ = (id) => document.getElementById(id);
-  const slider = $("slider");
-  if (!slider) return;
   const map = $("map"), circles = $("nodes") ? [...$("nodes").children] : [], names = $("names") ? [...$("names").children] : [];
   const cells = [...map.querySelectorAll(".cells")], crosses = [...map.querySelectorAll(".cross")];
   const levels = [...map.querySelectorAll(".level")];
   const cursors = [...document.querySelectorAll(".cursor")];
-  const fixed = new Set(data.fixed), slices = $("slices"), progress = $("progress") ? [...$("progress").children] : [];
+  const slices = $("slices"), progress = $("progress") ? [...$("progress").children] : [];
   const initial = circles.map((circle) => circle.getAttribute("fill")), inks = names.map((name) => name.getAttribute("fill"));
   const flows = [0, 1, 2].map((at) => $("flow" + at)), heads = $("heads"), lost = $("lost");
   const shown = flows[0] && { flows: flows.map((flow) => flow.getAttribute("d")), heads: heads.getAttribute("d"), lost: lost.getAttribute("d") };
+  const lines = (d) => d ? d.split("\n") : [];
+  const paths = shown ? shown.flows.flatMap(lines) : [], tips = shown ? lines(shown.heads) : [];
+  const fixed = new Set(data.fixed);
+  const read = {};
+  for (const name of ["links", "loads", "lost", "gains"]) read[name] = (data[name] ?? []).map(unpack);
   const isBright = (colour) => { const n = parseInt(colour.slice(1), 16); return 0.3 * (n >> 16) + 0.59 * ((n >> 8) & 255) + 0.11 * (n & 255) > 125; };
-  let most = 1, timer = 0;
-  if (data.loads) for (const loads of data.loads) for (const load of loads) most = Math.max(most, load);
+  let most = 1;
+  for (const loads of read.loads) for (const load of loads) most = Math.max(most, load);
   const weight = (load) => most <= 1 ? 1 : Math.min(2, Math.ceil(3 * load / most) - 1);
 
   function links(frame) {
-    const d = [[], [], []], tips = [], gone = data.lost[frame].map((link) => data.paths[link]);
-    data.links[frame].forEach((link, at) => {
-      d[weight(data.loads[frame][at])].push(data.paths[link]);
-      if (data.heads.length) tips.push(data.heads[link]);
+    const d = [[], [], []], ends = [];
+    read.links[frame].forEach((link, at) => {
+      d[weight(read.loads[frame][at])].push(paths[link]);
+      if (tips.length) ends.push(tips[link]);
     });
-    flows.forEach((flow, at) => flow.setAttribute("d", d[at].join("")));
-    heads.setAttribute("d", tips.join(""));
-    lost.setAttribute("d", gone.join(""));
+    flows.forEach((flow, at) => flow.setAttribute("d", d[at].join("\n")));
+    heads.setAttribute("d", ends.join("\n"));
+    lost.setAttribute("d", Array.from(read.lost[frame], (link) => paths[link]).join("\n"));
   }
 
   function paint(rank, fill, ink, fresh) {
@@ -70,7 +75,7 @@
   function nodes(frame) {
     const have = new Array(circles.length).fill(0), when = new Array(circles.length).fill(-1);
     for (let at = 0; at <= frame; at++) {
-      const gains = data.gains[at];
+      const gains = read.gains[at];
       for (let k = 0; k < gains.length; k += 2) { have[gains[k]] += gains[k + 1]; when[gains[k]] = at; }
     }
     const shares = have.map((pieces, rank) => data.full[rank] ? Math.min(1, pieces / data.full[rank]) : 0);
@@ -88,9 +93,9 @@
     });
   }
 
+  /** Show a frame; -1 is the whole run. */
   function show(frame) {
     const whole = frame < 0;
-    $("whole").setAttribute("aria-pressed", whole);
     if (slices) slices.style.display = whole ? "" : "none";
     if (whole) for (const part of progress) part.setAttribute("d", "");
     if (data.kind === "links") {
@@ -117,33 +122,18 @@
       cursor.setAttribute("x", whole ? 0 : left + (data.first[frame] - 1) * unit);
       cursor.setAttribute("width", whole ? 0 : Math.max(1.5, (data.last[frame] - data.first[frame] + 1) * unit));
     }
-    $("now").textContent = whole ? "whole run: " + data.whole : "step " + data.names[frame] + " of " + data.last[data.last.length - 1] + ": " + data.texts[frame];
   }
 
-  function stop() { clearInterval(timer); timer = 0; $("play").textContent = "Play"; $("play").setAttribute("aria-pressed", "false"); }
+  const text = (frame) => frame < 0 ? "whole run: " + data.whole
+    : "step " + data.names[frame] + " of " + data.last[data.last.length - 1] + ": " + data.texts[frame];
 
-  slider.addEventListener("input", () => { stop(); show(slider.value - 1); });
-  $("whole").addEventListener("click", () => { stop(); show(-1); });
-  $("play").addEventListener("click", () => {
-    if (timer) { stop(); return; }
-    let frame = +slider.value >= +slider.max ? 0 : +slider.value - 1;
-    const next = () => {
-      slider.value = frame + 1;
-      show(frame);
-      if (++frame >= +slider.max) stop();
-    };
-    $("play").textContent = "Pause";
-    $("play").setAttribute("aria-pressed", "true");
-    timer = setInterval(next, data.names.length > 60 ? 150 : 700);
-    next();
-  });
-  const wanted = () => {
-    const step = +(/^#step=(\d+)$/.exec(location.hash) || [])[1];
-    const frame = data.last.findIndex((last) => step <= last);
-    if (frame >= 0) { stop(); slider.value = frame + 1; show(frame); }
-  };
-  window.addEventListener("hashchange", wanted);
-  show(-1);
-  wanted();
-  window.addEventListener("beforeprint", () => { stop(); show(-1); });
-})();
+  /** The path of a used link by its sender and port; undefined for other links and on maps without links. */
+  const senders = data.senders ? unpack(data.senders) : [], ports = data.ports ? unpack(data.ports) : [];
+  const index = new Map(Array.from(senders, (sender, at) => [`${sender}/${ports[at]}`, at]));
+  const path = (sender, port) => paths[index.get(`${sender}/${port}`)];
+
+  /** The colour of a node on the map. */
+  const colour = (rank) => circles[rank]?.getAttribute("fill");
+
+  return { show, text, path, colour, count: data.names.length };
+}

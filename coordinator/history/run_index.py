@@ -1,0 +1,211 @@
+"""The runs of a folder, and `index.html`, the page that lists them.
+
+A run is a folder `NAME/TIME-SEED` or `NAME` whose summary can be read; anything else is skipped. The page follows from the
+files of the runs alone. It also holds what it lists as data, so that updating it reads only the summaries that changed:
+2,000 runs take 0.1 s instead of 0.35 s, 20 runs 3 ms.
+"""
+
+import fcntl
+import json
+import os
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final, get_type_hints
+
+from coordinator.history.run_directory import RUNS, replace_text
+from emunode.errors import RunError
+
+INDEX: Final = "index.html"
+REPORT: Final = "report.html"
+THUMBNAIL: Final = "thumbnail.svg"
+GENERATOR: Final = '<meta name="generator" content="collective-testbench: index of runs">'
+"""Marks pages of ours: a page without it is not replaced."""
+DATA_BEGIN: Final = '<script type="application/json" id="runs">'
+DATA_END: Final = "</script>"
+LOCK_SECONDS: Final = 5.0
+"""How long an update waits for one that is under way."""
+SUMMARY_BYTES: Final = 64 * 2**20
+"""Larger summaries are not read."""
+LONGEST_TEXT: Final = 200
+STAMP: Final = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d)-(\d\d)-(\d\d)\.(\d{3})Z-")
+WORDS: Final = (
+    "topology",
+    "collective",
+    "algorithm",
+    "driver",
+    "clock",
+    "verdict",
+    "undecided_because",
+    "journal_hash",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunEntry:
+    """One run of an index."""
+
+    path: str
+    """Of its directory, below the folder of the index."""
+    time: str
+    """When it began, such as 2026-01-31T12:00:00.000Z; for a run with `--out`, when it ended."""
+    topology: str
+    collective: str
+    algorithm: str
+    driver: str
+    clock: str
+    faults: str
+    """Separated by commas."""
+    seed: int
+    steps: int | None
+    verdict: str
+    undecided_because: str
+    journal_hash: str
+    has_picture: bool
+    """Whether there was a thumbnail.svg when the summary was read."""
+    modified: int
+    """When the summary was written, in nanoseconds since 1970."""
+
+
+TYPES: Final = get_type_hints(RunEntry)
+
+
+def index_folder(run: Path) -> Path | None:
+    """The folder whose index lists this run directory: `runs`, if the run is in it at one of two levels; else None."""
+    root = RUNS.absolute()
+    return root if root in (run.parent, run.parent.parent) else None
+
+
+def read_runs(root: Path = RUNS, known: Mapping[str, RunEntry] | None = None) -> list[RunEntry]:
+    """The runs in `root`, newest first. Entries in `known` are used as they are if their summary has not changed."""
+    entries = [entry for path in _candidates(root) if (entry := _entry(root, path, known or {})) is not None]
+    return sorted(entries, key=lambda entry: (entry.time, entry.path), reverse=True)
+
+
+def _candidates(root: Path) -> Iterator[str]:
+    """Folders that may be runs. Links, such as `latest`, and hidden folders, such as unfinished runs, are left out."""
+    for name in _folders(root):
+        if (root / name / "summary.json").is_file():
+            yield name
+        else:
+            yield from (f"{name}/{inner}" for inner in _folders(root / name))
+
+
+def _folders(path: Path) -> list[str]:
+    with suppress(OSError), os.scandir(path) as entries:
+        return [entry.name for entry in entries if entry.is_dir(follow_symlinks=False) and entry.name[0] != "."]
+    return []
+
+
+def _entry(root: Path, path: str, known: Mapping[str, RunEntry]) -> RunEntry | None:
+    file = root / path / "summary.json"
+    try:
+        status = file.stat()
+        if path in known and known[path].modified == status.st_mtime_ns:
+            return known[path]
+        # Not `Path.is_file` first: the folder may be removed at any moment.
+        summary = json.loads(file.read_bytes()) if status.st_size <= SUMMARY_BYTES else None
+    except (OSError, ValueError, RecursionError):
+        return None
+    # The least that makes a summary: other programs write files of this name too.
+    if not isinstance(summary, dict) or not all(isinstance(summary.get(key), str) for key in ("topology", "verdict")):
+        return None
+    faults, seed, steps = summary.get("faults"), summary.get("seed"), summary.get("steps")
+    return RunEntry(
+        path=path,
+        time=_time(path, status.st_mtime),
+        **{key: _text(summary.get(key)) for key in WORDS},
+        faults=_text(", ".join(map(str, faults)) if isinstance(faults, list) else None),
+        seed=seed if isinstance(seed, int) else 0,
+        steps=steps if isinstance(steps, int) else None,
+        has_picture=(root / path / THUMBNAIL).is_file(),
+        modified=status.st_mtime_ns,
+    )
+
+
+def _text(value: object) -> str:
+    text = "" if value is None else str(value)
+    return text if len(text) <= LONGEST_TEXT else f"{text[: LONGEST_TEXT - 2]} …"
+
+
+def _time(path: str, modified: float) -> str:
+    found = STAMP.match(path.rpartition("/")[2])
+    if found is None:
+        return datetime.fromtimestamp(modified, UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
+    day, hours, minutes, seconds, thousandths = found.groups()
+    return f"{day}T{hours}:{minutes}:{seconds}.{thousandths}Z"
+
+
+# --- the page --------------------------------------------------------------------------------------------------------
+
+Render = Callable[[Sequence[RunEntry]], str]
+"""Makes the page of entries; it holds GENERATOR and `index_data`."""
+
+
+def index_data(entries: Sequence[RunEntry]) -> str:
+    """The entries as the script element from which the next update reads them."""
+    data = json.dumps([asdict(entry) for entry in entries], separators=(",", ":")).replace("<", "\\u003c")
+    return f"{DATA_BEGIN}{data}{DATA_END}"
+
+
+def write_index(root: Path, render: Render, *, fresh: bool = False) -> Path:
+    """Write the page of the runs in `root` and return its path; `fresh`: read every summary, whatever the old page holds.
+
+    Processes that write it at the same time take turns, so that the last one lists every run; a reader sees the old page or
+    the new one. RunError if it cannot be written, and if a page of another origin has its name.
+    """
+    page = root / INDEX
+    try:
+        with _locked(root):
+            known = _known(page)
+            replace_text(page, render(read_runs(root, {} if fresh else known)))
+    except OSError as error:
+        raise RunError(f"{page} cannot be written: {error.strerror}") from None
+    return page
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Hold the lock of a folder, which ends with this process at the latest."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        deadline = time.monotonic() + LOCK_SECONDS
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise RunError(f"{folder / INDEX} is not up to date: another run has been writing it") from None
+                time.sleep(0.005)
+            # A network file system may have no locks on folders. Then the last of two writers may list one run too few.
+            except OSError:
+                break
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _known(page: Path) -> dict[str, RunEntry]:
+    """The entries in a page of ours; empty without a page, or if its data cannot be used. RunError for other pages."""
+    try:
+        text = page.read_text(encoding="utf-8", errors="replace")
+    except FileNotFoundError:
+        return {}
+    if GENERATOR not in text:
+        raise RunError(f"{page} is not an index of runs; rename it to get one")
+    try:
+        records = json.loads(text.partition(DATA_BEGIN)[2].partition(DATA_END)[0])
+        entries = [RunEntry(**record) for record in records if _has_types(record)]
+    except (ValueError, TypeError, RecursionError):
+        return {}
+    return {entry.path: entry for entry in entries}
+
+
+def _has_types(record: Any) -> bool:
+    """Whether the values of a record have the types of an entry: pages of other versions are not believed."""
+    return isinstance(record, dict) and all(isinstance(record.get(name), kind) for name, kind in TYPES.items())

@@ -1,0 +1,74 @@
+"""The index of runs and its pictures: what they show follows from the tables of the runs, in a browser too."""
+
+import re
+import shutil
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from coordinator.history.run_index import write_index
+from coordinator.reports.index_page import index_page
+from coordinator.reports.thumbnail import COLOURS, FAULTY, IDLE, MISSING
+from tests.browser import Browser, find_chromium
+from tests.support import run_scenario
+
+DOTS = re.compile(r'<path stroke="(#\w+)" stroke-width="[\d.]+" d="((?:M[\d.]+ [\d.]+h0)+)"/>')
+BROADCAST = {"collective": "broadcast", "algorithm": "greedy-tree"}
+
+
+def dots(path: Path) -> dict[str, int]:
+    """The number of dots of each colour."""
+    return {colour: shape.count("M") for colour, shape in DOTS.findall((path / "thumbnail.svg").read_text())}
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with three runs."""
+    root = tmp_path_factory.mktemp("runs")
+    run_scenario(root / "faults", topology="star:4", fault=["crash:2134@2"], **BROADCAST)
+    run_scenario(root / "none", topology="star:5", **BROADCAST)
+    run_scenario(root / "cut", topology="star:3", step_limit=1, **BROADCAST)
+    return root
+
+
+def test_a_dot_has_the_colour_of_its_node(runs: Path) -> None:
+    nodes = pl.read_parquet(runs / "faults" / "nodes.parquet")
+    faulty = nodes.filter(pl.col("state") != "alive").height
+    missing = nodes.filter((pl.col("state") == "alive") & (pl.col("received") < pl.col("expected"))).height
+    found = dots(runs / "faults")
+    assert sum(found.values()) == 24
+    assert (found[COLOURS[FAULTY]], found[COLOURS[MISSING]], found[COLOURS[IDLE]]) == (faulty, missing, 1) == (1, 10, 1)
+    # Without faults: the source, and of the others as many of one colour as were done in one step (depth of the tree).
+    found = dots(runs / "none")
+    done = pl.read_parquet(runs / "none" / "nodes.parquet")["last_step"].drop_nulls().value_counts()["count"]
+    assert sorted(found.values()) == sorted([1, *done])
+
+
+def test_a_picture_is_small(tmp_path: Path) -> None:
+    result = run_scenario(tmp_path / "large", topology="hypercube:12", collective="broadcast", algorithm="sbt")
+    assert 10_000 < (result.path / "thumbnail.svg").stat().st_size < 60_000
+
+
+@pytest.mark.browser
+@pytest.mark.skipif(find_chromium() is None, reason="Chromium not found")
+def test_the_page_in_a_browser(page: Browser, runs: Path, tmp_path: Path) -> None:
+    copied = tmp_path / "a & <b>" / "runs"
+    shutil.copytree(runs, copied)
+    index = write_index(copied, index_page)
+    for width, theme in ((1000, "light"), (360, "dark")):
+        page.resize(width)
+        page.prefer(prefers_color_scheme=theme)
+        page.open(index)
+        page.wait_until("[...document.images].every((image) => image.complete && image.naturalWidth)")
+        assert page.evaluate("document.images.length") == 3
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+    visible = "[...document.querySelectorAll('.runs li:not([hidden]) a[href$=html]')].map((link) => link.textContent)"
+    assert len(page.evaluate(visible)) == 3
+    page.evaluate("document.getElementById('filter').focus()")
+    page.call("Input.insertText", text="Star:5  HOLDS")
+    assert page.evaluate(visible) == ["star:5 broadcast by greedy-tree"]
+    assert page.evaluate("document.getElementById('shown').textContent") == "1 of 3"
+    # The link leads to the report.
+    page.open(page.evaluate("document.querySelector('.runs li:not([hidden]) a').href"))
+    assert "S_5" in page.evaluate("document.title")

@@ -1,0 +1,86 @@
+"""When nodes were served, and suspicions: the files of a run, the panel, the diagram and the trace."""
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from coordinator.execution.verify import verify
+from coordinator.reports.data import read_run
+from coordinator.reports.panels.base import Report
+from coordinator.reports.panels.served import served_panel
+from coordinator.reports.panels.space_time import space_time_panel
+from coordinator.reports.trace import trace_of_run
+from tests.command_line import fields
+from tests.support import run_scenario
+
+DETECTING = fields(
+    "hypercube:3 broadcast sbt segments=2 startup=1ms per_byte=0s clock=timed fault_knowledge=detect:1 keep_alive=3ms",
+    fault=["crash:001@0s", "slow:010:4"],
+    reliable=True,
+)
+
+
+@pytest.mark.parametrize(
+    "scenario",
+    [
+        "hypercube:3 broadcast sbt segments=3",
+        "star:4 scatter bfs-tree",
+        "hypercube:3 gather sbt",
+        "star:3 allgather bfb",
+    ],
+)
+def test_a_node_is_served_with_its_last_new_piece(scenario: str, tmp_path: Path) -> None:
+    path = run_scenario(tmp_path / "run", **fields(f"{scenario} clock=timed startup=1ms")).path
+    served = {each["rank"]: each["seconds"] for each in json.loads((path / "served.json").read_text())}
+    journal, timeline = pl.read_parquet(path / "journal.parquet"), pl.read_parquet(path / "timeline.parquet")
+    ends = {tuple(packet): end for *packet, end in timeline.select("step", "sender", "port", "end").iter_rows()}
+    expected: dict[int, float] = {}
+    for row in journal.filter(pl.col("outcome") == "first").iter_rows(named=True):
+        end = ends[row["step"], row["sender"], row["port"]]
+        expected[row["receiver"]] = max(end, expected.get(row["receiver"], 0.0))
+    assert served == expected
+    assert verify(path).findings == []
+
+
+def test_nodes_that_miss_something_have_no_time(tmp_path: Path) -> None:
+    result = run_scenario(tmp_path / "run", **DETECTING)
+    served = {each["label"]: each["seconds"] for each in json.loads((result.path / "served.json").read_text())}
+    assert [label for label, seconds in served.items() if seconds is None] == ["011", "101", "111"]
+    assert "001" not in served, "it has crashed"
+    assert max(seconds for seconds in served.values() if seconds) == result.summary["completion_seconds"]
+    panel = str(served_panel(Report(read_run(result.path))))
+    assert "3 nodes miss something" in panel
+    assert "Not served: 011, 101, 111." in panel
+    assert panel.count("<tr><td ") == len({seconds for seconds in served.values() if seconds})
+    # Half of the six nodes: the staircase ends in the middle of the axis.
+    assert "V123.0H704" in panel
+
+
+def test_suspicions_are_in_the_diagram_and_in_the_trace(tmp_path: Path) -> None:
+    path = run_scenario(tmp_path / "run", **DETECTING).path
+    listed = json.loads((path / "suspicions.json").read_text())
+    begun = [each for each in listed if each["suspected"]]
+    assert {each["label"] for each in begun if each["silent"]} == {"000", "011", "101"}
+    assert {each["neighbour"] for each in begun if not each["silent"]} == {"010"}
+    data = read_run(path)
+    wide = str(space_time_panel(Report(data))).partition("narrow")[0]
+    assert wide.count('fill="var(--purple)"') == len(begun)
+    assert "000 suspects 010, wrongly" in wide
+    events = json.loads("".join(trace_of_run(data)))["traceEvents"]
+    marks = [(event["pid"], event["tid"], event["ts"]) for event in events if event.get("cat") == "suspicion"]
+    assert marks == [
+        (each["rank"], each["port"] + 1, pytest.approx(each["seconds"] * 1e6, abs=1e-3)) for each in listed
+    ]
+    assert verify(path).findings == []
+
+
+def test_damaged_files_only_lose_their_panel(tmp_path: Path) -> None:
+    path = run_scenario(tmp_path / "run", **DETECTING).path
+    (path / "served.json").write_text('[{"label": 3}, {"label": "000", "seconds": "soon"}, 7]')
+    (path / "suspicions.json").write_text('[{"rank": 99, "seconds": 1, "port": 0}, {"rank": 0}, 1]')
+    data = read_run(path)
+    assert served_panel(Report(data)) is None
+    assert space_time_panel(Report(data)) is not None
+    assert '"suspicion"' not in "".join(trace_of_run(data))

@@ -1,0 +1,87 @@
+"""Timelines of links, and the space-time diagram of large networks, against the journal."""
+
+import re
+from collections import Counter
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from coordinator.reports.data import read_run
+from coordinator.reports.heat_chart import TIPPED_CELLS, heat_map
+from coordinator.reports.panels.base import Report
+from coordinator.reports.panels.links import TIMELINES, links_panel
+from coordinator.reports.panels.space_time import space_time_panel
+from emunode.topologies.registry import parse_topology
+from tests.command_line import fields
+from tests.support import run_scenario
+
+TIP = re.compile(r"<title>(\S+) → (\S+), step (\d+): (\d+)</title>")
+LABEL = re.compile(r'<text class="end" x="\d+" y="[\d.]+">([^<]*)</text>')
+
+
+def run_of(tmp_path: Path, scenario: str) -> Path:
+    return run_scenario(tmp_path / "run", **fields(scenario)).path
+
+
+@pytest.mark.parametrize(
+    "scenario", ["star:3 broadcast edt segments=2", "star:4 broadcast edt segments=3", "hypercube:3 gather sbt"]
+)
+def test_timelines_of_links_count_the_segments_of_the_journal(scenario: str, tmp_path: Path) -> None:
+    path = run_of(tmp_path, scenario)
+    topology = parse_topology(str(fields(scenario)["topology"]))
+    journal = pl.read_parquet(path / "journal.parquet")
+    counts = Counter(journal.select("sender", "receiver", "step").iter_rows())
+    totals = Counter(journal.select("sender", "receiver").iter_rows())
+    shown = set(sorted(totals, key=lambda link: (-totals[link], link[0]))[:TIMELINES])
+    busiest = sorted(totals.values(), reverse=True)[:TIMELINES]
+    panel = str(links_panel(Report(read_run(path))))
+    wide = panel.partition("chart full")[2].partition("chart full")[2].partition("</svg>")[0]
+    found = {
+        (topology.rank(sender), topology.rank(receiver), int(step)): int(count)
+        for sender, receiver, step, count in TIP.findall(wide)
+    }
+    assert found
+    assert found.items() <= counts.items()
+    drawn = {(sender, receiver) for sender, receiver, _ in found}
+    assert sorted((totals[link] for link in drawn), reverse=True) == busiest
+    assert len(found) == sum(1 for sender, receiver, _ in counts if (sender, receiver) in drawn)
+    if len(totals) <= TIMELINES:
+        assert drawn == shown
+
+
+def test_heat_maps_of_many_cells_are_a_path_per_shade() -> None:
+    """Every cell is there: the area of the paths is that of the cells with a value."""
+    steps, rows = 115, 8
+    table = [[(row * step) % 5 for step in range(steps)] for row in range(rows)]
+    drawing = heat_map("Title", [f"row {row}" for row in range(rows)], table, steps)
+    cells = sum(1 for row in table for value in row if value)
+    assert cells > TIPPED_CELLS
+    assert "<title>" not in drawing
+    widths = [float(width) for width in re.findall(r"h([\d.]+)v", drawing)]
+    left, right = (float(re.search(rf'data-{side}="([\d.]+)"', drawing)[1]) for side in ("left", "right"))  # type: ignore[index]
+    assert sum(widths) == pytest.approx(cells * (right - left) / steps, rel=0.01)
+
+
+def test_large_networks_show_the_nodes_on_the_paths_to_the_last_one(tmp_path: Path) -> None:
+    path = run_of(tmp_path, "star:5 broadcast greedy-tree")
+    report = Report(read_run(path))
+    text = str(space_time_panel(report))
+    topology, journal = parse_topology("star:5"), pl.read_parquet(path / "journal.parquet")
+    last = journal.filter(pl.col("step") == pl.col("step").max())["receiver"].min()
+    assert isinstance(last, int)
+    chain, parents = [last], dict(journal.select("receiver", "sender").iter_rows())
+    while chain[0] in parents:
+        chain.insert(0, parents[chain[0]])
+    assert f"the nodes on the paths to {topology.label(last)}, which was done last" in text
+    labels = LABEL.findall(text.partition("chart full")[2].partition("</svg>")[0])
+    assert labels[:-1] == [topology.label(rank) for rank in chain]
+    among = journal.filter(pl.col("sender").is_in(chain) & pl.col("receiver").is_in(chain))
+    assert text.partition("chart full")[2].partition("</svg>")[0].count("L") == len(among)
+
+
+def test_without_a_source_the_busiest_nodes_are_shown(tmp_path: Path) -> None:
+    path = run_of(tmp_path, "hypercube:6 allgather bfb")
+    text = str(space_time_panel(Report(read_run(path))))
+    assert "the 24 nodes with the most packets" in text
+    assert len(LABEL.findall(text.partition("chart full")[2].partition("</svg>")[0])) == 24 + 1  # and the unit of time
