@@ -7,13 +7,13 @@ import os
 import signal
 import sys
 from types import FrameType
-from typing import Any, TextIO
+from typing import Any, NoReturn, TextIO
 
 INTERRUPTED = 130
 
 
-def main() -> int:
-    """Run the command line of this process and return its exit status."""
+def main() -> NoReturn:
+    """Run the command line of this process and exit with its status."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _leave)
     _keep_streams_open()
@@ -23,7 +23,7 @@ def main() -> int:
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     # Only here: until then the handlers above apply, and importing takes most of the time of a short command.
     from coordinator.cli.app import main as run_command_line  # noqa: PLC0415
-    from emunode.runtime import collect_seldom  # noqa: PLC0415
+    from emunode.runtime import collect_seldom, exit_at_once  # noqa: PLC0415
 
     collect_seldom()
     status = INTERRUPTED
@@ -31,7 +31,7 @@ def main() -> int:
         status = run_command_line()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)  # the status is known, and nothing is left to interrupt
-    return status
+    exit_at_once(status)
 
 
 def _leave(_number: int, _frame: FrameType | None) -> None:
@@ -77,4 +77,4 @@ def _text(number: int, like: TextIO | None) -> io.TextIOWrapper:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -21,6 +21,7 @@ from coordinator.campaigns.exact_trials import Session
 from coordinator.campaigns.field_figures import FIELD_FIGURES, INFORMED
 from coordinator.campaigns.grid import Grid, Key
 from coordinator.campaigns.losses import loss_rows, worst_rows
+from coordinator.campaigns.process_figures import process_rows
 from coordinator.campaigns.residual import Residual, residuals
 from coordinator.campaigns.runner import check_workers
 from coordinator.campaigns.session import run_campaign
@@ -48,7 +49,9 @@ COLUMN_TYPES: Mapping[str, type[pl.DataType] | pl.DataType] = {
     INFORMED: pl.List(pl.Float64),
 }
 """Types of the columns of results that may have no value at all."""
-TRIAL_TYPES: Mapping[str, type[pl.DataType]] = {"predicted": pl.Int64, "undecided": pl.String, "latencies": pl.String}
+TRIAL_TYPES: Mapping[str, type[pl.DataType]] = {
+    "predicted": pl.Int64, "undecided": pl.String, "latencies": pl.String, "seconds": pl.Float64,
+}  # fmt: skip
 """The same for the columns of trials."""
 
 
@@ -137,6 +140,19 @@ class Campaign:
     def losses(self) -> pl.DataFrame:
         """The distribution of losses: point, varied fields, nodes that miss a message, and trials in which that many do."""
         return self._table(loss_rows(self._store), {})
+
+    @cached_property
+    def process_rows(self) -> list[Row]:
+        """Availability and completion time under failure processes as plain values: see `processes`."""
+        return process_rows(self._store)
+
+    @property
+    def processes(self) -> pl.DataFrame:
+        """Under failure processes, one row per figure (availability, completion): mean, quantiles and their intervals.
+
+        A completion without a number comes never; a bound without one is never, or not bounded by so few trials.
+        """
+        return self._table(self.process_rows, {})
 
     @cached_property
     def trials(self) -> pl.DataFrame:
@@ -232,7 +248,10 @@ class Campaign:
         driver = self._grid.variants[0].plan.scenario.driver
         facts = {"trials": self._count, "engine": self.engines, "driver": driver, "grid": self._grid.fingerprint}
         losses, worst = loss_rows(self._store), worst_rows(self._store)
-        shown = Page(page(self.title, facts, self.rows, self._named_families, losses, worst), self.title)
+        text = page(
+            self.title, facts, self.rows, self._named_families, losses, worst, self.process_rows, self._grid.searches
+        )
+        shown = Page(text, self.title)
         if path is not None:
             shown.save(path)
         return shown
@@ -330,6 +349,8 @@ def _write_results(done: Campaign, store: Store) -> None:
     store.write(pgfplots.FILE, to_csv(done.curves))
     store.write("table.md", to_markdown(done.rows))
     store.write("losses.csv", to_csv(loss_rows(store)))
+    if done.process_rows:
+        store.write("processes.csv", to_csv(done.process_rows))
     partial = store.folder / ".trials.parquet.partial"
     done.trials.write_parquet(partial)
     partial.replace(store.folder / "trials.parquet")

@@ -17,6 +17,9 @@ from coordinator.campaigns.certificate_file import save_certificate
 from coordinator.campaigns.certify import Certificate as Found
 from coordinator.campaigns.certify import Certifier, Counterexample, exhaustive_fault_sets
 from coordinator.campaigns.cut_certifier import CutCertifier, NotProvableError, argument_text, threat_name
+from coordinator.campaigns.engines import ENGINES, Engine
+from coordinator.campaigns.exact_certifier import ExactCertifier
+from coordinator.evaluation.schedule import InexactError
 from coordinator.networks.base import Progress
 from coordinator.results.claims import EXIT_STATUS
 from coordinator.scenario.model import Scenario
@@ -40,6 +43,7 @@ def certify(  # noqa: PLR0913  # all but the first three are optional
     sample: int | None = None,
     workers: int | None = None,
     method: str = "auto",
+    engine: Engine = "auto",
     progress: ProgressOption = None,
     **options: Unpack[Options],
 ) -> "Certificate":
@@ -47,8 +51,11 @@ def certify(  # noqa: PLR0913  # all but the first three are optional
 
     `faults` are the sets, such as `"nodes<=2"` or `"nodes<=1;links<=1"`; without them the scenario runs as it is. `fault` is
     in force in every run. `method` is `"cuts"`, `"runs"`, or `"auto"`: cuts where the paths of the algorithm decide, else
-    runs. With `sample`, all sets run in memory, and those that leave one copy, and this many of the others, are repeated on
-    `driver`. `workers` is the number of processes (default: one per core in memory).
+    runs. `engine` says how sets are run: with `"messages"`; `"exact"`, which judges deliveries without messages
+    (ScenarioError where that is not exact); or `"auto"`: exact for many sets in memory where possible, with a sample that is
+    run again with messages (RunError if a result differs). With `sample`, all sets run in memory, and those that leave one
+    copy, and this many of the others, are repeated on `driver`. `workers` is the number of processes (default: one per core
+    in memory).
 
     Raises ScenarioError before anything runs, RunError if a set cannot be run, and KeyboardInterrupt if interrupted.
     """
@@ -57,7 +64,7 @@ def certify(  # noqa: PLR0913  # all but the first three are optional
     with on_disk(net) as values, progress_display(progress, "certify") as show:
         named = {**values, "collective": collective, "algorithm": algorithm}
         scenario = scenario_of(named, fault, options)
-        found = call(certify_scenario, scenario, as_list(faults), sample, workers, show, method)
+        found = call(certify_scenario, scenario, as_list(faults), sample, workers, show, method, engine)
     if found.interrupted:
         raise KeyboardInterrupt
     return Certificate(found)
@@ -161,21 +168,37 @@ def certify_scenario(
     workers: int | None,
     progress: Progress,
     method: str = "auto",
+    engine: str = "auto",
 ) -> Found:
     """Certify a scenario; arguments and errors as of `certify`."""
     fault_sets = exhaustive_fault_sets(faults)
     if method not in METHODS:
         raise ScenarioError("method", method, f"one of: {', '.join(METHODS)}")
+    if engine not in ENGINES:
+        raise ScenarioError("engine", engine, f"one of: {', '.join(ENGINES)}")
     with Path(os.devnull).open("w") as log:
-        certifier = Certifier(scenario, workers, log, progress)
-        if method == "runs":
-            return certifier.certify(fault_sets, sample)
-        try:
-            return CutCertifier(scenario, workers, log, progress).certify(fault_sets, sample)
-        except NotProvableError as reason:
-            if method == "cuts":
-                raise ScenarioError("method", method, f"it cannot be used here: {reason}") from None
-            return replace(certifier.certify(fault_sets, sample), without_cuts=str(reason))
+        if method != "runs":
+            try:
+                return CutCertifier(scenario, workers, log, progress).certify(fault_sets, sample)
+            except NotProvableError as reason:
+                if method == "cuts":
+                    raise ScenarioError("method", method, f"it cannot be used here: {reason}") from None
+                without_cuts: str | None = str(reason)
+        else:
+            without_cuts = None
+        # A driver of hosts was asked for because every set is to run there.
+        if engine == "exact" or (engine == "auto" and scenario.driver == "memory"):
+            try:
+                certifier = ExactCertifier(scenario, workers, log, progress)
+                return replace(
+                    certifier.certify(fault_sets, sample, always=engine == "exact"), without_cuts=without_cuts
+                )
+            except InexactError as reason:
+                if engine == "exact":
+                    raise ScenarioError("engine", engine, f"{reason}; use auto or messages") from None
+        return replace(
+            Certifier(scenario, workers, log, progress).certify(fault_sets, sample), without_cuts=without_cuts
+        )
 
 
 def save_counterexample(path: Path, certificate: Found) -> None:
@@ -219,6 +242,8 @@ def record(certificate: Found, path: Path | None) -> dict[str, object]:
         "driver": plan.scenario.driver,
         "verdict": str(certificate.verdict),
         "method": certificate.method,
+        "engine": certificate.engine if certificate.method == "runs" else None,
+        "repeated": certificate.repeated,
         "tolerances": [tolerance_record(each) for each in certificate.tolerances],
         "sets": sum(level.sets for level in certificate.levels),
         "orbits": sum(level.orbits for level in certificate.levels),

@@ -10,6 +10,7 @@ import polars as pl
 from coordinator.api.pictures import Picture
 from coordinator.api.runs import Run
 from coordinator.reports.compare import as_rows, compare_data, compare_figure
+from coordinator.reports.compare_page import compare_page
 from coordinator.reports.data import RunData
 from emunode.errors import ScenarioError
 
@@ -87,6 +88,20 @@ class Comparison:
     def plot(self) -> Picture:
         """The main metrics as bars."""
         return Picture(compare_figure(self._data), "Compared")
+
+    def save(self, out: PathLike[str] | str) -> Path:
+        """Write one page with two runs side by side, and return its path: what differs, and both maps on one slider.
+
+        Raises ScenarioError (field `out`) if there are more than two runs, and if the file cannot be written.
+        """
+        path = Path(out)
+        if len(self._data) != 2:
+            raise ScenarioError("out", str(path), f"a page has two runs side by side, not {len(self._data)}")
+        try:
+            path.write_text(compare_page(self._data, self.record), encoding="utf-8")
+        except OSError as error:
+            raise ScenarioError("out", str(path), f"it cannot be written: {error.strerror}") from None
+        return path
 
     def __repr__(self) -> str:
         same = "the same history" if self.same_history else "different histories"

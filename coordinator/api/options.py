@@ -10,7 +10,7 @@ from emunode.errors import ScenarioError
 
 Duration = str | float
 """Text with a unit, such as "5ms", or seconds as a number."""
-DURATIONS = ("startup", "per_byte", "program_deadline")
+DURATIONS = ("startup", "per_byte", "keep_alive", "program_deadline")
 
 
 class Options(TypedDict, total=False):
@@ -40,11 +40,16 @@ class Options(TypedDict, total=False):
     packet_limit: int
     link_capacity: int | str
     fault_knowledge: str
+    keep_alive: Duration
+    on_failure: str
+    agreement_steps: int
     reliable: bool
-    retransmit_after: int
+    retransmit_after: int | str
     attempts: int
     window: int
     back_off: bool
+    repair: str
+    repair_after: int
     seed: int
     step_limit: int
     name: str

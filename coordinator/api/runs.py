@@ -17,6 +17,7 @@ from coordinator.history.run_directory import translate_summary
 from coordinator.networks.base import Progress
 from coordinator.planning.feasibility import needs_own_network, require_possible
 from coordinator.planning.plan import Plan
+from coordinator.reports.animation import write_gif
 from coordinator.reports.data import RunData, find_run, read_run
 from coordinator.reports.export import goal_of_run, graphml_of_run, write_lines
 from coordinator.reports.layout import WIDTH, layout_of
@@ -197,14 +198,16 @@ class Run:
     def export(
         self,
         *,
+        gif: Path | str | None = None,
         goal: Path | str | None = None,
         graphml: Path | str | None = None,
         trace: Path | str | None = None,
     ) -> dict[str, Path]:
         """Write the executed schedule for LogGOPSim (`goal`), or the network with its trees and loads (`graphml`).
 
-        `trace` is for Perfetto and chrome://tracing: every packet by its times. Returns the written files by kind. Raises
-        ScenarioError if no file is named or one cannot be written.
+        `trace` is for Perfetto and chrome://tracing: every packet by its times. `gif` is the map as an animation, with a
+        picture for each position of the slider of a report; it needs the extra `report`. Returns the written files by kind.
+        Raises ScenarioError if no file is named or one cannot be written.
         """
         files: dict[str, Path] = {}
         if graphml is not None:
@@ -213,8 +216,10 @@ class Run:
             files["goal"] = write_lines(Path(goal), goal_of_run(self.data), "goal")
         if trace is not None:
             files["trace"] = write_lines(Path(trace), trace_of_run(self.data), "trace")
+        if gif is not None:
+            files["gif"] = write_gif(self.data, Path(gif))
         if not files:
-            raise ScenarioError("export", None, "say what to write: goal=FILE, graphml=FILE or trace=FILE")
+            raise ScenarioError("export", None, "say what to write: gif=FILE, goal=FILE, graphml=FILE or trace=FILE")
         return files
 
     # --- display -------------------------------------------------------------------------------------------------------

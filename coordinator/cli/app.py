@@ -19,7 +19,7 @@ app = App(
     help_epilogue="`coordinator COMMAND --help` lists the flags of a command, with types, defaults and examples.",
     suppress_keyboard_interrupt=False,
 )
-lister = App(name="list", help="List the topologies, the algorithms and the kinds of fault.")
+lister = App(name="list", help="List the topologies, the algorithms, the kinds of fault, and stored runs.")
 maker = App(name="new", help="Write a file to start from: an algorithm or a network of your own.")
 
 # Each summary repeats the first line of the command's docstring, which cannot be read without importing its module.
@@ -34,6 +34,7 @@ COMMANDS = {
     "verify": ("verify:verify_command", "Check stored runs against journals and rules, and certificate files."),
     "check": ("check:check_command", "Grade a submission: an algorithm, a network or trees from a file."),
     "report": ("report:report_command", "Draw the report of a stored run again."),
+    "open": ("runs:open_command", "Show the report of a run in the browser, and print its path."),
     "compare": ("compare:compare_command", "Compare stored runs: scenarios, metrics and claims side by side."),
     "export": ("export:export_command", "Write a network, its trees, a schedule or campaign curves for other programs."),
     "reproduce": ("reproduce:reproduce_command", "Re-run a paper's experiments: published, predicted and measured values."),
@@ -48,7 +49,8 @@ LISTS = {
         "List the families of networks, with the form of their names.",
     ),
     "algorithms": ("listing:algorithms_command", "List the algorithms, or describe one in full."),
-    "faults": ("listing:faults_command", "List the kinds of fault and their syntax."),
+    "faults": ("listing:faults_command", "List the kinds of fault and their syntax, and the sets of faults."),
+    "runs": ("runs:runs_command", "List the stored runs, newest first."),
 }
 NEW = {
     "algorithm": (

@@ -19,9 +19,11 @@ from coordinator.campaigns.runner import check_workers
 from coordinator.campaigns.store import read_grid
 from coordinator.campaigns.tables import Row
 from coordinator.cli import render
-from coordinator.cli.options import ScenarioFile, values_from
+from coordinator.cli.given import values_from
+from coordinator.cli.options import ScenarioFile
 from coordinator.cli.output import OUTPUT, JsonFlag, as_command, print_json
 from coordinator.cli.trials import TRIAL_DEFAULTS, EngineFlag, TrialFlags, WorkersFlag
+from coordinator.reports.campaign_report import process_cells
 from coordinator.reports.numbers import plural
 from coordinator.scenario.networks import absolute_network
 from coordinator.scenario.plugins import load_plugins
@@ -101,10 +103,11 @@ def campaign(  # noqa: PLR0913  # its flags
     if json:
         known = {"out": str(folder), **asdict(session), "left_out": grid.left_out, "searches": grid.searches}
         residual = [each.record() for each in done.residuals]
-        found = {"rows": done.rows, "residual": residual, "violations": violations}
+        found = {"rows": done.rows, "processes": done.process_rows, "residual": residual, "violations": violations}
         print_json({**known, "engines": done.engines, **found})
     else:
         show_campaign(folder, done.rows, grid.left_out, violations, session)
+        show_processes(done.process_rows)
         for line in (*chain.from_iterable(map(_residual_lines, done.residuals)), *grid.searches):
             render.console().print(escape(line), soft_wrap=True)
         render.console().print(f"engine: {escape(done.engines)}", soft_wrap=True)
@@ -228,6 +231,22 @@ def _shown(label: str, row: Row) -> dict[str, object]:
         "theory": None if row["theory"] is None else f"{row['theory']:.5g}",
         "verdict": verdict + (f", {row['undecided']} undecided" if row["undecided"] else ""),
     }
+
+
+def show_processes(table: Sequence[Row]) -> None:
+    """Print availability and completion times, a table for each variant and point; `--json` has more quantiles."""
+    tables: dict[str, list[dict[str, object]]] = {}
+    for row in table:
+        cells = {cell["name"]: cell for cell in process_cells(row)}
+        variant, faults, figure, *_ = cells.values()
+        name = figure["text"]
+        # Short enough not to be broken: the share of the time in which nodes, or links, work.
+        shown: dict[str, object] = {"": f"{name.removeprefix('availability of ')} up" if " of " in name else name}
+        for name in ("mean", "expected", "5 %", "median", "95 %"):
+            shown[name] = "\n".join(filter(None, (cells[name]["text"], cells[name]["interval"])))
+        tables.setdefault(f"{variant['text']} under {faults['text']}", []).append(shown)
+    for title, shown_rows in tables.items():
+        render.show_rows(title, shown_rows)
 
 
 def _residual_lines(found: Residual) -> Iterator[str]:

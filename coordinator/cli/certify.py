@@ -12,8 +12,10 @@ from coordinator.api.progress import on_stderr
 from coordinator.campaigns.certificate_file import save_certificate
 from coordinator.campaigns.certify import Certificate, Level
 from coordinator.campaigns.cut_certifier import argument_text
+from coordinator.campaigns.engines import Engine
 from coordinator.cli import render
-from coordinator.cli.options import ScenarioFile, values_from
+from coordinator.cli.given import values_from
+from coordinator.cli.options import ScenarioFile
 from coordinator.cli.output import OUTPUT, JsonFlag, as_command, print_json
 from coordinator.cli.trials import TRIAL_DEFAULTS, TrialFlags, WorkersFlag
 from coordinator.reports.numbers import plural
@@ -22,7 +24,7 @@ from coordinator.scenario.model import make_scenario
 from coordinator.scenario.plugins import plugin_flags
 
 
-def certify(
+def certify(  # noqa: PLR0913  # its flags
     scenario: ScenarioFile = None,
     *,
     flags: TrialFlags = None,
@@ -48,6 +50,13 @@ def certify(
             "the paths of the algorithm decide, else runs"
         ),
     ] = "auto",
+    engine: Annotated[
+        Engine | None,
+        Parameter(
+            help="how sets are run: messages; exact, which judges deliveries without messages, and no other claims; auto "
+            "(default): exact for many sets in memory, wherever possible, with a sample that is run again with messages"
+        ),
+    ] = None,
     workers: WorkersFlag = None,
     out: Annotated[
         Path | None,
@@ -70,7 +79,7 @@ def certify(
     """
     base = make_scenario({**TRIAL_DEFAULTS, **values_from(scenario, flags)})
     with on_stderr("certify") as progress:
-        certificate = certify_scenario(base, faults or [], sample, workers, progress, method)
+        certificate = certify_scenario(base, faults or [], sample, workers, progress, method, engine or "auto")
     path = None
     if certificate.counterexample is not None and faults:
         path = Path("runs", "counterexamples", f"{certificate.plan.name}.toml")
@@ -124,6 +133,9 @@ def _counted(certificate: Certificate) -> str:
     if certificate.method == "cuts":
         return f"{plural(sets, 'set')} of faults by smallest cuts; {plural(certificate.trials, 'run')} of the message engine"
     rate = f"; {certificate.trials_per_second:,.0f} per second" if certificate.trials_per_second else ""
+    if certificate.engine == "exact":
+        decided = f"{plural(covered, 'set')} of faults in {plural(orbits, 'orbit')}, each evaluated exactly{rate}"
+        return f"{decided}; {certificate.repeated} run again with messages: all agree"
     return f"{plural(covered, 'set')} of faults in {plural(orbits, 'orbit')}, each one run{rate}"
 
 

@@ -9,8 +9,8 @@ from rich.markup import escape
 
 from coordinator.api.comparisons import compare
 from coordinator.cli import render
-from coordinator.cli.options import PluginFlag
 from coordinator.cli.output import OUTPUT, JsonFlag, RunArgument, as_command, print_json
+from coordinator.cli.plugin_flags import PluginFlag
 from coordinator.cli.verify import warn_unverified
 from coordinator.reports.data import find_run
 from coordinator.reports.tables import to_csv, to_markdown
@@ -31,12 +31,16 @@ def compare_runs(
     plot: Annotated[
         Path | None, Parameter(group=OUTPUT, help="draw the main metrics as bars: FILE.svg or FILE.png")
     ] = None,
+    out: Annotated[
+        Path | None, Parameter(group=OUTPUT, help="page of two runs: what differs, and both maps on one slider")
+    ] = None,
 ) -> int:
     """Compare stored runs: scenarios, metrics and claims side by side.
 
     Examples:
       coordinator compare runs/star-4-broadcast-edt runs/star-4-broadcast-flood
-      coordinator compare runs/* --csv
+      coordinator compare runs/star-4-broadcast-edt runs/star-4-broadcast-flood \\
+          --out page.html
     """
     if json + markdown + csv > 1:
         raise ScenarioError("compare", "--json --markdown --csv", "one of them at a time")
@@ -46,6 +50,8 @@ def compare_runs(
     rows = comparison.rows
     if plot is not None:
         comparison.plot().save(plot)
+    if out is not None:
+        comparison.save(out)
     if json:
         print_json(comparison.record)
     elif markdown or csv:

@@ -8,8 +8,8 @@ from cyclopts import Group, Parameter
 
 from coordinator.api.campaigns import export_curves
 from coordinator.api.runs import Run
-from coordinator.cli.options import PluginFlag
 from coordinator.cli.output import OUTPUT, JsonFlag, RunArgument, as_command, print_json
+from coordinator.cli.plugin_flags import PluginFlag
 from coordinator.cli.verify import warn_unverified
 from coordinator.reports.export import graphml_of_plan, write_lines
 from coordinator.reports.pgfplots import read_curves
@@ -30,6 +30,9 @@ def export(  # noqa: PLR0913  # its flags
         Path | None,
         Parameter(group=OUTPUT, help="write the packets of a run as a trace for Perfetto or chrome://tracing"),
     ] = None,
+    gif: Annotated[
+        Path | None, Parameter(group=OUTPUT, help="write the map of a run, step by step, as an animated picture")
+    ] = None,
     pgfplots: Annotated[
         Path | None, Parameter(group=OUTPUT, help="write the curves of a campaign as LaTeX for pgfplots")
     ] = None,
@@ -45,25 +48,29 @@ def export(  # noqa: PLR0913  # its flags
 ) -> int:
     """Write a network, its trees, a schedule or campaign curves for other programs.
 
-    A schedule and a trace need a run (RUN --goal FILE), curves the folder of a campaign in place of a run.
+    A schedule, a trace and an animation need a run (RUN --goal FILE), curves the folder of a campaign in place of a run.
 
     Examples:
       coordinator export --topology star:4 --algorithm edt --graphml edt.graphml
       coordinator export runs/campaigns/NAME --pgfplots curves.tex
     """
     if pgfplots or csv:
-        if run is None or graphml or goal or trace or topology:
+        if run is None or graphml or goal or trace or gif or topology:
             raise ScenarioError("export", None, "--pgfplots and --csv take a campaign folder, and no other flag")
         return _show(export_curves(read_curves(run), pgfplots, csv), as_json=json)
-    if graphml is None and goal is None and trace is None:
-        raise ScenarioError("export", None, "say what to write: --graphml, --goal, --trace, --pgfplots or --csv FILE")
+    if graphml is None and goal is None and trace is None and gif is None:
+        raise ScenarioError(
+            "export", None, "say what to write: --graphml, --goal, --trace, --gif, --pgfplots or --csv FILE"
+        )
     if (run is None) == (topology is None):
         raise ScenarioError("export", None, "give a run, or else --topology")
     load_plugins(plugin or ())
     if run is not None:
         read = Run.read(run)
         warn_unverified([read.data.path])
-        files = read.export(goal=goal, graphml=graphml, trace=trace)
+        files = read.export(gif=gif, goal=goal, graphml=graphml, trace=trace)
+    elif gif:
+        raise ScenarioError("gif", str(gif), "only a run has steps to show: give the run")
     elif trace:
         raise ScenarioError("trace", str(trace), "only a run has packets with times: give the run")
     elif goal or graphml is None:

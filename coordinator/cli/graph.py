@@ -8,8 +8,8 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from coordinator.cli import render
-from coordinator.cli.options import PluginFlag
 from coordinator.cli.output import OUTPUT, JsonFlag, as_command, print_json
+from coordinator.cli.plugin_flags import PluginFlag
 from coordinator.reports.network_picture import draw_network
 from coordinator.scenario.network_files import is_network_file
 from coordinator.scenario.networks import PREFIX, load_topology

@@ -11,9 +11,11 @@ from cyclopts import Group, Parameter
 from rich.markup import escape
 
 from coordinator.cli import render
-from coordinator.cli.options import PluginFlag
 from coordinator.cli.output import JsonFlag, as_command, print_json
+from coordinator.cli.plugin_flags import PluginFlag
 from coordinator.reports.numbers import plural
+from coordinator.scenario.blocks.registry import BLOCK_KINDS
+from coordinator.scenario.fault_sets import STRATEGIES
 from coordinator.scenario.fault_syntax import forms
 from coordinator.scenario.plugins import load_plugins
 from emunode.algorithms.base import ANY_FAMILY, Algorithm
@@ -110,14 +112,36 @@ def list_algorithms(
 
 
 def list_faults(*, plugin: PluginFlag = None, json: JsonFlag = False) -> None:
-    """List the kinds of fault and their syntax.
+    """List the kinds of fault and their syntax, and the sets of faults.
+
+    A set of faults names a strategy, and the numbers of nodes, links, faults of a kind, or blocks that fail together.
 
     Examples:
       coordinator list faults
       coordinator list faults --json
     """
     load_plugins(plugin or ())
-    render.print_rows("faults", forms(), json)
+    rows = {
+        "fault": ("faults", forms()),
+        "block": ("blocks that fail together, in sets of faults", _block_forms()),
+        "strategy": ("strategies of sets of faults", _strategy_forms()),
+    }
+    if json:
+        print_json([{**row, "use": use} for use, (_, shown) in rows.items() for row in shown])
+        return
+    for title, shown in rows.values():
+        render.show_rows(title, shown)
+
+
+def _block_forms() -> list[dict[str, object]]:
+    return [
+        {"kind": name, "written": f"random:{kind.form}", "meaning": (kind.__doc__ or "").strip().splitlines()[0]}
+        for name, kind in BLOCK_KINDS.items()
+    ]
+
+
+def _strategy_forms() -> list[dict[str, object]]:
+    return [{"kind": name, "written": example, "meaning": meaning} for name, (example, meaning) in STRATEGIES.items()]
 
 
 def _entries(topology: str | None, collective: Collective | None) -> Iterator[tuple[str, Entry]]:

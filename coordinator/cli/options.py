@@ -1,22 +1,18 @@
 """The flags of a scenario, derived from the fields of `Scenario`: types, allowed values, defaults and help.
 
-A flag hands its text over unchanged, so that flags, files and the Python API are validated in one place.
+A flag hands its text over unchanged, so that flags, files and the Python API are validated in one place. `given` makes a
+scenario of them.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, field, make_dataclass
+from dataclasses import field, make_dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from cyclopts import Group, Parameter, Token
 
-from coordinator.scenario.model import Scenario, format_duration, make_scenario, parse_duration, read_scenario
-from coordinator.scenario.networks import with_absolute_network
-from coordinator.scenario.plugins import load_plugins, require_loaded
-from coordinator.scenario.programs import allow_program, require_named
-from emunode.errors import ScenarioError
+from coordinator.scenario.model import Scenario, format_duration
 
-DAY = 86400.0
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "Network and collective": (
         "topology",
@@ -31,8 +27,9 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         "duplex",
     ),
     "Messages": ("message_bytes", "messages", "segments", "redundancy", "packet_limit", "link_capacity"),
-    "Faults": ("fault", "fault_knowledge"),
+    "Faults": ("fault", "fault_knowledge", "keep_alive", "on_failure", "agreement_steps"),
     "Reliable links": ("reliable", "retransmit_after", "attempts", "window", "back_off"),
+    "Repair": ("repair", "repair_after"),
     "Processes": ("driver", "ranks_per_host", "netns", "hang_by"),
     "Clock": ("clock", "startup", "per_byte", "lateness_limit", "worst_lateness_limit"),
     "Repetition": ("seed", "step_limit", "name"),
@@ -124,6 +121,8 @@ def _bounds(schema: Mapping[str, Any]) -> tuple[str, str]:
 def _placeholder(name: str, variants: Sequence[Mapping[str, Any]]) -> str:
     if _is_duration(name):
         return "TIME"
+    if name == "retransmit_after":
+        return "STEPS|TIME"
     return "|".join(each.get("const") or TYPES[each.get("items", each)["type"]] for each in variants)
 
 
@@ -141,51 +140,3 @@ def _is_duration(name: str) -> bool:
 Flags: Any = make_flags("Flags", {})
 ScenarioFlags = Annotated[Flags | None, Parameter(name="*")]
 ScenarioFile = Annotated[Path | None, Parameter(help="scenario file in TOML; flags override its keys")]
-
-
-PluginFlag = Annotated[
-    list[str] | None,
-    Parameter(name="--plugin", negative=(), help=Scenario.model_fields["plugin"].description),
-]
-"""For commands without a scenario; `load_plugins` executes what is given."""
-
-ProgramFlag = Annotated[str | None, Parameter(help="program of the runs, so that their hops can be replayed")]
-
-
-def values_from(file: Path | None, flags: Any) -> dict[str, object]:
-    """The keys of a scenario file, overridden by flags, not validated yet. Plug-ins that the flags name are executed."""
-    values = with_absolute_network(read_scenario(file), file.parent) if file else {}
-    given = {} if flags is None else {name: value for name, value in asdict(flags).items() if value is not None}
-    if "plugin" in values or "plugin" in given:
-        values["plugin"] = _plugins(values.get("plugin", ()), given.pop("plugin", ()))
-    if "program" in values or "program" in given:
-        named = given.pop("program", None)
-        allowed = None if named is None else allow_program(named)
-        values["program"] = require_named(values.get("program", allowed), allowed)
-    if given:
-        values |= with_absolute_network(given, Path.cwd())
-        if "topology" in given and "network_sha256" not in given:
-            values.pop("network_sha256", None)  # that of the network in the file
-    return values
-
-
-def _plugins(in_file: Any, named: Sequence[str]) -> tuple[str, ...]:
-    """The plug-ins of a scenario: those that flags name, which are executed, if the file names no others."""
-    loaded = load_plugins(named)
-    return loaded + tuple(entry for entry in require_loaded(in_file) if entry not in loaded)
-
-
-def scenario_from(file: Path | None, flags: Any) -> Scenario:
-    """A scenario from a file, overridden by flags."""
-    return make_scenario(values_from(file, flags))
-
-
-def seconds_from(name: str, text: str) -> float:
-    """The duration that a flag gives, in seconds: more than 0 and at most a day."""
-    try:
-        seconds = parse_duration(text)
-    except ValueError as error:
-        raise ScenarioError(name, text, str(error)) from None
-    if not 0 < seconds <= DAY:
-        raise ScenarioError(name, text, "more than 0s, at most 86400s")
-    return seconds

@@ -1,7 +1,8 @@
-"""Output that all commands share: the `--json` flag, JSON documents and tables."""
+"""Output that several commands share: their flags, and JSON documents."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from inspect import getdoc
 from pathlib import Path
 from typing import Annotated
@@ -15,6 +16,32 @@ JsonFlag = Annotated[
 ]
 
 RunArgument = Annotated[Path, Parameter(help="run directory, or a folder of runs/, which stands for its latest run")]
+
+OutFlag = Annotated[
+    Path | None, Parameter(group=OUTPUT, help="run directory; default: runs/NAME/TIME-SEED, which is created")
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOutput:
+    """The flags of `run` and `serve` that say what they show and leave."""
+
+    out: OutFlag = None
+    open: Annotated[
+        bool, Parameter(group=OUTPUT, negative=(), show_default=False, help="show the report in the browser afterwards")
+    ] = False
+    metrics: Annotated[
+        str | None,
+        Parameter(
+            group=OUTPUT,
+            metavar="HOST:PORT|FILE",
+            help="serve metrics for Prometheus during the run, or write them at its end",
+        ),
+    ] = None
+    quiet: Annotated[
+        bool, Parameter(group=OUTPUT, negative=(), show_default=False, help="show no progress, only the result")
+    ] = False
+    json: JsonFlag = False
 
 
 def as_command(function: Callable[..., object], name: str | None = None) -> App:

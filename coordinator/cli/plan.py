@@ -1,15 +1,7 @@
 """`coordinator plan`."""
 
-import sys
-from collections.abc import Mapping, Sequence
-from time import process_time
-
-from coordinator.cli import render
-from coordinator.cli.options import ScenarioFile, ScenarioFlags, scenario_from
-from coordinator.cli.output import JsonFlag, as_command, print_json
-from coordinator.evaluation.exactness import evaluator_bytes
-from coordinator.planning.feasibility import describe_needs, why_impossible
-from coordinator.planning.plan import Plan, make_plan
+from coordinator.cli.options import ScenarioFile, ScenarioFlags
+from coordinator.cli.output import JsonFlag, as_command
 
 
 def plan(scenario: ScenarioFile = None, *, flags: ScenarioFlags = None, json: JsonFlag = False) -> int:
@@ -21,41 +13,9 @@ def plan(scenario: ScenarioFile = None, *, flags: ScenarioFlags = None, json: Js
       coordinator plan --topology star:9 --collective broadcast --algorithm edt
       coordinator plan scenario.toml --driver memory --json
     """
-    began = process_time()
-    made = make_plan(scenario_from(scenario, flags), estimate=True)
-    needs, reason = describe_needs(made), why_impossible(made)
-    if made.algorithm.precomputed and reason is None:
-        # Measured, network included: every process computes the same tables, or forks after they are computed.
-        made.algorithm.compute_tables()
-        needs["table_seconds"] = round(process_time() - began, 3)
-    needs["evaluator_bytes"] = evaluator_bytes(made)
-    claims = made.predictions()
-    if json:
-        print_json({**needs, "claims": claims, "possible": reason is None, "impossible_because": reason})
-    else:
-        show_plan(made, needs, claims)
-    if reason is not None:
-        print(f"coordinator: {reason}", file=sys.stderr)
-    return 0 if reason is None else 4
+    from coordinator.cli.plan_output import print_plan  # noqa: PLC0415  # `--help` does without
 
-
-def show_plan(plan: Plan, needs: Mapping[str, object], claims: Sequence[Mapping[str, object]]) -> None:
-    """Print what a run would need, and what theory predicts."""
-    out, spec = render.console(), plan.spec
-    out.print(
-        f"[bold]{plan.topology.title}[/bold]: {spec.collective} by {spec.algorithm}, driver {plan.scenario.driver}"
-    )
-    rows = [
-        {"needs": name.removesuffix("_bytes").replace("_", " "), "amount": _amount(name, needs[name])} for name in needs
-    ]
-    render.show_rows("", rows)
-    render.show_claims(claims)
-
-
-def _amount(name: str, value: object) -> object:
-    if name.endswith("_seconds") and isinstance(value, float):
-        return f"{value:.2f} s"
-    return f"{value / 2**20:,.0f} MiB" if name.endswith("_bytes") and isinstance(value, int) else value
+    return print_plan(scenario, flags, json)
 
 
 plan_command = as_command(plan)

@@ -19,7 +19,8 @@ STYLES = {"holds": "green", "violated": "bold red", "undecided": "yellow"}
 
 def console() -> Console:
     """Standard output, as wide as its terminal; 80 columns if it is not a terminal."""
-    return Console(width=None if sys.stdout.isatty() else COLUMNS, highlight=False)
+    # Without emoji: a fault such as silent-ports:LABEL:RATE has the form of one.
+    return Console(width=None if sys.stdout.isatty() else COLUMNS, highlight=False, emoji=False)
 
 
 def show_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:

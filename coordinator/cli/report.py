@@ -5,8 +5,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from coordinator.cli.options import PluginFlag
 from coordinator.cli.output import OUTPUT, JsonFlag, RunArgument, as_command, print_json
+from coordinator.cli.plugin_flags import PluginFlag
 from coordinator.cli.verify import warn_unverified
 from coordinator.reports.data import find_run
 from coordinator.reports.run_report import write_report

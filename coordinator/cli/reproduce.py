@@ -11,8 +11,8 @@ from rich.markup import escape
 
 from coordinator.api.progress import on_stderr
 from coordinator.api.reproductions import Reproductions, run_reproductions
-from coordinator.cli.options import PluginFlag
 from coordinator.cli.output import OUTPUT, JsonFlag, as_command, print_json
+from coordinator.cli.plugin_flags import PluginFlag
 from coordinator.cli.render import console, print_rows, show_rows, verdict_text
 from coordinator.papers.base import Figure, Reproduction, Section
 from coordinator.papers.costs import ALL, RunEstimate, cost_of, duration

@@ -7,6 +7,7 @@ from rich.markup import escape
 
 from coordinator.cli import render
 from coordinator.execution.run import RunResult
+from coordinator.history.run_index import REPORT
 from coordinator.planning.plan import Plan
 from coordinator.reports.numbers import plural
 from coordinator.results.tables import LISTED_LINKS
@@ -39,6 +40,11 @@ def show_result(plan: Plan, result: RunResult) -> None:
     verdict = render.verdict_text(result.verdict)
     out.print(f"verdict: {verdict}{because}   journal {summary['journal_hash']}", soft_wrap=True)
     out.print(f"run directory: {escape(str(result.path))}", soft_wrap=True)
+    if result.index_error:
+        out.print(f"[yellow]the index of runs was not updated[/]: {escape(result.index_error)}", soft_wrap=True)
+    # Terminals make it a link. In a pipe it would say no more than the line above.
+    if out.is_terminal and not result.report_error:
+        out.print(f"report: {(result.path / REPORT).resolve().as_uri()}", soft_wrap=True, markup=False)
 
 
 def _run_lines(plan: Plan, summary: Mapping[str, Any]) -> Iterator[str]:
@@ -64,11 +70,50 @@ def _run_lines(plan: Plan, summary: Mapping[str, Any]) -> Iterator[str]:
 def _notes(plan: Plan, summary: Mapping[str, Any]) -> Iterator[str]:
     """Nodes that were cut off, idle links that are not listed, and faults without effect."""
     yield from (escape(search) for search in plan.searches)
+    yield from _repair(plan, summary)
+    yield from _decisions(summary)
     yield from _cut_off(summary)
     if 2 * plan.topology.link_count > LISTED_LINKS:
         yield f"links.parquet leaves out idle links, as the network has more than {LISTED_LINKS:,} directed links"
     if summary["without_effect"]:
         yield f"after the last step, so without effect: {escape(', '.join(map(str, summary['without_effect'])))}"
+
+
+def _repair(plan: Plan, summary: Mapping[str, Any]) -> Iterator[str]:
+    """The cost of the repair in a run with faults."""
+    if plan.spec.repair is None or not plan.faults:
+        return
+    counts = [plural(summary["repair_requests"], "request"), plural(summary["repairs"], "repair")] if plan.pulls else []
+    if "repair_links" in summary:
+        counts.append(plural(summary["repair_links"], "further link"))
+    extra = summary["extra_segments"]
+    counts.append(f"{plural(abs(extra), 'segment')} {'more' if extra >= 0 else 'fewer'}")
+    late = summary.get("recovery_steps")
+    recovery = "" if late is None else f"; last delivery {plural(late, 'step')} later than without faults"
+    yield escape(f"repaired by {plan.spec.repair.rule}: {', '.join(counts)}{recovery}")
+
+
+def _decisions(summary: Mapping[str, Any]) -> Iterator[str]:
+    """One line per decision on failures that stands at the end, and one about the last repetition of the collective."""
+    for decision in summary.get("agreement") or ():
+        labels = decision["lost_nodes"]
+        more = [f"{len(labels) - SHOWN_NODES:,} more"] * (len(labels) > SHOWN_NODES)
+        lost = ", ".join([*labels[:SHOWN_NODES], *more]) or "no node"
+        ends = "".join(
+            f"; {plural(end['nodes'], 'node')} "
+            + ("run again" if name == "repeated" else f"ended with the error {name}")
+            for name, end in decision["ends"].items()
+        )
+        yield escape(
+            f"agreed by {plural(decision['nodes'], 'node')} in step {decision['step']}: "
+            f"lost are {lost}, and {plural(len(decision['links']), 'link')}{ends}"
+        )
+    if summary.get("repetition_steps") is not None:
+        yield (
+            f"repeated by {summary['repetition_order']:,} nodes: {plural(summary['repetition_steps'], 'step')}, "
+            f"{plural(summary['repetition_packets'], 'packet')}, delivery ratio {summary['final_delivery_ratio']:g}; "
+            f"the agreement took {plural(summary['agreement_packets'], 'packet')}"
+        )
 
 
 def _cut_off(summary: Mapping[str, Any]) -> Iterator[str]:

@@ -12,7 +12,8 @@ from coordinator.api.progress import on_stderr
 from coordinator.campaigns.sweep import METRICS, Sweep
 from coordinator.campaigns.sweep import sweep as run_sweep
 from coordinator.cli import render
-from coordinator.cli.options import make_flags, values_from
+from coordinator.cli.given import values_from
+from coordinator.cli.options import make_flags
 from coordinator.cli.output import OUTPUT, JsonFlag, as_command, print_json
 from coordinator.reports.sweep_report import COLUMNS
 from emunode.model import Collective

@@ -131,7 +131,7 @@ async def _open_and_step(
         if execution.timetable is None:
             await take_steps(plan, network, journal, execution, progress, steering)  # type: ignore[arg-type]
         else:
-            await _run_timed(plan, network, execution.timetable, journal, execution, progress)  # type: ignore[arg-type]
+            await run_timed(plan, network, execution.timetable, journal, execution, progress)  # type: ignore[arg-type]
     except (EmulatorError, *REFUSALS) as error:
         execution.failure = error if isinstance(error, EmulatorError) else RunError(refusal(error, journal.folder))
         execution.undecided = str(execution.failure)
@@ -140,9 +140,15 @@ async def _open_and_step(
         execution.wall_seconds = time.perf_counter() - began - waited
 
 
-async def _run_timed(
-    plan: Plan, network: "Timed", timetable: Timetable, journal: Journal, execution: ExecutionResult, progress: Progress
+async def run_timed(
+    plan: Plan,
+    network: "Timed",
+    timetable: Timetable,
+    journal: "Collector",
+    execution: ExecutionResult,
+    progress: Progress,
 ) -> None:
+    """Run a timetable on an open network; at the step limit `execution` becomes undecided."""
     execution.steps = timetable.steps
     try:
         await network.run(timetable, progress)

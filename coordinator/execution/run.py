@@ -15,8 +15,9 @@ import trio
 from coordinator.execution.drive import REFUSALS, ExecutionResult, Steering, drive, refusal
 from coordinator.execution.run_files import summarize, write_conclusion
 from coordinator.execution.stop_signal import InterruptGuard
-from coordinator.history.journal import FILE, Journal
+from coordinator.history.journal import FILE, Journal, Observe
 from coordinator.history.run_directory import RunDirectory, last_events
+from coordinator.history.run_index import index_folder, write_index
 from coordinator.networks.base import Network, Progress
 from coordinator.networks.registry import make_network
 from coordinator.planning.plan import Plan
@@ -64,6 +65,8 @@ class RunResult(FinishedRun):
     path: Path
     report_error: str | None = None
     """Why report.html could not be drawn."""
+    index_error: str | None = None
+    """Why the index of runs could not be updated."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,11 +78,18 @@ class MemoryRun(FinishedRun):
 
 
 def run(
-    plan: Plan, out: Path | None, progress: Progress, *, draw: bool = True, steering: Steering | None = None
+    plan: Plan,
+    out: Path | None,
+    progress: Progress,
+    *,
+    draw: bool = True,
+    steering: Steering | None = None,
+    observe: Observe | None = None,
 ) -> RunResult:
     """Run a plan and leave a run directory behind, with its report unless `draw` is false.
 
-    `steering` may add faults to the plan; the run directory then holds the scenario with them.
+    `steering` may add faults to the plan; the run directory then holds the scenario with them. `observe` is called with the
+    journal rows as they come in.
 
     ScenarioError if the directory cannot be made, RuleError if the algorithm broke its own rules, RunError if the network
     could not be brought up; in each case nothing is left. A run that began but could not finish is kept, as `undecided`.
@@ -92,7 +102,7 @@ def run(
         with InterruptGuard() as stop:
             directory.make()
             directory.write_text("scenario.toml", stored_scenario(plan.scenario, plan.topology, directory.path))
-            journal = Journal(directory.path)
+            journal = Journal(directory.path, observe)
             with (directory.path / "log.jsonl").open("a", encoding="utf-8", buffering=1) as events, logging_to(events):
                 network = make_network(plan, events)
                 execution = trio.run(drive, plan, network, journal, progress, stop, steering)
@@ -116,6 +126,8 @@ def run(
             result = replace(result, report_error=_draw(directory))
         with InterruptGuard():  # a signal must not interrupt the renaming of a complete run
             directory.finish()
+            if draw:
+                result = replace(result, index_error=_list(directory))
         problem = (execution.undecided or "") if execution.failure or execution.interrupted else ""
     except RunError as error:
         problem = str(error)
@@ -176,6 +188,7 @@ def save(result: MemoryRun, out: Path) -> Path:
         _draw(directory)
         with InterruptGuard():  # as at the end of `run`
             directory.finish()
+            _list(directory)
     except REFUSALS as error:
         raise RunError(refusal(error, directory.path)) from error
     finally:
@@ -196,6 +209,20 @@ def _judge(plan: Plan, journal: Journal, execution: ExecutionResult) -> tuple[Co
     conclusion = conclude(plan, history)
     execution.undecided = conclusion.ruling.undecided
     return conclusion, summarize(conclusion.plan, conclusion, journal, execution)
+
+
+def _list(directory: RunDirectory) -> str | None:
+    """Add a finished run to the index of the folder that holds the runs; the error in words if that fails."""
+    folder = index_folder(directory.final.absolute())
+    if folder is None:
+        return None
+    from coordinator.reports.index_page import index_page  # noqa: PLC0415  # as the report
+
+    try:
+        write_index(folder, index_page)
+    except RunError as error:
+        return str(error)
+    return None
 
 
 def _draw(directory: RunDirectory) -> str | None:

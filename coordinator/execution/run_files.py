@@ -16,6 +16,8 @@ def write_conclusion(directory: RunDirectory, conclusion: Conclusion, summary: d
         if table is not None:
             table.write_parquet(directory.path / f"{name}.parquet")
     directory.write_json("faults.json", measurement.faults)
+    for name, records in conclusion.records.items():
+        directory.write_json(f"{name}.json", records)
     directory.write_json("summary.json", summary)
 
 
@@ -45,6 +47,7 @@ def summarize(plan: Plan, conclusion: Conclusion, journal: Journal, execution: E
         "without_effect": faults_without_effect(plan),
         **conclusion.metrics,
         **conclusion.cut_off.record(),
+        **({"agreement": list(conclusion.measurement.agreement)} if plan.spec.agreement is not None else {}),
         "wall_seconds": round(execution.wall_seconds, 6),
         "setup_seconds": round(execution.setup_seconds, 6),
         **({"network_read_seconds": round(topology.read_seconds, 6)} if isinstance(topology, TableTopology) else {}),

@@ -142,6 +142,10 @@ def _verify(path: Path, verification: Verification) -> None:
     faults = _read_json(path / "faults.json", list)
     if json.loads(json.dumps(conclusion.measurement.faults)) != faults:
         verification.findings.append("faults.json: differs from the scenario and the journal")
+    for name, entries in conclusion.records.items():
+        # Runs of earlier versions do not have these files.
+        if (path / f"{name}.json").is_file() and _read_json(path / f"{name}.json", list) != list(entries):
+            verification.findings.append(f"{name}.json: differs from the scenario and the journal")
     _check_summary(scenario, plan, conclusion, summary, verification)
     _check_claims(conclusion, summary, verification, older=older)
     if conclusion.metrics["illegal_hops"]:
@@ -242,6 +246,9 @@ def _read_journal(path: Path, plan: Plan) -> np.ndarray:
         raise UnreadableError(f"{path.name}: rows with missing values")
     order, algorithm = plan.topology.order, plan.algorithm
     numbers = plan.spec.messages * algorithm.segments_per_message
+    if plan.spec.agreement is not None:
+        # In place of a number, news have a step; a repetition may cut a message into a segment for each node.
+        numbers = max(numbers, order * plan.spec.messages * plan.spec.segments, MOST_STEPS)
     ranges: dict[str, tuple[int, int]] = {
         "step": (1, min(MOST_STEPS, plan.scenario.step_limit + 1)), "sender": (0, order - 1), "receiver": (0, order - 1),
         "port": (0, plan.topology.degree - 1), "origin": (0, order - 1), "target": (-1, order - 1),
@@ -309,7 +316,7 @@ def _history(
 
 def _timetable(plan: Plan, records: np.ndarray) -> Timetable:
     costs = costs_of(plan.scenario)
-    if plan.faults:
+    if plan.faults or plan.spec.has_control:
         # When a packet was lost does not follow from the journal alone.
         return completed(prediction(plan.algorithm, plan.faults, costs, plan.scenario.step_limit))
     return make_timetable([records.tobytes()], plan.spec.port_model, plan.topology.degree, costs, complete=True)
@@ -372,6 +379,7 @@ def _check_summary(
         "seed": scenario.seed, "messages": scenario.messages, "message_bytes": scenario.message_bytes,
         "segments_per_tree": scenario.segments, "redundancy": scenario.redundancy, "faults": list(scenario.fault),
         **plan.targets, **conclusion.metrics, **conclusion.cut_off.record(),
+        **({"agreement": list(conclusion.measurement.agreement)} if plan.spec.agreement is not None else {}),
     }  # fmt: skip
     unsure = any(text.startswith("elections") for text in verification.unchecked)
     for name, value in expected.items():

@@ -1,6 +1,8 @@
-"""HTTP/1.1 on trio by h11: one connection of a browser, with bounds on the size of a request and on the time it may take."""
+"""HTTP/1.1 on trio by h11: a small server with bounds on the size of a request and on the time that it may take."""
 
-from collections.abc import Mapping
+import json
+import socket
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,6 +18,9 @@ IDLE_SECONDS: Final = 60.0
 SEND_SECONDS: Final = 30.0
 """A browser that takes nothing for this long is disconnected."""
 CHUNK_BYTES: Final = 2**16
+MOST_CONNECTIONS: Final = 64
+GONE: Final = (trio.BrokenResourceError, trio.ClosedResourceError, trio.TooSlowError)
+"""The browser went away, or takes nothing."""
 POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -144,3 +149,65 @@ class HttpConnection:
         data = self._http.send(event)
         with trio.fail_after(SEND_SECONDS):
             await self._stream.send_all(data or b"")
+
+
+Answer = Callable[[HttpConnection, Request], Awaitable[Response | None]]
+"""Gives the answer to a request; None if it has sent one itself, after which the connection is closed."""
+
+
+async def serve_http(listener: socket.socket, answer: Answer) -> None:
+    """Serve requests at `listener` until cancelled; connections beyond MOST_CONNECTIONS are closed at once."""
+    listener.setblocking(False)
+    connections = 0
+
+    async def connected(stream: trio.SocketStream) -> None:
+        nonlocal connections
+        if connections >= MOST_CONNECTIONS:
+            await trio.aclose_forcefully(stream)
+            return
+        connections += 1
+        try:
+            async with stream:
+                await _converse(HttpConnection(stream), answer)
+        # Nothing of it concerns the run.
+        except GONE:
+            pass
+        finally:
+            connections -= 1
+
+    await trio.serve_listeners(connected, [trio.SocketListener(trio.socket.from_stdlib_socket(listener))])
+
+
+async def _converse(connection: HttpConnection, answer: Answer) -> None:
+    """Answer the requests of one connection."""
+    more = True
+    while more:
+        try:
+            request = await connection.request()
+            if request is None:
+                return
+            response = await answer(connection, request)
+            if response is None:
+                return
+        except RequestError as error:
+            response = Response(error.status, json_bytes({"error": str(error)}))
+        more = await connection.answer(response)
+
+
+def require_local(request: Request, host: str, port: int) -> None:
+    """Refuse a request under another name than that of this server, or from a page of another one."""
+    hosts = (f"{host}:{port}", f"localhost:{port}")
+    named = request.headers.get("host", "")
+    # A page of another site can make its own name resolve to this address; the name then shows here.
+    if named not in hosts:
+        raise RequestError(403, f"expected the host {hosts[0]}")
+    origin = request.headers.get("origin")
+    if origin is None and request.method != "GET":
+        raise RequestError(403, "expected an origin")
+    if origin is not None and origin != f"http://{named}":
+        raise RequestError(403, "requests from other pages are refused")
+
+
+def json_bytes(value: object) -> bytes:
+    """Compact JSON."""
+    return json.dumps(value, separators=(",", ":")).encode()

@@ -16,7 +16,18 @@ from urllib.parse import parse_qs
 import trio
 
 from coordinator.live.frames import Frames
-from coordinator.live.http import BODY_BYTES, JSON_TYPE, HttpConnection, Request, RequestError, Response
+from coordinator.live.http import (
+    BODY_BYTES,
+    GONE,
+    JSON_TYPE,
+    HttpConnection,
+    Request,
+    RequestError,
+    Response,
+    json_bytes,
+    require_local,
+    serve_http,
+)
 from coordinator.live.opening import ADDRESS
 from coordinator.live.picture import node_of, picture_of, status_of
 from coordinator.live.session import Session
@@ -27,7 +38,6 @@ from coordinator.results.metrics import Metric
 from emunode.engine.rank_set import AlteredCopy
 from emunode.errors import ScenarioError
 
-MOST_CONNECTIONS: Final = 64
 MOST_WATCHERS: Final = 16
 """Streams of events at once."""
 MOST_REQUESTS_PER_SECOND: Final = 100
@@ -41,6 +51,8 @@ TYPES: Final = {"html": "text/html; charset=utf-8", "css": "text/css; charset=ut
 PAGE: Final = {"/": "index.html", **{f"/{name}": name for name in (
     "page.css", "page.js", "map.js", "history.js", "connection.js", "panel.js",
 )}}  # fmt: skip
+SHARED: Final = {f"/{name}": name for name in ("element.js", "viewport.js")}
+"""Modules that the page has in common with reports."""
 THEME: Final = "/theme.css"
 
 
@@ -67,7 +79,6 @@ class Server:
         self._changed = trio.Event()
         self._scope = trio.CancelScope()
         self._watchers = 0
-        self._connections = 0
         self._prediction = Prediction()
         self._metrics: Mapping[str, Metric] = {}
         self._claims: dict[str, Any] = self._prediction.beside(self._metrics)
@@ -78,14 +89,12 @@ class Server:
 
     async def serve(self, started: Callable[[trio.lowlevel.TrioToken], None]) -> None:
         """Serve until `stop`; `started` is called with what other threads need to call `changed` and `finish`."""
-        self._listener.setblocking(False)
-        listener = trio.SocketListener(trio.socket.from_stdlib_socket(self._listener))
         with self._scope:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._predict)
                 nursery.start_soon(self._measure)
                 started(trio.lowlevel.current_trio_token())
-                await trio.serve_listeners(self._connected, [listener], handler_nursery=nursery)
+                await serve_http(self._listener, self._answer)
 
     def changed(self) -> None:
         """Let watchers look for news."""
@@ -134,39 +143,25 @@ class Server:
 
     # --- connections -----------------------------------------------------------------------------------------------
 
-    async def _connected(self, stream: trio.SocketStream) -> None:
-        if self._connections >= MOST_CONNECTIONS:
-            await trio.aclose_forcefully(stream)
-            return
-        self._connections += 1
-        try:
-            async with stream:
-                await self._converse(HttpConnection(stream))
-        # The browser went away, or takes nothing: nothing of it concerns the run.
-        except (trio.BrokenResourceError, trio.ClosedResourceError, trio.TooSlowError):
-            pass
-        finally:
-            self._connections -= 1
-
-    async def _converse(self, connection: HttpConnection) -> None:
-        more = True
-        while more:
-            try:
-                request = await connection.request()
-                if request is None:
-                    return
-                self._require_local(request)
-                if request.path == "/events":
-                    self._require_token(request, "GET")
-                    await self._stream(connection)
-                    return
-                response = await self._response(request)
-            except RequestError as error:
-                response = Response(error.status, _json({"error": str(error)}))
-            more = await connection.answer(response)
+    async def _answer(self, connection: HttpConnection, request: Request) -> Response | None:
+        require_local(request, ADDRESS, self._listener_port)
+        if request.path == "/events":
+            self._require_token(request, "GET")
+            await self._stream(connection)
+            return None
+        return await self._response(request)
 
     async def _response(self, request: Request) -> Response:
-        if request.path in PAGE or request.path == THEME:
+        try:
+            return await self._content(request)
+        except RequestError:
+            raise
+        # A mistake in answering one request ends neither the run nor what others watch.
+        except Exception as error:
+            raise RequestError(500, f"{type(error).__name__}: {error}") from error
+
+    async def _content(self, request: Request) -> Response:
+        if request.path in PAGE or request.path in SHARED or request.path == THEME:
             if request.method != "GET":
                 raise RequestError(405, "expected GET")
             return page_file(request.path)
@@ -175,7 +170,7 @@ class Server:
             return Response(200, await trio.to_thread.run_sync(lambda: self._picture))
         if request.path == "/node":
             self._require_token(request, "GET")
-            return Response(200, _json(node_of(self._plan.topology, self._rank(request.query))))
+            return Response(200, json_bytes(node_of(self._plan.topology, self._rank(request.query))))
         if request.path == "/request":
             self._require_token(request, "POST")
             return self._change(request)
@@ -183,7 +178,7 @@ class Server:
 
     @cached_property
     def _picture(self) -> bytes:
-        return _json(picture_of(self._plan))
+        return json_bytes(picture_of(self._plan))
 
     def _rank(self, query: str) -> int:
         text = parse_qs(query).get("rank", [""])[0]
@@ -213,23 +208,9 @@ class Server:
             raise RequestError(400, f"expected JSON of at most {BODY_BYTES} bytes") from None
         self._requested()
         self.changed()
-        return Response(200, _json(status_of(self._session.status())))
+        return Response(200, json_bytes(status_of(self._session.status())))
 
     # --- who may ask -----------------------------------------------------------------------------------------------
-
-    def _require_local(self, request: Request) -> None:
-        """Refuse a request under another name than that of this server, or from a page of another one."""
-        port = self._listener_port
-        hosts = (f"{ADDRESS}:{port}", f"localhost:{port}")
-        host = request.headers.get("host", "")
-        # A page of another site can make its own name resolve to this address; the name then shows here.
-        if host not in hosts:
-            raise RequestError(403, f"expected the host {hosts[0]}")
-        origin = request.headers.get("origin")
-        if origin is None and request.method != "GET":
-            raise RequestError(403, "expected an origin")
-        if origin is not None and origin != f"http://{host}":
-            raise RequestError(403, "requests from other pages are refused")
 
     @cached_property
     def _listener_port(self) -> int:
@@ -254,7 +235,7 @@ class Server:
                 nursery.start_soon(self._tell, connection, nursery.cancel_scope)
                 await connection.closed()
                 nursery.cancel_scope.cancel()
-        except* (trio.BrokenResourceError, trio.ClosedResourceError, trio.TooSlowError):
+        except* GONE:
             pass
         finally:
             self._watchers -= 1
@@ -278,14 +259,14 @@ class Server:
                 events.append(_event("frames", b"[" + b",".join(frames) + b"]"))
             if status.version != version:
                 version = status.version
-                events.append(_event("status", _json(status_of(status))))
+                events.append(_event("status", json_bytes(status_of(status))))
             if self._claims is not claims:
                 claims = self._claims
-                events.append(_event("claims", _json(claims)))
+                events.append(_event("claims", json_bytes(claims)))
             if events:
                 await connection.send_events(b"".join(events))
             elif finished is not None:
-                await connection.send_events(_event("finished", _json(finished)))
+                await connection.send_events(_event("finished", json_bytes(finished)))
                 await connection.end_stream()
                 scope.cancel()
                 return
@@ -297,6 +278,9 @@ def page_file(path: str) -> Response:
     """One file of the page; they are the same for every run."""
     if path == THEME:
         return Response(200, colour_variables().encode(), TYPES["css"])
+    if path in SHARED:
+        content = (files("coordinator.reports") / "templates" / "shared" / SHARED[path]).read_bytes()
+        return Response(200, content, TYPES["js"])
     name = PAGE[path]
     content = (files("coordinator.live") / "page" / name).read_bytes()
     return Response(200, content, TYPES[name.rpartition(".")[2]])
@@ -305,7 +289,3 @@ def page_file(path: str) -> Response:
 def _event(name: str, data: bytes) -> bytes:
     """A server-sent event; JSON has no line breaks."""
     return b"event: %s\ndata: %s\n\n" % (name.encode(), data)
-
-
-def _json(value: object) -> bytes:
-    return json.dumps(value, separators=(",", ":")).encode()

@@ -76,6 +76,7 @@ export function inForce(faults, step) {
     if ("port" in fault) {
       const key = `${fault.rank}/${fault.port}`;
       if (fault.kind === "up") links.get(key)?.delete("down");
+      else if (fault.kind === "heal") links.delete(key);
       else if (active) links.set(key, (links.get(key) ?? new Set()).add(fault.kind));
     } else if (fault.kind === "recover") nodes.delete(fault.rank);
     else if (active && nodes.get(fault.rank) !== "crash") nodes.set(fault.rank, fault.kind);

@@ -1,19 +1,19 @@
 // The drawing: nodes, busy links, faults and the selection on a canvas, with zoom, and the search for what was clicked.
 
+import { beside, nearest, Viewport } from "/viewport.js";
+
 const WIDTH = 1000; // of the picture, in its own units
 const REACH = 9; // pixels around a node or a link that count as a click on it
 const DOT = 2.5; // radius in pixels up to which a node is a square
 const IDLE_LINKS = 420; // larger networks would be a grey area
 const LETTERS = 9; // smallest letters, in pixels
 
-export class NetworkMap {
+export class NetworkMap extends Viewport {
   constructor(canvas, picture) {
+    super(WIDTH, picture.height);
     this.canvas = canvas;
     this.picture = picture;
     this.context = canvas.getContext("2d");
-    this.zoom = 1;
-    this.left = 0;
-    this.top = 0;
     this.scene = null;
     this.drawn = false;
     const links = picture.links;
@@ -49,28 +49,13 @@ export class NetworkMap {
     return (this.canvas.width / WIDTH) * this.zoom;
   }
 
-  /** Zoom by a factor around a point of the picture. */
-  zoomBy(factor, x = this.left + WIDTH / this.zoom / 2, y = this.top + this.picture.height / this.zoom / 2) {
-    const zoom = Math.min(64, Math.max(1, this.zoom * factor));
-    this.left = x - ((x - this.left) * this.zoom) / zoom;
-    this.top = y - ((y - this.top) * this.zoom) / zoom;
-    this.zoom = zoom;
-    this.moveBy(0, 0);
-  }
-
-  moveBy(dx, dy) {
-    const { height } = this.picture;
-    this.left = Math.min(WIDTH - WIDTH / this.zoom, Math.max(0, this.left + dx));
-    this.top = Math.min(height - height / this.zoom, Math.max(0, this.top + dy));
+  changed() {
     this.redraw();
   }
 
   /** Bring a node into view. */
-  reveal(rank) {
-    const x = this.picture.x[rank] - this.left, y = this.picture.y[rank] - this.top;
-    if (x < 0 || y < 0 || x > WIDTH / this.zoom || y > this.picture.height / this.zoom) {
-      this.moveBy(x - WIDTH / this.zoom / 2, y - this.picture.height / this.zoom / 2);
-    }
+  revealNode(rank) {
+    this.reveal(this.picture.x[rank], this.picture.y[rank]);
   }
 
   /** The point of the picture under a point of the page. */
@@ -83,11 +68,7 @@ export class NetworkMap {
   find(x, y, near) {
     const unit = (devicePixelRatio || 1) / this.scale;
     const reach = Math.max(this.picture.radius, REACH * unit);
-    let found = -1, least = reach * reach;
-    for (let rank = 0; rank < this.picture.order; rank++) {
-      const distance = (this.picture.x[rank] - x) ** 2 + (this.picture.y[rank] - y) ** 2;
-      if (distance <= least) [found, least] = [rank, distance];
-    }
+    const found = nearest(this.picture.x, this.picture.y, x, y, reach);
     if (found >= 0) return { rank: found };
     return this.paths ? this.findPath(x, y, REACH * unit) : this.findLine(x, y, near, REACH * unit);
   }
@@ -117,15 +98,7 @@ export class NetworkMap {
 
   /** The node next to `rank` in a direction. */
   beside(rank, dx, dy) {
-    const { x, y, order } = this.picture;
-    let found = rank, least = Infinity;
-    for (let other = 0; other < order; other++) {
-      const along = (x[other] - x[rank]) * dx + (y[other] - y[rank]) * dy;
-      const across = Math.abs((x[other] - x[rank]) * dy - (y[other] - y[rank]) * dx);
-      const distance = along + 2 * across;
-      if (along > 0.01 && across <= along && distance < least) [found, least] = [other, distance];
-    }
-    return found;
+    return beside(this.picture.x, this.picture.y, rank, dx, dy);
   }
 
   /** Show a scene: `state` and `frame` of a step, `broken` places, `selected`, and the links of the selected node. */

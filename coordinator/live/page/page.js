@@ -3,7 +3,8 @@
 import { follow, get, request } from "/connection.js";
 import { History, inForce } from "/history.js";
 import { NetworkMap } from "/map.js";
-import { directions, element, faultButtons, listClaims, listFaults } from "/panel.js";
+import { element } from "/element.js";
+import { directions, faultButtons, listClaims, listFaults } from "/panel.js";
 
 const at = (id) => document.getElementById(id);
 let picture, steps, map;
@@ -198,7 +199,7 @@ function listen() {
     const text = at("label").value.trim(), rank = picture.labels.indexOf(text);
     if (rank < 0) return complain(new Error(`There is no node ${text}.`));
     complain(null);
-    map.reveal(rank);
+    map.revealNode(rank);
     select({ rank });
   };
   pointer(at("map"));
@@ -210,7 +211,7 @@ function listen() {
     if (!way) return;
     event.preventDefault();
     const rank = selected ? map.beside(selected.rank, ...way) : picture.root ?? 0;
-    map.reveal(rank);
+    map.revealNode(rank);
     select({ rank });
   };
 }

@@ -1,19 +1,10 @@
 // The parts of the page beside the map: what is selected, the faults, and the claims.
 
-/** An element with attributes, and children that are elements or text. */
-export function element(name, attributes = {}, ...children) {
-  const made = document.createElement(name);
-  for (const [key, value] of Object.entries(attributes)) {
-    if (typeof value === "function") made.addEventListener(key, value);
-    else if (typeof value === "boolean") made.toggleAttribute(key, value);
-    else made.setAttribute(key, value);
-  }
-  made.append(...children);
-  return made;
-}
+import { element } from "/element.js";
 
 const WORDS = {
-  crash: "Crash", hang: "Hang", byzantine: "Make byzantine", recover: "Recover", down: "Cut", up: "Heal", loss: "Lose packets",
+  crash: "Crash", hang: "Hang", byzantine: "Make byzantine", recover: "Recover", down: "Cut", up: "Reconnect", heal: "Heal",
+  loss: "Lose packets",
   corrupt: "Corrupt packets", duplicate: "Duplicate packets", delay: "Delay packets", drop: "Drop one packet",
 };
 const VALUES = {

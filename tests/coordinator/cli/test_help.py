@@ -134,10 +134,28 @@ def test_completion_contains_commands_flags_and_values(call: Call, tmp_path: Pat
         assert word in text
 
 
-def test_help_imports_no_command() -> None:
-    code = "import sys; from coordinator.cli.app import main; main(['--help']); print(*sys.modules)"
+def modules_after(code: str) -> set[str]:
+    """The modules that a process has imported after it executed `code`."""
+    code = f"import sys\ntry:\n    {code}\nexcept SystemExit:\n    pass\nprint(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, capture_output=True, text=True)
-    loaded = set(done.stdout.split())
+    return set(done.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("code", "slow"),
+    [
+        ("from coordinator.cli.app import main; main(['run', '--help'])", {"coordinator.planning", "coordinator.api"}),
+        ("from coordinator.cli.app import main; main(['plan', '--help'])", {"coordinator.planning", "emunode.faults"}),
+        ("from coordinator.cli.app import main; main(['list', 'topologies'])", {"pydantic"}),
+        ("from emunode.__main__ import main; main(['--help'])", {"emunode.host", "emunode.net"}),
+    ],
+)
+def test_short_commands_import_nothing_slow_that_they_do_not_need(code: str, slow: set[str]) -> None:
+    assert not ({"numpy", "polars", "trio", "jinja2"} | slow) & modules_after(code)
+
+
+def test_help_imports_no_command() -> None:
+    loaded = modules_after("from coordinator.cli.app import main; main(['--help'])")
     assert not {"pydantic", "polars", "numpy", "trio", "msgpack"} & loaded
     ours = {name for name in loaded if name.partition(".")[0] in ("coordinator", "emunode")}
     assert ours == {

@@ -150,7 +150,7 @@ COMMANDS = {
 }
 
 
-@pytest.mark.exhaustive(one_in=2)
+@pytest.mark.exhaustive(one_in=4)
 @pytest.mark.parametrize("name", COMMANDS)
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
 def test_an_early_interrupt_ends_with_130_and_no_traceback(tmp_path: Path, name: str, stop: signal.Signals) -> None:

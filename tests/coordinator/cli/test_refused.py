@@ -74,14 +74,14 @@ REFUSED = [
     (f"{POINT} --vary redundancy", "expected FIELD=VALUE"),
     (f"{POINT} --vary redundancy=", "expected at least one value"),
     (f"{POINT} --vary redundancy=4", "no trials are left"),
-    (f"{POINT} --clock timed", "trials run in lock-step"),
+    (f"{POINT} --clock timed --driver local", "trials under the timed clock are computed: use --driver memory"),
     (f"{POINT} --precision 2", "half the width"),
     (f"{POINT} --resume somewhere", "give no other flag of the grid"),
     ("campaign --resume .", "no campaign to resume"),
     # certificates
     (f"{CERTIFY} --faults random:nodes=2", "every set of faults"),
     (f"{CERTIFY} --faults 'nodes<=2' --workers 1000", "a number of processes"),
-    (f"{CERTIFY} --faults nodes=1 --clock timed", "trials run in lock-step"),
+    (f"{CERTIFY} --faults nodes=1 --clock timed", "certificates are about lock-step: use --clock steps"),
     # sizes have bounds
     (f"{RUN} --messages 2147483647", "less than or equal to 1000000"),
     (f"{RUN} --name {'a' * 300}", "at most 128 characters"),

@@ -9,6 +9,8 @@ from rich.console import Console
 from coordinator.cli import render
 from coordinator.cli.app import LISTS
 from coordinator.planning import machine
+from coordinator.scenario.blocks.registry import BLOCK_KINDS
+from coordinator.scenario.fault_sets import STRATEGIES
 from emunode.algorithms.registry import registered
 from emunode.faults.kinds import KINDS
 from emunode.topologies.base import FAMILIES
@@ -183,8 +185,13 @@ def test_every_algorithm_is_listed_once(call: Call) -> None:
 
 
 def test_every_fault_is_listed(call: Call) -> None:
-    assert [row["kind"] for row in call("list faults --json").data] == list(KINDS)
-    assert "crash:LABEL@STEP" in call("list faults").out
+    rows = call("list faults --json").data
+    for use, names in (("fault", KINDS), ("block", BLOCK_KINDS), ("strategy", STRATEGIES)):
+        assert [row["kind"] for row in rows if row["use"] == use] == list(names)
+    text = call("list faults").out
+    # None of them is taken for an emoji, such as `:label:`.
+    for written in ("crash:LABEL@STEP", "silent-ports:LABEL:RATE", "random:substar=1", "worst:nodes=3"):
+        assert written in text
 
 
 @pytest.mark.parametrize("name", LISTS)

@@ -31,6 +31,7 @@ SCENARIOS = {
     "timed": "hypercube:3 broadcast sbt clock=timed",
     "odd": "ej:1+2 broadcast flood source=1,0 messages=2",
     "reduce": "hypercube:3 reduce nesbt fault=hang:011@2-3",
+    "agreement": "hypercube:3 allgather bfb segments=2 fault=crash:001@2 fault_knowledge=detect:1 on_failure=shrink",
 }
 LATER_KEYS = ("cut_off", "cut_off_count", "without_effect")
 """Keys that summaries of earlier versions do not have."""
@@ -157,6 +158,7 @@ FORGERIES: dict[str, Callable[[Path], object]] = {
     "crashes: faults": lambda path: (path / "faults.json").write_text("[]"),
     "crashes: cut off": forge_summary(cut_off=[], cut_off_count=0),
     "byzantine: elections": forge_table("elections", "right"),
+    "timed: served": lambda path: (path / "served.json").write_text("[]"),
     "timed: lateness": forge_table("timeline", "ended"),
 }
 """The changes, after the name of the scenario unless that is `tree`."""

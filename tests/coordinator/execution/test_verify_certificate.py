@@ -4,14 +4,18 @@ import json
 import sys
 from collections.abc import Callable
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from coordinator.campaigns import certify
 from coordinator.campaigns.certificate_file import save_certificate
 from coordinator.campaigns.certify import Certifier, exhaustive_fault_sets
 from coordinator.campaigns.cut_certifier import CutCertifier
+from coordinator.campaigns.runner import CampaignRunner
+from coordinator.campaigns.trial_runner import Trial, TrialResult
 from coordinator.execution.certificates.check import verify_certificate
 from coordinator.results import conclude
 from coordinator.results.claims import claims_of
@@ -100,6 +104,43 @@ def test_a_violated_claim_alone_refutes(tmp_path: Path, monkeypatch: pytest.Monk
         assert verify_certificate(path).findings == []
     (finding,) = verify_certificate(path).findings
     assert "violates no claim" in finding
+
+
+def test_different_histories_of_two_drivers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Altered(CampaignRunner):
+        """Trials over TCP have another history than they had."""
+
+        def carry_out(self, rounds: Any, sink: Any, total: int) -> None:
+            def altered(place: int, trial: Trial, result: TrialResult) -> None:
+                sink(
+                    place,
+                    trial,
+                    replace(result, journal_hash="0" * 32) if self._scenarios[0].driver == "local" else result,
+                )
+
+            super().carry_out(rounds, altered, total)
+
+    monkeypatch.setattr(certify, "CampaignRunner", Altered)
+    scenario = make_scenario(fields("star:3 broadcast edt redundancy=2 driver=local"))
+    path = tmp_path / "certificate.json"
+    certificate = Certifier(scenario, 1, sys.stderr, lambda *_: None).certify(
+        exhaustive_fault_sets(["nodes=1"]), sample=0
+    )
+    assert certificate.different is not None
+    save_certificate(path, certificate)
+    data = json.loads(path.read_text())
+    assert data["verdict"] == "violated"
+    found = verify_certificate(path)
+    # What happened over TCP is not run again.
+    assert (found.findings, found.undecided) == ([], True)
+    for change, words in (
+        ({"memory": "1" * 32}, "different: memory"), ({"memory": "0" * 32}, "both histories are the same"),
+        ({"faults": ["crash:9"]}, "scenario"), ({"more": 1}, "exactly the keys"), ({"driver": 3}, "wrong type"),
+    ):  # fmt: skip
+        path.write_text(json.dumps(data | {"different": data["different"] | change}))
+        assert any(words in finding for finding in verify_certificate(path).findings)
+    path.write_text(json.dumps({name: value for name, value in data.items() if name != "different"}))
+    assert verify_certificate(path).findings == ["verdict is violated, and it should be holds"]
 
 
 def test_sets_that_are_too_many_to_run_again_are_undecided(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -127,6 +127,18 @@ def test_other_methods_without_an_origin_are_refused_and_harm_nobody(method: str
         assert client.request(do="pause")["next"] == 1
 
 
+def test_a_mistake_in_an_answer_does_not_end_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise KeyError("node 3")
+
+    with watched(plan_of()) as (client, _):
+        monkeypatch.setattr("coordinator.live.server.node_of", fail)
+        status, _, content = client.ask("GET", "/node?rank=3")
+        assert (status, json.loads(content)["error"]) == (500, "KeyError: 'node 3'")
+        client.request(do="run")
+        assert dict(client.events())["finished"]["verdict"] == "holds"
+
+
 def test_requests_are_bounded_in_number() -> None:
     with watched(plan_of()) as (client, _):
         began = time.monotonic()

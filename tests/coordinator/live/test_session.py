@@ -72,6 +72,7 @@ def test_a_click_is_a_fault_of_the_next_step(click: dict[str, object], spec: str
         (fault("hang", steps=2**31), "from 1 to"),
         (fault("recover"), "has not crashed"),
         (fault("up", port=0), "not down"),
+        (fault("heal", port=0), "has no fault"),
         ({"do": "undo"}, "no added fault"),
         ({"do": "step", "steps": 0}, "from 1 to"),
         ({"do": "run", "rate": -1}, "steps per second"),
@@ -132,7 +133,7 @@ def test_pages_offer_every_kind_of_fault() -> None:
     assert [kind["kind"] for kind in fault_kinds()] == list(KINDS)
     nodes = {kind["kind"] for kind in fault_kinds() if kind["on"] == "node"}
     assert {"crash", "hang", "recover", "byzantine"} <= nodes
-    assert nodes.isdisjoint({"down", "up", "loss", "corrupt", "duplicate", "delay", "drop"})
+    assert nodes.isdisjoint({"down", "up", "heal", "loss", "corrupt", "duplicate", "delay", "drop"})
 
 
 # --- the same run again ----------------------------------------------------------------------------------------------

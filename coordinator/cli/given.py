@@ -1,0 +1,53 @@
+"""From the flags of a command, and a scenario file, to a scenario; `--help` needs nothing of this."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from coordinator.scenario.model import Scenario, make_scenario, parse_duration, read_scenario
+from coordinator.scenario.networks import with_absolute_network
+from coordinator.scenario.plugins import load_plugins, require_loaded
+from coordinator.scenario.programs import allow_program, require_named
+from emunode.errors import ScenarioError
+
+DAY = 86400.0
+
+
+def values_from(file: Path | None, flags: Any) -> dict[str, object]:
+    """The keys of a scenario file, overridden by flags, not validated yet. Plug-ins that the flags name are executed."""
+    values = with_absolute_network(read_scenario(file), file.parent) if file else {}
+    given = {} if flags is None else {name: value for name, value in asdict(flags).items() if value is not None}
+    if "plugin" in values or "plugin" in given:
+        values["plugin"] = _plugins(values.get("plugin", ()), given.pop("plugin", ()))
+    if "program" in values or "program" in given:
+        named = given.pop("program", None)
+        allowed = None if named is None else allow_program(named)
+        values["program"] = require_named(values.get("program", allowed), allowed)
+    if given:
+        values |= with_absolute_network(given, Path.cwd())
+        if "topology" in given and "network_sha256" not in given:
+            values.pop("network_sha256", None)  # that of the network in the file
+    return values
+
+
+def _plugins(in_file: Any, named: Sequence[str]) -> tuple[str, ...]:
+    """The plug-ins of a scenario: those that flags name, which are executed, if the file names no others."""
+    loaded = load_plugins(named)
+    return loaded + tuple(entry for entry in require_loaded(in_file) if entry not in loaded)
+
+
+def scenario_from(file: Path | None, flags: Any) -> Scenario:
+    """A scenario from a file, overridden by flags."""
+    return make_scenario(values_from(file, flags))
+
+
+def seconds_from(name: str, text: str) -> float:
+    """The duration that a flag gives, in seconds: more than 0 and at most a day."""
+    try:
+        seconds = parse_duration(text)
+    except ValueError as error:
+        raise ScenarioError(name, text, str(error)) from None
+    if not 0 < seconds <= DAY:
+        raise ScenarioError(name, text, "more than 0s, at most 86400s")
+    return seconds

@@ -1,0 +1,53 @@
+"""The output of `coordinator plan`."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from time import process_time
+from typing import Any
+
+from coordinator.cli import render
+from coordinator.cli.given import scenario_from
+from coordinator.cli.output import print_json
+from coordinator.evaluation.exactness import evaluator_bytes
+from coordinator.planning.feasibility import describe_needs, why_impossible
+from coordinator.planning.plan import Plan, make_plan
+
+
+def print_plan(file: Path | None, flags: Any, as_json: bool) -> int:
+    """Print the plan of the scenario in a file and flags, and return the exit status."""
+    began = process_time()
+    made = make_plan(scenario_from(file, flags), estimate=True)
+    needs, reason = describe_needs(made), why_impossible(made)
+    if made.algorithm.precomputed and reason is None:
+        # Measured, network included: every process computes the same tables, or forks after they are computed.
+        made.algorithm.compute_tables()
+        needs["table_seconds"] = round(process_time() - began, 3)
+    needs["evaluator_bytes"] = evaluator_bytes(made)
+    claims = made.predictions()
+    if as_json:
+        print_json({**needs, "claims": claims, "possible": reason is None, "impossible_because": reason})
+    else:
+        show_plan(made, needs, claims)
+    if reason is not None:
+        print(f"coordinator: {reason}", file=sys.stderr)
+    return 0 if reason is None else 4
+
+
+def show_plan(plan: Plan, needs: Mapping[str, object], claims: Sequence[Mapping[str, object]]) -> None:
+    """Print what a run would need, and what theory predicts."""
+    out, spec = render.console(), plan.spec
+    out.print(
+        f"[bold]{plan.topology.title}[/bold]: {spec.collective} by {spec.algorithm}, driver {plan.scenario.driver}"
+    )
+    rows = [
+        {"needs": name.removesuffix("_bytes").replace("_", " "), "amount": _amount(name, needs[name])} for name in needs
+    ]
+    render.show_rows("", rows)
+    render.show_claims(claims)
+
+
+def _amount(name: str, value: object) -> object:
+    if name.endswith("_seconds") and isinstance(value, float):
+        return f"{value:.2f} s"
+    return f"{value / 2**20:,.0f} MiB" if name.endswith("_bytes") and isinstance(value, int) else value

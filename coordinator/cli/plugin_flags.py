@@ -1,0 +1,11 @@
+"""Flags for plug-ins and programs, of commands without a scenario."""
+
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from coordinator.scenario.descriptions import PLUGIN
+
+PluginFlag = Annotated[list[str] | None, Parameter(name="--plugin", negative=(), help=PLUGIN)]
+"""`load_plugins` executes what is given."""
+ProgramFlag = Annotated[str | None, Parameter(help="program of the runs, so that their hops can be replayed")]

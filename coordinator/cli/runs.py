@@ -1,0 +1,116 @@
+"""`coordinator list runs` and `coordinator open`: find stored runs, and show their reports."""
+
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from coordinator.cli import render
+from coordinator.cli.browser import open_page
+from coordinator.cli.output import JsonFlag, as_command, print_json
+from coordinator.history.run_directory import RUNS
+from coordinator.history.run_index import REPORT, read_runs, write_index
+from coordinator.reports.numbers import plural
+from emunode.errors import ScenarioError
+
+LAST = 20
+
+
+def list_runs(
+    folder: Annotated[Path, Parameter(help="folder that holds runs")] = RUNS,
+    *,
+    last: Annotated[int, Parameter(metavar="N", help="show the newest N runs; 0: all")] = LAST,
+    json: JsonFlag = False,
+) -> None:
+    """List the stored runs, newest first.
+
+    Folders that hold no run, or a damaged one, are left out. `coordinator open` shows one of the runs.
+
+    Examples:
+      coordinator list runs
+      coordinator list runs --last 0 --json
+    """
+    if last < 0:
+        raise ScenarioError("last", last, "expected a number of runs, or 0 for all")
+    if folder != RUNS and not folder.is_dir():
+        raise ScenarioError("folder", str(folder), "no such folder")
+    runs = read_runs(folder)
+    shown = runs[: last or None]
+    if json:
+        print_json(
+            [
+                {**asdict(run), "path": str(folder / run.path), "report": str(folder / run.path / REPORT)}
+                for run in shown
+            ]
+        )
+        return
+    render.show_rows("", [{"run": run.path, "steps": run.steps, "verdict": run.verdict} for run in shown])
+    if not runs:
+        print(f"no runs in {folder}")
+    elif len(shown) < len(runs):
+        print(f"and {plural(len(runs) - len(shown), 'older run')}: --last 0 lists all")
+
+
+def open_run(
+    run: Annotated[
+        Path | None, Parameter(help="run directory, or a folder of runs/; default: the newest run in runs/")
+    ] = None,
+    *,
+    index: Annotated[
+        bool, Parameter(negative=(), show_default=False, help="show the page of all runs, runs/index.html")
+    ] = False,
+    json: JsonFlag = False,
+) -> None:
+    """Show the report of a run in the browser, and print its path.
+
+    A report that is missing is drawn. With --index, the page of all runs is made again from their files. Where there is no
+    browser or no display, only the path is printed.
+
+    Examples:
+      coordinator open
+      coordinator open runs/star-4-broadcast-edt
+    """
+    page = _index(run) if index else _report(run)
+    problem = open_page(page)
+    if json:
+        print_json({"page": str(page), "opened": problem is None})
+        return
+    print(page)
+    if problem is not None:
+        print(f"not opened: {problem}", file=sys.stderr)
+
+
+def _index(run: Path | None) -> Path:
+    from coordinator.reports.index_page import index_page  # noqa: PLC0415  # pages are drawn by jinja, reports by polars too
+
+    if run is not None:
+        raise ScenarioError("index", str(run), "the index lists all runs; leave the run out")
+    if not RUNS.is_dir():
+        raise ScenarioError("index", str(RUNS), "there are no runs in this folder")
+    return write_index(RUNS, index_page, fresh=True)
+
+
+def _report(run: Path | None) -> Path:
+    from coordinator.reports.data import find_run  # noqa: PLC0415
+
+    if run is None:
+        newest = next(iter(read_runs()), None)
+        if newest is None:
+            raise ScenarioError("run", str(RUNS), "there is no run in this folder; name one, or run a scenario first")
+        run = RUNS / newest.path
+    path = find_run(run)
+    page = path / REPORT
+    if not page.is_file():
+        from coordinator.reports.run_report import write_report  # noqa: PLC0415
+
+        try:
+            write_report(path)
+        except OSError as error:
+            raise ScenarioError("run", str(run), f"its report cannot be written: {error.strerror}") from None
+    return page
+
+
+runs_command = as_command(list_runs, "runs")
+open_command = as_command(open_run, "open")

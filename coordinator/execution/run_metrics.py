@@ -1,0 +1,79 @@
+"""The metrics of a run for Prometheus. docs/how-to/metrics.md lists them."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from coordinator.execution.observer import RunObserver
+from coordinator.reports.open_metrics import Family, exposition
+from coordinator.results.claims import Verdict
+from emunode import __version__
+from emunode.model import HopOutcome
+
+PREFIX: Final = "testbench_"
+PHASES: Final = ("setup", "running", "finished")
+MOST_HOSTS: Final = 256
+"""With more hosts, there are no metrics by host: each would be a series of its own."""
+
+
+def metrics_text(observer: RunObserver) -> str:
+    """The metrics as they are now, in the text format of OpenMetrics."""
+    return exposition(families(observer))
+
+
+def families(observer: RunObserver) -> Iterator[Family]:
+    """The metrics as they are now; those that are not known yet have no samples."""
+    plan, counters = observer.plan, observer.counters
+    scenario, result = plan.scenario, observer.result
+    summary: Mapping[str, Any] = {} if result is None else result.summary
+    run = {
+        "topology": plan.topology.name, "collective": str(scenario.collective), "algorithm": scenario.algorithm,
+        "driver": scenario.driver, "clock": scenario.clock, "seed": str(scenario.seed), "version": __version__,
+    }  # fmt: skip
+    yield _family("run", "info", "What is run.", samples=[(run, 1)])
+    yield _states("phase", "What the run is doing.", PHASES, observer.phase)
+    yield _value("nodes", "gauge", "Nodes of the network.", plan.topology.order)
+    yield _value("hosts", "gauge", "Host processes that have joined.", observer.hosts)
+    yield _value("links", "gauge", "TCP connections that are up; 0 in memory.", observer.links)
+    yield _value("run_seconds", "gauge", "Time since the start of the run.", observer.seconds, "seconds")
+    yield _value("steps", "counter", "Steps up to the last one in which packets were sent.", counters.steps)
+    yield _value("faults", "counter", "Faults that have taken effect.", observer.faults)
+    yield _value("packets", "counter", "Packets sent: what crosses a link in a step.", counters.packets)
+    yield _value("sent_bytes", "counter", "Bytes sent, once per hop.", counters.bytes, "bytes")
+    outcomes = [
+        ({"outcome": each.name.lower()}, counters.outcomes[each]) for each in HopOutcome if each < HopOutcome.CONTROL
+    ]
+    yield _family("segments", "counter", "Segments sent, once per hop, by what became of them.", samples=outcomes)
+    hosts = counters.received_by_host.tolist() if plan.hosts <= MOST_HOSTS else []
+    received = [({"host": str(host)}, count) for host, count in enumerate(hosts)]
+    yield _family(
+        "host_received_segments", "counter", "Segments that arrived at the nodes of a host.", samples=received
+    )
+    for name in ("expected_deliveries", "intact_deliveries"):
+        yield _value(name, "gauge", f"{MEANINGS[name]} Known at the end.", summary.get(name))
+    yield _value("lateness_ratio", "gauge", f"{MEANINGS['lateness']} Known at the end.", summary.get("lateness_ratio"))
+    worst = summary.get("worst_lateness_seconds")
+    yield _value(
+        "worst_lateness_seconds", "gauge", "Of the packet that was most late. Known at the end.", worst, "seconds"
+    )
+    verdict = None if result is None else str(result.verdict)
+    yield _states("verdict", "The verdict on all claims. Known at the end.", tuple(map(str, Verdict)), verdict)
+
+
+MEANINGS: Final = {
+    "expected_deliveries": "Deliveries that are due.",
+    "intact_deliveries": "Messages delivered with the right bytes.",
+    "lateness": "Under the timed clock, how late the machine was, as a share of the intended time.",
+}
+
+
+def _family(name: str, kind: Any, meaning: str, unit: str = "", samples: Any = ()) -> Family:
+    return Family(PREFIX + name, kind, meaning, unit, list(samples))
+
+
+def _value(name: str, kind: str, meaning: str, value: float | None, unit: str = "") -> Family:
+    return _family(name, kind, meaning, unit, [] if value is None else [({}, value)])
+
+
+def _states(name: str, meaning: str, states: tuple[str, ...], state: str | None) -> Family:
+    samples = [({PREFIX + name: each}, float(each == state)) for each in states]
+    return _family(name, "stateset", meaning, samples=samples if state is not None else [])

@@ -1,0 +1,89 @@
+"""Metrics of a run: served while it runs, or written to a file at its end.
+
+with MetricsServer(listener, text) as server:
+    print(server.url)
+    ..
+"""
+
+import contextlib
+import socket
+import threading
+from collections.abc import Callable
+from ipaddress import ip_address
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+import trio
+
+from coordinator.history.run_directory import replace_text
+from coordinator.live.http import HttpConnection, Request, RequestError, Response, require_local, serve_http
+from coordinator.reports.open_metrics import CONTENT_TYPE
+from emunode.errors import RunError
+
+PATH: Final = "/metrics"
+STOP_SECONDS: Final = 5.0
+
+
+class MetricsServer:
+    """Answers GET /metrics with `text()`, in a thread of its own. The socket is closed on leaving the context.
+
+    On the loopback, requests under another host name are refused, so that no page of another site can read the metrics.
+    """
+
+    def __init__(self, listener: socket.socket, text: Callable[[], str]) -> None:
+        self._listener, self._text = listener, text
+        self._address, self._port = listener.getsockname()[:2]
+        self._thread = threading.Thread(target=self._serve, name="metrics", daemon=True)
+        self._started = threading.Event()
+        self._token: trio.lowlevel.TrioToken | None = None
+        self._scope = trio.CancelScope()
+
+    @property
+    def url(self) -> str:
+        """Where the metrics are."""
+        host = f"[{self._address}]" if ":" in self._address else self._address
+        return f"http://{host}:{self._port}{PATH}"
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        self._started.wait()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._token is not None:
+            with contextlib.suppress(trio.RunFinishedError):
+                self._token.run_sync_soon(self._scope.cancel)
+        self._thread.join(STOP_SECONDS)
+        self._listener.close()
+
+    def _serve(self) -> None:
+        try:
+            trio.run(self._until_stopped)
+        finally:
+            self._started.set()
+
+    async def _until_stopped(self) -> None:
+        self._token = trio.lowlevel.current_trio_token()
+        self._started.set()
+        with self._scope:
+            await serve_http(self._listener, self._answer)
+
+    async def _answer(self, _connection: HttpConnection, request: Request) -> Response:
+        if ip_address(self._address).is_loopback:
+            require_local(request, f"[{self._address}]" if ":" in self._address else self._address, self._port)
+        if request.path != PATH:
+            raise RequestError(404, f"the metrics are at {PATH}")
+        if request.method != "GET":
+            raise RequestError(405, "expected GET")
+        return Response(200, self._text().encode(), CONTENT_TYPE)
+
+
+def write_metrics(path: Path, text: str) -> None:
+    """Replace a file as a whole, so that its readers never see half of it; RunError if that is not possible."""
+    try:
+        replace_text(path, text)
+    except OSError as error:
+        raise RunError(f"the metrics cannot be written to {path}: {error.strerror}") from None

@@ -1,0 +1,167 @@
+"""`coordinator list runs` and `open`, the index that every run updates, and `run --open`."""
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from coordinator.cli import browser, render
+from coordinator.history.run_directory import replace_text
+from tests.command_line import Call, command, run_process
+from tests.coordinator.cli.test_maintenance import ended_process
+
+FLOOD = "--topology star:3 --collective broadcast --algorithm flood --driver memory"
+
+
+@pytest.fixture(autouse=True)
+def no_display(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in browser.DISPLAYS:
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The addresses that a browser was given; there is one."""
+    addresses: list[str] = []
+    monkeypatch.setenv("BROWSER", "some")
+
+    def open_address(address: str) -> bool:
+        addresses.append(address)
+        return True
+
+    monkeypatch.setattr("webbrowser.open", open_address)
+    return addresses
+
+
+def test_every_run_updates_the_index(call: Call, tmp_path: Path) -> None:
+    first = call(f"run {FLOOD} --json").data["path"]
+    second = call(f"run {FLOOD} --seed 7 --fault crash:213@1 --json").data["path"]
+    third = call(f"run {FLOOD} --out runs/mine --json").data["path"]
+    assert call(f"run {FLOOD} --out elsewhere").status == 0
+    page = (tmp_path / "runs" / "index.html").read_text()
+    for run in (first, second, Path(third).relative_to(tmp_path)):
+        assert f'href="{Path(run).relative_to("runs")}/report.html"' in page
+        assert (Path(run) / "thumbnail.svg").read_text().startswith("<svg")
+    assert page.count("<li>") == 3
+    assert "faults: crash:213@1" in page
+    assert not (tmp_path / "index.html").exists()
+    ended = call("list runs --json")
+    assert [run["path"] for run in ended.data] == ["runs/mine", second, first]
+    assert [run["seed"] for run in ended.data] == [0, 7, 0]
+
+
+def test_a_run_is_complete_even_if_the_index_cannot_be_written(call: Call, tmp_path: Path) -> None:
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "index.html").write_text("mine")
+    ended = call(f"run {FLOOD}")
+    assert ended.status == 0
+    assert "the index of runs was not updated: " in ended.out
+    assert (tmp_path / "runs" / "index.html").read_text() == "mine"
+
+
+def test_the_list_fits_80_columns(call: Call) -> None:
+    assert call("list runs").out == "no runs in runs\n"
+    for seed in range(3):
+        call(f"run {FLOOD} --seed {seed}")
+    lines = call("list runs --last 2").out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert sum("star-3-broadcast-flood/2" in line for line in lines) == 2
+    assert lines[-1] == "and 1 older run: --last 0 lists all"
+    assert sum("holds" in line for line in call("list runs --last 0").out.splitlines()) == 3
+    assert call("list runs --last -1").status == 2
+    assert "invalid folder 'nowhere': no such folder" in call("list runs nowhere").err
+
+
+def test_open_shows_the_newest_run(call: Call, tmp_path: Path, opened: list[str]) -> None:
+    call(f"run {FLOOD}")
+    path = tmp_path / call(f"run {FLOOD} --seed 1 --json").data["path"]
+    ended = call("open")
+    assert (ended.status, ended.out, ended.err) == (0, f"{path}/report.html\n", "")
+    # A report that is missing is drawn.
+    (path / "report.html").unlink()
+    assert call("open star-3-broadcast-flood --json").data == {"page": f"{path}/report.html", "opened": True}
+    assert (path / "report.html").exists()
+    (tmp_path / "runs" / "index.html").unlink()
+    assert call("open --index").out == "runs/index.html\n"
+    assert opened == [(path / "report.html").as_uri()] * 2 + [(tmp_path / "runs" / "index.html").as_uri()]
+
+
+def test_run_opens_its_report(call: Call, tmp_path: Path, opened: list[str]) -> None:
+    path = tmp_path / call(f"run {FLOOD} --open --json").data["path"]
+    assert opened == [(path / "report.html").as_uri()]
+
+
+def test_without_a_display_the_path_is_printed(call: Call, tmp_path: Path) -> None:
+    path = tmp_path / call(f"run {FLOOD} --json").data["path"]
+    ended = call("open")
+    assert (ended.status, ended.out) == (0, f"{path}/report.html\n")
+    assert ended.err.startswith("not opened: this machine has no display")
+    assert call("open --json").data["opened"] is False
+    ended = call(f"run {FLOOD} --open --out here")
+    assert ended.status == 0
+    assert f"{tmp_path}/here/report.html: not opened: " in ended.err
+
+
+def test_a_terminal_shows_the_address_of_the_report(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "file:" not in call(f"run {FLOOD}").out
+    monkeypatch.setattr(render, "console", lambda: Console(force_terminal=True, width=80, highlight=False))
+    address = call(f"run {FLOOD} --out 'a b'").out.splitlines()[-1].removeprefix("report: ")
+    assert address == (tmp_path / "a b" / "report.html").as_uri()
+
+
+def test_a_browser_that_fails_is_reported(call: Call, tmp_path: Path) -> None:
+    path = call(f"run {FLOOD} --json").data["path"]
+    # A path without browsers: `webbrowser` would try others.
+    ended = run_process(tmp_path, command("coordinator open"), BROWSER="/bin/false", PATH="")
+    assert (ended.status, ended.out) == (0, f"{tmp_path / path}/report.html\n")
+    assert "no browser could be started" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("open", "there is no run in this folder; name one, or run a scenario first"),
+        ("open nowhere", "no such run"),
+        ("open --index", "there are no runs in this folder"),
+        ("open here --index", "the index lists all runs; leave the run out"),
+    ],
+)
+def test_what_cannot_be_opened_is_refused(call: Call, line: str, message: str) -> None:
+    ended = call(line)
+    assert ended.status == 2
+    assert message in ended.err
+
+
+def test_clean_removes_what_was_half_written_elsewhere(call: Call, tmp_path: Path) -> None:
+    """A process is killed while it replaces a file, such as metrics; `clean` is called in another folder."""
+    (tmp_path / "far").mkdir()
+    target = tmp_path / "far" / "run.prom"
+    replace_text(target, "old")
+    halted = (
+        "import os, signal; from pathlib import Path; from coordinator.history.run_directory import replace_text; "
+        "Path.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL); "
+        f"replace_text(Path({str(target)!r}), 'new')"
+    )
+    assert run_process(tmp_path, [sys.executable, "-c", halted]).status == -signal.SIGKILL
+    assert target.read_text() == "old"
+    (left,) = (path for path in target.parent.iterdir() if path != target)
+    assert call("clean --json").data == {"removed": [str(left)]}
+    assert [path.name for path in target.parent.iterdir()] == ["run.prom"]
+    assert call("clean").out == "nothing to clean\n"
+
+
+def test_clean_removes_a_half_written_index(call: Call, tmp_path: Path) -> None:
+    call(f"run {FLOOD}")
+    left = tmp_path / "runs" / f".partial-{ended_process()}-index.html"
+    left.write_text("<!doctype")
+    mine = tmp_path / "runs" / f".partial-{os.getpid()}-index.html"
+    mine.touch()
+    (leftovers,) = (finding for finding in call("doctor --json").data if finding["subject"] == "leftovers")
+    assert leftovers["state"] == "limit"
+    assert call("clean --json").data == {"removed": [str(left.relative_to(tmp_path))]}
+    assert mine.exists()
