@@ -17,6 +17,21 @@ RUNS: Final = (
     (*SMALL, "--algorithm", "edt", "--driver", "memory", "--redundancy", "2", "--fault", "byzantine:213"),
     (*SMALL, "--algorithm", "edt", "--driver", "memory", "--fault", "crash:213@1"),
     (*SMALL, "--algorithm", "flood", "--driver", "memory", "--fault", "crash:213@90"),
+    (*SMALL, "--algorithm", "edt", "--driver", "memory", "--fault", "worst:nodes=1"),
+    (*SMALL, "--algorithm", "greedy-tree", "--driver", "memory", "--fault", "crash:213@1", "--repair", "next-port"),
+    (
+        *SMALL,
+        "--algorithm",
+        "flood",
+        "--driver",
+        "memory",
+        "--fault",
+        "crash:213@1",
+        "--fault-knowledge",
+        "detect:1",
+        "--on-failure",
+        "shrink",
+    ),
 )
 """Scenarios whose summaries together have every key."""
 MESSAGES: Final = {"replicated-balanced-tree": "3"}

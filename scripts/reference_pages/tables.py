@@ -36,6 +36,15 @@ def algorithms_page() -> str:
 
 def faults_page() -> str:
     """The kinds of faults and their syntax."""
-    rows = [(row["kind"], f"`{row['written']}`", row["meaning"]) for row in command_json("list", "faults")]
+    listed = command_json("list", "faults")
+
+    def rows(use: str) -> str:
+        return table(
+            ("kind", "syntax", "meaning"),
+            [(row["kind"], f"`{row['written']}`", row["meaning"]) for row in listed if row["use"] == use],
+        )
+
     text = "[How-to: faults](../how-to/faults.md) explains the exact effects."
-    return page("Kinds of faults", text, table(("kind", "syntax", "meaning"), rows))
+    sets = "[Sets of faults](../how-to/campaigns.md#fault-sets) name a strategy, and numbers of places or blocks."
+    parts = (rows("fault"), f"## Strategies\n\n{sets}\n\n{rows('strategy')}", f"## Blocks\n\n{rows('block')}")
+    return page("Kinds of faults", text, *parts)

@@ -3,6 +3,7 @@
     oracle_mutation  change one row of a history: the claims, the audit or the replay must notice
     fuzz             feed random bytes to every decoder and handshake (needs atheris: pip install atheris)
     kill             send signals to every process in every phase of a run
+    random_kills     kill a node at a random time, planned as a fault or not, and compare with memory
     soak             execute thousands of short runs in one process
     trials           execute thousands of trials over TCP, under faults of every kind
     determinism      run 100 scenarios twice on every driver, with events reordered and delayed

@@ -72,7 +72,7 @@ class Row:
         """Make an attempt for each number in forked processes and record the results; the sum of all counts."""
         counts: Counter[str] = Counter()
         with ProcessPoolExecutor(processes, mp_context=FORK) as pool:
-            for done, result in enumerate(pool.map(attempt, numbers), 1):
+            for done, result in enumerate(pool.map(functools.partial(_call, attempt), numbers), 1):
                 self.add(result.wrong, result.tried)
                 counts += result.counts
                 if done % progress == 0:

@@ -31,6 +31,20 @@ class Question(NamedTuple):
     """Target for the ratio to version 0.1.0; for a flood, for the value."""
 
 
+SCENARIO = ("--topology", "star:4", "--collective", "broadcast", "--algorithm", "flood")
+COMMANDS = tuple(
+    Question("start", f"`{' '.join(command)}`", {"command": [*command, *flags], "rounds": 5}, "ms", 0.5)
+    for command, flags in (
+        (("emunode", "--help"), ()),
+        (("coordinator", "--help"), ()),
+        (("coordinator", "list", "topologies"), ()),
+        (("coordinator", "list", "algorithms"), ()),
+        (("coordinator", "plan", "--help"), ()),
+        (("coordinator", "plan"), SCENARIO),
+        (("coordinator", "run", "--driver", "memory"), SCENARIO),
+        (("coordinator", "run", "--driver", "local"), SCENARIO),
+    )
+)
 QUESTIONS = (
     Question("core", "I/O core, 70-byte packets", {"topology": "star:6", "rounds": 10}, "us/packet", 0.9),
     Question("stack", "whole stack, 86-byte packets", {"topology": "star:6", "steps": 8}, "us/packet", 0.8),
@@ -40,6 +54,7 @@ QUESTIONS = (
     Question("idle", "idle step, 48 hosts", {"topology": "star:6", "hosts": 48, "steps": 50}, "us", 0.6),
     Question("broadcast", "broadcast", {"topology": "star:5", "rounds": 15}, "us", 1 / 1.8),
     Question("flood", "flood in memory", {"topology": "star:6", "rounds": 15}, "networkx loops", 5.0),
+    *COMMANDS,
 )
 QUICK: Mapping[str, object] = {"topology": "star:4", "rounds": 2, "steps": 3}
 
@@ -62,7 +77,7 @@ def rows(options: Options) -> Iterator[Row | Note]:
             answers = {checkout: _ask(checkout, question.name, arguments) for checkout in order}
             before.append(answers[other])
             now.append(answers[ROOT])
-        subject = f"{arguments['topology']}: {question.title}"
+        subject = ": ".join(filter(None, (str(arguments.get("topology", "")), question.title)))
         ratio = median(new / old for new, old in zip(now, before, strict=True))
         # Targets are those of the project for its first version; beside another one the figures are information.
         most = question.most if name == OLDEST and not options.quick else None
@@ -92,4 +107,4 @@ def _python(checkout: Path) -> Path:
     return python
 
 
-SECTION = Section("processor time beside another checkout (--against DIR)", rows, seconds=120, optional=True)
+SECTION = Section("processor time beside another checkout (--against DIR)", rows, seconds=400, optional=True)

@@ -1,6 +1,7 @@
 """User input: names of networks and nodes, faults and fault sets, scenarios."""
 
 import contextlib
+import tomllib
 from types import SimpleNamespace
 from typing import Any
 
@@ -150,6 +151,10 @@ SAMPLES: dict[str, tuple[object, ...]] = {
     "attempts": (1, 20, 1000, 1001),
     "window": (1, 4, 1024, 0),
     "back_off": (True, False),
+    "repair": ("next-port", "switch-tree", "spanning-tree", "re-root", "edges", "nothing"),
+    "repair_after": (1, 3, 0),
+    "on_failure": ("continue", "agree", "shrink", "panic"),
+    "agreement_steps": (1, 5, 0),
     "seed": (0, 7, 2**63 - 1, 2**63),
     "step_limit": (1, 100, 100_000),
     "name": ("a", "a-b.c", "../x", "", ".x", "a\n"),
@@ -205,7 +210,7 @@ def fuzz_scenario(data: bytes) -> None:
         made = scenario.make_scenario(values)
     except ScenarioError:
         return
-    assert scenario.make_scenario(scenario.tomllib.loads(scenario.dump_scenario(made))) == made
+    assert scenario.make_scenario(tomllib.loads(scenario.dump_scenario(made))) == made
     if any(made.topology == topology for topology, _, _ in SMALL) and made.messages < 4 and made.message_bytes < 4096:
         with contextlib.suppress(EmulatorError):
             plan = make_plan(made)

@@ -1,0 +1,229 @@
+"""SIGKILL one process at a random time, in networks with one process per node, and hold what follows against memory.
+
+A planned kill is a fault of the scenario, `crash:LABEL@WHEN` at a random step or virtual time: the driver kills the
+process of the node, and the run must end as the same scenario does in memory, with the same journal hash, deliveries,
+claims and exit status. An unplanned kill comes at a random moment from the start of the hosts on: the run must end undecided
+with its reason, or with the complete history. Nothing may hang, and nothing may be left behind.
+"""
+
+import contextlib
+import json
+import random
+import signal
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import psutil
+
+from coordinator.execution.run import run
+from coordinator.networks.launchers.docker import DockerLaunch, find_image
+from coordinator.networks.launchers.local import LocalLaunch
+from coordinator.planning.plan import make_plan
+from coordinator.scenario.model import make_scenario
+from emunode.errors import RunError, ScenarioError
+from emunode.topologies.base import Topology
+from stress_tests.common import Attempt, Budget, Experiment, Row, Say, in_fork, wrap
+from stress_tests.kill import DEADLINE_SECONDS, ContainerExperiment, problems, send
+
+Values = dict[str, Any]
+COLLECTIVES: tuple[Values, ...] = (
+    {"topology": "star:3", "collective": "broadcast", "algorithm": "edt", "redundancy": 2},
+    {"topology": "star:3", "collective": "allgather", "algorithm": "hamiltonian-cycle", "port_model": "one-port"},
+    {"topology": "hypercube:3", "collective": "broadcast", "algorithm": "sbt", "segments": 3},
+    {"topology": "hypercube:3", "collective": "gather", "algorithm": "nesbt"},
+    {"topology": "ej:1+2", "collective": "broadcast", "algorithm": "independent-trees", "redundancy": 3},
+    {"topology": "ej:1+2", "collective": "broadcast", "algorithm": "flood", "messages": 4},
+)
+STEPS: Values = {"clock": "steps"}
+TIMED: Values = {
+    "clock": "timed",
+    "startup": "20ms",
+    "per_byte": "0s",
+    "lateness_limit": 1.0,
+    "worst_lateness_limit": 1e9,
+}
+"""Slow enough for a machine on which several networks run at once."""
+CONDITIONS: tuple[Values, ...] = (
+    STEPS,
+    STEPS | {"fault_knowledge": "neighbours"},
+    STEPS | {"fault_knowledge": "detect:2"},
+    STEPS | {"reliable": True, "fault": ("loss:*:0.1",)},
+    STEPS | {"repair": "next-port"},
+    STEPS | {"fault_knowledge": "detect:1", "on_failure": "shrink"},
+    TIMED,
+    TIMED | {"fault": ("loss:*:0.1",)},
+    TIMED | {"reliable": True, "retransmit_after": "60ms", "attempts": 4},
+    TIMED | {"fault_knowledge": "detect:2", "keep_alive": "50ms"},
+)
+UNDISTURBED: Sequence[Values] = [COLLECTIVES[0] | STEPS, COLLECTIVES[2] | TIMED, COLLECTIVES[5] | STEPS]
+"""The runs that unplanned kills disturb."""
+HISTORY = ("journal_hash", "steps", "packets", "deliveries", "intact_deliveries")
+VERDICT = ("verdict", "undecided_because")
+LATE = "the machine was late"
+"""Why a timed run with the right history may be undecided all the same."""
+
+
+class Expected(NamedTuple):
+    """The result of a scenario in memory."""
+
+    summary: Mapping[str, Any]
+    exit_status: int
+
+    @property
+    def end(self) -> float:
+        """The last step, or under the timed clock the time of the last receipt in seconds."""
+        return float(self.summary.get("intended_seconds", self.summary["steps"]))
+
+
+def in_memory(values: Values) -> Expected:
+    """Run a scenario in memory."""
+    plan = make_plan(make_scenario({**values, "driver": "memory"}))
+    with tempfile.TemporaryDirectory() as folder:
+        result = run(plan, Path(folder) / "run", lambda *_: None, draw=False)
+    return Expected(json.loads(json.dumps(result.summary)), result.exit_status)
+
+
+def flags(values: Values, *more: str) -> list[str]:
+    """The command that runs a scenario with one process per node."""
+    command = ["run", *more, "--ranks-per-host", "1"]
+    for name, value in values.items():
+        flag = f"--{name.replace('_', '-')}"
+        if name == "fault":
+            command += [part for spec in value for part in (flag, spec)]
+        else:
+            command += [flag] if value is True else [flag, str(value)]
+    return command
+
+
+def count_kills(_say: Say) -> None:
+    """Let the coordinator write a line for every process that it kills because of a fault."""
+
+    def note(*_: object) -> None:
+        with Path("kills").open("a") as file:
+            file.write("killed\n")
+
+    for launch in (LocalLaunch, DockerLaunch):
+        wrap(launch, "kill", before=note)
+
+
+def draw_scenario(draw: random.Random, seed: int) -> tuple[Values, Topology]:
+    """A collective under conditions that it allows."""
+    while True:
+        scenario = draw.choice(COLLECTIVES) | draw.choice(CONDITIONS) | {"seed": seed}
+        with contextlib.suppress(ScenarioError):
+            return scenario, make_plan(make_scenario(scenario)).topology
+
+
+def planned(budget: Budget, driver: str, number: int) -> Attempt:
+    """One run with a planned crash at a random time."""
+    draw = random.Random(budget.seed * 1_000_003 + number)
+    scenario, topology = draw_scenario(draw, number)
+    undisturbed = in_fork(in_memory, scenario)
+    timed = scenario["clock"] == "timed"
+    # Up to the end of the run without the crash: until then the crash is still to come.
+    when = f"{draw.uniform(0, undisturbed.end) * 1e3:.6f}ms" if timed else str(draw.randint(1, int(undisturbed.end)))
+    crash = f"crash:{topology.label(draw.randrange(topology.order))}@{when}"
+    scenario["fault"] = (*scenario.get("fault", ()), crash)
+    expected = in_fork(in_memory, scenario)
+    folder = budget.scratch / f"planned-{driver}-{number}"
+    kind = ContainerExperiment if driver == "docker" else Experiment
+    with kind(folder, flags(scenario, "--driver", driver), count_kills) as experiment:
+        status = experiment.wait(DEADLINE_SECONDS)
+        wrong = [] if status is not None else [f"no end within {DEADLINE_SECONDS:g} s"]
+        if status is not None:
+            wrong += experiment.leftovers() + [f"unfinished: {path.name}" for path in experiment.partial()]
+            wrong += differences(expected, status, experiment)
+        kills = (folder / "kills").read_text().count("killed") if (folder / "kills").exists() else 0
+        # Under the timed clock no process is killed once all packets have arrived.
+        if kills > 1 or (not kills and not (timed and float(when[:-2]) / 1e3 >= expected.end)):
+            wrong.append(f"{kills} processes were killed")
+        experiment.keep = bool(wrong)
+    name = f"planned {number}: {' '.join(flags(scenario))}"
+    return Attempt([f"{name}: {problem}" for problem in wrong], Counter({f"exit {status}": 1, "kills": kills}))
+
+
+def differences(expected: Expected, status: int, experiment: Experiment) -> list[str]:
+    """Differences between the end of a run and that in memory."""
+    if "Traceback" in experiment.stderr():
+        return ["a traceback on standard error"]
+    if status not in (expected.exit_status, 3):
+        return [f"exit status {status} instead of {expected.exit_status}: {experiment.stderr()[-300:]}"]
+    summary = experiment.summaries()[0]
+    found, wanted = dict(summary), dict(expected.summary)
+    late = str(summary["undecided_because"]).startswith(LATE)
+    names = HISTORY if late else (*HISTORY, *VERDICT)
+    if not late:
+        for each in (found, wanted):
+            each |= {f"claim {claim['name']}": claim["verdict"] for claim in each["claims"]}
+        names = (*names, *(name for name in wanted if name.startswith("claim ")))
+    return [
+        f"{name} is {found.get(name)} instead of {wanted[name]}" for name in names if found.get(name) != wanted[name]
+    ]
+
+
+def unplanned(budget: Budget, ends: Mapping[int, tuple[str, float]], number: int) -> Attempt:
+    """One run of which a host is killed at a random moment; `ends`: hash of each run and how long its hosts live."""
+    draw = random.Random(budget.seed * 1_000_033 + number)
+    which = number % len(ends)
+    whole, seconds = ends[which]
+    command = flags(UNDISTURBED[which], "--driver", "local")
+    wrong: list[str] = []
+    reached: list[psutil.Process] = []
+    with Experiment(budget.scratch / f"unplanned-{number}", command) as experiment:
+        wait_for_hosts(experiment)
+        time.sleep(draw.uniform(0, seconds))
+        with contextlib.suppress(psutil.NoSuchProcess):  # the coordinator may have ended
+            reached = send(experiment, "one host", signal.SIGKILL, draw)
+        status = experiment.wait(DEADLINE_SECONDS)
+        wrong += problems(experiment, "one host", signal.SIGKILL, status, whole)
+        experiment.keep = bool(wrong)
+    name = f"unplanned {number}: {' '.join(command)}"
+    return Attempt([f"{name}: {problem}" for problem in wrong], Counter({f"exit {status}": 1, "kills": len(reached)}))
+
+
+def wait_for_hosts(experiment: Experiment) -> None:
+    """Wait until the first host has been started, or the coordinator has ended."""
+    while not experiment.hosts() and experiment.wait(0) is None:
+        time.sleep(0.01)
+
+
+def run_section(budget: Budget) -> Iterator[Row]:
+    """A thousand planned kills and three hundred unplanned ones with processes, and fifty planned ones with containers."""
+    yield report(
+        Row("planned SIGKILL at a random time, as in memory"), partial(planned, budget, "local"), budget.times(1000, 24)
+    )
+    ends = {}
+    for number, values in enumerate(UNDISTURBED):
+        with Experiment(budget.scratch / f"whole-{number}", flags(values, "--driver", "local")) as undisturbed:
+            wait_for_hosts(undisturbed)
+            began = time.monotonic()
+            while undisturbed.hosts():
+                time.sleep(0.01)
+            seconds = time.monotonic() - began
+            undisturbed.wait(DEADLINE_SECONDS)
+            ends[number] = undisturbed.summaries()[0]["journal_hash"], seconds
+    yield report(
+        Row("unplanned SIGKILL of a node at a random moment"), partial(unplanned, budget, ends), budget.times(300, 12)
+    )
+    row = Row("planned SIGKILL of a node in a container")
+    try:
+        find_image()
+    except RunError as error:
+        row.note = f"left out: {error}"
+        yield row
+    else:
+        yield report(row, partial(planned, budget, "docker"), budget.times(50, 2), processes=2)
+
+
+def report(row: Row, attempt: Any, times: int, processes: int = 5) -> Row:
+    """Make the attempts and note how they ended."""
+    counts = row.run_all(attempt, range(times), processes=processes)
+    if not counts["kills"]:
+        row.wrong.append("no process was killed")
+    row.note = ", ".join(f"{name}: {counts[name]}" for name in sorted(counts))
+    return row
