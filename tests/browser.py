@@ -157,6 +157,8 @@ class Browser:
     def open(self, page: Path | str, fragment: str = "") -> None:
         """Show a file, or the page at an address, and wait until it is loaded."""
         address = page if isinstance(page, str) else page.resolve().as_uri()
+        # The event of an earlier page must not stand for that of this one.
+        self.events[:] = [event for event in self.events if event.get("method") != "Page.loadEventFired"]
         self.call("Page.navigate", url=address + fragment)
         self.wait_for("Page.loadEventFired")
 

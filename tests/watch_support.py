@@ -78,7 +78,7 @@ def random_clicks(seed: int, topology: Topology) -> Clicks:
         if draw.random() < 0.1:
             return {"do": "undo"}
         # Repairs are drawn as often as all other kinds together.
-        kind = draw.choice([*KINDS, *("recover", "up") * 3, "crash", "hang"])
+        kind = draw.choice([*KINDS, *("recover", "up", "heal") * 3, "crash", "hang"])
         rank = draw.choice((draw.randrange(topology.order), draw.randrange(min(4, topology.order))))
         value = draw.choice(("1", "0.5")) if "rate" in value_names(KINDS[kind]) else draw.choice("12")
         steps = {"steps": draw.randrange(1, 5)} if draw.random() < 0.5 else {}
