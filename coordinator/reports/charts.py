@@ -20,6 +20,11 @@ MOST_BARS = 160
 NARROW_BARS = 60
 NARROW = 360
 """Width of charts for small screens: about the width of a phone in pixels, so that a unit is about a pixel."""
+LETTER = 6.8
+"""Width of a letter."""
+MOST_LETTERS = 40
+NARROW_LETTERS = 17
+"""Letters of the name of a row; the page tells longer names apart by their ends."""
 TITLED_BARS = 64
 """Bars have tooltips up to this number of bars; beyond it they are one path."""
 RATIOS = (0, 0.25, 0.5, 0.75, 1)
@@ -225,6 +230,8 @@ class Axis:
     log: bool = False
     only: Sequence[float] = field(default=())
     """Tick values; by default round values."""
+    few: bool = False
+    """About three ticks on a linear axis, not five."""
 
     def at(self, value: float) -> float:
         """Pixel of a value; a logarithmic axis shows values that are not positive at its start."""
@@ -237,7 +244,7 @@ class Axis:
         return self.start + (self.end - self.start) * share
 
     def ticks(self) -> list[float]:
-        """About five tick values."""
+        """About five tick values, or three."""
         if self.only:
             return list(self.only)
         if self.log:
@@ -248,8 +255,20 @@ class Axis:
             within = [value for value in found if self.low <= value <= self.high]
             if len(within) > 1:
                 return within
-        step = _round_step((self.high - self.low) / 5)
+        step = _round_step((self.high - self.low) / (3 if self.few else 5))
         return [step * k for k in range(ceil(self.low / step - 1e-9), floor(self.high / step + 1e-9) + 1)]
+
+
+def milliseconds(last: float, start: float, end: float, *, narrow: bool) -> Axis:
+    """The axis of times from 0 to `last` seconds."""
+    return Axis("milliseconds", 0.0, 1000 * last, start, end, few=narrow)
+
+
+def time_axis(axis: Axis, bottom: float) -> Iterable[str]:
+    """The ticks of an axis of times below a chart, and its unit."""
+    for tick in axis.ticks():
+        yield _middle(axis.at(tick), bottom + 14, show(round(tick, 10), 4))
+    yield f'<text class="end" x="{axis.end:.0f}" y="{bottom + 28}">{axis.title}</text>'
 
 
 def curves(
@@ -405,6 +424,12 @@ def chart_svg(width: float, height: float, title: str, body: Iterable[str], css:
         f'<svg class="{css}" viewBox="0 0 {width:.0f} {height:.0f}" role="img" aria-label="{escape(title)}">'
         f"{''.join(body)}</svg>"
     )
+
+
+def shortened(name: str, *, narrow: bool) -> str:
+    """The name of a row, its middle left out if it would take the place of the chart."""
+    most = NARROW_LETTERS if narrow else MOST_LETTERS
+    return name if len(name) <= most else f"{name[: most // 2]}…{name[-(most - most // 2 - 1) :]}"
 
 
 def chart_cursor(steps: int, frame: Frame) -> str:

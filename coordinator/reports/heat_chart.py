@@ -5,7 +5,17 @@ from html import escape
 from itertools import groupby
 from typing import Final
 
-from coordinator.reports.charts import NARROW, Bins, Frame, chart_cursor, chart_svg, chart_title, step_axis
+from coordinator.reports.charts import (
+    LETTER,
+    NARROW,
+    Bins,
+    Frame,
+    chart_cursor,
+    chart_svg,
+    chart_title,
+    shortened,
+    step_axis,
+)
 from coordinator.reports.numbers import show
 from coordinator.reports.theme import viridis
 
@@ -15,8 +25,6 @@ NARROW_COLUMNS: Final = 48
 TIPPED_CELLS: Final = 500
 """Cells have tooltips up to this number; beyond it, those of one shade are one path, without gaps."""
 SHADES: Final = 16
-LETTER: Final = 6.8
-"""Width of a letter."""
 
 
 def heat_map(
@@ -26,7 +34,8 @@ def heat_map(
     bins = Bins(steps, NARROW_COLUMNS if narrow else MOST_COLUMNS)
     table = [bins.of(row) for row in counts]
     height = max(6.0, min(22.0, 260 / max(1, len(rows)))) if len(rows) <= 12 else 15.0
-    left = round(max(48, 8 + LETTER * max((len(name) for name in rows), default=0)))
+    names = [shortened(name, narrow=narrow) for name in rows]
+    left = round(max(48, 8 + LETTER * max(map(len, names), default=0)))
     frame = Frame(left, 26, (NARROW if narrow else WIDTH) - 4, 26 + height * len(rows), 1)
     width = (frame.right - frame.left) / max(1, bins.count)
     most = max((value for row in table for value in row), default=0)
@@ -37,7 +46,7 @@ def heat_map(
     # On a phone, the maximum does not fit beside the title.
     if narrow and LETTER * (len(title) + 16) > NARROW:
         body.pop()
-    for at, name in enumerate(rows):
+    for at, name in enumerate(names):
         if height >= 12 or at % 2 == 0:
             y = frame.top + (at + 0.5) * height + 4
             body.append(f'<text class="end" x="{frame.left - 6}" y="{y:.1f}">{escape(name)}</text>')

@@ -1,8 +1,8 @@
 """The packets of a run with their times: under the timed clock those of the timeline, in lock-step those of virtual time.
 
 In lock-step a step begins when the one before has ended, which its heaviest packet determines. A packet is `again` if it
-carries a segment that has left by the same port before, a `request` if it asks for one that is missing, and a `repair` if
-its receiver had asked for what it carries over this link.
+carries a segment that has left by the same port before, a `request` if it asks for one that is missing, a `repair` if
+its receiver had asked for what it carries over this link, and `withheld` if its sender suspected the receiver and kept it.
 """
 
 from collections.abc import Sequence
@@ -12,6 +12,7 @@ import polars as pl
 
 from coordinator.planning.costs import costs_of
 from coordinator.reports.data import RunData
+from coordinator.results.detection import WITHHELD
 from coordinator.results.journal_rows import IS_REPORT
 from coordinator.results.reliable import IS_REQUEST
 from coordinator.results.repair import answers
@@ -24,9 +25,10 @@ SEGMENT = ("sender", "port", "origin", "target", "tree", "segment")
 def packet_times(data: RunData, among: Sequence[int] | None = None) -> pl.DataFrame | None:
     """One row per packet, by start: PACKET, bytes, start, end, started, ended (seconds), and `kind`; None without a journal.
 
-    `kind` is `packet`, `again`, `request`, `repair`, `control` or `lost`. A lost packet has the end that it would have had
-    unslowed. `started` and `ended` are achieved times, null in lock-step. `among` leaves out packets from or
-    to other ranks.
+    `kind` is `packet`, `again`, `request`, `repair`, `control`, `lost` or `withheld`. A lost packet has the end that it
+    would have had unslowed; a withheld one ends where it would have started, and is left out under the timed clock, which
+    has no time for it. `started` and `ended` are achieved times, null in lock-step. `among` leaves out packets from or to
+    other ranks.
     """
     if data.journal is None or data.plan is None:
         return None
@@ -36,12 +38,13 @@ def packet_times(data: RunData, among: Sequence[int] | None = None) -> pl.DataFr
         journal = journal.filter(pl.col("sender").is_in(among) & pl.col("receiver").is_in(among))
     rows = journal.with_columns(
         lost=outcome == "lost",
+        withheld=WITHHELD,
         control=outcome == "control",
         request=IS_REQUEST,
-        again=pl.col("step").rank("dense").over(SEGMENT) > 1,
+        again=pl.col("step").rank("dense").over(*SEGMENT, WITHHELD) > 1,
     )
     packets = (
-        rows.group_by(*PACKET, "lost")
+        rows.group_by(*PACKET, "lost", "withheld")
         .agg(
             pl.col("bytes").cast(pl.Int64).sum(),
             pl.col("control").all(),
@@ -50,7 +53,8 @@ def packet_times(data: RunData, among: Sequence[int] | None = None) -> pl.DataFr
         .collect(engine="streaming")
     )
     packets = _with_repairs(data, packets)
-    kind = pl.when("lost").then(pl.lit("lost")).when("repair").then(pl.lit("repair"))
+    kind = pl.when("withheld").then(pl.lit("withheld")).when("lost").then(pl.lit("lost"))
+    kind = kind.when("repair").then(pl.lit("repair"))
     kind = kind.when(pl.col("control") & pl.col("request")).then(pl.lit("request"))
     kind = kind.when("control").then(pl.lit("control"))
     packets = packets.with_columns(kind=kind.when("again").then(pl.lit("again")).otherwise(pl.lit("packet")))
@@ -59,7 +63,8 @@ def packet_times(data: RunData, among: Sequence[int] | None = None) -> pl.DataFr
     timed = _timed(data, packets) if data.timeline is not None else _stepped(data, packets)
     if timed is None:
         return None
-    timed = timed.with_columns(end=pl.coalesce("end", pl.col("start") + duration))
+    unslowed = pl.when("withheld").then("start").otherwise(pl.col("start") + duration)
+    timed = timed.with_columns(end=pl.coalesce("end", unslowed))
     return timed.select(*PACKET, "bytes", "start", "end", "started", "ended", "kind").sort("start", "sender", "port")
 
 
@@ -84,18 +89,28 @@ def suspicion_words(each: dict[str, Any]) -> str:
 def _timed(data: RunData, packets: pl.DataFrame) -> pl.DataFrame:
     assert data.timeline is not None
     times = data.timeline.select(*PACKET, "start", "end", "started", "ended", lost=pl.col("end").is_null())
-    return packets.join(times.unique([*PACKET, "lost"], keep="first", maintain_order=True), on=[*PACKET, "lost"])
+    times = times.unique([*PACKET, "lost"], keep="first", maintain_order=True)
+    # A withheld packet has no time of its own; another one may have left in the same step.
+    return packets.filter(~pl.col("withheld")).join(times, on=[*PACKET, "lost"])
 
 
 def _stepped(data: RunData, packets: pl.DataFrame) -> pl.DataFrame | None:
     if data.steps is None:
         return None
-    begins = data.steps.select("step", start=pl.col("virtual_seconds").cum_sum() - pl.col("virtual_seconds"))
-    none = pl.lit(None, dtype=pl.Float64)
+    steps = data.steps.select("step", seconds="virtual_seconds")
     if data.plan is not None and (data.plan.pulls or data.plan.spec.agreement is not None):
         # Steps without data and those of a repetition take time as well, or packets would be drawn on top of each other.
         costs = costs_of(data.plan.scenario)
-        heaviest = packets.group_by("step").agg(pl.col("bytes").max()).sort("step")
+        heaviest = packets.filter(~pl.col("withheld")).group_by("step").agg(pl.col("bytes").max()).sort("step")
         seconds = pl.Series([costs.nanoseconds(size) / NANO for size in heaviest["bytes"]], dtype=pl.Float64)
-        begins = heaviest.select("step", start=seconds.cum_sum() - seconds)
-    return packets.join(begins, on="step").with_columns(end=none, started=none, ended=none)
+        steps = heaviest.select("step", seconds=seconds)
+    begins = steps.select("step", start=pl.col("seconds").cum_sum() - pl.col("seconds"))
+    placed = packets.join(begins, on="step", how="left")
+    # Steps after the last packet, in which packets were withheld, are not in the table.
+    over = pl.when("withheld").then(pl.lit(steps["seconds"].sum()))
+    none = pl.lit(None, dtype=pl.Float64)
+    return (
+        placed.with_columns(pl.coalesce("start", over))
+        .drop_nulls("start")
+        .with_columns(end=none, started=none, ended=none)
+    )

@@ -2,30 +2,36 @@
 
 from collections.abc import Mapping, Sequence
 from html import escape
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from coordinator.reports.numbers import show
+from coordinator.reports.charts import LETTER, NARROW, chart_svg, chart_title, milliseconds, shortened, time_axis
 
-LEFT, RIGHT, TOP, ROW = 76, 704, 30, 18
-WIDTH = 720
-NARROW_WIDTH = 360
-STYLES: Mapping[str, tuple[str, str]] = {
-    "packet": ("blue", ""),
-    "again": ("orange", ""),
-    "request": ("orange", "2 2"),
-    "repair": ("green", ""),
-    "control": ("grey", "1 2"),
-    "lost": ("red", "4 2"),
+TOP, ROW, MARGIN = 30, 18, 16
+WIDTH: Final = 1040
+
+
+class Style(NamedTuple):
+    """How packets of a kind are drawn: the colour and the dashes of their lines, and their name in the legend."""
+
+    colour: str
+    dashes: str
+    words: str
+
+
+WITHHELD: Final = "withheld"
+LOST: Final = "lost"
+STYLES: Mapping[str, Style] = {
+    "packet": Style("blue", "", "packet"),
+    "again": Style("orange", "", "sent again"),
+    "request": Style("orange", "2 2", "request"),
+    "repair": Style("green", "", "repair"),
+    "control": Style("grey", "1 2", "control"),
+    LOST: Style("red", "4 2", "lost"),
+    WITHHELD: Style("grey", "", "withheld by its sender"),
 }
-"""By kind of packet: its colour and the dashes of its line."""
-WORDS: Mapping[str, str] = {
-    "packet": "packet",
-    "again": "sent again",
-    "request": "request",
-    "repair": "repair",
-    "control": "control",
-    "lost": "lost",
-}
+"""By kind of packet; one that is withheld is a circle at its sender, the others are lines."""
+CIRCLE: Final = "a3 3 0 1 0 6 0a3 3 0 1 0 -6 0"
+"""From its leftmost point."""
 
 
 class Line(NamedTuple):
@@ -66,42 +72,47 @@ def space_time(
     narrow: bool,
 ) -> str:
     """The diagram. `labels` are those of the nodes, from top to bottom."""
-    width = NARROW_WIDTH if narrow else WIDTH
-    right = width - (WIDTH - RIGHT)
+    names = [shortened(label, narrow=narrow) for label in labels]
+    width = NARROW if narrow else WIDTH
+    left = round(max(48, 14 + LETTER * max(map(len, names), default=0)))
     last = max((line.end for line in lines), default=0.0) or 1.0
     bottom = TOP + ROW * len(labels)
+    axis = milliseconds(last, left, width - MARGIN, narrow=narrow)
 
     def x(seconds: float) -> float:
-        return LEFT + (right - LEFT) * min(seconds, last) / last
+        return axis.at(1000 * min(seconds, last))
 
     def y(row: int) -> float:
         return TOP + ROW * row + ROW / 2
 
-    body = [f'<text class="title" x="8" y="14">{escape(title)}</text>']
-    rows = "".join(f"M{LEFT} {y(row):.1f}H{right}" for row in range(len(labels)))
+    body = [chart_title(title, 14)]
+    rows = "".join(f"M{left} {y(row):.1f}H{width - MARGIN}" for row in range(len(labels)))
     body.append(f'<path class="axis" d="{rows}"/>')
-    for row, label in enumerate(labels):
-        body.append(f'<text class="end" x="{LEFT - 6}" y="{y(row) + 4:.1f}">{escape(label)}</text>')
-    for tick in range(3 if narrow else 5):
-        at = last * tick / (2 if narrow else 4)
-        body.append(f'<text class="middle" x="{x(at):.1f}" y="{bottom + 14}">{show(1000 * at, 4)}</text>')
-    body.append(f'<text class="end" x="{right}" y="{bottom + 28}">milliseconds</text>')
+    for row, name in enumerate(names):
+        body.append(f'<text class="end" x="{left - 6}" y="{y(row) + 4:.1f}">{escape(name)}</text>')
+    body += time_axis(axis, bottom)
     body += [_bar(mark, x(mark.start), x(last if mark.end is None else mark.end), y(mark.row)) for mark in marks]
-    for kind, (colour, dashes) in STYLES.items():
+    for kind in STYLES:
         there = [line for line in lines if line.kind == kind]
-        if there:
-            path = "".join(f"M{x(a):.1f} {y(one)}L{x(b):.1f} {y(other)}" for one, other, a, b, _ in there)
-            dash = f' stroke-dasharray="{dashes}"' if dashes else ""
-            body.append(f'<path fill="none" stroke="var(--{colour})" stroke-width="1.2"{dash} d="{path}"/>')
-    lost = [line for line in lines if line.kind == "lost"]
+        if there and kind == WITHHELD:
+            body.append(symbol(kind, "".join(f"M{x(line.start) - 3:.1f} {y(line.sender)}{CIRCLE}" for line in there)))
+        elif there:
+            body.append(
+                symbol(kind, "".join(f"M{x(a):.1f} {y(one)}L{x(b):.1f} {y(other)}" for one, other, a, b, _ in there))
+            )
+    lost = [line for line in lines if line.kind == LOST]
     if lost:
         crosses = "".join(f"M{x(line.end) - 3:.1f} {y(line.receiver) - 3}l6 6m0 -6l-6 6" for line in lost)
         body.append(f'<path fill="none" stroke="var(--red)" stroke-width="1.5" d="{crosses}"/>')
     body += [_diamond(x(each.at), y(each.row), each) for each in suspicions if each.at <= last]
-    return (
-        f'<svg class="chart" viewBox="0 0 {width} {bottom + 34}" role="img" aria-label="{escape(title)}">'
-        f"{''.join(body)}</svg>"
-    )
+    return chart_svg(width, bottom + 34, title, body)
+
+
+def symbol(kind: str, path: str) -> str:
+    """A path in the style of a kind of packet."""
+    colour, dashes, _ = STYLES[kind]
+    dash = f' stroke-dasharray="{dashes}"' if dashes else ""
+    return f'<path fill="none" stroke="var(--{colour})" stroke-width="1.2"{dash} d="{path}"/>'
 
 
 def _bar(mark: Mark, left: float, right: float, y: float) -> str:

@@ -10,7 +10,7 @@ from coordinator.reports.maps.marks import has_root
 from coordinator.reports.packet_times import packet_times, suspicion_words
 from coordinator.reports.pages import fragment, markup
 from coordinator.reports.panels.base import Report
-from coordinator.reports.space_time_chart import STYLES, WORDS, Line, Mark, Suspicion, space_time
+from coordinator.reports.space_time_chart import CIRCLE, STYLES, WITHHELD, Line, Mark, Suspicion, space_time, symbol
 from coordinator.reports.theme import responsive
 
 MOST_NODES: Final = 48
@@ -18,6 +18,8 @@ MOST_NODES: Final = 48
 CHOSEN_NODES: Final = 24
 MOST_PACKETS: Final = 2000
 MOST_CHOSEN_PACKETS: Final = 600
+SYMBOL: Final = ("M-10 0H10", f"M-3 0{CIRCLE}")
+"""Of packets in the legend: a line, or the circle of one that was withheld."""
 
 
 def space_time_panel(report: Report) -> Markup | None:
@@ -46,17 +48,18 @@ def space_time_panel(report: Report) -> Markup | None:
         for each in data.suspicions
         if each.get("rank") in row and isinstance(each.get("seconds"), int | float)
     ]
-    figures = [_figure("packets by time", labels, _lines(shown, "start", "end"), marks, minds)]
+    figures = [_figure("Packets by time", labels, _lines(shown, "start", "end"), marks, minds)]
     if achieved:
         figures = [
-            _figure("intended times", labels, _lines(shown, "start", "end"), marks, minds),
-            _figure("achieved times", labels, _lines(shown, "started", "ended"), marks, minds),
+            _figure("Packets by intended times", labels, _lines(shown, "start", "end"), marks, minds),
+            _figure("Packets by achieved times", labels, _lines(shown, "started", "ended"), marks, minds),
         ]
-    kinds = [WORDS[kind] for kind in STYLES if kind in set(shown["kind"])]
+    kinds = [kind for kind in STYLES if kind in set(shown["kind"])]
     return fragment(
         "space_time",
         figures=[markup(figure) for figure in figures],
-        kinds=", ".join(kinds),
+        kinds=[(markup(symbol(kind, SYMBOL[kind == WITHHELD])), STYLES[kind].words) for kind in kinds],
+        faults=bool(marks),
         left_out=left_out,
         choice=choice,
         suspicions=bool(minds),

@@ -55,7 +55,7 @@ def test_nodes_that_miss_something_have_no_time(tmp_path: Path) -> None:
     assert "Not served: 011, 101, 111." in panel
     assert panel.count("<tr><td ") == len({seconds for seconds in served.values() if seconds})
     # Half of the six nodes: the staircase ends in the middle of the axis.
-    assert "V123.0H704" in panel
+    assert "V123.0H1024" in panel
 
 
 def test_suspicions_are_in_the_diagram_and_in_the_trace(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from coordinator.reports.data import read_run
 from coordinator.reports.packet_times import packet_times
 from coordinator.reports.panels.base import Report
 from coordinator.reports.panels.space_time import space_time_panel
+from coordinator.reports.space_time_chart import CIRCLE
 from tests.command_line import Call, fields
 from tests.support import run_scenario
 
@@ -99,6 +100,22 @@ def test_what_is_sent_again_and_what_carries_no_data_is_marked(tmp_path: Path) -
     # Six acknowledgements: the seventh shares a packet with data.
     kinds = dict(packets["kind"].value_counts().iter_rows())
     assert (kinds["lost"], kinds["again"], kinds["control"]) == (1, 1, 6)
+
+
+def test_a_withheld_packet_is_a_circle_at_its_sender(tmp_path: Path) -> None:
+    """It never left, so no line leads to its receiver; the journal has it with the step in which it was due."""
+    run_scenario(tmp_path / "run", **fields(f"{CUBE} fault_knowledge=detect:1", fault=["crash:001@1"]))
+    data = read_run(tmp_path / "run")
+    packets = packet_times(data)
+    assert packets is not None
+    assert data.journal is not None
+    withheld = packets.filter(kind="withheld")
+    kept = data.journal.filter(outcome="withheld").select("step", "sender").collect()
+    assert sorted(withheld.select("step", "sender").iter_rows()) == sorted(kept.unique().iter_rows()) != []
+    assert withheld["start"].to_list() == withheld["end"].to_list()
+    wide = str(space_time_panel(Report(data))).partition("narrow")[0]
+    assert wide.count(CIRCLE) == len(withheld)
+    assert len(re.findall(r"M[0-9.]+ [0-9.]+L", wide)) == len(packets) - len(withheld)
 
 
 def test_the_diagram_has_a_line_for_every_packet_and_a_bar_for_every_fault(tmp_path: Path) -> None:
