@@ -110,11 +110,11 @@ def _packets(data: RunData, count: int) -> dict[str, object] | None:
     if hops is None:
         return None
     by, width = ["step", "sender", "port", "tree", "outcome"], 1
+    last = int(hops.select(pl.col("step").max()).collect().item() or 0)
     table = _counted(hops, by, pl.len()) if count <= MOST_PACKETS else None
     if table is None or len(table) > MOST_PACKETS:
         by.remove("tree")
         table = _counted(hops, by, pl.len())
-        last = int(table["step"].max())  # type: ignore[arg-type]
         while len(table) > MOST_PACKETS and width < last:
             width *= 2
             first = (pl.col("step") - 1) // width * width + 1
@@ -128,6 +128,7 @@ def _packets(data: RunData, count: int) -> dict[str, object] | None:
     outcomes = [OUTCOMES.index(name) if name in OUTCOMES else len(OUTCOMES) for name in table["outcome"].to_list()]
     return {
         "width": width,
+        "last": last,
         "steps": pack(steps),
         "counts": pack(counts),
         **{name: _column(table[name].cast(pl.Int64).to_list()) for name in ("sender", "port", "tree", "segments")},

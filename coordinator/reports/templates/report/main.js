@@ -20,7 +20,7 @@ const run = data.answers ? new RunData(data.answers) : null;
 const overlay = run && new Overlay(map, run, steps);
 const lastStep = steps ? data.last[data.last.length - 1] : 0;
 const state = { frame: -1, node: -1, tree: "traffic", root: 0, links: false, levels: false };
-let timer = 0, writer = 0;
+let timer = 0, writer = 0, known = location.hash;
 
 // --- what is shown
 
@@ -77,6 +77,8 @@ function select(rank, follow = false) {
 function writeAddress() {
   // In a frame of another page, such as a comparison or a notebook, there is no address to write.
   if (location.protocol === "about:") return;
+  // The reader has just gone to another place, and the event that says so is still to come.
+  if (location.hash !== known) return;
   const parts = [];
   if (state.frame >= 0) parts.push(`step=${data.last[state.frame]}`);
   if (state.node >= 0) parts.push(`node=${encodeURIComponent(run.labels[state.node])}`);
@@ -86,6 +88,7 @@ function writeAddress() {
   if (wanted === location.hash || (!wanted && !isOurs(location.hash))) return;
   try {
     history.replaceState(null, "", wanted || "#");
+    known = location.hash;
   } catch {
     // A page inside another one, as in a notebook, may have no address of its own.
   }
@@ -94,6 +97,7 @@ function writeAddress() {
 const isOurs = (hash) => /^#(step|node|tree)=/.test(hash);
 
 function readAddress() {
+  known = location.hash;
   if (!isOurs(location.hash)) return;
   const asked = new URLSearchParams(location.hash.slice(1)), step = Number(asked.get("step"));
   stop();

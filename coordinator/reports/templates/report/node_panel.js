@@ -65,7 +65,8 @@ function portTable(run, node, link) {
     const cells = [String(port), link(peer)];
     if (run.packets) {
       const { sender, port: by } = run.packets;
-      cells.push(sum(run.received(node), (at) => run.backPort(sender[at], by[at]) === port), sum(run.sent(node), (at) => by[at] === port));
+      const arrived = (at) => run.packets.outcomes[run.packets.outcome[at]] !== "lost";
+      cells.push(sum(run.received(node), (at) => arrived(at) && run.backPort(sender[at], by[at]) === port), sum(run.sent(node), (at) => by[at] === port));
     }
     return { "data-port": String(port), cells };
   });
@@ -100,7 +101,7 @@ function packetTables(run, node, link) {
     element("summary", {}, `${words}: ${entries.length.toLocaleString("en")}${summed ? " rows" : ""}`),
     ...(entries.length ? [table(words, heads(end), rows(entries, peer, port))] : []), ...more(entries));
   return [
-    part("came", "Packets received", run.received(node), "from", (at) => packets.sender[at], (at) => run.backPort(packets.sender[at], packets.port[at])),
-    part("left", "Packets sent", run.sent(node), "to", (at) => packets.receiver[at], (at) => packets.port[at]),
+    part("came", "Packets sent to it", run.received(node), "from", (at) => packets.sender[at], (at) => run.backPort(packets.sender[at], packets.port[at])),
+    part("left", "Packets sent by it", run.sent(node), "to", (at) => packets.receiver[at], (at) => packets.port[at]),
   ];
 }

@@ -25,8 +25,8 @@ export class RunData {
     }
   }
 
-  readPackets({ width, outcomes, steps, counts, ...columns }) {
-    const packets = { width, outcomes };
+  readPackets({ width, last, outcomes, steps, counts, ...columns }) {
+    const packets = { width, last, outcomes };
     const times = unpack(counts), many = times.reduce((sum, count) => sum + count, 0);
     for (const [name, column] of Object.entries(columns)) {
       packets[name] = typeof column === "string" ? unpack(column) : new Int32Array(many).fill(column);
@@ -59,8 +59,8 @@ export class RunData {
 
   /** The steps of an entry of `packets` in words. */
   stepsOf(at) {
-    const { step, width } = this.packets;
-    return width === 1 ? String(step[at]) : `${step[at]} to ${step[at] + width - 1}`;
+    const { step, width, last } = this.packets;
+    return width === 1 ? String(step[at]) : `${step[at]} to ${Math.min(last, step[at] + width - 1)}`;
   }
 
   /** Segments that first reached a node (in a collective towards a target: that it sent) up to `step`. */
