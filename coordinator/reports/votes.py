@@ -190,6 +190,21 @@ def segments_due(plan: Plan) -> list[int]:
     return _without_zeros(segments)
 
 
+def lacking(data: RunData) -> NDArray[np.bool_] | None:
+    """By rank, whether a healthy node lacks something that is due to it; None if the nodes are unknown."""
+    if data.nodes is None:
+        return None
+    if data.get("intact_deliveries") == data.get("expected_deliveries"):
+        return np.zeros(len(data.nodes), dtype=np.bool_)
+    listed = data.summary.get("cut_off")
+    if isinstance(listed, list) and len(listed) == data.summary.get("cut_off_count"):
+        labels = {str(node.get("label")) for node in listed if isinstance(node, dict)}
+        return data.nodes["label"].is_in(sorted(labels)).to_numpy()
+    received, expected = (data.nodes[name].fill_null(0).to_numpy() for name in ("received", "expected"))
+    due = expected if data.plan is None else segments_due(data.plan)
+    return np.asarray((received < due) & (expected > 0))
+
+
 def _without_zeros(counts: Sequence[int]) -> list[int]:
     largest = max(counts)
     return [count or largest for count in counts]

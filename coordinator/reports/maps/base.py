@@ -96,7 +96,7 @@ class MapRun:
 
     def full(self, gained: list[int]) -> list[int]:
         """By rank, the segments after which a node is done; `gained` is what it received (or sent) in all."""
-        if self.giving:
+        if self.giving or self.hops is None:
             return gained
         data, most = self.data, max(gained, default=0)
         if data.plan is None or data.get("intact_deliveries") == data.get("expected_deliveries"):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from coordinator.reports.layout import Floats, Ranks, cells_of
 from coordinator.reports.maps.base import MapRun, NetworkMap
-from coordinator.reports.maps.frames import MOST_FRAMES, Frames, empty_frames
+from coordinator.reports.maps.frames import MOST_FRAMES, empty_frames, texts_of_tables
 from coordinator.reports.maps.link_map import NODES_WITH_LINKS
 from coordinator.reports.maps.marks import STATE_COLOURS, cross, diamond, node_keys
 from coordinator.reports.numbers import plural
@@ -93,7 +93,7 @@ def _finish_map(run: MapRun) -> NetworkMap:
             if path:
                 body.append(f'<path class="cells" data-frame="{at}" fill="{colour or of_step}" d="{path}"/>')
     body += [*_source(run, side), *_marks(run, side)]
-    _describe(run, frames, finish, width)
+    frames.texts += texts_of_tables(run, frames)
     script: dict[str, object] = {
         "kind": "cells",
         "whole": plural(run.steps, "step") + (f"; {run.votes.sentence()}" if run.votes else ""),
@@ -109,16 +109,6 @@ def _of_squares(squares: Squares, finish: Ranks, state: Ranks) -> tuple[Ranks, R
     worst = np.zeros(len(served), dtype=np.int64)
     np.maximum.at(worst, squares.cell, state)
     return np.where(served > 0, np.maximum(1, np.round(mean)), 0).astype(np.int64), worst
-
-
-def _describe(run: MapRun, frames: Frames, finish: Ranks, width: int) -> None:
-    due = run.due(finish.tolist())
-    finished = np.sort(finish[due & (finish > 0)])
-    packets = run.data.steps["packets"].to_list() if run.data.steps is not None else []
-    for last in frames.last:
-        moves = f"{plural(sum(packets[last - width : last]), 'packet')}; " if packets else ""
-        done = int(np.searchsorted(finished, last, side="right"))
-        frames.texts.append(f"{moves}{run.done(done, int(due.sum()), last)}")
 
 
 # --- progress of all-to-all collectives ------------------------------------------------------------------------------

@@ -3,10 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
 import polars as pl
 
 from coordinator.reports.maps.base import MapRun
+from coordinator.reports.numbers import plural
 from coordinator.reports.theme import viridis
+from coordinator.reports.votes import lacking
 
 MOST_FRAMES = 240
 LINK_ENTRIES = 60_000
@@ -59,8 +62,15 @@ def empty_frames(steps: int, width: int) -> Frames:
 
 
 def link_frames(run: MapRun, used: Mapping[tuple[int, int], int], width: int) -> Frames:
-    """Frames with their busy links and gains; `used` gives the index of a link by sender and port."""
+    """Frames with their busy links and gains; `used` gives the index of a link by sender and port.
+
+    Without a journal, the gain of a node is that it is done.
+    """
     frames = empty_frames(run.steps, width)
+    if run.hops is None:
+        for rank, step in enumerate(run.finish.tolist()):
+            if 0 < step <= run.steps:
+                frames.gains[(step - 1) // width] += (rank, 1)
     if run.hops is None or not frames.first:
         return frames
     by_frame = run.hops.with_columns(frame=(pl.col("step") - 1) // width)
@@ -81,13 +91,28 @@ def link_frames(run: MapRun, used: Mapping[tuple[int, int], int], width: int) ->
 
 def link_frame_width(hops: pl.DataFrame | None, steps: int) -> int:
     """Steps per frame that keep both the frames and their busy links few enough."""
-    if hops is None:
-        return 1
     width = max(1, -(-steps // MOST_FRAMES))
-    while width < steps and _busy_links(hops, width) > LINK_ENTRIES:
+    while hops is not None and width < steps and _busy_links(hops, width) > LINK_ENTRIES:
         width *= 2
     return width
 
 
 def _busy_links(hops: pl.DataFrame, width: int) -> int:
     return hops.select(((pl.col("step") - 1) // width).alias("frame"), "sender", "port").n_unique()
+
+
+def texts_of_tables(run: MapRun, frames: Frames) -> list[str]:
+    """By frame, the packets in it and the nodes that are done after it, from the tables of the run."""
+    finish, missing = run.finish, lacking(run.data)
+    due = run.due(finish.tolist())
+    complete = due & (finish > 0) & (True if missing is None else ~missing)
+    done = np.sort(finish[complete])
+    packets = run.data.steps["packets"].to_list() if run.data.steps is not None else []
+    texts = []
+    for first, last in zip(frames.first, frames.last, strict=True):
+        words = [plural(sum(packets[first - 1 : last]), "packet")] if packets else []
+        # Only the journal says when nodes sent what they give.
+        if run.hops is not None or not run.giving:
+            words.append(run.done(int(np.searchsorted(done, last, side="right")), int(due.sum()), last))
+        texts.append("; ".join(words))
+    return texts

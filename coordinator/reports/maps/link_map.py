@@ -14,7 +14,7 @@ from coordinator.reports.interactive.packing import pack
 from coordinator.reports.layout import Layout, shapes_of
 from coordinator.reports.link_paths import link_paths
 from coordinator.reports.maps.base import MapRun, NetworkMap
-from coordinator.reports.maps.frames import Frames, link_frame_width, link_frames
+from coordinator.reports.maps.frames import Frames, link_frame_width, link_frames, texts_of_tables
 from coordinator.reports.maps.marks import STATE_COLOURS, key, node_keys
 from coordinator.reports.maps.nodes import Nodes
 from coordinator.reports.numbers import plural
@@ -44,7 +44,8 @@ def draw(run: MapRun) -> NetworkMap:
         for rank, segments in zip(gains[::2], gains[1::2], strict=True):
             gained[rank] += segments
     full = run.full(gained) if run.votes is None else run.votes.segments_due
-    frames.texts += _texts(run, frames, full, run.due(gained))
+    due = run.due(gained)
+    frames.texts += texts_of_tables(run, frames) if run.hops is None else _texts(run, frames, full, due)
     nodes = Nodes(run, gained, full)
     body = [_idle_links(run), *_flow(paths, heads, totals, run.layout), _lost(frames, paths, run.layout)]
     script: dict[str, object] = {
@@ -68,6 +69,8 @@ def draw(run: MapRun) -> NetworkMap:
 
 
 def _whole_run(run: MapRun, links: int, segments: int) -> str:
+    if run.hops is None:
+        return plural(run.steps, "step")
     carry = "carries" if links == 1 else "carry"
     ended = f"; {run.votes.sentence()}" if run.votes else ""
     return (
@@ -97,8 +100,6 @@ def _texts(run: MapRun, frames: Frames, full: Sequence[int], due: NDArray[np.boo
     """A sentence per frame: what moves in it, and how many nodes are done after it."""
     texts = []
     have, done, all_due = [0] * len(due), 0, int(due.sum())
-    known = any(frames.gains)
-    finished = np.sort(run.finish[due])
     for last, gains, links, loads, lost in zip(
         frames.last, frames.gains, frames.links, frames.loads, frames.lost, strict=True
     ):
@@ -106,8 +107,6 @@ def _texts(run: MapRun, frames: Frames, full: Sequence[int], due: NDArray[np.boo
             before = have[rank]
             have[rank] += segments
             done += bool(due[rank]) and before < full[rank] <= have[rank]
-        if not known:
-            done = int(np.searchsorted(finished, last, side="right") - np.searchsorted(finished, 1))
         gone = f", {plural(len(lost), 'link')} {'loses' if len(lost) == 1 else 'lose'} packets" if lost else ""
         carry = "carries" if len(links) == 1 else "carry"
         moves = f"{plural(len(links), 'link')} {carry} {plural(sum(loads), 'segment')}{gone}; " if links else ""

@@ -117,8 +117,8 @@ def node_keys(
     elif pies:
         keys.append(key("pie", "the share that a node has of what it is due, in the colours of the steps"))
     else:
-        done = "the node sent its last segment" if giving(data) else "the last segment due arrived"
-        keys.append(key("hollow", f"not yet, or never; otherwise the colour of the step in which {done}"))
+        done = "the node sent its last segment" if giving(data) else "its last segment arrived"
+        keys.append(key("hollow", f"nothing, or not yet; otherwise the colour of the step in which {done}"))
     kinds = {mark.kind for mark in broken.values()}
     if kinds & set(CROSSED):
         keys.append(

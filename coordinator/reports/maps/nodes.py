@@ -34,7 +34,8 @@ class Nodes:
     def __post_init__(self) -> None:
         self.labels = self.run.labels
         self.source = self.run.source
-        self.pies = self.run.all_to_all
+        # Shares need the journal.
+        self.pies = self.run.all_to_all and self.run.hops is not None
         self._letters = max(map(len, self.labels), default=1)
 
     @property
@@ -122,14 +123,13 @@ class Nodes:
             words.append(WORDS[State(int(self.run.votes.state[rank]))])
             words += [f"last copy in step {self.run.votes.settled[rank]}"] if self.run.votes.settled[rank] else []
         elif done:
-            words.append(
-                f"done in step {done}" if self.gained[rank] >= self.full[rank] else f"last received in step {done}"
-            )
-        elif rank != self.source:
+            known = self.run.hops is not None and self.gained[rank] >= self.full[rank]
+            words.append(f"done in step {done}" if known else f"last received in step {done}")
+        elif rank != self.source and (self.run.hops is not None or not self.run.giving):
             words.append("nothing arrived" if not self.run.giving else "sent nothing")
         if self.pies and self.run.votes is None:
             words.append(f"{self.gained[rank]:,} of {self.full[rank]:,} segments")
-        elif self.gained[rank] and self.run.votes is None:
+        elif self.gained[rank] and self.run.votes is None and self.run.hops is not None:
             words.append(plural(self.gained[rank], "segment"))
         return ", ".join(words)
 

@@ -1,5 +1,6 @@
 """The index of runs and its pictures: what they show follows from the tables of the runs, in a browser too."""
 
+import json
 import re
 import shutil
 from pathlib import Path
@@ -8,8 +9,10 @@ import polars as pl
 import pytest
 
 from coordinator.history.run_index import write_index
+from coordinator.reports.data import read_run
 from coordinator.reports.index_page import index_page
 from coordinator.reports.thumbnail import COLOURS, FAULTY, IDLE, MISSING
+from coordinator.reports.votes import lacking
 from tests.browser import Browser, find_chromium
 from tests.support import run_scenario
 
@@ -43,6 +46,30 @@ def test_a_dot_has_the_colour_of_its_node(runs: Path) -> None:
     found = dots(runs / "none")
     done = pl.read_parquet(runs / "none" / "nodes.parquet")["last_step"].drop_nulls().value_counts()["count"]
     assert sorted(found.values()) == sorted([1, *done])
+
+
+def test_a_node_that_lacks_a_segment_is_not_done(tmp_path: Path) -> None:
+    values = {
+        "topology": "star:4",
+        "collective": "broadcast",
+        "algorithm": "edt",
+        "segments": 3,
+        "fault": ["crash:4132@3"],
+    }
+    path = run_scenario(tmp_path / "run", **values).path
+    summary = json.loads((path / "summary.json").read_text())
+    assert (
+        dots(path)[COLOURS[MISSING]]
+        == summary["cut_off_count"]
+        == summary["expected_deliveries"] - summary["deliveries"]
+        > 0
+    )
+    # Also where the summary does not list every node.
+    data = read_run(path)
+    data.summary["cut_off"] = []
+    found = lacking(data)
+    assert found is not None
+    assert found.sum() == summary["cut_off_count"]
 
 
 def test_a_picture_is_small(tmp_path: Path) -> None:

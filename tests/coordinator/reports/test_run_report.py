@@ -241,6 +241,37 @@ def test_damaged_file_is_listed_and_the_rest_is_shown(copied: Path, name: str, h
     assert "Permutation star graph" in page.text
 
 
+@pytest.mark.parametrize("scenario", ["star:3 alltoall edt", "star:3 gather edt", "star:3 broadcast greedy-tree"])
+def test_without_a_journal_nothing_is_counted_from_it(scenario: str, tmp_path: Path) -> None:
+    """As in a quick report of a long run: no links and segments are claimed to be none, and tables still count."""
+    run_scenario(tmp_path / "run", **fields(scenario))
+    (tmp_path / "run" / "journal.parquet").unlink()
+    data = read_run(tmp_path / "run")
+    assert data.steps is not None
+    picture = Report(data).picture
+    assert picture is not None
+    assert picture.script["whole"] == plural(len(data.steps), "step")
+    texts = picture.script["texts"]
+    assert isinstance(texts, list)
+    done = "" if "gather" in scenario else f"; {'5 of 5' if 'broadcast' in scenario else '6 of 6'} nodes done"
+    assert texts[-1] == f"{plural(data.steps['packets'][-1], 'packet')}{done}"
+    if "gather" in scenario:
+        assert "nothing" not in picture.svg.replace("nothing arrived", "nothing")
+
+
+def test_the_last_position_of_the_slider_may_cover_fewer_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(frames, "MOST_FRAMES", 2)
+    run_scenario(tmp_path / "run", **fields("star:3 allgather rotated-trees"))
+    (tmp_path / "run" / "journal.parquet").unlink()
+    data = read_run(tmp_path / "run")
+    assert data.steps is not None
+    picture = Report(data).picture
+    assert picture is not None
+    packets = [int(str(text).split()[0]) for text in picture.script["texts"]]  # type: ignore[attr-defined]
+    assert len(data.steps) % 2 == 1
+    assert sum(packets) == data.steps["packets"].sum()
+
+
 @pytest.mark.parametrize("name", FILES)
 def test_files_with_unexpected_content_do_not_fail(copied: Path, name: str) -> None:
     if name in TABLES:
