@@ -24,7 +24,7 @@ from types import TracebackType
 from typing import Any, Self
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "chrome")
-SECONDS = 60.0
+SECONDS = 240.0
 """Deadline of any call; a busy machine starts a browser slowly."""
 FLAGS = (
     "--headless",

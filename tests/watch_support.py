@@ -22,7 +22,7 @@ from emunode.faults.kinds import KINDS, value_names
 from emunode.model import Step
 from emunode.topologies.base import Topology
 
-SECONDS = 60.0
+SECONDS = 240.0
 Clicks = Callable[[Step], list[dict[str, Any]]]
 STAR = {"topology": "star:3", "collective": "broadcast", "algorithm": "flood", "driver": "memory", "messages": 2}
 

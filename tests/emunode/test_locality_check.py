@@ -301,15 +301,15 @@ def test_child_returns_its_result() -> None:
 
 
 @pytest.mark.parametrize(
-    ("work", "message"),
+    ("work", "seconds", "message"),
     [
-        (lambda: os._exit(3), "ended without an answer"),
-        (lambda: bytes([256]), "failed:\n.*ValueError"),
-        (lambda: time.sleep(60), "did not answer in time"),
+        (lambda: os._exit(3), 60, "ended without an answer"),
+        (lambda: bytes([256]), 60, "failed:\n.*ValueError"),
+        (lambda: time.sleep(60), 0.1, "did not answer in time"),
     ],
 )
-def test_child_that_fails_is_an_error(work: Callable[[], bytes], message: str) -> None:
+def test_child_that_fails_is_an_error(work: Callable[[], bytes], seconds: float, message: str) -> None:
     with pytest.raises(RunError, match=f"(?s){message}"):
-        in_child(work, 1.0)
+        in_child(work, seconds)
     with pytest.raises(ChildProcessError):
         os.waitpid(-1, os.WNOHANG)

@@ -95,7 +95,7 @@ def test_every_algorithm_of_the_package_has_a_place_in_the_lists() -> None:
 def outcome_of(program: str) -> str:
     """Run a program in an interpreter that has imported nothing of the package; returns its output and errors."""
     done = subprocess.run(
-        [sys.executable, "-c", dedent(program)], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", dedent(program)], capture_output=True, text=True, timeout=240, check=False
     )
     return done.stdout + done.stderr
 

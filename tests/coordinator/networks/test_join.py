@@ -15,7 +15,7 @@ from tests.support import run_scenario
 SCENARIO = "--topology star:3 --collective broadcast --algorithm flood"
 SERVE = f"coordinator serve {SCENARIO}"
 ENDLESS = "--messages 200000 --message-bytes 8"
-JOIN = "emunode --token-file token --join-seconds 30"
+JOIN = "emunode --token-file token --join-seconds 120"
 
 
 def free_endpoint(address: str = "") -> str:
@@ -49,7 +49,7 @@ def statuses(*hosts: Running) -> list[int]:
 
 
 @pytest.mark.parametrize(
-    ("parents", "flags"), [(4, "--join-seconds 20"), (2, "--processes 2")], ids=["one of four in reserve", "processes"]
+    ("parents", "flags"), [(4, "--join-seconds 60"), (2, "--processes 2")], ids=["one of four in reserve", "processes"]
 )
 def test_joined_hosts_give_the_history_of_memory(
     start: Start, endpoint: str, tmp_path: Path, parents: int, flags: str

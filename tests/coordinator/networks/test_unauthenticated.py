@@ -27,7 +27,7 @@ from emunode.topologies.registry import parse_topology
 from tests.command_line import fields
 from tests.support import golden_rows
 
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 240.0
 SECRET = b"the secret of a run"
 RUN = 77
 FLOOD = fields("star:3 broadcast flood")

@@ -87,7 +87,7 @@ def test_joined_hosts_run_a_plug_in_only_if_they_allow_it(start: Start, tmp_path
     serve = "coordinator serve --topology cycle:6 --collective broadcast --algorithm one-way --hosts 2 --json"
     for flag, status in (("--allow-plugins", 0), ("", 4)):
         out = f"out{flag}"
-        hosts = [start(f"emunode --token-file token --join-seconds 30 {flag} --coordinator", endpoint) for _ in "12"]
+        hosts = [start(f"emunode --token-file token --join-seconds 120 {flag} --coordinator", endpoint) for _ in "12"]
         served = start(serve, "--listen", endpoint, "--plugin", CYCLE, "--out", out).end()
         assert served.status == status, served.err
         for host in hosts:

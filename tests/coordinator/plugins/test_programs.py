@@ -5,7 +5,6 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from shutil import which
@@ -22,7 +21,7 @@ from coordinator.scenario.programs import allow_program, is_allowed
 from emunode.algorithms.program import MOST_PROGRAMS
 from emunode.algorithms.program_process import ALLOWED, MAX_LINE, MAX_LOGGED, Program, command_text
 from emunode.errors import DeadlineError, RuleError, ScenarioError
-from tests.command_line import ROOT, Call, Start, fields, wait_until
+from tests.command_line import ROOT, SECONDS, Call, Start, fields, wait_until
 from tests.support import failures, run_scenario
 
 PLUGINS = ROOT / "tests" / "plugins"
@@ -40,7 +39,9 @@ def not_allowed() -> Iterator[None]:
 
 
 def run_program(out: Path, program: str, **values: object) -> RunResult:
-    return run_scenario(out, **{"algorithm": "program", "program": allow_program(program), **values})
+    return run_scenario(
+        out, **{"algorithm": "program", "program": allow_program(program), "program_deadline": "60s", **values}
+    )
 
 
 def processes(marker: str) -> list[int]:
@@ -203,7 +204,7 @@ def test_standard_error_is_logged_within_a_bound(tmp_path: Path) -> None:
 
 def test_a_program_starts_with_its_first_line_and_ends_with_its_rank() -> None:
     words = [sys.executable, str(PLUGINS / "direct.py")]
-    program = Program(words, 5.0, "rank 0")
+    program = Program(words, SECONDS, "rank 0")
     with pytest.raises(Exception, match="was not named here, so it is not executed"):
         program.ask(b"{}\n", 1)
     ALLOWED.add(command_text(words))
@@ -235,10 +236,9 @@ def test_ctrl_c_does_not_wait_for_an_answer(driver: str, start: Start, tmp_path:
     line = f"coordinator {LINE} 'sh node.sh' --program-deadline 60s".replace("memory", driver)
     run = start(line, MARKED_PROGRAM=tmp_path)
     run.wait_for((tmp_path / "started").exists, "a program")
-    began = time.monotonic()
     run.process.send_signal(signal.SIGINT)
-    assert run.end().status == 130
-    assert time.monotonic() - began < 50
+    # Sooner than the program has to answer.
+    assert run.process.wait(50) == 130
     wait_until(lambda: not processes(f"MARKED_PROGRAM={tmp_path}"), "the end of all processes")
 
 
@@ -252,10 +252,8 @@ def test_a_program_that_cannot_be_started(tmp_path: Path) -> None:
 
 def test_the_deadline_holds_for_each_answer() -> None:
     ALLOWED.add(command_text(["sleep", "60"]))
-    began = time.monotonic()
     with pytest.raises(DeadlineError):
         Program(["sleep", "60"], 0.2, "rank 0").ask(b"x" * 2_000_000 + b"\n", 1)
-    assert time.monotonic() - began < 30
 
 
 # --- permission ------------------------------------------------------------------------------------------------------
@@ -325,6 +323,6 @@ def test_trials_start_no_programs(call: Call) -> None:
 
 
 def test_the_python_api_takes_a_program() -> None:
-    run = coordinator.network("complete:4").broadcast("program", program=DIRECT, program_deadline=20)
+    run = coordinator.network("complete:4").broadcast("program", program=DIRECT, program_deadline="60s")
     assert run.verdict == "holds"
     assert run.summary["deliveries"] == 3

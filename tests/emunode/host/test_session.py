@@ -12,7 +12,7 @@ from emunode.net import wire
 from emunode.net.protocol import HostConfig
 from emunode.topologies.registry import parse_topology
 
-DEADLINE_SECONDS = 60.0
+DEADLINE_SECONDS = 240.0
 JOB = CollectiveSpec("star:3", Collective.BROADCAST, "flood", 0)
 GOOD = ("assign", *HostConfig(7, 0, 2, JOB, "127.0.0.1", "127.0.0.1", 9, 60.0).to_record())
 

@@ -61,7 +61,7 @@ def test_without_the_library_the_short_name_remains() -> None:
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=240,
     )
     name, command = shown.stdout.splitlines()
     assert name == "'emunode 7'"

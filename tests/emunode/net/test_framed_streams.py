@@ -16,7 +16,7 @@ from emunode.net.wire import FRAME_LIMIT, HELLO_LIMIT, LENGTH, body, frame
 
 LARGE = bytes(4 * 2**20)
 """More than any socket takes at once."""
-DEADLINE_SECONDS = 20.0
+DEADLINE_SECONDS = 240.0
 
 
 class Owner:
