@@ -2,12 +2,14 @@
 
 import json
 import os
+import secrets
 import shlex
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any, NamedTuple
@@ -91,6 +93,15 @@ def wait_until(condition: Callable[[], object], what: str) -> None:
     while not condition():
         assert time.monotonic() < deadline, f"it never happened: {what}"
         time.sleep(0.03)
+
+
+def free_port() -> int:
+    """A port at which nothing listens, and which the kernel gives to no other socket meanwhile: those are in its range."""
+    first, last = map(int, Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split())
+    while True:
+        port = secrets.choice(range(10_000, first) or range(last + 1, 2**16))
+        with suppress(OSError), socket.create_server(("", port)):
+            return port
 
 
 class Running:

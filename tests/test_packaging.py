@@ -1,7 +1,6 @@
 """The contents of the wheel and of the sdist, and installations of them."""
 
 import shutil
-import socket
 import subprocess
 import sys
 import tarfile
@@ -15,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from coordinator.cli.image import container_files
-from tests.command_line import ROOT, Call, Running, command, fields, flags, run_process
+from tests.command_line import ROOT, Call, Running, command, fields, flags, free_port, run_process
 
 SECONDS = 300
 FLOOD = fields("star:3 broadcast flood")
@@ -137,8 +136,7 @@ assert not [name for name in ("numpy", "polars", "rich", "pydantic") if importli
 
 
 def test_a_host_without_the_coordinators_packages_runs(host_environment: Path, tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        endpoint = f"127.0.0.1:{listener.getsockname()[1]}"
+    endpoint = f"127.0.0.1:{free_port()}"
     words = ["-m", "emunode", "--coordinator", endpoint, "--token-file", "token", "--processes", "2"]
     host = Running(tmp_path, [python_of(host_environment), *words], PYTHONPATH="")
     serve = run_process(tmp_path, command(f"coordinator serve --listen {endpoint} --hosts 2 --json", *flags(**FLOOD)))

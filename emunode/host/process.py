@@ -113,7 +113,11 @@ def _connect(address: str, port: int, patience: float) -> socket.socket:
     deadline = time.monotonic() + patience
     while True:
         try:
-            return socket.create_connection((address, port), JOIN_SECONDS)
+            stream = socket.create_connection((address, port), JOIN_SECONDS)
+            # Where nothing listens, the kernel may give a connection within one machine the very port that it dials.
+            if stream.getsockname() != stream.getpeername():
+                return stream
+            stream.close()
         except OSError:
             if time.monotonic() > deadline:
                 raise

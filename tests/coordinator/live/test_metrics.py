@@ -30,7 +30,7 @@ from coordinator.reports.open_metrics import Family, exposition
 from coordinator.scenario.model import make_scenario
 from emunode.errors import RunError, ScenarioError
 from emunode.model import CONTROL_TREE, Step
-from tests.command_line import ROOT, Call, fields, wait_until
+from tests.command_line import ROOT, Call, fields, free_port, wait_until
 
 FLOOD: Final = "star:3 broadcast flood driver=memory"
 Values = Mapping[str, float]
@@ -251,10 +251,9 @@ PROMETHEUS: Final = shutil.which("prometheus")
 def test_prometheus_reads_the_metrics(tmp_path: Path) -> None:
     assert PROMETHEUS is not None
     result, observer = observed(tmp_path / "run", "star:4 broadcast greedy-tree driver=memory fault=crash:2134@2")
-    with serving(observer) as server, socket.create_server(("127.0.0.1", 0)) as free:
-        own = f"127.0.0.1:{free.getsockname()[1]}"
+    with serving(observer) as server:
+        own = f"127.0.0.1:{free_port()}"
         target = urllib.parse.urlsplit(server.url).netloc
-        free.close()
         config = {
             "global": {"scrape_interval": "500ms", "scrape_timeout": "500ms"},
             "scrape_configs": [{"job_name": "run", "static_configs": [{"targets": [target]}]}],

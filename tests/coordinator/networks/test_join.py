@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.command_line import SECONDS, Running, Start, command, fields, run_process
+from tests.command_line import SECONDS, Running, Start, command, fields, free_port, run_process
 from tests.support import run_scenario
 
 SCENARIO = "--topology star:3 --collective broadcast --algorithm flood"
@@ -18,15 +18,9 @@ ENDLESS = "--messages 200000 --message-bytes 8"
 JOIN = "emunode --token-file token --join-seconds 120"
 
 
-def free_endpoint(address: str = "") -> str:
-    """An endpoint of this machine at which nothing listens."""
-    with socket.create_server((address, 0)) as listener:
-        return f"{address or '0.0.0.0'}:{listener.getsockname()[1]}"
-
-
 @pytest.fixture
 def endpoint() -> str:
-    return free_endpoint("127.0.0.1")
+    return f"127.0.0.1:{free_port()}"
 
 
 def own_address() -> str | None:
@@ -146,9 +140,8 @@ def test_a_host_that_cannot_be_dialled_fails_the_run(start: Start, endpoint: str
 @pytest.mark.skipif(own_address() is None, reason="this machine has no address outside 127.0.0.0/8")
 def test_a_loopback_host_beside_a_remote_one_is_refused_at_once(start: Start) -> None:
     address = own_address()
-    listen = free_endpoint()
-    port = listen.rpartition(":")[2]
-    serve = start(SERVE, "--hosts", "3", "--join-seconds", "60s", "--listen", listen)
+    port = free_port()
+    serve = start(SERVE, "--hosts", "3", "--join-seconds", "60s", "--listen", f"0.0.0.0:{port}")
     loopback, remote = (start(JOIN, "--coordinator", f"{each}:{port}") for each in ("127.0.0.1", address))
     refused = loopback.end()
     assert refused.status == 4

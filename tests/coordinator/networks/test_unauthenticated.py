@@ -238,6 +238,24 @@ async def test_a_host_joins_only_a_coordinator_that_knows_the_secret(proof: byte
             await listener.aclose()
 
 
+def test_a_host_that_has_dialled_itself_dials_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    dial_out = socket.create_connection
+
+    def dial_itself(*_: object) -> socket.socket:
+        monkeypatch.setattr(socket, "create_connection", dial_out)
+        stream = socket.socket()
+        stream.bind(("127.0.0.1", 0))
+        stream.connect(stream.getsockname())
+        return stream
+
+    monkeypatch.setattr(socket, "create_connection", dial_itself)
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listener,
+        process._connect("127.0.0.1", listener.getsockname()[1], 0.0) as stream,
+    ):
+        assert stream.getpeername() == listener.getsockname()
+
+
 # --- a host ----------------------------------------------------------------------------------------------------------
 
 JOB = CollectiveSpec("star:3", Collective.BROADCAST, "flood", 0)

@@ -22,8 +22,7 @@ from emunode.plugins import LOADED, MAX_BYTES, MAX_PLUGINS
 from emunode.testing import check_topology
 from emunode.topologies.base import FAMILIES
 from emunode.topologies.registry import parse_topology
-from tests.command_line import ROOT, Call, Start, fields
-from tests.coordinator.networks.test_join import free_endpoint
+from tests.command_line import ROOT, Call, Start, fields, free_port
 from tests.support import failures, forget_plugins, run_scenario
 
 CYCLE = ROOT / "tests" / "plugins" / "cycle.py"
@@ -83,7 +82,7 @@ def test_the_network_of_a_plug_in_keeps_its_promises() -> None:
 
 
 def test_joined_hosts_run_a_plug_in_only_if_they_allow_it(start: Start, tmp_path: Path) -> None:
-    endpoint = free_endpoint("127.0.0.1")
+    endpoint = f"127.0.0.1:{free_port()}"
     serve = "coordinator serve --topology cycle:6 --collective broadcast --algorithm one-way --hosts 2 --json"
     for flag, status in (("--allow-plugins", 0), ("", 4)):
         out = f"out{flag}"
