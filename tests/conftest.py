@@ -17,7 +17,7 @@ from tests.command_line import ROOT, Call, Ended, Running, Start, arguments, com
 # No verdict may depend on the speed or load of the machine.
 UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
-settings.register_profile("repeatable", UNHURRIED, derandomize=True)
+settings.register_profile("repeatable", UNHURRIED, derandomize=True, max_examples=40)
 settings.register_profile("thorough", UNHURRIED, max_examples=2000, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
@@ -32,6 +32,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     The sample is the same in every session: it depends on the names of the tests alone.
     """
+    # Tests with containers mostly wait, and only one of them runs at a time: the first worker starts with them.
+    items.sort(key=lambda item: item.get_closest_marker("docker") is None)
     if config.getoption("--all") or config.option.markexpr or any("::" in argument for argument in config.args):
         return
     kept: list[pytest.Item] = []

@@ -211,9 +211,9 @@ def test_many_calls_leave_nothing_behind(empty_folder: Path, star: tb.Network) -
     small.broadcast("flood", driver="local", ranks_per_host=6)
     gc.collect()
     descriptors, threads, processes, files = left_over()
-    for seed in range(200):
+    for seed in range(60):
         assert star.broadcast("flood", seed=seed).ok
-    for seed in range(10):
+    for seed in range(5):
         assert small.broadcast("flood", driver="local", ranks_per_host=6, seed=seed).ok
     # Fewer threads: one that trio keeps for ten seconds after an earlier test may have ended.
     assert threading.active_count() <= threads

@@ -108,10 +108,8 @@ def test_a_campaign_on_a_full_disk_ends_with_one_line(tmp_path: Path, workers: i
     [
         ("memory", "__init__", 0, 1),
         ("memory", "receive", 3, 3),
-        ("local", "__init__", 0, 1),
         ("local", "start", 0, 1),
         ("local", "receive", 3, 3),
-        ("local --clock timed", "start", 0, 1),
         ("local --clock timed", "receive", 3, 3),
     ],
 )

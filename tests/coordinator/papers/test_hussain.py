@@ -17,11 +17,15 @@ def rows_of(name: str, provenance: str) -> list[dict[str, str]]:
     return [row for row in golden("ej", name) if row["provenance"] == provenance]
 
 
-@pytest.mark.parametrize("n", [1, 2])
 @pytest.mark.parametrize(
-    "about",
-    [hussain.network.REPRODUCTION, broadcast.REPRODUCTION, allgather.REPRODUCTION],
-    ids=lambda about: about.name,
+    ("about", "n"),
+    [
+        *((about, 1) for about in (hussain.network.REPRODUCTION, broadcast.REPRODUCTION, allgather.REPRODUCTION)),
+        (hussain.network.REPRODUCTION, 2),
+        (broadcast.REPRODUCTION, 2),
+        pytest.param(allgather.REPRODUCTION, 2, marks=pytest.mark.slow),
+    ],
+    ids=lambda value: getattr(value, "name", str(value)),
 )
 def test_no_row_is_violated_in_small_networks(about: Reproduction, n: int, run_cache: RunCache) -> None:
     for table in tables_of(carry_out(run_cache, about, n)).values():

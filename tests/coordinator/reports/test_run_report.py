@@ -286,9 +286,8 @@ def test_unexpected_values_do_not_fail(copied: Path) -> None:
     summary = json.loads((copied / "summary.json").read_text())
     values = (None, "x", -1, [1], {"a": 1}, 1.5)
     for turn, key in enumerate(summary):
-        for value in values[turn % 2 :: 2]:
-            (copied / "summary.json").write_text(json.dumps({**summary, key: value}))
-            Page(render(read_run(copied)))
+        (copied / "summary.json").write_text(json.dumps({**summary, key: values[turn % len(values)]}))
+        Page(render(read_run(copied)))
 
 
 def test_killed_run_is_reported_from_parts_of_its_journal(runs: Runs, tmp_path: Path) -> None:

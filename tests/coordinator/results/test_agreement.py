@@ -128,7 +128,7 @@ def test_after_a_crash_in_any_step_survivors_decide_the_same_and_are_served(netw
         check(network, {rank: at})
 
 
-@pytest.mark.exhaustive(one_in=140)
+@pytest.mark.exhaustive(one_in=280)
 @pytest.mark.parametrize("pair", list(combinations(range(24), 2)))
 def test_after_every_pair_of_crashes_of_s_4_survivors_decide_the_same_and_are_served(pair: tuple[Rank, Rank]) -> None:
     one, other = pair

@@ -100,6 +100,7 @@ POINTS = [
 ]  # fmt: skip
 
 
+@pytest.mark.exhaustive(one_in=3)
 @pytest.mark.parametrize("case", SMALL)
 @pytest.mark.parametrize("text", POINTS)
 def test_prediction_is_the_mean_over_all_sets(case: str, text: str) -> None:
@@ -262,6 +263,7 @@ def test_links_that_lose_packets(case: str, text: str) -> None:
         assert theory.guaranteed == pytest.approx(fmean(each.guaranteed or 0.0 for each in figures), rel=1e-9)
 
 
+@pytest.mark.exhaustive(one_in=3)
 @pytest.mark.parametrize("row", golden_rows("reliability", "draws"), ids=case_id)
 def test_draws_agree_with_the_prediction(row: dict[str, str]) -> None:
     """Runs 300 draws with fixed seeds; the 99.99 % interval of a correct figure contains it."""

@@ -262,6 +262,7 @@ def test_phased_trees_are_consistent_around_any_rank(
 # --- independent trees ---
 
 
+@pytest.mark.exhaustive(one_in=3)
 @pytest.mark.parametrize("line", INDEPENDENT, ids=name_of)
 def test_independent_trees_are_golden(line: dict[str, str]) -> None:
     """Heights, average levels and shared links. The parent arcs are disjoint, so the trees are arc-disjoint."""
@@ -281,6 +282,7 @@ def test_independent_trees_are_golden(line: dict[str, str]) -> None:
     assert both == 2 * int(line["undirected_edges_shared_by_two_trees"])
 
 
+@pytest.mark.exhaustive(one_in=3)
 @pytest.mark.parametrize(
     "line", [line for line in INDEPENDENT if int(line["nodes"]) * int(line["trees"]) <= 4400], ids=name_of
 )
