@@ -1,9 +1,10 @@
 """Hypothesis profiles, chosen by HYPOTHESIS_PROFILE (default `repeatable`), the sample of exhaustive tests, and fixtures."""
 
 import fcntl
+import gc
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from zlib import crc32
@@ -25,6 +26,17 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add `--all`."""
     parser.addoption("--all", action="store_true", help="run slow tests, and all parameter sets of exhaustive ones")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect without garbage collections, a third of the time, and leave what was collected out of later ones."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

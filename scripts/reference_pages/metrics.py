@@ -6,7 +6,8 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any, Final
 
-from coordinator.scenario.model import Scenario
+from coordinator.planning.plan import make_plan
+from coordinator.scenario.model import Scenario, make_scenario
 from reference_pages.markdown import command_json, page, table
 
 GLOSSARY: Final = Path(__file__).resolve().parents[2] / "docs" / "reference" / "glossary.md"
@@ -34,7 +35,7 @@ RUNS: Final = (
     ),
 )
 """Scenarios whose summaries together have every key."""
-MESSAGES: Final = {"replicated-balanced-tree": "3"}
+MESSAGES: Final = {"replicated-balanced-tree": 3}
 """Numbers of messages for the algorithms that do not take one message."""
 EXAMPLES: Final = {"star": "star:4", "hypercube": "hypercube:4", "ej": "ej:2+3", "any": "complete:8"}
 """A small network of each family; for algorithms for any network, one with all links."""
@@ -82,10 +83,15 @@ def claims_by_metric() -> dict[str, set[str]]:
     for row in command_json("list", "algorithms"):
         if row["algorithm"] == "program":  # it claims what every run claims
             continue
-        arguments = ["--topology", EXAMPLES[row["topology"]], "--collective", row["collective"]]
-        arguments += ["--algorithm", row["algorithm"], "--port-model", row["port_models"].split(", ")[0]]
-        arguments += ["--messages", MESSAGES.get(row["algorithm"], "1")]
-        for claim in command_json("plan", *arguments, "--driver", "memory")["claims"]:
-            found[claim["name"]].add(f"`{row['algorithm']}`")
+        values = {
+            "topology": EXAMPLES[row["topology"]],
+            "collective": row["collective"],
+            "algorithm": row["algorithm"],
+            "port_model": row["port_models"].split(", ")[0],
+            "messages": MESSAGES.get(row["algorithm"], 1),
+            "driver": "memory",
+        }
+        for claim in make_plan(make_scenario(values)).claims():
+            found[claim.name].add(f"`{row['algorithm']}`")
     every = max(map(len, found.values()))
     return {name: users if len(users) < every else {"all"} for name, users in found.items()}

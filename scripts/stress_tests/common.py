@@ -25,7 +25,7 @@ import coordinator
 
 ROOT = Path(__file__).resolve().parents[2]
 PYTHONPATH = f"{ROOT}:{ROOT / 'scripts'}"
-LEAVE_SECONDS = 20.0
+LEAVE_SECONDS = 60.0
 """Time for processes and files to disappear, sufficient on a busy machine."""
 MARK = "STRESS_MARK"
 """Environment variable that marks all processes of one experiment."""

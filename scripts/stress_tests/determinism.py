@@ -18,7 +18,7 @@ from typing import Any
 from stress_tests.common import Attempt, Budget, Experiment, Row, Say, wrap
 
 SCENARIOS = 100
-DEADLINE_SECONDS = 120.0
+DEADLINE_SECONDS = 300.0
 LAYOUTS: dict[str, tuple[str, ...]] = {
     "memory": ("--driver", "memory"),
     "one host": ("--ranks-per-host", "1000"),

@@ -17,7 +17,7 @@ from typing import Any
 
 from stress_tests.common import ROOT, Attempt, Budget, Row
 
-SECONDS = 240
+SECONDS = 900
 MUTANTS = 6
 """Mutants per module."""
 UNSHRUNK = """

@@ -28,7 +28,7 @@ LINKS = (
     "down=1@1", "down=2@2-3", "down=1@3-3", "loss=3:0.3@1", "corrupt=2:0.5@1", "duplicate=2:0.5@1", "delay=2:1@1",
     "drop=2:1@1",
 )  # fmt: skip
-TRIAL_SECONDS = 120.0
+TRIAL_SECONDS = 300.0
 """Time limit of a trial."""
 SAMPLES = 40
 """Number of samples of processes and memory."""

@@ -61,7 +61,7 @@ def test_topology(name: str) -> None:
 
 @pytest.mark.parametrize("name", [*small_examples(), *large_examples()])
 @given(st.data())
-@settings(max_examples=15)
+@settings(max_examples=8)
 def test_topology_at_any_rank(name: str, data: st.DataObject) -> None:
     topology = parse_topology(name)
     ranks = st.integers(0, topology.order - 1)

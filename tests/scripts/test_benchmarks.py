@@ -250,6 +250,7 @@ def test_a_peer_that_is_installed_is_measured(peer: object) -> None:
     assert any(item.share for item in items if isinstance(item, Row))
 
 
+@pytest.mark.exhaustive(one_in=3)
 @pytest.mark.usefixtures("descriptors")
 @pytest.mark.parametrize("question", ["links", "flood", "start"])
 def test_versions_are_compared_by_processor_time(

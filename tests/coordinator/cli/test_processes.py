@@ -33,6 +33,7 @@ setattr(ForwardRule, where, fail)
 # --- streams ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.exhaustive(one_in=2)
 @pytest.mark.parametrize(
     ("line", "status", "streams"),
     [

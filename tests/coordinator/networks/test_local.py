@@ -211,6 +211,7 @@ MOMENTS: dict[str, tuple[str, Callable[[Coordinator], object]]] = {
 }
 
 
+@pytest.mark.exhaustive(one_in=2)
 @pytest.mark.parametrize(
     ("moment", "stop"),
     [("before any process", signal.SIGINT), *((moment, signal.SIGTERM) for moment in MOMENTS)],

@@ -43,6 +43,7 @@ EVERYTHING = [
 ]
 
 
+@pytest.mark.exhaustive(one_in=3)
 @pytest.mark.parametrize(("number", "per_host"), list(enumerate((1, 4, 1, 3, 8, 1, 2, 1, 4, 1, 3))))
 def test_hosts_have_the_history_of_memory(number: int, per_host: int, tmp_path: Path) -> None:
     """Whatever the machine does: all that it may be is late."""

@@ -352,6 +352,7 @@ def test_the_source_is_filled_and_in_the_legend(scenario: str, word: str, show: 
 # --- small screens ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.exhaustive(one_in=3)
 @pytest.mark.parametrize(
     "scenario",
     [

@@ -43,7 +43,7 @@ def scenario_of(entry: type[Algorithm], topology: str, **values: object) -> dict
     }  # fmt: skip
 
 
-@pytest.mark.exhaustive(one_in=10)
+@pytest.mark.exhaustive(one_in=20)
 @pytest.mark.parametrize("entry", BROADCASTS)
 @pytest.mark.parametrize("n", [1, 2, 3, 4])
 def test_least_time_holds_for_any_number_of_messages(entry: type[Algorithm], n: int) -> None:

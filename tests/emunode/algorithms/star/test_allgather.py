@@ -92,7 +92,7 @@ def test_every_link_carries_the_same_in_every_step(n: int, tmp_path: Path) -> No
 # Fragopoulou and Akl.
 
 
-@pytest.mark.parametrize("n", [3, 4, 5, 6])
+@pytest.mark.parametrize("n", [3, 4, 5, pytest.param(6, marks=pytest.mark.slow)])
 def test_a_level_of_mbst_takes_one_packet(n: int, tmp_path: Path) -> None:
     """Every node hears every other in the step of its distance, over shortest paths; loads are those counted by type."""
     result, journal = run_journal(
