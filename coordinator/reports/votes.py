@@ -176,18 +176,27 @@ def segments_due(plan: Plan) -> list[int]:
 
     A node to which nothing is due has the number of the others: a faulty one is drawn with its share of that.
     """
+    return _without_zeros(_segments_by_rank(plan))
+
+
+def all_segments_due(plan: Plan) -> int:
+    """The segments that are due to all nodes together."""
+    return sum(_segments_by_rank(plan))
+
+
+def _segments_by_rank(plan: Plan) -> list[int]:
     algorithm, numbers = plan.algorithm, range(plan.spec.messages)
     due = _messages_by_rank(plan).tolist()
     if plan.spec.collective not in FOLDING:
         each = sum(algorithm.segments_due(number) for number in numbers) // plan.spec.messages
-        return _without_zeros([number * each for number in due])
+        return [number * each for number in due]
     segments = []
     for rank, messages in enumerate(due):
         # Of its own block a rank receives partial results, of all others the finished ones.
         own = sum(algorithm.segments_due(number, rank) for number in numbers) if messages else 0
         finished = messages - plan.spec.messages if own else messages
         segments.append(own + finished * algorithm.segments_per_message)
-    return _without_zeros(segments)
+    return segments
 
 
 def lacking(data: RunData) -> NDArray[np.bool_] | None:

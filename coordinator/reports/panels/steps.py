@@ -6,11 +6,13 @@ import polars as pl
 from markupsafe import Markup
 
 from coordinator.reports.charts import step_bars, step_lines
+from coordinator.reports.data import RunData
 from coordinator.reports.maps.marks import broken_nodes, giving
 from coordinator.reports.pages import fragment, markup
 from coordinator.reports.panels.base import Report
 from coordinator.reports.theme import responsive
-from coordinator.reports.votes import State, Votes
+from coordinator.reports.votes import State, Votes, all_segments_due, lacking
+from emunode.model import FOLDING
 
 Lines = dict[str, tuple[str, Sequence[float]]]
 """Name -> colour, shares after each step."""
@@ -48,18 +50,28 @@ def _delivered(report: Report) -> Lines:
     if hops is not None and len(hops):
         healthy = hops.filter(~pl.col("receiver").is_in(list(broken_nodes(data))))
         firsts = _by_step(healthy, "first", steps)
-        total = sum(firsts)
-        ratio = data.get("delivery_ratio")
-        whole = total / ratio if isinstance(ratio, float) and 0 < ratio < 1 else total
+        whole = _whole(data, sum(firsts))
         if whole:
             lines["segments"] = ("blue", _cumulative(firsts, whole))
     if data.nodes is not None and steps and not giving(data):
         due = data.nodes.filter(pl.col("expected") > 0)
-        shares = _cumulative(_count_steps(due["last_step"].drop_nulls(), steps), max(1, len(due)))
+        missing = lacking(data)
+        done = data.nodes.filter((pl.col("expected") > 0) & ~pl.Series(missing)) if missing is not None else due
+        shares = _cumulative(_count_steps(done["last_step"].drop_nulls(), steps), max(1, len(due)))
         if "segments" in lines and lines["segments"][1] == shares:
             return {"everything": lines["segments"]}
-        lines["nodes, last segment"] = ("orange", shares)
+        lines["nodes done"] = ("orange", shares)
     return lines
+
+
+def _whole(data: RunData, arrived: int) -> float:
+    """The number of segments of which `arrived` did arrive; 0 if it is unknown."""
+    if data.plan is not None and data.plan.spec.collective not in FOLDING:
+        return max(arrived, all_segments_due(data.plan))
+    ratio = data.get("delivery_ratio")
+    if not isinstance(ratio, int | float) or not 0 <= ratio <= 1:
+        return arrived
+    return arrived / ratio if ratio else 0
 
 
 def _vote_lines(votes: Votes, steps: int) -> Lines:

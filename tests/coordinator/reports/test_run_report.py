@@ -31,6 +31,7 @@ from coordinator.reports.numbers import abbreviate, plural, show, show_seconds
 from coordinator.reports.panels.base import Report
 from coordinator.reports.panels.faults import cut_off, fault_table
 from coordinator.reports.panels.registry import PANELS
+from coordinator.reports.panels.steps import steps_panel
 from coordinator.reports.run_report import render, write_report
 from coordinator.reports.tables import to_csv, to_markdown
 from coordinator.reports.theme import DARK, LIGHT, standalone, viridis
@@ -143,6 +144,33 @@ def test_every_report_is_self_contained_and_matches_the_journal(runs: Runs, scen
         assert dict(zip(gains[::2], gains[1::2], strict=True)) == dict(Counter(done.to_list()))
     assert len(unpack(run.script["senders"])) == run.journal.select("sender", "port").n_unique()
     assert votes_of(read_run(run.path)) is None, "no copy was altered"
+
+
+@pytest.mark.parametrize(
+    ("scenario", "fault"),
+    [
+        ("star:4 broadcast edt segments=9", "crash:2134@2"),
+        ("star:4 scatter edt", "down:1234~2134@1"),
+        ("star:4 gather edt", "crash:2134@2"),
+    ],
+)
+def test_what_is_delivered_is_a_share_of_what_is_due(scenario: str, fault: str, tmp_path: Path) -> None:
+    """Segments that never arrive count as due, and nodes that miss some are not done."""
+    run_scenario(tmp_path / "run", **fields(scenario, fault=[fault]))
+    data = read_run(tmp_path / "run")
+    page = str(steps_panel(Report(data)))
+    segments, messages = data.get("segments_per_tree") or 1, data.get("expected_deliveries")
+    assert data.journal is not None
+    arrived = data.journal.filter(outcome="first").filter(
+        (pl.col("target") == -1) | (pl.col("target") == pl.col("receiver")),
+        pl.col("receiver") != parse_topology("star:4").rank("2134" if "crash" in fault else "1234"),
+    )
+    share = arrived.collect().height / (messages * segments)
+    assert 0 < share < 1
+    names = "everything|segments"
+    assert re.search(rf">(?:{names}) {share:.1%}<", page)
+    if "broadcast" in scenario:
+        assert ">nodes done 0.0%<" in page
 
 
 def test_report_shows_scenario_claims_and_results(runs: Runs) -> None:
