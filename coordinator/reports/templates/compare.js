@@ -7,7 +7,8 @@
   // A report in a frame: its slider, and the last step of each position of the slider.
   function side(element) {
     const frame = element.querySelector("iframe"), inner = frame.contentDocument;
-    const fit = () => { frame.style.height = inner.documentElement.scrollHeight + "px"; };
+    // Not its scrollHeight, which is at least the height of the frame: a part that shrinks would leave a gap.
+    const fit = () => { frame.style.height = Math.ceil(inner.documentElement.getBoundingClientRect().height) + "px"; };
     new ResizeObserver(fit).observe(inner.body);
     fit();
     const data = inner.getElementById("data"), own = inner.getElementById("slider");

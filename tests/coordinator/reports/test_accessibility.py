@@ -1,5 +1,6 @@
 """Accessibility of the pages: axe-core in Chromium, and colours that can be told apart with any colour vision."""
 
+import json
 from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from itertools import combinations
@@ -10,7 +11,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from coordinator.api.comparisons import compare
 from coordinator.cli.app import main
+from coordinator.history.run_index import write_index
+from coordinator.reports.index_page import index_page
 from coordinator.reports.theme import DARK, LIGHT, TREE_COLOURS, VIRIDIS, viridis
 from tests.browser import Browser, find_chromium
 from tests.command_line import Start, fields
@@ -19,9 +23,16 @@ from tests.support import run_scenario
 CHROMIUM = find_chromium()
 MISSING = "Chromium not found (Debian, Ubuntu: apt install chromium; or set CHROMIUM)"
 AXE = find_spec("axe_core_python")
+LOAD: Final = """
+((page, text) => {
+  const script = page.head.appendChild(page.createElement("script"));
+  script.textContent = text;
+  script.remove();
+})
+"""
 RUN_AXE: Final = """
-axe.run().then(({violations}) => violations.map(({id, nodes}) =>
-  [id, nodes.map(({html, failureSummary}) => [html.slice(0, 200), failureSummary])]))
+((page, rules) => page.axe.run({iframes: false, rules}).then(({violations}) => violations.map(({id, nodes}) =>
+  [id, nodes.map(({html, failureSummary}) => [html.slice(0, 200), failureSummary])])))
 """
 in_browser = [
     pytest.mark.browser,
@@ -52,9 +63,31 @@ def campaign(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out / "campaign.html"
 
 
+@pytest.fixture(scope="module")
+def comparison(report: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("comparison")
+    run_scenario(folder / "other", **fields("star:4 broadcast greedy-tree fault=crash:4132@1"))
+    return compare(report.parent, folder / "other").save(folder / "page.html")
+
+
+@pytest.fixture(scope="module")
+def pages(report: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """The index of runs, and the page of a sweep."""
+    folder = tmp_path_factory.mktemp("pages")
+    sizes = ("--topology", "star:3", "--topology", "star:4", "--collective", "broadcast", "--algorithm", "greedy-tree")
+    assert main(["sweep", *sizes, "--out", str(folder)]) == 0
+    return [write_index(report.parent.parent, index_page), folder / "sweep.html"]
+
+
 def violations(page: Browser, axe: str) -> list[Any]:
+    """Of the page and of its frames, one by one: axe-core sends messages to frames, which files may not receive."""
     page.evaluate(axe)
-    return list(page.evaluate(RUN_AXE))
+    found = list(page.evaluate(f"{RUN_AXE}(window, {{}})"))
+    for at in range(int(page.evaluate("frames.length"))):
+        page.evaluate(f"{LOAD}(frames[{at}].document, {json.dumps(axe)})")
+        # The page around a frame has the heading.
+        found += page.evaluate(f"{RUN_AXE}(frames[{at}], {{'page-has-heading-one': {{enabled: false}}}})")
+    return found
 
 
 class TestWithAxe:
@@ -78,6 +111,24 @@ class TestWithAxe:
         page.prefer(prefers_color_scheme=scheme)
         page.open(campaign)
         assert violations(page, axe) == []
+
+    @pytest.mark.parametrize(("scheme", "width"), [("light", 1200), ("dark", 360)])
+    def test_comparison(self, scheme: str, width: int, comparison: Path, page: Browser, axe: str) -> None:
+        page.resize(width)
+        page.prefer(prefers_color_scheme=scheme)
+        page.open("about:blank")
+        page.open(comparison, "#step=2")
+        page.evaluate("document.querySelectorAll('details').forEach((part) => { part.open = true; })")
+        assert page.evaluate("frames.length") == 2
+        assert violations(page, axe) == []
+
+    @pytest.mark.parametrize(("scheme", "width"), [("light", 1200), ("dark", 360)])
+    def test_index_and_sweep(self, scheme: str, width: int, pages: list[Path], page: Browser, axe: str) -> None:
+        page.resize(width)
+        page.prefer(prefers_color_scheme=scheme)
+        for each in pages:
+            page.open(each)
+            assert violations(page, axe) == []
 
     def test_watched_run(self, browser: Browser, start: Start, axe: str) -> None:
         flags = "--topology star:3 --collective broadcast --algorithm greedy-tree --driver memory --out run"

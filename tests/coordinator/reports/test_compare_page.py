@@ -126,6 +126,12 @@ def test_one_slider_moves_both_maps(page: Browser, runs: Path) -> None:
         == ["none"] * 2
     )
     page.wait_until(f"{INNER}.every((inner) => inner.documentElement.scrollHeight <= inner.defaultView.innerHeight)")
+    gap = "inner.defaultView.innerHeight - inner.body.getBoundingClientRect().bottom"
+    inner = f"{INNER}[1]"
+    page.evaluate(f"{inner}.getElementById('show-levels').click()")
+    page.wait_until(f"{inner}.querySelector('#levels svg')")
+    page.evaluate(f"{inner}.getElementById('show-levels').click()")
+    page.wait_until(f"{INNER}.every((inner) => {gap} < 20)")
     page.click("#to-difference")
     page.wait_until("document.getElementById('now').textContent === 'step 1 of 7'")
     page.click("#play")
