@@ -72,7 +72,8 @@ def on_stderr(title: str) -> "Iterator[Progress]":
     """Show progress on standard error: one changing line on a terminal, otherwise a line every two seconds at most."""
     from rich.console import Console  # noqa: PLC0415  # most calls of the API show nothing
 
-    errors = Console(stderr=True, highlight=False)
+    # Without emoji: a name such as file:grid:3 has the form of one.
+    errors = Console(stderr=True, highlight=False, emoji=False)
     if errors.is_terminal:
         with errors.status(title) as status:
             yield lambda phase, done, total: status.update(_line(title, phase, done, total))

@@ -1,6 +1,8 @@
 """From the flags of a command, and a scenario file, to a scenario; `--help` needs nothing of this."""
 
+import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,9 @@ from coordinator.scenario.programs import allow_program, require_named
 from emunode.errors import ScenarioError
 
 DAY = 86400.0
+LONGER_UNITS = {"h": 3600.0, "min": 60.0, "m": 60.0}
+"""Units of waiting times, in seconds, beside those of a scenario."""
+LONGER = re.compile(r"(\d+(?:\.\d+)?)\s*(h|min|m)", re.ASCII)
 
 
 def values_from(file: Path | None, flags: Any) -> dict[str, object]:
@@ -43,11 +48,10 @@ def scenario_from(file: Path | None, flags: Any) -> Scenario:
 
 
 def seconds_from(name: str, text: str) -> float:
-    """The duration that a flag gives, in seconds: more than 0 and at most a day."""
-    try:
-        seconds = parse_duration(text)
-    except ValueError as error:
-        raise ScenarioError(name, text, str(error)) from None
-    if not 0 < seconds <= DAY:
-        raise ScenarioError(name, text, "more than 0s, at most 86400s")
-    return seconds
+    """The waiting time that a flag gives, in seconds: more than 0 and at most a day."""
+    longer = LONGER.fullmatch(text.strip())
+    with suppress(ValueError):
+        seconds = float(longer[1]) * LONGER_UNITS[longer[2]] if longer else parse_duration(text)
+        if 0 < seconds <= DAY:
+            return seconds
+    raise ScenarioError(name, text, "expected a time such as 90s, 30m or 2h; more than 0s, at most 24h")

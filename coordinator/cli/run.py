@@ -20,7 +20,7 @@ class PageFlags:
     ] = False
     watch_timeout: Annotated[
         str | None,
-        Parameter(group=PAGE, metavar="TIME", help="end a run that is paused for this long, undecided; default: 1800s"),
+        Parameter(group=PAGE, metavar="TIME", help="end a run that is paused for this long, undecided; default: 30m"),
     ] = None
     watch_port: Annotated[
         str | None, Parameter(group=PAGE, metavar="PORT", help="where the page is served; default: any free port")

@@ -26,7 +26,7 @@ BAR: Final = 24
 def run_view(observer: RunObserver) -> Iterator[None]:
     """Show the run on standard error, a terminal, within the context."""
     view = RunView(observer)
-    console = Console(stderr=True, highlight=False)
+    console = Console(stderr=True, highlight=False, emoji=False)
     with Live(
         get_renderable=view.render, console=console, refresh_per_second=REFRESHES_PER_SECOND, transient=True,
         redirect_stdout=False, redirect_stderr=False,
