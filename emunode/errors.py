@@ -27,6 +27,10 @@ class RuleError(EmulatorError):
     """An algorithm's rule broke the port model, the capacity of its own links, or causality: its author's mistake."""
 
 
+class FaultError(RuleError):
+    """The code of a kind of fault failed, such as that of a plug-in: its author's mistake."""
+
+
 class FrameError(EmulatorError):
     """A peer sent malformed bytes, or failed to authenticate: the peer's mistake."""
 

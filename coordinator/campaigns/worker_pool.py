@@ -13,7 +13,7 @@ import trio
 from coordinator.campaigns.trial_runner import Sink, Trial, TrialResult, result_of
 from coordinator.scenario.model import Scenario, make_scenario
 from coordinator.scenario.plugins import loaded_plugins
-from emunode.errors import EmulatorError, RuleError, RunError, ScenarioError
+from emunode.errors import EmulatorError, FaultError, RuleError, RunError, ScenarioError
 from emunode.model import Plugin
 from emunode.plugins import load_received
 
@@ -145,7 +145,9 @@ def write_answer(answer: TrialResult | EmulatorError) -> bytes:
     return encode({"error": type(answer).__name__, "fields": fields})
 
 
-ERRORS: Mapping[str, type[EmulatorError]] = {error.__name__: error for error in (RuleError, RunError, ScenarioError)}
+ERRORS: Mapping[str, type[EmulatorError]] = {
+    error.__name__: error for error in (FaultError, RuleError, RunError, ScenarioError)
+}
 
 
 def read_answer(line: bytes) -> TrialResult:

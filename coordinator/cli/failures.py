@@ -7,7 +7,7 @@ import traceback
 from cyclopts import CycloptsError, UnknownOptionError
 
 from coordinator.cli.output import print_json
-from emunode.errors import EmulatorError, RuleError, ScenarioError
+from emunode.errors import EmulatorError, FaultError, RuleError, ScenarioError
 
 INTERNAL = "internal error: "
 
@@ -40,6 +40,8 @@ def describe(error: BaseException) -> tuple[str, int]:
 
 def _machine_message(error: BaseException) -> str:
     match error:
+        case FaultError():
+            return f"error in a kind of fault: {error}"
         case RuleError():
             return f"algorithm error: {error}"
         case EmulatorError():

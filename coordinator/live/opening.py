@@ -28,15 +28,15 @@ def watched_plan(scenario: Scenario) -> Plan:
     ScenarioError (field `watch`) if it cannot be watched; other errors as of `make_plan`.
     """
     if scenario.clock != "steps":
-        raise ScenarioError("watch", True, "the timed clock does not stop between steps; use --clock steps")
+        raise ScenarioError("watch", None, "the timed clock does not stop between steps; use --clock steps")
     if scenario.fault_knowledge is FaultKnowledge.ALL:
         raise ScenarioError(
-            "watch", True, "nodes that know all faults beforehand cannot know added ones; use none or neighbours"
+            "watch", None, "nodes that know all faults beforehand cannot know added ones; use none or neighbours"
         )
     plan = make_plan(scenario, faults_may_come=True)
     if plan.topology.order > LARGEST_WATCHED:
         raise ScenarioError(
-            "watch", True, f"{plan.topology.order:,} nodes are too many to draw; at most {LARGEST_WATCHED:,}"
+            "watch", None, f"{plan.topology.order:,} nodes are too many to draw; at most {LARGEST_WATCHED:,}"
         )
     return plan
 

@@ -25,7 +25,7 @@ from coordinator.networks.messages import (
 from coordinator.networks.process_faults import ProcessFaults
 from coordinator.networks.step_barrier import StepBarrier
 from coordinator.planning.plan import Plan
-from emunode.errors import DeadlineError, FrameError, RuleError, RunError
+from emunode.errors import DeadlineError, FaultError, FrameError, RuleError, RunError
 from emunode.faults.kinds import Fault
 from emunode.model import Step
 from emunode.net.protocol import spec_to_record
@@ -149,8 +149,8 @@ class HostNetwork:
             case AlteredCopies(copies):
                 self._barrier.altered_copies += copies
             case Failed(kind, text):
-                # What is a mistake of the algorithm or its program keeps its kind; everything else is a failure of this run.
-                kept = {error.__name__: error for error in (RuleError, DeadlineError)}
+                # Mistakes of an algorithm, a program or a kind of fault keep their kind; all else is a failure of this run.
+                kept = {error.__name__: error for error in (RuleError, FaultError, DeadlineError)}
                 self._channel.fail(kept[kind](text) if kind in kept else RunError(f"host {host.index}: {text}"))
             case _:
                 raise FrameError(f"unexpected message {type(message).__name__} outside the timed clock")

@@ -61,9 +61,9 @@ def require_tolerance(algorithm: Algorithm) -> None:
         return
     if not algorithm.tolerates_delay:
         reason = f"{algorithm.name} counts on the step in which a packet arrives, and one that is sent again is late"
-        raise ScenarioError("reliable", True, reason)
+        raise ScenarioError("reliable", None, reason)
     if algorithm.ack_bytes:
-        raise ScenarioError("reliable", True, f"{algorithm.name} sends acknowledgements of its own")
+        raise ScenarioError("reliable", None, f"{algorithm.name} sends acknowledgements of its own")
 
 
 def last_data_step(spec: CollectiveSpec, algorithm: Algorithm) -> Step | None:

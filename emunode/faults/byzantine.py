@@ -113,7 +113,7 @@ class ByzantineFault(NodeFault):
 
 
 def treatment_by(fault: ByzantineFault, sending: Sending) -> Treatment:
-    """The treatment of a copy by one fault; RuleError if its code, which may be a plug-in's, fails."""
+    """The treatment of a copy by one fault; FaultError if its code, which may be a plug-in's, fails."""
     try:
         return fault.treatment(sending)
     except (EmulatorError, MemoryError):

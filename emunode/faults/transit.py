@@ -8,7 +8,7 @@ about any packet without running the steps before it. A rate of 0 means never, a
 from collections.abc import Callable
 from hashlib import blake2b, shake_128
 
-from emunode.errors import EmulatorError, RuleError
+from emunode.errors import EmulatorError, FaultError
 from emunode.model import Packet, Port, Rank, Segment, Step
 
 
@@ -73,7 +73,7 @@ class LinkTransit:
         self.altered = False
 
     def carry_out(self, name: str, act: Callable[["LinkTransit"], None]) -> None:
-        """Let the fault with this name act on the packet; RuleError if its code, which may be a plug-in's, fails."""
+        """Let the fault with this name act on the packet; FaultError if its code, which may be a plug-in's, fails."""
         self._random.start(name)
         try:
             act(self)
@@ -99,9 +99,9 @@ class LinkTransit:
         return count
 
 
-def failure(kind: str, step: Step, rank: Rank, port: Port, error: Exception) -> RuleError:
-    """The RuleError for an exception in the code of a kind of fault."""
-    return RuleError(f"fault {kind} at rank {rank}, port {port}, step {step}: {type(error).__name__}: {error}")
+def failure(kind: str, step: Step, rank: Rank, port: Port, error: Exception) -> FaultError:
+    """The FaultError for an exception in the code of a kind of fault."""
+    return FaultError(f"fault {kind} at rank {rank}, port {port}, step {step}: {type(error).__name__}: {error}")
 
 
 def forge_segment(seed: int, segment: Segment, right: bytes | None = None) -> Segment:

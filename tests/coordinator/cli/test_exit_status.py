@@ -20,6 +20,7 @@ from coordinator.results.claims import claims_of
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.flooding import Flood
 from emunode.errors import RunError
+from emunode.faults.kinds import Loss
 from tests.command_line import Call
 
 FLOOD = "run --topology star:3 --collective broadcast --algorithm flood --driver memory"
@@ -94,6 +95,16 @@ def test_status_4_is_for_algorithms_that_break_their_own_rules(
     assert ended.status == 4
     assert ended.err.startswith("coordinator: algorithm error: flood at rank ")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_error_in_a_kind_of_fault_is_not_one_of_the_algorithm(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Loss, "apply", raising(ValueError("seven")))
+    for engine in ("memory", "local"):
+        ended = call(f"{FLOOD.replace('memory', engine)} --quiet --fault loss:123>213:1")
+        assert ended.status == 4
+        assert ended.err.startswith(
+            "coordinator: error in a kind of fault: fault loss at rank 0, port 0, step 1: ValueError: seven"
+        )
 
 
 @pytest.mark.parametrize("error", [OSError, polars.exceptions.ComputeError, RunError])
