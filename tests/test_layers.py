@@ -75,6 +75,7 @@ SHELLS: Final = (
     "coordinator.history.state_folder",
     "coordinator.live.frames",
     "coordinator.live.http",
+    "coordinator.live.loop_thread",
     "coordinator.live.metrics",
     "coordinator.live.opening",
     "coordinator.live.server",

@@ -5,9 +5,7 @@ with MetricsServer(listener, text) as server:
     ..
 """
 
-import contextlib
 import socket
-import threading
 from collections.abc import Callable
 from ipaddress import ip_address
 from pathlib import Path
@@ -18,6 +16,7 @@ import trio
 
 from coordinator.history.run_directory import replace_text
 from coordinator.live.http import HttpConnection, Request, RequestError, Response, require_local, serve_http
+from coordinator.live.loop_thread import LoopThread
 from coordinator.reports.open_metrics import CONTENT_TYPE
 from emunode.errors import RunError
 
@@ -34,9 +33,7 @@ class MetricsServer:
     def __init__(self, listener: socket.socket, text: Callable[[], str]) -> None:
         self._listener, self._text = listener, text
         self._address, self._port = listener.getsockname()[:2]
-        self._thread = threading.Thread(target=self._serve, name="metrics", daemon=True)
-        self._started = threading.Event()
-        self._token: trio.lowlevel.TrioToken | None = None
+        self._thread = LoopThread("metrics", self._serve)
         self._scope = trio.CancelScope()
 
     @property
@@ -47,27 +44,16 @@ class MetricsServer:
 
     def __enter__(self) -> Self:
         self._thread.start()
-        self._started.wait()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._token is not None:
-            with contextlib.suppress(trio.RunFinishedError):
-                self._token.run_sync_soon(self._scope.cancel)
+        self._thread.call(self._scope.cancel)
         self._thread.join(STOP_SECONDS)
         self._listener.close()
 
-    def _serve(self) -> None:
-        try:
-            trio.run(self._until_stopped)
-        finally:
-            self._started.set()
-
-    async def _until_stopped(self) -> None:
-        self._token = trio.lowlevel.current_trio_token()
-        self._started.set()
+    async def _serve(self) -> None:
         with self._scope:
             await serve_http(self._listener, self._answer)
 

@@ -87,13 +87,12 @@ class Server:
 
     # --- life ------------------------------------------------------------------------------------------------------
 
-    async def serve(self, started: Callable[[trio.lowlevel.TrioToken], None]) -> None:
-        """Serve until `stop`; `started` is called with what other threads need to call `changed` and `finish`."""
+    async def serve(self) -> None:
+        """Serve until `finish`."""
         with self._scope:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._predict)
                 nursery.start_soon(self._measure)
-                started(trio.lowlevel.current_trio_token())
                 await serve_http(self._listener, self._answer)
 
     def changed(self) -> None:

@@ -9,9 +9,7 @@ with Watch(plan, open_listener(), timeout=1800) as watch:
 import contextlib
 import secrets
 import socket
-import threading
 import time
-from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self
 
@@ -19,6 +17,7 @@ import trio
 
 from coordinator.execution.run import FinishedRun, RunResult
 from coordinator.live.frames import Frames
+from coordinator.live.loop_thread import LoopThread
 from coordinator.live.opening import ADDRESS, WATCH_SECONDS
 from coordinator.live.server import FLUSH_SECONDS, Server
 from coordinator.live.session import Session
@@ -44,9 +43,9 @@ class Watch:
         self._listener = listener
         self._port: int = self._listener.getsockname()[1]
         self._server = Server(plan, self._session, self._frames, self._listener, self._token, self._wake_run)
-        self._thread = threading.Thread(target=self._serve, name="watch", daemon=True)
-        self._started = threading.Event()
-        self._server_token: trio.lowlevel.TrioToken | None = None
+        self._thread = LoopThread("watch", self._server.serve, self._on_failure)
+        self._told = False
+        """Whether watchers know how the run ended."""
         self._run_token: trio.lowlevel.TrioToken | None = None
         self._requested: trio.Event | None = None
         self._began = 0.0
@@ -62,7 +61,6 @@ class Watch:
 
     def __enter__(self) -> Self:
         self._thread.start()
-        self._started.wait()
         return self
 
     def __exit__(
@@ -73,24 +71,9 @@ class Watch:
         self._thread.join(2 * FLUSH_SECONDS)
         self._listener.close()
 
-    def _serve(self) -> None:
-        def started(token: trio.lowlevel.TrioToken) -> None:
-            self._server_token = token
-            self._started.set()
-
-        try:
-            trio.run(self._server.serve, started)
-        except BaseException as error:  # in a thread of its own, an exception would only be printed
-            self._session.stop(f"the page of the run failed: {type(error).__name__}: {error}")
-            self._wake_run()
-        finally:
-            self._started.set()
-
-    def _in_server(self, function: Callable[..., object], *arguments: object) -> None:
-        """Call a function in the thread of the server; nothing if that has ended."""
-        if self._server_token is not None:
-            with contextlib.suppress(trio.RunFinishedError):
-                self._server_token.run_sync_soon(function, *arguments)
+    def _on_failure(self, error: BaseException) -> None:
+        self._session.stop(f"the page of the run failed: {type(error).__name__}: {error}")
+        self._wake_run()
 
     def concluded(self, result: FinishedRun) -> None:
         """Tell watchers the verdict."""
@@ -109,8 +92,9 @@ class Watch:
 
     def _finish(self, result: dict[str, Any]) -> None:
         # The first call counts: after a verdict, leaving the context has nothing to add.
-        self._in_server(self._server.finish, result)
-        self._server_token = None
+        if not self._told:
+            self._thread.call(self._server.finish, result)
+        self._told = True
 
     # --- steering --------------------------------------------------------------------------------------------------
 
@@ -168,11 +152,11 @@ class Watch:
         self._frames.add(result.rows, step)
         over = self._session.after(step, result)
         self._server.altered_copies += result.altered_copies
-        self._in_server(self._server.changed)
+        self._thread.call(self._server.changed)
         return over
 
     def end(self) -> None:
         """Accept no faults any more."""
         self._session.finish()
         self._frames.finish(self._last_step)
-        self._in_server(self._server.changed)
+        self._thread.call(self._server.changed)
