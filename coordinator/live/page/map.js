@@ -201,17 +201,12 @@ export class NetworkMap extends Viewport {
 
   drawNodes(shades) {
     const { context, picture, colours } = this;
-    const radius = Math.max(picture.radius, 0.5 / this.scale), small = radius * this.scale <= DOT;
+    const radius = Math.max(picture.radius, 0.5 / this.scale);
+    if (radius * this.scale <= DOT) return this.drawDots(shades, Math.max(1, Math.round(1.8 * radius * this.scale)));
     context.lineWidth = Math.max(0.7 / this.scale, 0.06 * radius);
     shades.forEach((ranks, level) => {
-      const colour = level ? picture.levels[level] : small ? colours.grid : colours.paper;
-      context.fillStyle = colour;
+      context.fillStyle = level ? picture.levels[level] : colours.paper;
       context.strokeStyle = colours.muted;
-      if (small) {
-        const side = 1.8 * radius;
-        for (const rank of ranks) context.fillRect(picture.x[rank] - side / 2, picture.y[rank] - side / 2, side, side);
-        return;
-      }
       context.beginPath();
       for (const rank of ranks) {
         context.moveTo(picture.x[rank] + radius, picture.y[rank]);
@@ -220,6 +215,27 @@ export class NetworkMap extends Viewport {
       context.fill();
       context.stroke();
     });
+  }
+
+  /** Nodes as squares of pixels, in a picture that is put over the links: one `fillRect` per node takes ten times as long. */
+  drawDots(shades, side) {
+    const { context, picture, scale } = this, { width, height } = this.canvas;
+    const image = context.createImageData(width, height), pixels = new Uint32Array(image.data.buffer);
+    shades.forEach((ranks, level) => {
+      const colour = littleEndian(level ? picture.levels[level] : this.colours.grid);
+      for (const rank of ranks) {
+        const x = Math.round((picture.x[rank] - this.left) * scale - side / 2), y = Math.round((picture.y[rank] - this.top) * scale - side / 2);
+        const from = Math.max(0, x), to = Math.max(from, Math.min(width, x + side));
+        for (let row = Math.max(0, y); row < Math.min(height, y + side); row++) pixels.fill(colour, row * width + from, row * width + to);
+      }
+    });
+    const layer = this.layer ??= document.createElement("canvas");
+    [layer.width, layer.height] = [width, height];
+    layer.getContext("2d").putImageData(image, 0, 0);
+    context.save();
+    context.setTransform(1, 0, 0, 1, 0, 0);
+    context.drawImage(layer, 0, 0);
+    context.restore();
   }
 
   drawLabels(shades) {
@@ -267,6 +283,12 @@ export class NetworkMap extends Viewport {
     context.setLineDash([]);
   }
 }
+
+/** An opaque colour such as #1a2b3c as the number that a pixel of `ImageData` is. */
+const littleEndian = (colour) => {
+  const [red, green, blue] = [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
+  return 0xff000000 + (blue << 16) + (green << 8) + red;
+};
 
 /** Shapes of faulty nodes, so that nothing depends on colour alone. */
 const MARKS = {

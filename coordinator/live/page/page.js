@@ -35,7 +35,7 @@ function setStatus(news) {
   status = news;
   const { next, running, over, undoable, command } = status;
   for (const id of ["step", "run", "end"]) at(id).disabled = over;
-  at("run").textContent = running ? "Pause" : "Run";
+  at("run").textContent = running && !over ? "Pause" : "Run";
   at("undo").disabled = !undoable;
   at("command").textContent = command || "The command line would be too long: run the scenario.toml of the run directory.";
   if (!result) at("state").textContent = over ? "The run is over." : `${running ? "Running" : "Paused"}; step ${next} is next.`;
@@ -159,9 +159,19 @@ const EVENTS = {
   },
 };
 
+/** The name of a network with its subscripts and superscripts, as in reports. */
+function typeset(name) {
+  const text = name[0].toUpperCase() + name.slice(1).replaceAll("rho", "ρ");
+  return text.split(/(_\{[^}]*\}|_\d+|\^\(\d+\))/).map((part) => {
+    if (part.startsWith("_")) return element("sub", {}, part.replace(/[_{}]/g, ""));
+    return part.startsWith("^(") ? element("sup", {}, part.slice(1)) : part;
+  });
+}
+
 async function main() {
   picture = await get("/picture");
-  document.title = at("title").textContent = picture.title;
+  document.title = picture.title;
+  at("title").replaceChildren(...typeset(picture.title));
   at("subject").textContent = `${picture.collective}, ${picture.algorithm}, ${picture.order.toLocaleString("en")} nodes, driver ${picture.driver}`;
   at("map").setAttribute("aria-label", `${picture.title}, ${picture.order.toLocaleString("en")} nodes`);
   at("keys").textContent = `The colour of a node is its share of what it is to ${picture.giving ? "send" : "receive"}; the brightest means all. `

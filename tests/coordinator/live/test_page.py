@@ -224,6 +224,23 @@ def test_the_keyboard_alone_is_enough(page: Browser, start: Start) -> None:
     assert run.command.end().status == 3
 
 
+def test_small_nodes_have_the_colours_of_the_past_step(page: Browser, start: Start) -> None:
+    """On a narrow page, the 2,048 nodes of Q_11 are squares of a few pixels."""
+    page.resize(400, 844)
+    cube = parse_topology("hypercube:11")
+    run = Watched(start, page, "--topology hypercube:11 --collective broadcast --algorithm sbt --driver memory")
+    assert run.text("title") == "Hypercube Q11"
+    summary = run.run()
+    page.evaluate("(() => { const slider = document.getElementById('slider'); slider.value = 6; slider.oninput(); })()")
+    # Away from the mark of the source.
+    have, ranks = received(summary["path"], 6), [256, 1023, 1024, 1536, 2046, 2047]
+    layout, width = layout_of(cube), page.evaluate("document.getElementById('map').clientWidth")
+    unit = float(width) / WIDTH
+    colours = run.colours([(float(layout.x[rank]) * unit, float(layout.y[rank]) * unit) for rank in ranks])
+    assert colours == [viridis(1) if rank in have else LIGHT["grid"] for rank in ranks]
+    assert len(set(colours)) == 2
+
+
 def test_a_reloaded_page_goes_on_and_a_page_without_the_token_says_so(page: Browser, start: Start) -> None:
     run = Watched(
         start, page, "--topology star:3 --collective broadcast --algorithm flood --driver memory --messages 3"
