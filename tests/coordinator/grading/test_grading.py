@@ -99,7 +99,7 @@ def test_right_submission_passes(tmp_path: Path) -> None:
     assert (record["points"], record["of"], record["verdict"]) == (70, 70, "pass")
 
 
-@pytest.mark.exhaustive(one_in=3)
+@pytest.mark.exhaustive(one_in=4)
 @pytest.mark.parametrize("collective", [*TARGETS, Collective.REDUCE])
 def test_scaffold_passes(tmp_path: Path, collective: Collective) -> None:
     found = graded(tmp_path, algorithm_text("my-way", "star", collective, "mine.py"))
@@ -252,7 +252,7 @@ WRONG = {
 }  # fmt: skip
 
 
-@pytest.mark.exhaustive(one_in=3)
+@pytest.mark.exhaustive(one_in=6)
 @pytest.mark.parametrize(("text", "expected"), WRONG.values(), ids=WRONG)
 def test_wrong_submission_is_told_why(tmp_path: Path, text: str, expected: str) -> None:
     found = graded(tmp_path, text)
@@ -273,6 +273,7 @@ BUILT_IN = """
 """
 
 
+@pytest.mark.exhaustive(one_in=3)
 @pytest.mark.parametrize(
     ("collective", "name"), [("REDUCE_SCATTER", "edt-dfs"), ("UNICAST", None), ("ALLGATHER", "edt-dfs-ack")]
 )
