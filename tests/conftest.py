@@ -23,6 +23,10 @@ settings.register_profile("thorough", UNHURRIED, max_examples=2000, print_blob=T
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
 
+LONGEST = ("test_docs.py", "test_site.py")
+"""Files with tests that take a minute."""
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add `--all`."""
     parser.addoption("--all", action="store_true", help="run slow tests, and all parameter sets of exhaustive ones")
@@ -44,8 +48,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     The sample is the same in every session: it depends on the names of the tests alone.
     """
-    # Tests with containers mostly wait, and only one of them runs at a time: the first worker starts with them.
-    items.sort(key=lambda item: item.get_closest_marker("docker") is None)
+    # The first worker starts with tests with containers, of which only one runs at a time, and with those that take longest.
+    items.sort(key=lambda item: 0 if item.get_closest_marker("docker") else 1 if item.path.name in LONGEST else 2)
     if config.getoption("--all") or config.option.markexpr or any("::" in argument for argument in config.args):
         return
     kept: list[pytest.Item] = []
