@@ -170,9 +170,9 @@ def test_a_program_that_takes_too_long_is_killed_with_its_children() -> None:
 
 def test_the_error_of_a_failed_program_is_its_last_line() -> None:
     with pytest.raises(ProgramError, match=r"python.*: no such luck$"):
-        run_program([sys.executable, "-c", "raise SystemExit('first\\nno such luck')"], seconds=60)
+        run_program([sys.executable, "-c", "raise SystemExit('first\\nno such luck')"], seconds=SECONDS)
     with pytest.raises(ProgramError, match="no-such-program: No such file"):
-        run_program(["no-such-program"], seconds=60)
+        run_program(["no-such-program"], seconds=SECONDS)
 
 
 @pytest.mark.parametrize("way", ["bare", "streams", "uvloops"])
@@ -181,8 +181,8 @@ def test_every_implementation_answers_every_question(way: str) -> None:
     if python is None:
         pytest.skip("uvloop is not installed")
     module = f"benchmarks.implementations.{way}"
-    assert float(str(programs.ask(module, "links", python=python, count=40, seconds=60))) > 0
-    assert float(str(programs.ask(module, "idle", python=python, hosts=2, rounds=5, seconds=60))) > 0
+    assert float(str(programs.ask(module, "links", python=python, count=40, seconds=SECONDS))) > 0
+    assert float(str(programs.ask(module, "idle", python=python, hosts=2, rounds=5, seconds=SECONDS))) > 0
 
 
 # --- sections --------------------------------------------------------------------------------------------------------
