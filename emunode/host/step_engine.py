@@ -29,8 +29,8 @@ from emunode.host.parking import at_every_wake, parked_message
 from emunode.model import CollectiveSpec, HopOutcome, Packet, PortPacket, Rank, Step
 from emunode.net import wire
 
-FRAMES = 64
-"""Packets collected before they are written: consecutive system calls find their code and data in the processor's cache."""
+MOST_QUEUED = 2**14
+"""Packets collected before they are written: see `LinkTable.flush`."""
 FLUSH_BYTES = 4 * 2**20
 """Journal rows that a host collects before it sends them ahead of its report."""
 
@@ -252,8 +252,7 @@ class StepEngine:
                 previous, frame = packet, wire.encode_packet(step, packet)
             sent[hosts[slot]] += 1
             queue.append((fd, frame))
-        # Collected, not written one by one: see FRAMES.
-        if len(queue) > FRAMES:
+        if len(queue) > MOST_QUEUED:
             links.flush()
 
     # --- reports ---------------------------------------------------------------------------------------------------
