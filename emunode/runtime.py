@@ -80,6 +80,7 @@ def exit_at_once(status: int) -> NoReturn:
     """
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
+        # The command line has flushed both streams, and reported what it could not write.
         with contextlib.suppress(OSError):
             stream.flush()
     os._exit(status)

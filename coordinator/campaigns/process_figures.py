@@ -27,7 +27,10 @@ LEVEL = 0.95
 
 
 def process_rows(store: FinishedTrials) -> list[Row]:
-    """One row per point with a process, variant and figure, over decided trials; empty without processes.
+    """One row per point with a process, variant and figure; empty without processes or decided trials.
+
+    Availability follows from the draws, so it is over all trials: those in which a source fails are undecided, and without
+    them it would be too high. Completion is over decided trials.
 
     `figure` is `availability of nodes` (or `links`) or `completion`, `unit` is `share`, `steps` or `seconds`. Availability
     has a `mean` with its interval and, for exponential and geometric times, the `expected` one; completion has `served`, the
@@ -46,15 +49,15 @@ def process_rows(store: FinishedTrials) -> list[Row]:
             continue
         timed = grid.variants[variant].scenario.clock == "timed"
         times = [results[number].completion for number in decided]
-        first: Row = {
-            label_of(grid): grid.variants[variant].name, "faults": grid.points[point].name, "trials": len(decided),
-        }  # fmt: skip
-        rows += ({**first, **row} for row in _availability_rows(grid, point, variant, decided))
+        first: Row = {label_of(grid): grid.variants[variant].name, "faults": grid.points[point].name}
+        drawn = sorted(results)
+        rows += ({**first, "trials": len(drawn), **row} for row in _availability_rows(grid, point, variant, drawn))
         served = sum(time is not None for time in times)
         known = sorted(inf if time is None else time for time in times)
         rows.append(
             {
                 **first,
+                "trials": len(decided),
                 "figure": "completion",
                 "unit": "seconds" if timed else "steps",
                 **dict.fromkeys(MEANS),

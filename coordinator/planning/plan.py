@@ -30,7 +30,7 @@ from coordinator.scenario.programs import with_digest
 from coordinator.theory.lower_bounds import Traffic, lower_bounds
 from coordinator.theory.votes import vote_claims
 from emunode.algorithms.base import Algorithm
-from emunode.algorithms.claims import DELIVERY, Claim
+from emunode.algorithms.claims import Claim
 from emunode.algorithms.losses import Outages
 from emunode.algorithms.registry import make_algorithm
 from emunode.algorithms.repair import RepairedBroadcast, rule_of
@@ -122,9 +122,11 @@ class Plan:
     @property
     def _final_step(self) -> Step | None:
         """The last step of a run without faults, or an upper bound; None if no claim states one."""
-        if self.spec.reliable is not None:
-            return None if self.goes_by_events else reliable.last_data_step(self.spec, self.algorithm)
-        return self.algorithm.final_step
+        if self.spec.reliable is None:
+            return self.algorithm.final_step
+        last = None if self.goes_by_events else reliable.last_data_step(self.spec, self.algorithm)
+        # The acknowledgements of the last segments cross in the step after it.
+        return None if last is None else last + 1
 
     @property
     def pulls(self) -> bool:
@@ -176,7 +178,10 @@ class Plan:
         """The claims about an agreement on failures, if nodes come to one."""
         if self.spec.agreement is None:
             return []
-        healthy_root = self.algorithm.sources_live(self.states)
+        # A root that fails after the last step of the collective cannot repeat it.
+        healthy_root = self.algorithm.sources_live(
+            {fault.rank for fault in self.faults if isinstance(fault, NodeFault)}
+        )
         return list(agreement_claims(self.topology, self.spec, self.faults, healthy_root))
 
     def _claims_of_collective(self) -> list[Claim]:
@@ -215,7 +220,7 @@ class Plan:
         claims = self.fault_free_claims()
         if not self.goes_by_events or not self.effective_faults:
             return claims
-        kept = [] if self.may_suspect_wrongly else [claim for claim in claims if claim.name in DELIVERY]
+        kept = [] if self.may_suspect_wrongly else [claim for claim in claims if claim.name in timed_protocols.SERVED]
         return self._detection_claims() + kept
 
     def _claims_with_detection(self, outages: Outages | None) -> list[Claim] | None:
@@ -232,7 +237,8 @@ class Plan:
 
     def _reliable_claims(self, around: Iterable[Claim]) -> list[Claim]:
         """The claims over reliable links; `around` are those of an algorithm that knows the faults."""
-        timeless = [claim for claim in around if claim.name in reliable.UNTIMED]
+        names = timed_protocols.SERVED if self.goes_by_events else reliable.UNTIMED
+        timeless = [claim for claim in around if claim.name in names]
         if timeless:
             return timeless
         bounds = self.algorithm.claims_with_faults(*self._broken(), self.states)

@@ -88,13 +88,17 @@ def claims_without_faults(topology: Topology, algorithm: Algorithm, claims: Iter
     """Those claims of the algorithm that hold over reliable links, and the cost of the links."""
     spec, links = algorithm.spec, algorithm.spec.reliable
     assert links is not None
-    # A lower bound for every algorithm also holds for one that waits for acknowledgements.
-    kept = [claim for claim in claims if claim.name in UNTIMED or claim.relation == ">="]
+    punctual = links.retransmit_after >= round_trip(spec, topology, links.window)
+    # A lower bound for every algorithm also holds for one that waits for acknowledgements; but over one port it may go by
+    # receipts, and those are not limited here.
+    bounded = spec.port_model is PortModel.ALL_PORT
+    names = UNTIMED if punctual else timed_protocols.SERVED
+    kept = [claim for claim in claims if claim.name in names or (bounded and claim.relation == ">=")]
     last = last_data_step(spec, algorithm)
     if last is not None:
         formula = "2 (m - 1) + L" if links.window == 1 else "m - 1 + L"
         kept.append(Claim("steps", last, "==", f"{SOURCE}: {formula} for m segments over L links", derived=True))
-    if links.retransmit_after >= round_trip(spec, topology, links.window):
+    if punctual:
         kept += timed_protocols.claims_without_time_outs(kept)
     return kept
 
@@ -109,7 +113,7 @@ def claims_with_faults(
     spec, links = algorithm.spec, algorithm.spec.reliable
     assert links is not None
     most = _most_segments(topology, algorithm)
-    if not (timed and any(isinstance(fault, Duplicate) and fault.breaks for fault in faults)):
+    if not any(isinstance(fault, Duplicate) and fault.breaks for fault in faults):
         # A link that duplicates packets carries more than is sent over it.
         source = f"{SOURCE}: at most {links.attempts} attempts for each segment"
         yield Claim("segments", links.attempts * most, "<=", source)

@@ -22,6 +22,8 @@ WALKED: Final = 10_000
 """Nodes of the largest network whose tree is walked for a claim."""
 DETECTION = "detection by silence"
 SLOWING: Final = (Slow, SlowLink, Jitter)
+SERVED: Final = frozenset(DELIVERY) - {"duplicates", "relays"}
+"""Metrics of what arrived that count no copies of segments: these hold whatever is sent again."""
 
 
 def reliable_links(scenario: Scenario, topology: Topology, spec: CollectiveSpec) -> ReliableLinks:
@@ -128,7 +130,7 @@ def claims_without_faults(scenario: Scenario, algorithm: Algorithm, claims: Iter
     kept = list(claims) if is_perfect(scenario, algorithm, ()) else []
     if links is not None and not is_punctual(scenario, algorithm, links):
         # Segments that are sent again are traffic.
-        kept = [claim for claim in kept if claim.name in DELIVERY]
+        kept = [claim for claim in kept if claim.name in SERVED]
     elif links is not None and kept:
         kept += claims_without_time_outs(kept)
     if detects is not None:

@@ -73,9 +73,10 @@ def _causality(plan: Plan, journal: pl.LazyFrame, times: Timetable | None) -> li
     if plan.spec.agreement is None:
         return [causality_violations(plan, journal, times)]
     blind = replace(plan, spec=plan.spec._replace(detection=None))
+    crossing = journal.filter(~IS_REPORT)
     return [
-        causality_violations(plan, journal.filter(~IS_NEWS)),
-        causality_violations(blind, journal.filter(IS_NEWS)),
+        causality_violations(plan, journal.filter(~IS_NEWS), crossing=crossing),
+        causality_violations(blind, journal.filter(IS_NEWS), crossing=crossing),
     ]
 
 
@@ -175,8 +176,13 @@ def _life(plan: Plan, times: Timetable | None) -> pl.Expr:
     return (pl.sum_horizontal(revived) if revived else pl.lit(0)).alias("life")
 
 
-def causality_violations(plan: Plan, journal: pl.LazyFrame, times: Timetable | None = None) -> pl.LazyFrame:
-    """Hops that contradict the faults: sent by a silent rank, lost or altered without a fault, arrived despite one."""
+def causality_violations(
+    plan: Plan, journal: pl.LazyFrame, times: Timetable | None = None, *, crossing: pl.LazyFrame | None = None
+) -> pl.LazyFrame:
+    """Hops that contradict the faults: sent by a silent rank, lost or altered without a fault, arrived despite one.
+
+    `crossing` has the rows of all packets, if `journal` has only some of them: faults may count packets.
+    """
     lost = pl.col("outcome") == "lost"
     # Without faults nothing may be lost or altered: one filter, no replay.
     if not plan.faults:
@@ -185,14 +191,15 @@ def causality_violations(plan: Plan, journal: pl.LazyFrame, times: Timetable | N
     if times is None and all(isinstance(fault, Crash) for fault in plan.faults) and plan.spec.detection is None:
         return _after_crashes(plan, journal)
     # Withheld copies never left: they must be recorded as lost, and the faults of links have not seen them.
-    withheld = _withheld(plan, journal) if times is None else pl.DataFrame(schema=COPY)
+    everything = journal if crossing is None else crossing
+    withheld = _withheld(plan, everything) if times is None else pl.DataFrame(schema=COPY)
     leaked = journal.join(withheld.lazy(), on=withheld.columns, how="semi").filter(~lost).select("step")
     journal = journal.join(withheld.lazy(), on=withheld.columns, how="anti")
     if times is not None and times.under is not None:
         both = _outcome_table(possible_outcomes(plan, times, times.under)).lazy().group_by("step", "sender", "port")
         possible = both.agg(pl.col("may_arrive", "may_be_lost", "may_be_altered").any())
     else:
-        possible = _possible_outcomes(plan, journal)
+        possible = _possible_outcomes(plan, everything.join(withheld.lazy(), on=withheld.columns, how="anti"))
     judged = journal.join(possible, on=["step", "sender", "port"], how="left").with_columns(
         pl.col("may_arrive").fill_null(value=True),
         # Packets that no fault touches have no row here.
@@ -305,13 +312,14 @@ def _replay(plan: Plan, packets: pl.DataFrame) -> Iterator[Possible]:
         # A rank that knows about a dead link sends nothing there, except what it had sent before and a fault has
         # delayed.
         withholds = (knows and dead) or (detection is not None and detection.suspects(sender, port))
-        if faults.silent(sender, step) or (withholds and (sender, port) not in late):
+        # Drawn even where data is withheld: news of an agreement leaves there, and faults may count it.
+        transit = faults.transit(step, sender, port, ()) if (sender, port) not in late else None
+        if faults.silent(sender, step) or (withholds and transit is not None):
             yield step, sender, port, False, False, altered
-        elif (sender, port) in late:
+        elif transit is None:
             crossings, losses, altered_ever = late[sender, port]
             yield step, sender, port, not dead and step in crossings, dead or step in losses, altered_ever
         else:
-            transit = faults.transit(step, sender, port, ())
             lost = dead or transit.lost
             yield step, sender, port, not lost, lost, altered or transit.altered
 

@@ -183,7 +183,13 @@ def _invalid(plan: Plan, metrics: Mapping[str, Metric]) -> str | None:
 
 def _unproven(plan: Plan, claims: Sequence[Claim], metrics: Mapping[str, Metric]) -> str | None:
     """Why the deliveries of a valid run cannot be judged, or None."""
-    if plan.spec.agreement is not None and plan.spec.agreement.shrink and "final_delivery_ratio" not in metrics:
+    agreement = plan.spec.agreement
+    if metrics.get("agreement_errors") and not any(claim.name == "agreement_errors" for claim in claims):
+        # Nodes were to agree, and did not: that must not be a success, even if everything was delivered.
+        return f"{metrics['agreement_errors']} errors of agreement, about which nothing is claimed under these faults"
+    if agreement is not None and agreement.shrink and "final_delivery_ratio" not in metrics:
+        if failed := metrics.get("root_failed_nodes"):
+            return f"{failed} nodes ended with the error root-failed"
         return "no node was left that could run the collective again"
     if any(claim.name in DELIVERY for claim in claims):
         return _nothing_delivered(metrics)

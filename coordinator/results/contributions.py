@@ -30,6 +30,9 @@ def contribution_metrics(plan: Plan, journal: pl.LazyFrame) -> dict[str, int]:
     place = np.full(order, 0 if whole else -1, dtype=np.int64)
     place[list(sampled)] = range(len(sampled))
     hops = _hops(journal, order, segments)
+    if plan.spec.reliable is not None:
+        # What is sent again is folded once.
+        hops = hops.unique(["sender", "receiver", "segment", "finished", "block"], keep="first", maintain_order=True)
     block = place[hops["block"].to_numpy()]
     hops = hops.with_columns(block=pl.Series(block)).filter(pl.col("block") >= 0)
     # By (block, segment, rank): the number that the rank holds, at first its own.

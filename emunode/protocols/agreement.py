@@ -11,7 +11,8 @@ With more faults news may take longer. A rank that hears of a suspicion too late
 *reopening* is news like a suspicion, and from its step on all decisions wait `slowest` steps, for a path through all ranks.
 
 A rank cannot know what it missed while it did not run, so it asks its neighbours when it runs again. A neighbour that was
-suspected and is heard again receives everything, since it may have to learn that it is excluded.
+suspected and is heard again receives everything, since it may have to learn that it is excluded; the same at most
+`REMINDERS` times, or links that lose packets to the end would keep a run from ending.
 """
 
 from collections.abc import Sequence
@@ -31,6 +32,8 @@ from emunode.topologies.base import Topology
 
 REOPENS: Final[Port] = -1
 """In place of a port: no link is suspected, the rank reopens an earlier decision."""
+REMINDERS: Final = 8
+"""How often a neighbour that is heard again is told everything, as long as there is nothing new."""
 TREES: Final = frozenset(
     CONTROL_TREE + kind for kind in (ControlKind.SUSPICION, ControlKind.REOPENING, ControlKind.QUESTION)
 )
@@ -79,6 +82,8 @@ class AgreementLayer(Protocol):
         """The links in `known`."""
         self._avoided: set[Port] = set()
         """Ports of this rank that it has suspected: only its own suspicion leaves by these."""
+        self._reminded: dict[Port, tuple[int, int]] = {}
+        """By port, how much was known when the neighbour was last told everything, and how often it was told that."""
         self._leaving: list[PortSegment] = []
         self._now: Step = 0
         """The time at which `_leaving` was filled."""
@@ -130,7 +135,7 @@ class AgreementLayer(Protocol):
         if not suspected:
             self._avoided.discard(port)
             if self._link(port) in self._links:
-                self._tell_everything(now, port)
+                self._remind(now, port)
             return
         self._avoided.add(port)
         if self._link(port) not in self._links:
@@ -198,6 +203,14 @@ class AgreementLayer(Protocol):
         """The step in which all news up to `cut` are here."""
         reopened = any(news.port == REOPENS and news.seen <= cut for news in self.known)
         return cut + (max(self._settings.steps, self.slowest) if reopened else self._settings.steps)
+
+    def _remind(self, now: Step, port: Port) -> None:
+        """Tell everything to a neighbour that was suspected and is heard again."""
+        known, times = self._reminded.get(port, (0, 0))
+        times = times + 1 if known == len(self.known) else 1
+        self._reminded[port] = len(self.known), times
+        if times <= REMINDERS:
+            self._tell_everything(now, port)
 
     def _tell_everything(self, now: Step, port: Port) -> None:
         for news in sorted(self.known):

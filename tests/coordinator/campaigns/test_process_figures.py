@@ -91,6 +91,20 @@ def test_figures_of_a_campaign(timed: bool) -> None:
     assert "availability of links" in page
 
 
+def test_availability_counts_trials_whose_source_failed() -> None:
+    done = coordinator.campaign(
+        net(), "broadcast", "sbt", faults="process:nodes=0.2;sources@1-3", trials=100, workers=1, driver="memory"
+    )
+    undecided = done.trials["undecided"].is_not_null().sum()
+    nodes, completion = done.processes.iter_rows(named=True)
+    assert undecided > 0
+    assert (nodes["trials"], completion["trials"]) == (100, 100 - undecided)
+    down = [
+        downtime(list(parse_faults(each.split(), net().topology)), 4, steps=True)[0] for each in done.trials["faults"]
+    ]
+    assert nodes["mean"] == pytest.approx(1 - sum(down) / (100 * 8 * 3), abs=1e-9)
+
+
 def test_a_timed_trial_is_the_run_with_its_faults() -> None:
     grid = Grid(
         {"topology": "star:4", "collective": "broadcast", "algorithm": "edt", "redundancy": 3, "driver": "memory",

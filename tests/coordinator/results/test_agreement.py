@@ -16,7 +16,8 @@ from coordinator.execution.run import MemoryRun, run_in_memory
 from coordinator.history.journal import sorted_records
 from coordinator.planning.agreement import SEARCHED, longest_disjoint_path, news_steps
 from coordinator.planning.plan import Plan, make_plan
-from coordinator.results.claims import Verdict
+from coordinator.results.claims import Verdict, claims_of
+from coordinator.results.conclude import rule
 from coordinator.scenario.model import make_scenario
 from emunode.engine.memory import MemoryEngine
 from emunode.errors import ScenarioError
@@ -224,6 +225,34 @@ def test_without_its_source_it_ends_with_an_error_at_every_survivor() -> None:
     # The agreement itself is judged all the same.
     judged = {claim["name"]: claim["verdict"] for claim in summary["claims"]}
     assert judged["agreement_errors"] == judged["slowest_agreement_steps"] == "holds"
+
+
+def test_a_source_that_fails_after_the_last_step_has_nothing_to_repeat() -> None:
+    result = ran(CUBE | SHRINK, fault=["crash:000@4"])
+    assert result.summary["undecided_because"] == "7 nodes ended with the error root-failed"
+    assert "final_delivery_ratio" not in {each.claim.name for each in result.judgements}
+    assert {each.verdict for each in result.judgements} == {Verdict.HOLDS}
+
+
+@pytest.mark.parametrize("place", ["000>010:1@3", "000>010:2@1", "010>011:1@2", "010>011:2@2"])
+def test_the_packet_that_is_dropped_is_counted_with_those_of_news(place: str) -> None:
+    for how in (AGREE, SHRINK):
+        assert ran(CUBE | how, fault=["crash:001@2", f"drop:{place}"]).summary["illegal_hops"] == 0
+
+
+def test_nodes_that_disagree_are_no_success_where_nothing_is_claimed() -> None:
+    plan = plan_for(CUBE | AGREE, fault=["hang:001@2-3"])
+    result = run_in_memory(plan, lambda *_: None)
+    metrics = result.conclusion.metrics
+    assert rule(plan, claims_of(plan), metrics, None).verdict is Verdict.HOLDS
+    ruling = rule(plan, claims_of(plan), {**metrics, "agreement_errors": 2}, None)
+    assert ruling.verdict is Verdict.UNDECIDED
+    assert ruling.undecided == "2 errors of agreement, about which nothing is claimed under these faults"
+
+
+def test_a_run_over_links_that_lose_packets_to_the_end_ends() -> None:
+    result = ran(CUBE | AGREE, fault=["loss:*:0.5"], step_limit=200)
+    assert "limit" not in str(result.summary["undecided_because"])
 
 
 def test_the_largest_part_of_a_network_that_is_cut_goes_on() -> None:

@@ -241,6 +241,29 @@ def deliveries_despite_loss(topology: str, algorithm: str, seeds: range) -> list
         ({"port_model": "one-port", "fault": ["loss:000~001:0.3"], "window": 3, "messages": 3}, 21),
         ({"collective": "reduce", "fault": ["loss:000~001:0.3", "delay:001~011:2"]}, 1),
         ({"collective": "allgather", "fault": ["loss:000~001:0.3"], "seed": 3}, 56),
+        # Every packet of data arrives twice, and there is one attempt.
+        ({"fault": ["duplicate:*:1"], "attempts": 1}, 7),
+        # After the last step of data, when the last acknowledgements are under way.
+        ({"fault": ["loss:*:1@4"], "attempts": 3}, 7),
+        ({"fault": ["hang:111@4"], "attempts": 1}, 6),
+        # Receipts are not limited over one port, so bounds that go by them do not hold.
+        ({"collective": "gather", "port_model": "one-port"}, 7),
+        ({"collective": "reduce", "port_model": "one-port", "messages": 3}, 3),
+        # A time-out that is shorter than the way back over one port.
+        ({"collective": "gather", "port_model": "one-port", "retransmit_after": 2, "messages": 3}, 21),
+        ({"collective": "reduce", "port_model": "one-port", "retransmit_after": 2, "messages": 3}, 3),
+        # Packets of any number of segments take longer than the time-out.
+        (
+            {
+                "topology": "ej:1+2",
+                "collective": "allgather",
+                "algorithm": "three-phase",
+                "messages": 3,
+                "window": 4,
+                "clock": "timed",
+            },
+            126,
+        ),
     ],
 )
 def test_no_run_is_judged_wrong(more: Values, delivered: int | None) -> None:
