@@ -41,7 +41,8 @@ def judge_agreement(plan: Plan, journal: pl.LazyFrame) -> Verdicts:
     if plan.spec.agreement is None:
         return Verdicts()
     rows = journal.filter(IS_NEWS | IS_REPORT).collect(engine="streaming")
-    last = int(journal.select(pl.col("step").max()).collect(engine="streaming").item() or 0)
+    # Until then nodes have noticed what happened in the run, whether or not anything is in the journal about it.
+    last = plan.detected_by(int(journal.select(pl.col("step").max()).collect(engine="streaming").item() or 0))
     suspected = _suspected(plan, last)
     decisions = list(reports_in(rows.filter(IS_REPORT)))
     known, invented = _knowledge(rows.filter(IS_NEWS), suspected)

@@ -442,6 +442,7 @@ def changes(records: np.ndarray[Any, np.dtype[Any]]) -> Iterator[tuple[str, np.n
         yield f"{field} of row {at}", changed
     for at in (*reports[:2], ends[-1], repeated[0]):
         yield f"without row {at}", np.delete(records, at)
+    yield "nobody notices anything", records[records["tree"] < AGAIN_TREE]
     # A decision that is reported again in a later step.
     again = records[(records["outcome"] == HopOutcome.REPORT) & (records["sender"] == 4)].copy()
     again["step"] += 2
