@@ -102,15 +102,19 @@ def prediction(
     if not faults and not algorithm.spec.has_control:
         return fault_free
     steps = StepTimes(fault_free.packets, costs)
-    under = UnderFaults(timed_faults(faults, steps), fault_free, costs, steps, limit)
+    return (yield from history_of(UnderFaults(timed_faults(faults, steps), fault_free, costs, steps, limit), algorithm))
+
+
+def history_of(under: UnderFaults, algorithm: Algorithm) -> Generator[Step, None, Timetable]:
+    """The computation of the timetable under faults; yields after every step, and returns it."""
     timed, step = under.engine(algorithm), 0
-    while (timed.busy or not step) and step <= limit:
+    while (timed.busy or not step) and step <= under.limit:
         step += 1
         timed.step(step)
         yield step
     history = timed.history if isinstance(timed, EventMemoryEngine) else None
-    table = _table(timed.packets, fault_free.packets.schema)
-    return Timetable(table, fault_free.complete and not timed.busy, under, history)
+    table = _table(timed.packets, under.fault_free.packets.schema)
+    return Timetable(table, under.fault_free.complete and not timed.busy, under, history)
 
 
 def without_protocols(algorithm: Algorithm) -> Algorithm:

@@ -19,7 +19,7 @@ from coordinator.results.decisions import News, Reported, part_after, reports_in
 from coordinator.results.detection import suspicions
 from coordinator.results.journal_rows import IS_NEWS, IS_REPORT
 from emunode.faults.injector import Faults
-from emunode.faults.kinds import Hang, Recover
+from emunode.faults.kinds import Crash, Hang, Recover
 from emunode.model import ALL_RANKS, CONTROL_TREE, FaultKnowledge, Port, Rank, Step
 from emunode.protocols.base import ControlKind
 from emunode.protocols.survivors import RunEnd
@@ -51,9 +51,11 @@ def judge_agreement(plan: Plan, journal: pl.LazyFrame) -> Verdicts:
         by_rank.setdefault(decision.rank, []).append(decision)
     errors = invented + _unfounded(decisions, known) + _twice(plan, by_rank)
     standing: dict[frozenset[News], list[Reported]] = {}
-    components = _components(plan, last)
-    for component in components:
-        errors += _disagreements(plan, component, by_rank, known)
+    for found in _components(plan, last):
+        component = [
+            rank for rank in found if not _fails_first(plan, last, rank, known.get(rank, {}), by_rank.get(rank, ()))
+        ]
+        errors += _disagreements(plan, component, by_rank, known) if component else 0
         for rank in component:
             for decision in by_rank.get(rank, [])[-1:]:
                 standing.setdefault(decision.news, []).append(decision)
@@ -222,6 +224,20 @@ def _disagreements(
             not same or {each.link for each in news} != required or not news <= every or not _ends_right(plan, decision)
         )
     return wrong
+
+
+def _fails_first(plan: Plan, last: Step, rank: Rank, known: Iterable[News], decisions: Sequence[Reported]) -> bool:
+    """Whether a node fails after step `last`, before it is to decide on what it knows: then it need not."""
+    agreement = plan.spec.agreement
+    assert agreement is not None
+    pending = {news.seen for news in known} - {news.seen for decision in decisions for news in decision.news}
+    if not pending:
+        return False
+    reopened = any(news.other == ALL_RANKS for news in known)
+    due = max(pending) + (max(agreement.steps, plan.topology.order - 1) if reopened else agreement.steps)
+    return any(
+        isinstance(fault, Crash | Hang) and fault.rank == rank and last < fault.step <= due for fault in plan.faults
+    )
 
 
 def _ends_right(plan: Plan, decision: Reported | None) -> bool:

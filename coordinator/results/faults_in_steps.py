@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from coordinator.history.faulty_timetable import completed, prediction
+from coordinator.history.faulty_timetable import completed, history_of, prediction
 from coordinator.history.timetable import Timetable
 from coordinator.planning.costs import costs_of
 from coordinator.planning.outages import outages_of
@@ -21,6 +21,11 @@ def judged_plan(scenario: Scenario) -> Plan:
     return in_steps(plan, completed(prediction(plan.algorithm, plan.faults, costs, scenario.step_limit)))
 
 
+def _end(timetable: Timetable) -> int:
+    """The time of the last receipt, in nanoseconds."""
+    return int(timetable.packets["end"].max() or 0)  # type: ignore[arg-type]
+
+
 def in_steps(plan: Plan, timetable: Timetable) -> Plan:
     """The plan with every fault in steps; a fault that begins when all is over has no effect.
 
@@ -30,7 +35,11 @@ def in_steps(plan: Plan, timetable: Timetable) -> Plan:
     under = timetable.under
     if under is None:
         return plan
-    over = max(int(each.packets["end"].max() or 0) for each in (timetable, under.fault_free))  # type: ignore[arg-type]
+    over = max(map(_end, (timetable, under.fault_free)))
+    earlier = tuple(fault for fault in under.faults if fault.start < over or not fault.start)
+    if len(earlier) < len(under.faults) and (earlier or plan.spec.has_control):
+        # Earlier faults may slow down packets that the later ones then lose: without these the run would last longer.
+        over = max(over, _end(completed(history_of(replace(under, faults=earlier), plan.algorithm))))
     translated: dict[Fault, Fault] = {}
     in_effect = []
     for start, end, fault in under.faults:

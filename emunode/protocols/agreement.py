@@ -33,7 +33,7 @@ from emunode.topologies.base import Topology
 REOPENS: Final[Port] = -1
 """In place of a port: no link is suspected, the rank reopens an earlier decision."""
 REMINDERS: Final = 8
-"""How often a neighbour that is heard again is told everything, as long as there is nothing new."""
+"""How often everything is sent to a neighbour that is heard again, as long as there is nothing new."""
 TREES: Final = frozenset(
     CONTROL_TREE + kind for kind in (ControlKind.SUSPICION, ControlKind.REOPENING, ControlKind.QUESTION)
 )

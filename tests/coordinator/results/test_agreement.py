@@ -250,6 +250,12 @@ def test_nodes_that_disagree_are_no_success_where_nothing_is_claimed() -> None:
     assert ruling.undecided == "2 errors of agreement, about which nothing is claimed under these faults"
 
 
+def test_the_last_node_of_a_component_need_not_decide_if_it_fails_before() -> None:
+    values = CUBE | AGREE | {"topology": "hypercube:2", "agreement_steps": 9, "fault_knowledge": "detect:3"}
+    faults = ["crash:11@2", "crash:10@3", "crash:00@6", "crash:01@8"]
+    assert ran(values, fault=faults).summary["agreement_errors"] == 0
+
+
 def test_a_run_over_links_that_lose_packets_to_the_end_ends() -> None:
     result = ran(CUBE | AGREE, fault=["loss:*:0.5"], step_limit=200)
     assert "limit" not in str(result.summary["undecided_because"])

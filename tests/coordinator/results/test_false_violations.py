@@ -4,6 +4,7 @@ from random import Random
 
 import pytest
 
+from coordinator.execution.run import run_in_memory
 from coordinator.history.journal import sorted_records, table
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.results.conclude import Conclusion, History, conclude
@@ -141,3 +142,23 @@ def test_a_lost_contribution_of_one_byte_may_be_zero() -> None:
     conclusion = concluded(make_plan(make_scenario({**values, **small})))
     assert conclusion.ruling.verdict == "holds"
     assert conclusion.measurement.metrics["intact_deliveries"] == 72 + 7
+
+
+@pytest.mark.parametrize(
+    ("network", "faults", "delivered"),
+    [
+        # In flight until 4 ms, and lost.
+        ("ring:5", ["slow:1>2:3@1ms-2ms", "crash:2@2ms"], 3),
+        # Received at 4 ms, and never passed on.
+        ("mesh:4", ["slow:0>1:4@0ms-1ms", "crash:1@4ms"], 0),
+    ],
+)
+def test_a_fault_after_the_time_of_a_run_may_meet_a_packet_that_was_slow(
+    network: str, faults: list[str], delivered: int
+) -> None:
+    values = {"topology": network, "collective": "broadcast", "algorithm": "bfs-tree", "driver": "memory"}
+    timed = {"clock": "timed", "startup": "1ms", "per_byte": 0, "fault": faults}
+    result = run_in_memory(make_plan(make_scenario({**values, **timed})), lambda *_: None)
+    assert result.verdict == "undecided"
+    assert result.summary["intact_deliveries"] == delivered
+    assert not result.summary["without_effect"]
