@@ -26,7 +26,7 @@ from emunode.errors import RuleError, ScenarioError
 from emunode.net.wire import ROW
 from emunode.topologies.base import Topology
 from emunode.topologies.registry import parse_topology
-from tests.command_line import fields
+from tests.command_line import SECONDS, fields, wait_until
 from tests.support import run_scenario, same_tables
 
 Values = dict[str, object]
@@ -193,7 +193,8 @@ async def test_a_node_that_recovers_is_another_process() -> None:
     assert restarted == {plan.topology.rank("213"): 2, plan.topology.rank("321"): 1}
     changed = {host for host, (old, new) in enumerate(zip(before, after, strict=True)) if old != new}
     assert changed == restarted.keys()
-    assert not any(psutil.pid_exists(pid) for pid in (*before, *after))
+    # Their parent has ended too, and then it takes the kernel a moment.
+    wait_until(lambda: not any(psutil.pid_exists(pid) for pid in (*before, *after)), "the end of all hosts")
 
 
 async def history(network: Network, plan: Plan) -> list[bytes]:
@@ -222,7 +223,7 @@ async def test_a_network_can_be_reset_for_every_fault(hosts: int, monkeypatch: p
 
     async def watched_pause(launch: LocalLaunch, host: int, pid: int) -> None:
         await pause(launch, host, pid)
-        deadline = time.monotonic() + 10  # a signal takes effect when the kernel comes to it
+        deadline = time.monotonic() + SECONDS  # a signal takes effect when the kernel comes to it
         while psutil.Process(pid).status() != psutil.STATUS_STOPPED and time.monotonic() < deadline:  # noqa: ASYNC110  # no event
             await trio.sleep(0.001)
         stopped.append(psutil.Process(pid).status())
