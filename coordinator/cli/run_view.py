@@ -63,7 +63,7 @@ class RunView:
         else:
             outcomes = counters.outcomes
             parts = [
-                f"step {seen.steps:,}",
+                f"step {counters.steps:,}",
                 plural(counters.packets, "packet"),
                 f"{plural(outcomes[HopOutcome.FIRST], 'segment')} delivered",
                 *(

@@ -50,6 +50,7 @@ def test_it_shows_what_happens(monkeypatch: pytest.MonkeyPatch) -> None:
     observer.counters.add([*rows([1, 2, 3, 4, 4]), *rows([1], step=2, outcome=3)])
     observer.progress("steps", 1, 0)
     observer.progress("steps", 2, 0)
+    observer.progress("steps", 3, 0)  # nothing is sent: nodes read what came in step 2
     now = 102.0
     shown = lines_of(view)
     assert shown[0].endswith(" 2 s")
