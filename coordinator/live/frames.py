@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from coordinator.history.journal import RECORD
 from coordinator.planning.plan import Plan
 from coordinator.reports.votes import segments_due
-from emunode.model import Collective, HopOutcome, Step
+from emunode.model import AGAIN_TREE, Collective, HopOutcome, Step
 
 HISTORY_BYTES: Final = 128 * 2**20
 MOST_ARCS: Final = 20_000
@@ -35,7 +35,7 @@ class Frame(NamedTuple):
     text: bytes
     """JSON: `step`; `arcs`, a list of sender, port, receiver, segments, lost, altered, sender, ..; `busy`, the number of
     busy directed links, also if `arcs` is null because there are too many; `gained` and `altered`, lists of rank, segments,
-    rank, ..; `lost`, segments."""
+    rank, ..; `lost`, segments. Links are busy with control packets, too; the other counts are of data."""
 
 
 def node_goals(plan: Plan) -> list[int]:
@@ -134,16 +134,20 @@ class Frames:
             counts[changes[:, 0]] += changes[:, 1]
 
     def _text(self, step: Step, records: np.ndarray) -> bytes:
+        # Rows of other outcomes are of packets that were not sent.
+        records = records[records["outcome"] < HopOutcome.WITHHELD]
         outcome = records["outcome"]
+        # Neither acknowledgements and the like nor the repetition of a collective are what a node is due.
+        data = records["tree"] < AGAIN_TREE
         first, lost, altered = (outcome == kind for kind in (HopOutcome.FIRST, HopOutcome.LOST, HopOutcome.CORRUPT))
         arc, place = np.unique(records["sender"].astype(np.int64) * self._degree + records["port"], return_inverse=True)
         content = {
             "step": step,
             "busy": len(arc),
             "arcs": self._arcs(records, arc, place, lost, altered) if len(arc) <= MOST_ARCS else None,
-            "gained": _by_rank(records["sender"][~lost] if self._giving else records["receiver"][first]),
-            "altered": _by_rank(records["receiver"][altered]),
-            "lost": int(lost.sum()),
+            "gained": _by_rank(records["sender"][data & ~lost] if self._giving else records["receiver"][data & first]),
+            "altered": _by_rank(records["receiver"][data & altered]),
+            "lost": int((data & lost).sum()),
         }
         return json.dumps(content, separators=(",", ":")).encode()
 

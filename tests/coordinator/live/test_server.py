@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 
+import polars as pl
 import pytest
 
 from coordinator.history.journal import OUTCOMES
@@ -15,7 +16,7 @@ from coordinator.live.frames import Frames
 from coordinator.live.http import BODY_BYTES, HEAD_BYTES
 from coordinator.live.opening import open_listener
 from coordinator.live.server import MOST_REQUESTS_PER_SECOND, MOST_WATCHERS, PAGE
-from coordinator.planning.plan import make_plan
+from coordinator.planning.plan import Plan, make_plan
 from emunode.errors import RunError
 from emunode.net.wire import ROW
 from tests.watch_support import SECONDS, plan_of, run_quietly, watched
@@ -319,6 +320,45 @@ def test_the_speed_is_kept_and_a_request_does_not_hasten_a_step() -> None:
 # --- the history -----------------------------------------------------------------------------------------------------
 
 
+def replayed(plan: Plan, journal: pl.DataFrame) -> Frames:
+    """The frames of a finished run."""
+    frames = Frames(plan)
+    for step in range(1, int(journal["step"].max()) + 1):  # type: ignore[arg-type]
+        rows = [
+            ROW.pack(*(row[name] for name in FIELDS), OUTCOMES.categories.to_list().index(row["outcome"]))
+            for row in journal.filter(step=step).iter_rows(named=True)
+        ]
+        frames.add(rows, step + 1)
+    return frames
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"algorithm": "edt", "segments": 9, "fault_knowledge": "detect:2"},
+        {"collective": "gather", "algorithm": "edt", "reliable": True},
+        {"fault_knowledge": "detect:2", "on_failure": "shrink"},
+    ],
+    ids=["withheld", "acknowledged", "repeated"],
+)
+def test_packets_that_are_not_sent_are_in_no_picture_and_control_packets_deliver_nothing(
+    values: dict[str, object],
+) -> None:
+    star = {"topology": "star:4", "collective": "broadcast", "algorithm": "greedy-tree", "messages": 1}
+    plan = plan_of(**{**star, "fault": ["crash:2134@2"], **values})
+    result = run_quietly(plan)
+    journal = result.journal.collect()
+    shown = [json.loads(text) for text in replayed(plan, journal).since(0, 10**9)[1]]
+    sent = journal.filter(~pl.col("outcome").is_in(["withheld", "report"]))
+    assert sum(frame["busy"] for frame in shown) == sent.select("step", "sender", "port").n_unique()
+    assert sum(frame["lost"] for frame in shown) == result.summary["lost"]
+    data = sent.filter(pl.col("tree") < 100)
+    delivering = (
+        data.filter(pl.col("outcome") != "lost") if plan.spec.collective == "gather" else data.filter(outcome="first")
+    )
+    assert sum(sum(frame["gained"][1::2]) for frame in shown) == len(delivering)
+
+
 def test_a_long_history_begins_with_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = plan_of(messages=20)
     monkeypatch.setattr(frames_module, "HISTORY_BYTES", 600)
@@ -326,13 +366,7 @@ def test_a_long_history_begins_with_counts(monkeypatch: pytest.MonkeyPatch) -> N
         client.request(do="run")
         wait_for(results)
     journal = results[0].journal.collect()
-    frames, steps = Frames(plan), int(journal["step"].max())  # type: ignore[arg-type]
-    for step in range(1, steps + 1):
-        rows = [
-            ROW.pack(*(row[name] for name in FIELDS), OUTCOMES.categories.to_list().index(row["outcome"]))
-            for row in journal.filter(step=step).iter_rows(named=True)
-        ]
-        frames.add(rows, step + 1)
+    frames, steps = replayed(plan, journal), int(journal["step"].max())  # type: ignore[arg-type]
     first, texts = frames.since(0, 10**9)
     base, *kept = map(json.loads, texts)
     assert first == base["base"] > 0
