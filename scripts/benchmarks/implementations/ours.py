@@ -3,6 +3,8 @@
 Real hosts answer the other questions.
 """
 
+import os
+import socket
 import time
 from array import array
 from functools import partial
@@ -27,6 +29,8 @@ def packets(ends: list[int], size: int, rounds: int, degree: int) -> float:
     for slot, fd in enumerate(ends):
         slots[fd] = slot
     arrived: list[int] = []
+    queue: list[tuple[int, bytes]] = []
+    order = _by_link(ends)
 
     def on_frame(fd: int, _frame: bytes) -> None:
         arrived.append(slots[fd])
@@ -48,8 +52,11 @@ def packets(ends: list[int], size: int, rounds: int, degree: int) -> float:
 
         def take_turn(own: list[int]) -> None:
             nonlocal working
-            streams.send_all([(fd, packet) for fd in own])
+            queue.extend((fd, packet) for fd in own)
             working -= 1
+            if not working:
+                queue.sort(key=lambda pair: order[pair[0]])
+                streams.exchange(queue)
 
         async with trio.open_nursery() as nursery:
             for first in range(0, len(ends), degree):
@@ -75,6 +82,17 @@ def packets(ends: list[int], size: int, rounds: int, degree: int) -> float:
     spent = trio.run(main)
     streams.close_poller()
     return len(ends) * rounds / spent
+
+
+def _by_link(ends: list[int]) -> dict[int, int]:
+    """A number for each end, the same for both ends of a link, since a host writes link by link."""
+    numbers: dict[object, int] = {}
+    order = {}
+    for number, fd in enumerate(ends):
+        with socket.socket(fileno=os.dup(fd)) as stream:
+            names = frozenset((stream.getsockname(), stream.getpeername()))
+        order[fd] = numbers.setdefault(names, number)
+    return order
 
 
 if __name__ == "__main__":

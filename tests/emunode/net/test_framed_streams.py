@@ -11,7 +11,7 @@ from unittest.mock import Mock
 import pytest
 
 from emunode.errors import FrameError
-from emunode.net.framed_streams import FramedStreams, listening_socket
+from emunode.net.framed_streams import BATCH, FramedStreams, listening_socket
 from emunode.net.wire import FRAME_LIMIT, HELLO_LIMIT, LENGTH, body, frame
 
 LARGE = bytes(4 * 2**20)
@@ -162,6 +162,20 @@ def test_failed_reply_does_not_lose_later_frames(owner: Owner) -> None:
     far.close()
     owner.require_one_end(fd)
     assert [said for _, said in owner.frames] == [b"one", b"two", b"three"]
+
+
+def test_an_exchange_reads_between_batches_and_leaves_out_what_a_handler_removes(owner: Owner) -> None:
+    streams = [owner.pair() for _ in range(BATCH + 1)]
+    queue = [(fd, frame(b"packet")) for fd, _ in streams]
+    owner.react = lambda _fd, _body: queue.clear()
+    (first, early), (_, late) = streams[0], streams[BATCH]
+    early.sendall(frame(b"arrival"))
+    owner.streams.exchange(queue)
+    assert owner.frames == [(first, b"arrival")]
+    assert early.recv(64) == frame(b"packet")
+    late.setblocking(False)
+    with pytest.raises(BlockingIOError):
+        late.recv(64)
 
 
 def test_oversized_frame_is_not_sent(owner: Owner) -> None:
