@@ -17,7 +17,7 @@ from emunode.host.orders import Connect, Dial, LinkEnd, Listener
 from emunode.host.placement import Placement
 from emunode.model import Port, Rank
 from emunode.net import wire
-from emunode.net.framed_streams import BATCH, RESET, FramedStreams
+from emunode.net.framed_streams import BATCH, RESET, FramedStreams, prepare
 from emunode.net.protocol import HostConfig
 from emunode.topologies.base import ABSENT, Topology
 
@@ -164,8 +164,7 @@ class LinkTable:
             raise FrameError(f"an order to dial host {peer_host}, whose address is unknown")
         address, port, nonce = self._listeners[peer_host]
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as stream:
-            # A packet is one small write: Nagle's algorithm would hold it back for an acknowledgement.
-            stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            prepare(stream)
             if self._config.dial_address:
                 self._bind(stream)
             try:

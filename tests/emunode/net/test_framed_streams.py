@@ -362,7 +362,7 @@ def test_oldest_unauthenticated_stream_is_evicted_without_free_descriptors(
     known, _ = owner.pair()
     near, far = socket.socketpair()
     full = Mock(socket.socket, fileno=near.fileno)
-    full.accept.side_effect = OSError(errno.EMFILE, "Too many open files")
+    full._accept.side_effect = OSError(errno.EMFILE, "Too many open files")
     with near, far:
         far.send(b"a connection waits")
         owner.streams.listen(full, lambda _: None)
