@@ -123,11 +123,14 @@ def _links(news: Iterable[News]) -> set[tuple[Rank, Rank]]:
 def _suspected(plan: Plan, last: Step) -> dict[Rank, set[News]]:
     """By rank, what it began to suspect by itself."""
     found: dict[tuple[Rank, Port], list[Step]] = {}
+    crashed = [(fault.rank, fault.step) for fault in plan.faults if isinstance(fault, Crash)]
     if plan.spec.knowledge is FaultKnowledge.DETECT:
         for step, rank, port, suspected, _ in suspicions(plan, last + 1)[0]:
             awake = _awake(plan, rank, step)
             place = (rank, port)
-            if suspected and awake <= last:
+            # A rank that crashes before it can act on it has told no other one.
+            crashes = any(rank == gone and step <= when <= awake for gone, when in crashed)
+            if suspected and awake <= last and not crashes:
                 found[place] = [*found.get(place, ()), awake]
             elif not suspected:
                 # A rank that hung meanwhile has not noticed it.

@@ -250,6 +250,11 @@ def test_nodes_that_disagree_are_no_success_where_nothing_is_claimed() -> None:
     assert ruling.undecided == "2 errors of agreement, about which nothing is claimed under these faults"
 
 
+def test_a_node_that_crashes_in_the_step_of_its_suspicion_has_told_no_other_one() -> None:
+    faults = ["crash:011@4", "recover:011@8", "crash:010@5", "recover:010@8"]
+    assert ran(CUBE | AGREE, algorithm="bfs-tree", fault=faults).summary["agreement_errors"] == 0
+
+
 def test_the_last_node_of_a_component_need_not_decide_if_it_fails_before() -> None:
     values = CUBE | AGREE | {"topology": "hypercube:2", "agreement_steps": 9, "fault_knowledge": "detect:3"}
     faults = ["crash:11@2", "crash:10@3", "crash:00@6", "crash:01@8"]
