@@ -164,11 +164,17 @@ class Plan:
         return not busy and step >= self.last_revival and step >= self.detected_by(step)
 
     def detected_by(self, step: Step) -> Step:
-        """The step in which faults that began up to `step` can have been detected, if nodes do that; else `step`."""
+        """The step in which faults that began up to `step` can have been detected, if nodes do that; else `step`.
+
+        Where nodes agree, also that in which a neighbour can have been heard again after faults that ended up to `step`: it
+        learns then that it is given up.
+        """
         if self.spec.detection is None:
             return step
         began = [fault.step for fault in self.faults if fault.step <= step]
-        return max([step, *(first + self.spec.detection.after for first in began)])
+        ended = [fault.end for fault in self.faults if fault.end <= step] if self.spec.agreement is not None else []
+        # Its sign of life crosses in the step after the end, and has been read in the next one.
+        return max([step, *(first + self.spec.detection.after for first in began), *(last + 2 for last in ended)])
 
     def claims(self) -> list[Claim]:
         """The claims of theory for this run, its faults included."""

@@ -288,6 +288,12 @@ def test_a_live_node_that_is_given_up_learns_it_and_ends() -> None:
     assert (summary["agreement_errors"], summary["final_delivery_ratio"]) == (0, 1)
 
 
+def test_a_node_that_hangs_until_the_others_have_decided_learns_it_too() -> None:
+    summary: dict[str, Any] = ran(CUBE | AGREE, topology="hypercube:2", fault=["hang:01@1-3"]).summary
+    assert [each["nodes"] for each in summary["agreement"]] == [4]
+    assert summary["agreement_errors"] == 0
+
+
 def test_a_node_that_hears_and_is_not_heard_learns_that_it_is_given_up() -> None:
     faults = [f"down:001>{peer}@2" for peer in ("000", "011", "101")]
     summary: dict[str, Any] = ran(CUBE | SHRINK, fault=faults).summary
