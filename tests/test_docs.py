@@ -31,11 +31,11 @@ from reference_pages.metrics import glossary_terms, summary_types
 from tests.command_line import ROOT, run_process
 
 PAGES: Final = (
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")),
     *sorted((ROOT / "docs").rglob("*.md")),
     ROOT / "examples" / "README.md",
-    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")),
 )
-GUIDES: Final = ROOT / "docs" / "how-to"
+SAMPLED: Final = {ROOT / "docs" / name for name in ("how-to", "explanation")}
 GENERATED_PAGES: Final = ROOT / "docs" / "reference"
 REASONS: Final = re.compile(
     r"(needs (Docker|root|another machine)( and another machine)?|more than a minute"
@@ -106,11 +106,11 @@ HERE: Final[Mapping[str, Callable[[], object]]] = {
 
 
 def pages_with(language: str) -> list[ParameterSet]:
-    """The hand-written pages with blocks of a language, as test parameters; of the guides, a sample runs by default."""
+    """The hand-written pages with blocks of a language, as test parameters; of most folders, a sample runs by default."""
     pages = [page for page in PAGES if page.parent != GENERATED_PAGES and blocks(page, language)]
-    sampled = pytest.mark.exhaustive(one_in=3)
+    sampled = pytest.mark.exhaustive(one_in=7)
     return [
-        pytest.param(page, id=str(page.relative_to(ROOT)), marks=sampled if page.parent == GUIDES else ())
+        pytest.param(page, id=str(page.relative_to(ROOT)), marks=sampled if page.parent in SAMPLED else ())
         for page in pages
     ]
 

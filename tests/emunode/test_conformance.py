@@ -191,6 +191,7 @@ def test_every_tree_class_is_defined_somewhere() -> None:
     assert {known for known, _ in DEFINED} == set(CLASSES)
 
 
+@pytest.mark.exhaustive(one_in=3)
 @pytest.mark.parametrize(
     ("known", "name"),
     [pytest.param(known, name, id=f"{known.__name__}-{name}") for known, f in DEFINED for name in f.small_examples],

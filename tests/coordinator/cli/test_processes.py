@@ -91,6 +91,7 @@ def test_output_on_a_full_disk_never_ends_with_status_1(tmp_path: Path, full: st
         assert json.loads((tmp_path / "there" / "summary.json").read_text())["verdict"] == "holds"
 
 
+@pytest.mark.exhaustive(one_in=2)
 @pytest.mark.parametrize(("workers", "kilobytes"), [(1, 8), (2, 1), (2, 40)])
 def test_a_campaign_on_a_full_disk_ends_with_one_line(tmp_path: Path, workers: int, kilobytes: int) -> None:
     grid = "--topology star:4 --algorithm edt --redundancy 3 --faults nodes=0..3 --trials 400 --out camp"

@@ -175,6 +175,7 @@ def check_stop(run: Coordinator, stop: signal.Signals, times: int = 1) -> None:
     assert "Traceback" not in run.err
 
 
+@pytest.mark.exhaustive(one_in=2)
 @pytest.mark.parametrize(
     ("flags", "hosts", "stop", "times"),
     [

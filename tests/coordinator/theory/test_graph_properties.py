@@ -58,6 +58,7 @@ def as_golden(value: object) -> str:
     return str(value)
 
 
+@pytest.mark.exhaustive(one_in=3)
 @pytest.mark.parametrize("as_table", [False, True], ids=["family", "table"])
 @pytest.mark.parametrize("row", golden_rows(), ids=lambda row: row["topology"])
 def test_golden_properties(row: dict[str, str], as_table: bool) -> None:

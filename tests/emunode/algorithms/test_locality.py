@@ -277,6 +277,7 @@ def test_local_view_is_immutable_and_minimal() -> None:
     assert public == {"live_ports", "rank", "relative"}
 
 
+@pytest.mark.exhaustive(one_in=3)
 @pytest.mark.parametrize(("family", "entry"), EVERY)
 def test_rule_has_no_instance_dictionary(family: str, entry: type[Algorithm]) -> None:
     algorithm = algorithm_of(family, entry)

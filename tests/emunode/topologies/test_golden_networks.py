@@ -56,6 +56,7 @@ def test_network_is_golden(name: str) -> None:
     assert found == {column: row[column] for column in found}
 
 
+@pytest.mark.exhaustive(one_in=3)
 @pytest.mark.parametrize(
     "row", golden_rows("networks", "neighbours"), ids=lambda row: f"{row['topology']}-{row['rank']}"
 )
@@ -73,6 +74,7 @@ def test_neighbours_are_golden(row: dict[str, str]) -> None:
     assert labels == [label for label in row["neighbour_labels"].split() if label != "-"]
 
 
+@pytest.mark.exhaustive(one_in=3)
 @pytest.mark.parametrize("name", ROWS)
 def test_stated_connectivity_is_golden(name: str) -> None:
     connectivity, kappa = parse_topology(name).connectivity, ROWS[name]["kappa"]
@@ -95,6 +97,7 @@ def keeps_ports(topology: Topology, image: int) -> bool:
     return len(set(images.values())) == topology.order
 
 
+@pytest.mark.exhaustive(one_in=3)
 @pytest.mark.parametrize("name", SMALL)
 def test_automorphisms_that_keep_ports_are_golden(name: str) -> None:
     topology = parse_topology(name)
@@ -110,6 +113,7 @@ def orbits(items: Sequence[tuple[int, ...]], generators: Sequence[Sequence[int]]
     return int(networkx.number_connected_components(joined))
 
 
+@pytest.mark.exhaustive(one_in=3)
 @pytest.mark.parametrize("name", SMALL)
 def test_automorphism_group_is_golden(name: str) -> None:
     igraph = pytest.importorskip("igraph", reason="igraph, which searches automorphisms, is not installed")
@@ -122,12 +126,14 @@ def test_automorphism_group_is_golden(name: str) -> None:
     assert orbits(links, generators) == int(row["edge_orbits"])
 
 
+@pytest.mark.exhaustive(one_in=3)
 @pytest.mark.parametrize("name", ROWS)
 def test_only_vertex_transitive_networks_are_called_so(name: str) -> None:
     transitive = isinstance(parse_topology(name), VertexTransitiveTopology)
     assert ROWS[name]["vertex_orbits"] in {"1", ""} or not transitive
 
 
+@pytest.mark.exhaustive(one_in=3)
 @pytest.mark.parametrize("name", SMALL)
 def test_graph_is_that_of_networkx(name: str) -> None:
     graph, row = to_networkx(parse_topology(name)), ROWS[name]

@@ -106,6 +106,7 @@ def test_least_load_three_ways(classes: dict[int, int], chunks: int) -> None:
 # Schedules.
 
 
+@pytest.mark.exhaustive(one_in=3)
 @pytest.mark.parametrize("row", STEPS, ids=lambda row: f"{row['graph']}-{row['chunks']}")
 def test_schedules_keep_their_claims(row: dict[str, str]) -> None:
     for name in ("bfb", "bfb-packed"):

@@ -56,6 +56,7 @@ def test_steps_and_blocks_are_those_of_the_table(row: dict[str, str]) -> None:
         assert metrics["transfer_bytes"] == int(row["blocks_sent_by_a_node"]) * algorithm.spec.message_bytes
 
 
+@pytest.mark.exhaustive(one_in=3)
 @pytest.mark.parametrize("entry", CLASSICAL, ids=lambda entry: f"{entry.collective}-{entry.name}")
 @pytest.mark.parametrize("network", ["complete:5", "complete:8", "circulant:13:1,2,4,6", "hypercube:3", "ej:1+2"])
 def test_every_variant_on_the_networks_that_have_the_links(network: str, entry: type[Algorithm]) -> None:

@@ -334,6 +334,7 @@ TABLES: dict[tuple[str, str, PortModel], Optimum] = {
 """Tables 8, 9, 12, 14, 16, 18 and 19, corrected; exact where the paper prints the asymptotic binomial coefficient."""
 
 
+@pytest.mark.exhaustive(one_in=3)
 @pytest.mark.parametrize(("collective", "name", "ports"), TABLES, ids=str)
 @pytest.mark.parametrize("n", range(3, 9))
 def test_optimum_complexity(collective: str, name: str, ports: PortModel, n: int) -> None:

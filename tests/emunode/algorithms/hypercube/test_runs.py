@@ -102,6 +102,7 @@ def test_segments_auto_take_the_best_packet(name: str, ports: PortModel, n: int)
     assert least <= seconds(segments // share) <= 1.001 * min(map(seconds, range(1, 1000)))
 
 
+@pytest.mark.exhaustive(one_in=3)
 @pytest.mark.parametrize(("collective", "name", "ports"), PAIRS, ids=identify)
 def test_segments_auto_work_everywhere(collective: Collective, name: str, ports: PortModel) -> None:
     """Nothing is gained by cutting where all that waits goes at once."""
