@@ -207,7 +207,7 @@ def specification(plan: Plan, request: Mapping[str, Any], step: Step) -> str:
 
 
 def fault_kinds() -> list[dict[str, object]]:
-    """Every kind of fault, as pages offer it."""
+    """The kinds of faults that pages offer: all but those that need the timed clock, under which no run is watched."""
     return [
         {
             "kind": kind,
@@ -217,6 +217,7 @@ def fault_kinds() -> list[dict[str, object]]:
             "meaning": (record.__doc__ or "").strip().splitlines()[0],
         }
         for kind, record in KINDS.items()
+        if not record.slows
     ]
 
 
