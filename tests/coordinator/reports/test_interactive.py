@@ -398,3 +398,17 @@ def test_panel_and_drawings_fit_the_screen(width: int, show: Show) -> None:
     drawings = "[...document.querySelectorAll('#node .charts svg, #levels svg')]"
     overflow = f"{drawings}.filter((one) => one.getBoundingClientRect().right > innerWidth + 1).length"
     assert report.page.evaluate(overflow) == 0
+
+
+@pytest.mark.parametrize("width", [360, 1400])
+def test_long_labels_leave_room_for_the_charts(width: int, page: Browser, tmp_path: Path) -> None:
+    name = "a-rather-long-name-of-the-switch-in-rack-{}-of-the-hall"
+    ring = [(at, (at + 1) % 8) for at in range(8)]
+    (tmp_path / "ring.edges").write_text("".join(f"{name.format(one)} {name.format(other)}\n" for one, other in ring))
+    network = {"topology": f"file:{tmp_path / 'ring.edges'}", "collective": "broadcast", "algorithm": "bfs-tree"}
+    path = run_scenario(tmp_path / "run", **network).path
+    page.resize(width)
+    page.open(path / "report.html", f"#node={name.format(3)}")
+    assert page.evaluate("document.querySelectorAll('#node .charts svg').length") == 2
+    assert page.evaluate(CLIPPED) == []
+    assert page.evaluate("document.documentElement.scrollWidth") == width

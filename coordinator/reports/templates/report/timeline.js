@@ -5,6 +5,13 @@ import { treeClass } from "./overlay.js";
 
 const LANE = 18, TOP = 20, RIGHT = 8;
 const MOST_ROWS = 40;
+const LETTER = 6.4; // width of a letter
+
+/** A label, its middle left out if it is wider than `room`. */
+function shortened(label, room) {
+  const most = Math.max(5, Math.floor(room / LETTER)), end = Math.floor(most / 2);
+  return label.length <= most ? label : `${label.slice(0, most - end - 1)}…${label.slice(-end)}`;
+}
 
 function axis(parts, { left, width, bottom, last, title }) {
   parts.push(svgElement("text", { class: "title", x: "4", y: "13" }, title));
@@ -26,7 +33,8 @@ export function lanes(run, node, width, last) {
   const ports = run.ports(node), left = 60, parts = [], { packets } = run;
   const bottom = TOP + LANE * ports.length;
   const title = `Node ${run.labels[node]} by port: received above the line, sent below`;
-  const x = axis(parts, { left, width, bottom, last, title: width < 420 ? `Node ${run.labels[node]} by port` : title });
+  const name = `Node ${shortened(run.labels[node], width / 3)} by port`;
+  const x = axis(parts, { left, width, bottom, last, title: width < 640 ? name : `${name}: received above the line, sent below` });
   const row = new Map(ports.map(({ port }, at) => [port, TOP + LANE * at + LANE / 2]));
   parts.push(svgElement("path", { class: "axis", d: [...row.values()].map((y) => `M${left} ${y}H${width - RIGHT}`).join("") }));
   for (const { port, peer } of ports) {
@@ -51,13 +59,14 @@ export function pathDiagram(run, root, trees, node, width, last) {
   const { packets } = run, paths = trees.map((tree) => run.path(root, tree, node));
   const rows = [...new Set(paths.flat())].slice(0, MOST_ROWS), of = new Map(rows.map((rank, at) => [rank, at]));
   if (rows.length < 2) return null;
-  const letters = Math.max(...rows.map((rank) => run.labels[rank].length)), left = Math.min(width / 3, 14 + 6.4 * letters);
+  const letters = Math.max(...rows.map((rank) => run.labels[rank].length)), left = Math.min(width / 3, 14 + LETTER * letters);
   const bottom = TOP + LANE * rows.length, parts = [], y = (rank) => TOP + LANE * of.get(rank) + LANE / 2;
   const title = `Packets along the paths to ${run.labels[node]}`;
-  const x = axis(parts, { left, width, bottom, last, title });
+  const x = axis(parts, { left, width, bottom, last, title: `Packets along the paths to ${shortened(run.labels[node], width / 3)}` });
   parts.push(svgElement("path", { class: "axis", d: rows.map((rank) => `M${left} ${y(rank)}H${width - RIGHT}`).join("") }));
   for (const rank of rows) {
-    parts.push(svgElement("text", { class: rank === node ? "end strong" : "end", x: (left - 5).toFixed(1), y: String(y(rank) + 4) }, run.labels[rank]));
+    parts.push(svgElement("text", { class: rank === node ? "end strong" : "end", x: (left - 5).toFixed(1), y: String(y(rank) + 4) },
+      svgElement("title", {}, run.labels[rank]), shortened(run.labels[rank], left - 14)));
   }
   const onPath = new Map();
   trees.forEach((tree, at) => paths[at].slice(1).forEach((rank) => {
