@@ -3,8 +3,6 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from coordinator.scenario.model import OnFailure, Scenario, knowledge_of
-from coordinator.theory.figures.base import Budget, FigureNetwork, NotKnownError
-from coordinator.theory.figures.diameters import FaultDiameter
 from emunode.algorithms.any_network.disjoint_paths import disjoint_families
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.program import PROGRAM
@@ -55,6 +53,9 @@ def news_steps(topology: Topology) -> Step:
     The fault diameter, from the literature or by trying all sets; else the longest of as many disjoint paths as the
     connectivity to every node, one of which is whole; else a path through all nodes.
     """
+    from coordinator.theory.figures.base import Budget, FigureNetwork, NotKnownError  # noqa: PLC0415  # they import numpy
+    from coordinator.theory.figures.diameters import FaultDiameter  # noqa: PLC0415
+
     figure = FaultDiameter()
     if topology.name in SEARCHED:
         return SEARCHED[topology.name]

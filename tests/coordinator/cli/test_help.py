@@ -141,12 +141,16 @@ def modules_after(code: str) -> set[str]:
     return set(done.stdout.split())
 
 
+PLAN = ["plan", "--topology", "star:3", "--collective", "broadcast", "--algorithm", "flood"]
+
+
 @pytest.mark.parametrize(
     ("code", "slow"),
     [
         ("from coordinator.cli.app import main; main(['run', '--help'])", {"coordinator.planning", "coordinator.api"}),
         ("from coordinator.cli.app import main; main(['plan', '--help'])", {"coordinator.planning", "emunode.faults"}),
         ("from coordinator.cli.app import main; main(['list', 'topologies'])", {"pydantic"}),
+        (f"from coordinator.cli.app import main; main({PLAN})", {"coordinator.execution"}),
         ("from emunode.__main__ import main; main(['--help'])", {"emunode.host", "emunode.net"}),
     ],
 )
