@@ -79,7 +79,7 @@ class Allreduce(Algorithm):
     def independent_sends(self) -> bool:
         return self.first.independent_sends and self.second.independent_sends
 
-    @property
+    @cached_property
     def sources(self) -> Sequence[Rank]:
         return self.first.sources
 

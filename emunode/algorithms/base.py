@@ -252,7 +252,7 @@ class Algorithm(ABC):
             # The first send of a source follows from the same tables as all others.
             next(iter(self.rule(LocalView(self.topology, self.sources[0])).start()), None)
 
-    @property
+    @cached_property
     def sources(self) -> Sequence[Rank]:
         """The ranks that have messages of their own."""
         permutation = self.spec.permutation

@@ -55,7 +55,7 @@ class FoldingSchedule(Algorithm):
         """The rule of one rank where the schedule folds."""
         return FoldRule(self, view) if self.spec.reliable is None else WaitingFoldRule(self, view)
 
-    @property
+    @cached_property
     def sources(self) -> Sequence[Rank]:
         # A switch has nothing to contribute, but it folds what comes in like every other node.
         return self.topology.ranks() if self.folds else super().sources
