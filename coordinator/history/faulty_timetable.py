@@ -4,7 +4,7 @@ A fault that is given by a step begins with that step in the virtual time of loc
 takes the time c. The engine of `emunode.timed.memory` then computes the whole history, losses included, before any host.
 """
 
-from array import array
+from collections import defaultdict
 from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -16,8 +16,8 @@ from emunode.algorithms.registry import make_algorithm
 from emunode.engine.memory import MemoryEngine
 from emunode.faults.in_time import ALWAYS, TimedFault
 from emunode.faults.kinds import FOREVER, Fault, Moment
-from emunode.model import FaultKnowledge, Rank, Step
-from emunode.net.wire import DEPARTURE
+from emunode.model import FaultKnowledge, Port, Rank, Step
+from emunode.net.wire import DEPARTURE, RECEIPTS
 from emunode.timed import faulty_rank, step_times
 from emunode.timed.cost_model import LinearCostModel
 from emunode.timed.event_memory import EventMemoryEngine
@@ -52,26 +52,34 @@ class UnderFaults:
 
     def engine(self, algorithm: Algorithm) -> TimedMemoryEngine | EventMemoryEngine:
         """The engine that computes the history; its next step is 1."""
+        common = (algorithm, self.faults, self.costs, self.steps, self.limit)
         if algorithm.spec.has_control:
-            return EventMemoryEngine(algorithm, self.faults, self.costs, self.steps, self.limit)
+            return EventMemoryEngine(*common)
+        if algorithm.goes_by_arrivals:
+            return EventMemoryEngine(*common, self.plans())
         return TimedMemoryEngine(algorithm, self.faults, self.costs, self.plans(), self.limit)
 
     def plans(self) -> dict[Rank, faulty_rank.Timetable]:
         """The part of each rank in the fault-free timetable."""
-        plans: dict[Rank, tuple[dict[Step, int], dict[tuple[Step, int], int]]] = {}
-        for step, sender, port, receiver, start in self.fault_free.packets.select(
-            "step", "sender", "port", "receiver", "start"
+        counts: dict[Rank, dict[Step, int]] = defaultdict(dict)
+        ends: dict[Rank, dict[Step, int]] = defaultdict(dict)
+        starts: dict[Rank, dict[tuple[Step, Port], int]] = defaultdict(dict)
+        for step, sender, port, receiver, start, end in self.fault_free.packets.select(
+            "step", "sender", "port", "receiver", "start", "end"
         ).iter_rows():
-            receipts = plans.setdefault(receiver, ({}, {}))[0]
-            receipts[step] = receipts.get(step, 0) + 1
-            plans.setdefault(sender, ({}, {}))[1][step, port] = start
-        return {rank: faulty_rank.Timetable(*plan) for rank, plan in plans.items()}
+            counts[receiver][step] = counts[receiver].get(step, 0) + 1
+            ends[receiver][step] = max(end, ends[receiver].get(step, 0))
+            starts[sender][step, port] = start
+        return {
+            rank: faulty_rank.Timetable(counts.get(rank, {}), starts.get(rank, {}), ends.get(rank, {}))
+            for rank in counts.keys() | starts.keys()
+        }
 
     def packed(self) -> dict[Rank, tuple[bytes, bytes]]:
-        """The same as bytes: the steps of receipts (4 bytes each), and the departures (`wire.DEPARTURE`)."""
+        """The same as bytes: the receipts of each step (`wire.RECEIPTS`), and the departures (`wire.DEPARTURE`)."""
         return {
             rank: (
-                array("I", [step for step, count in plan.receipts.items() for _ in range(count)]).tobytes(),
+                b"".join(RECEIPTS.pack(step, count, plan.ends[step]) for step, count in plan.receipts.items()),
                 b"".join(DEPARTURE.pack(step, port, start) for (step, port), start in plan.starts.items()),
             )
             for rank, plan in self.plans().items()
@@ -112,9 +120,11 @@ def history_of(under: UnderFaults, algorithm: Algorithm) -> Generator[Step, None
         step += 1
         timed.step(step)
         yield step
-    history = timed.history if isinstance(timed, EventMemoryEngine) else None
     table = _table(timed.packets, under.fault_free.packets.schema)
-    return Timetable(table, under.fault_free.complete and not timed.busy, under, history)
+    complete = under.fault_free.complete and not timed.busy
+    if isinstance(timed, TimedMemoryEngine):
+        return Timetable(table, complete, under)
+    return Timetable(table, complete, under, timed.history if algorithm.spec.has_control else None, timed.crossings)
 
 
 def without_protocols(algorithm: Algorithm) -> Algorithm:

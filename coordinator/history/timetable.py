@@ -47,7 +47,9 @@ class Timetable:
     under: "UnderFaults | None" = None
     """The faults that it is for, and what it was before them; None without faults and protocols."""
     events: "EventHistory | None" = None
-    """Suspicions and signs of life of nodes that go by events; None for other runs."""
+    """Suspicions and signs of life of nodes with protocols; None for other runs."""
+    crossings: "Mapping[Rank, array[int]] | None" = None
+    """By rank, the times at which packets have crossed to it, ascending, if nodes go by arrivals; None for other runs."""
 
     @property
     def steps(self) -> Step:

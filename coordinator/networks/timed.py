@@ -115,9 +115,10 @@ class TimedMemoryNetwork:
         network = MemoryEngine(algorithm) if under is None else under.engine(algorithm)
         self.altered_copies = network.altered_copies
         # Packets that are sent again may be received long after the steps that name them.
-        limit = timetable.steps + 1 if timetable.events is None else self._plan.scenario.step_limit
+        by_events = timetable.crossings is not None
+        limit = self._plan.scenario.step_limit if by_events else timetable.steps + 1
         for step in range(1, limit + 1):
-            if timetable.events is not None and not network.busy:
+            if by_events and not network.busy:
                 break
             self.rows.append(bytes(network.step(step)))
             progress("steps", step, timetable.steps)
@@ -187,10 +188,10 @@ class TimedHostNetwork(HostNetwork):
                 by_events = (list(timetable.under.steps.durations), timetable.events.horizon)
                 self._channel.send_to_all(self._channel.in_order, "by_events", *by_events)
         costs, name, last = costs_of(self._plan.scenario), "timetable", timetable.steps
-        if timetable.events is None:
+        if timetable.crossings is None:
             receipts = timetable.receipts()
         else:
-            receipts = {rank: times.tobytes() for rank, times in timetable.events.crossings.items()}
+            receipts = {rank: times.tobytes() for rank, times in timetable.crossings.items()}
             name, last = "arrivals", self._plan.scenario.step_limit
         for host in self._channel.in_order:
             for first, tables in in_batches(self._placement.ranks(host.index), receipts, b""):

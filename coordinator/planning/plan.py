@@ -34,10 +34,11 @@ from emunode.algorithms.claims import Claim
 from emunode.algorithms.losses import Outages
 from emunode.algorithms.registry import make_algorithm
 from emunode.algorithms.repair import RepairedBroadcast, rule_of
+from emunode.algorithms.routed_collective import TreeRoutedCollective
 from emunode.algorithms.tree_collective import TreeCollective
 from emunode.errors import RunError, ScenarioError
 from emunode.faults.kinds import FOREVER, Crash, Down, Fault, Hang, LinkFault, Moment, NodeFault, Recover
-from emunode.model import Collective, CollectiveSpec, FaultKnowledge, Port, Rank, Step
+from emunode.model import Collective, CollectiveSpec, FaultKnowledge, Port, PortModel, Rank, Step
 from emunode.protocols.repair.pull import PullRule
 from emunode.topologies.base import Topology
 
@@ -120,6 +121,24 @@ class Plan:
         return timed_protocols.has_timed_protocols(self.scenario, self.spec)
 
     @property
+    def goes_by_arrivals(self) -> bool:
+        """Whether nodes pass on what arrives at any time: under the timed clock, if faults may make packets late."""
+        plain = self.scenario.clock == "timed" and not self.spec.has_control
+        return plain and bool(self.faults) and self.algorithm.goes_by_arrivals
+
+    @property
+    def keeps_order(self) -> bool:
+        """Whether the packets of a port keep their order, however late each is."""
+        return not self.goes_by_arrivals or (self.spec.port_model is PortModel.ALL_PORT and self._one_way_in)
+
+    @property
+    def _one_way_in(self) -> bool:
+        """Whether each rank receives by one port alone."""
+        algorithm = self.algorithm
+        over_trees = isinstance(algorithm, TreeCollective | TreeRoutedCollective) and algorithm.trees.count == 1
+        return over_trees and self.spec.collective in (Collective.BROADCAST, Collective.SCATTER)
+
+    @property
     def _final_step(self) -> Step | None:
         """The last step of a run without faults, or an upper bound; None if no claim states one."""
         if self.spec.reliable is None:
@@ -178,7 +197,20 @@ class Plan:
 
     def claims(self) -> list[Claim]:
         """The claims of theory for this run, its faults included."""
-        return [*self._claims_of_collective(), *self._agreement_claims()]
+        return [*self._claims_in_any_order(self._claims_of_collective()), *self._agreement_claims()]
+
+    def _claims_in_any_order(self, claims: list[Claim]) -> list[Claim]:
+        """The claims `claims` that hold even if packets are late, where nodes pass them on by arrival."""
+        if not self.goes_by_arrivals or not any(fault.slows for fault in self.effective_faults):
+            return claims
+        algorithm = self.algorithm
+        if not algorithm.keeps_time:
+            # Segments go other ways, and come more or less often.
+            return [claim for claim in claims if claim.name in DELIVERY and claim.name != "duplicates"]
+        if algorithm.link_capacity == 1 or self._one_way_in:
+            return claims
+        # What would have shared a packet may cross in several.
+        return [claim for claim in claims if claim.name in reliable.UNTIMED]
 
     def _agreement_claims(self) -> list[Claim]:
         """The claims about an agreement on failures, if nodes come to one."""

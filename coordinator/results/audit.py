@@ -18,7 +18,7 @@ from coordinator.results.journal_rows import IS_NEWS, IS_REPORT
 from coordinator.results.ports import at_receiver
 from coordinator.results.reliable import data_hops, reliable_violations
 from coordinator.results.repair import repair_violations
-from coordinator.results.timed_audit import Possible, possible_outcomes, unplanned, with_starts
+from coordinator.results.timed_audit import Possible, possible_outcomes, unplanned, with_reads
 from emunode.faults.byzantine import ByzantineFault, Treatment
 from emunode.faults.detection import StepDetection
 from emunode.faults.injector import Faults
@@ -92,9 +92,9 @@ def wrong_outcomes(plan: Plan, journal: pl.LazyFrame, times: Timetable | None = 
     back = pl.col("receiver") == pl.col("origin")
     first, duplicate, relay = (pl.col("outcome") == name for name in ("first", "duplicate", "relay"))
     wrong = journal.filter((first & (back | ~meant)) | (duplicate & ~meant) | (relay & meant))
-    dated = journal if times is None else with_starts(journal, times)
-    # A node that goes by events reads in the order of arrivals, which need not be that of steps.
-    when = pl.col("step" if times is None or times.events is None else "end")
+    # A node that goes by arrivals need not read in the order of steps.
+    dated = journal.with_columns(read=pl.col("step")) if times is None else with_reads(journal, times)
+    when = pl.col("read")
     pieces = (
         dated.filter(first | duplicate, ~back)
         # Grouped by life as well: after a recovery the rank has forgotten what it received before.

@@ -28,6 +28,26 @@ def with_starts(journal: pl.LazyFrame, timetable: Timetable) -> pl.LazyFrame:
     return lost.join(earliest, on=[*PACKET, "is_lost"], how="left").drop("is_lost")
 
 
+def with_reads(journal: pl.LazyFrame, timetable: Timetable) -> pl.LazyFrame:
+    """The journal as by `with_starts`, with the order in which its receiver has read each packet, in the column `read`."""
+    dated = with_starts(journal, timetable)
+    if timetable.crossings is None:
+        # In the order of steps.
+        return dated.with_columns(read=pl.col("step"))
+    if timetable.events is not None or timetable.under is None:
+        return dated.with_columns(read=pl.col("end"))
+    # By arrival, but no earlier than a rank has everything of the same steps without faults.
+    ends = (
+        timetable.under.fault_free.packets.lazy().group_by("receiver", "step").agg(due=pl.col("end").max()).sort("step")
+    )
+    due = ends.with_columns(pl.col("due").cum_max().over("receiver"))
+    return (
+        dated.sort("step")
+        .join_asof(due, on="step", by="receiver", check_sortedness=False)
+        .with_columns(read=pl.max_horizontal("end", "due"))
+    )
+
+
 def unplanned(journal: pl.LazyFrame, timetable: Timetable) -> pl.LazyFrame:
     """Hops of packets that the timetable does not have, or that it has as lost although they arrived, or the reverse."""
     return with_starts(journal, timetable).filter(pl.col("start").is_null()).select("step")

@@ -223,6 +223,15 @@ class Algorithm(ABC):
         return not self.fixed_steps and self.collective not in FOLDING
 
     @property
+    def goes_by_arrivals(self) -> bool:
+        """Whether a rank passes on what arrives at any time, in any order of steps, under the timed clock with faults.
+
+        The others count on the steps of what they read: they fold, or agree with a neighbour on when the link is used.
+        """
+        late = not self.fixed_steps and self.collective not in FOLDING
+        return late and self.spec.port_model in (PortModel.ALL_PORT, PortModel.ONE_PORT)
+
+    @property
     def max_redundancy(self) -> int:
         """Most trees that can carry one message; 1 for an algorithm without redundancy."""
         return 1

@@ -54,6 +54,8 @@ class ProgramAlgorithm(Algorithm):
     duplexes = tuple(Duplex)
     citation = "a program"
     keeps_time = False
+    # A program is told the step of what it reads, and may take it for a clock.
+    goes_by_arrivals = False
 
     def validate(self) -> None:
         super().validate()

@@ -160,7 +160,8 @@ def _timed_faults(fields: Sequence[object], topology: Topology) -> TimedFaults:
 def _fault_free(fields: Sequence[object], topology: Topology) -> FaultFree:
     first, tables = items(fields, 2)
     pairs = [items(pair, 2) for pair in items(tables)]
-    read = [(octets(receipts, 4), octets(departures, wire.DEPARTURE.size)) for receipts, departures in pairs]
+    sizes = wire.RECEIPTS.size, wire.DEPARTURE.size
+    read = [(octets(receipts, sizes[0]), octets(departures, sizes[1])) for receipts, departures in pairs]
     return FaultFree(integer(first, 0, max(0, topology.order - len(read))), read)
 
 

@@ -252,3 +252,5 @@ in nanoseconds since the run began.
 
 DEPARTURE = Struct("<IIQ")
 """A packet of a fault-free timetable: step, port, and the time in nanoseconds at which it leaves."""
+RECEIPTS = Struct("<IIQ")
+"""The receipts of a rank in a fault-free timetable: step, packets, and the time in nanoseconds of the last of them."""

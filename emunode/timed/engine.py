@@ -78,7 +78,7 @@ class FaultFree(NamedTuple):
 
     first: Rank
     tables: list[tuple[bytes, bytes]]
-    """The steps in which packets arrive (4 bytes each); step, port and start of packets that leave (`wire.DEPARTURE`)."""
+    """What arrives in each step (`wire.RECEIPTS`), and step, port and start of what leaves (`wire.DEPARTURE`)."""
 
 
 class Stops(NamedTuple):

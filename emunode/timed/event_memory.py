@@ -1,11 +1,11 @@
-"""The memory engine of the timed clock with protocols: all ranks of a network, event by event.
+"""The memory engine of the timed clock for ranks that go by events, with protocols or by arrivals: event by event.
 
 Every packet takes a nanosecond at least, so what ranks do at one time depends on what they did earlier, and they may act in
 any order.
 """
 
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from heapq import heappop, heappush
 from math import ceil
 from typing import NamedTuple
@@ -17,10 +17,12 @@ from emunode.faults.in_time import ALWAYS, TimedFault
 from emunode.model import CONTROL_TREE, FaultKnowledge, HopOutcome, Packet, Port, Rank, Step
 from emunode.net.wire import encode_losses, encode_rows
 from emunode.protocols.base import ControlKind
+from emunode.timed.acting_rank import EventArrival, TimedSuspicion
 from emunode.timed.cost_model import LinearCostModel
-from emunode.timed.event_rank import EventArrival, EventRank, RunTimes, TimedSuspicion
-from emunode.timed.faulty_rank import Departure, packet_size
-from emunode.timed.memory import TimedPacket, faults_of
+from emunode.timed.event_rank import EventRank, RunTimes
+from emunode.timed.faulty_rank import Departure, Timetable, packet_size
+from emunode.timed.forwarding_rank import ForwardingRank
+from emunode.timed.memory import NOTHING_PLANNED, TimedPacket, faults_of
 from emunode.timed.step_times import StepTimes
 
 
@@ -40,8 +42,6 @@ class EventHistory(NamedTuple):
     """The time at which signs of life and suspicions ended."""
     suspicions: list[TimedSuspicion]
     withheld: list[Withheld]
-    crossings: dict[Rank, "array[int]"]
-    """By rank, the times at which packets have crossed to it, ascending."""
 
 
 class EventMemoryEngine:
@@ -54,14 +54,18 @@ class EventMemoryEngine:
         costs: LinearCostModel,
         steps: StepTimes,
         last: Step,
+        plans: Mapping[Rank, Timetable] | None = None,
     ) -> None:
-        """Nothing happens after step `last`."""
+        """Nothing happens after step `last`. Ranks without protocols go by `plans`, the fault-free timetable."""
         faults = tuple(faults)
         spec = algorithm.spec
+        self._plans = plans
+        self._last = last
         self._algorithm = algorithm
         self._topology = algorithm.topology
         self._costs = costs
-        self._run = RunTimes(steps, steps.begins(last + 1))
+        # Packets that faults make late may leave long after the step that names them.
+        self._run = RunTimes(steps, steps.begins(last + 1) if plans is None else ALWAYS)
         self._reverse_ports = ReversePorts(self._topology)
         self.faults = faults_of(algorithm, faults)
         self._begun = [each.start for each in faults]
@@ -70,7 +74,7 @@ class EventMemoryEngine:
             ceil(spec.detection.interval * self.faults.largest_factor()) if detects and spec.detection else 0
         )
         """The longest time between two signs of life; 0 without any."""
-        self._ranks: dict[Rank, EventRank] = {}
+        self._ranks: dict[Rank, EventRank | ForwardingRank] = {}
         self._times: list[int] = []
         self._acting: dict[int, set[Rank]] = {}
         self._arrivals: dict[int, dict[Rank, list[EventArrival]]] = {}
@@ -79,11 +83,13 @@ class EventMemoryEngine:
         """Packets under way, except signs of life."""
         self._over: int | None = None
         """The time from which nothing was left to do but to watch, or None."""
-        self._places: dict[tuple[Rank, Port, Step], int] = {}
+        self._places: dict[tuple[Rank, Port, Step, int], list[int]] = {}
+        """By sender, port, step and end of crossing, the packets that are not received yet, as indices of `packets`."""
         self.packets: list[TimedPacket] = []
         """Every packet so far; those that are not received yet have the end of their crossing."""
         self.altered_copies: list[AlteredCopy] = []
-        self._crossings: dict[Rank, array[int]] = {}
+        self.crossings: dict[Rank, array[int]] = {}
+        """By rank, the times at which packets have crossed to it, ascending."""
         self.suspicions: list[TimedSuspicion] = []
         self.withheld: list[Withheld] = []
         # Without detection nodes are created when they are first needed.
@@ -98,12 +104,15 @@ class EventMemoryEngine:
     @property
     def history(self) -> EventHistory:
         """The record so far, besides packets."""
-        return EventHistory(self._run.horizon, self.suspicions, self.withheld, self._crossings)
+        return EventHistory(self._run.horizon, self.suspicions, self.withheld)
 
     def step(self, step: Step) -> bytearray:
-        """Do everything up to the end of a step in the virtual time of lock-step; returns journal rows."""
+        """Do everything up to the end of a step in the virtual time of lock-step; returns journal rows.
+
+        In the last step that is everything.
+        """
         rows = bytearray()
-        until = min(self._run.steps.begins(step + 1), self._run.cutoff)
+        until = self._run.cutoff if step >= self._last else self._run.steps.begins(step + 1)
         while self._times and self._times[0] < until:
             now = heappop(self._times)
             self._end_watch(now)
@@ -113,20 +122,25 @@ class EventMemoryEngine:
                     self._act(now, rank, arrivals.get(rank, []), rows)
         return rows
 
-    def _rank(self, rank: Rank) -> EventRank:
+    def _rank(self, rank: Rank) -> EventRank | ForwardingRank:
         found = self._ranks.get(rank)
         if found is None:
-            found = self._ranks[rank] = EventRank(rank, self._algorithm, self._costs, self.faults, self._run)
+            common = (rank, self._algorithm, self._costs, self.faults)
+            if self._plans is None:
+                found = EventRank(*common, self._run)
+            else:
+                found = ForwardingRank(*common, self._plans.get(rank, NOTHING_PLANNED), self._last)
+            self._ranks[rank] = found
         return found
 
     def _act(self, now: int, rank: Rank, arrivals: list[EventArrival], rows: bytearray) -> None:
         reverse, neighbours = self._reverse_ports[rank], self._topology.neighbours(rank)
         self._in_flight -= sum(not _is_sign(packet) for _, _, packet in arrivals)
         if arrivals:
-            self._crossings.setdefault(rank, array("Q")).extend([now] * len(arrivals))
+            self.crossings.setdefault(rank, array("Q")).extend([now] * len(arrivals))
         actions = self._rank(rank).act(now, arrivals)
-        for port, step, _ in actions.receipts:
-            place = self._places.pop((neighbours[port], reverse[port], step))
+        for port, step, crossed in actions.receipts:
+            place = self._places[neighbours[port], reverse[port], step, crossed].pop()
             self.packets[place] = self.packets[place]._replace(end=now)
         for step, hops in actions.judged:
             encode_rows(rows, step, rank, neighbours, 0, reverse, hops)
@@ -143,7 +157,7 @@ class EventMemoryEngine:
         for sent in actions.departures:
             receiver = neighbours[sent.port]
             self._in_flight += not _is_sign(sent.segments)
-            self._places[rank, sent.port, sent.step] = len(self.packets)
+            self._places.setdefault((rank, sent.port, sent.step, sent.end), []).append(len(self.packets))
             self._record(rank, sent, receiver, sent.end)
             self._wake(sent.end)
             arrival = (reverse[sent.port], sent.step, sent.segments)

@@ -1,22 +1,24 @@
-"""A rank with a protocol on a host: it waits for the packets that its list names, and goes by their times.
+"""A rank on a host that goes by events: it waits for the packets that its list names, and goes by their times.
 
 The coordinator has computed the whole history, so the list has the times at which packets have crossed to this rank. Hence
-it knows what it can do before the next one. What it does follows from the same `EventRank` as there.
+it knows what it can do before the next one. What it does follows from the same `ActingRank` as there.
 """
 
 from collections.abc import Iterable
 
 from emunode.faults.in_time import ALWAYS
 from emunode.model import Packet, Port, Step
+from emunode.timed.acting_rank import EventArrival
 from emunode.timed.awaited import AwaitedPackets
-from emunode.timed.event_rank import EventArrival, EventRank
+from emunode.timed.event_rank import EventRank
 from emunode.timed.faulty_node import FaultyProgress
+from emunode.timed.forwarding_rank import ForwardingRank
 
 
 class EventTimedNode:
     """One rank of a host. `pending` and the methods are as those of `FaultyTimedNode`."""
 
-    def __init__(self, rank: EventRank, arrivals: Iterable[int], cutoff: int) -> None:
+    def __init__(self, rank: EventRank | ForwardingRank, arrivals: Iterable[int], cutoff: int) -> None:
         """`arrivals` are the times at which packets have crossed, ascending."""
         self._rank = rank
         self._cutoff = cutoff

@@ -13,55 +13,19 @@ nothing is sent again the steps are those of lock-step. No clock, no socket.
 from collections.abc import Iterable, Sequence
 from heapq import heappop, heappush
 from math import ceil
-from typing import NamedTuple
 
 from emunode.algorithms.base import Algorithm, LocalView
 from emunode.engine.rank_set import make_rule
 from emunode.faults.detection import PortDetector
 from emunode.faults.in_time import ALWAYS, FaultsInTime, Interval
-from emunode.model import FaultKnowledge, Hop, Packet, Port, PortModel, Rank, Segment, Step
+from emunode.model import FaultKnowledge, Packet, Port, Rank, Segment, Step
 from emunode.protocols.base import ControlKind, Protocol, control_segment, is_control
 from emunode.protocols.registry import make_protocol
+from emunode.timed.acting_rank import ActingRank, Actions, EventArrival, Life, TimedSuspicion
 from emunode.timed.cost_model import LinearCostModel
 from emunode.timed.faulty_rank import Departure, launch, packet_size
 from emunode.timed.protocol_node import TimedProtocolNode
 from emunode.timed.step_times import StepTimes
-
-EventArrival = tuple[Port, Step, Packet]
-"""(port, step, segments) of a packet that has crossed."""
-
-
-class TimedSuspicion(NamedTuple):
-    """A change of mind: from `time` on, `rank` suspects the neighbour behind `port`, or does so no longer.
-
-    `silent` tells whether that neighbour was silent, or the link from it down, at that time.
-    """
-
-    time: int
-    rank: Rank
-    port: Port
-    suspected: bool
-    silent: bool
-
-
-class Actions(NamedTuple):
-    """The actions of a rank at one time."""
-
-    receipts: list[tuple[Port, Step, int]]
-    """Port, step, and time at which it had crossed, of every packet that it has received."""
-    departures: list[Departure]
-    losses: list[Departure]
-    withheld: list[Departure]
-    """Packets that did not leave, since the rank suspects the neighbour."""
-    judged: list[tuple[Step, list[Hop]]]
-    suspicions: list[TimedSuspicion]
-
-
-class _Costs(LinearCostModel):
-    """Every packet takes a nanosecond at least: so what is sent at one time is never received at the same time."""
-
-    def nanoseconds(self, size: int) -> int:
-        return max(1, super().nanoseconds(size))
 
 
 class RunTimes:
@@ -76,20 +40,14 @@ class RunTimes:
         self.horizon = horizon
 
 
-class _Life:
+class _Life(Life):
     """A node between its creation and its crash."""
 
     def __init__(
         self, node: TimedProtocolNode, view: LocalView, born: int, dies: int, hangs: Iterable[Interval]
     ) -> None:
+        super().__init__(view, born, dies, hangs)
         self.node = node
-        self.view = view
-        self.born = born
-        self.dies = dies
-        self.hangs = [each for each in hangs if born <= each[0] < dies]
-        self.free: dict[Port, int] = {}
-        """The time until which each port is busy; one entry for all ports over one port."""
-        self.received = 0
         self.queue: list[tuple[int, Port, Step, int, Packet]] = []
         """Over one port, packets that are being received: the time at which that ends, port, step, end of the crossing."""
         self.detectors: dict[Port, PortDetector] = {}
@@ -101,36 +59,23 @@ class _Life:
         """Ports that still have to send a sign of life."""
 
 
-class EventRank:
-    """One rank. Call `act` at every time at which packets have crossed to it, and at `next_time`."""
+class EventRank(ActingRank[_Life]):
+    """One rank whose node has a protocol or detects faults."""
 
     def __init__(
         self, rank: Rank, algorithm: Algorithm, costs: LinearCostModel, faults: FaultsInTime, times: RunTimes
     ) -> None:
-        spec, topology = algorithm.spec, algorithm.topology
-        self.rank = rank
-        self._topology = topology
-        self._costs = _Costs(*costs)
-        self._faults = faults
+        spec = algorithm.spec
         self._times = times
-        self._one_port = spec.port_model is not PortModel.ALL_PORT
-        self._capacity = algorithm.link_capacity
         self._detection = spec.detection if spec.knowledge is FaultKnowledge.DETECT else None
-        self._ports = tuple(topology.ports(rank))
+        self._ports = tuple(algorithm.topology.ports(rank))
         self._last_step: dict[Port, Step] = {}
         self._read_step: Step = 0
-        self._lives = [self._begin(algorithm, born, dies) for born, dies in faults.lives(rank)]
-        self.next_work: int | None = None
-        """The next time at which it does anything but give a sign of life, or suspect, if nothing arrives before."""
-        self.next_time: int | None = None
-        """The next time at which it does anything."""
-        self._plan(-1)
+        super().__init__(rank, algorithm, costs, faults)
 
-    def _begin(self, algorithm: Algorithm, born: int, dies: int) -> _Life:
-        faults, shown = self._faults, self._faults.shown(self.rank, born)
-        view = LocalView(self._topology, self.rank)
-        if faults.knows:
-            view.live_ports = faults.live_ports(self.rank, born)
+    def _begin(self, born: int, dies: int) -> _Life:
+        algorithm, faults, shown = self._algorithm, self._faults, self._faults.shown(self.rank, born)
+        view = self._view(born)
         rule = make_rule(algorithm, view, self._times.steps.step_at(shown))
         protocol = make_protocol(algorithm, view) or Protocol()
         node = TimedProtocolNode(self.rank, algorithm, rule, protocol, self._times.steps, shown)
@@ -143,19 +88,7 @@ class EventRank:
 
     @property
     def patience(self) -> int:
-        """The most intervals of silence after which it suspects a port."""
         return max((each.intervals for life in self._lives for each in life.detectors.values()), default=0)
-
-    def act(self, now: int, arrivals: Sequence[EventArrival]) -> Actions:
-        """Receive packets that have crossed at `now`, and do everything else that is due. RuleError as of `Node.step`."""
-        actions = Actions([], [], [], [], [], [])
-        for life in self._lives:
-            if life.born <= now <= life.dies:
-                self._live(life, now, arrivals, actions)
-                # A node that is created anew at the time of a crash has not received what the one before it has.
-                arrivals = ()
-        self._plan(now)
-        return actions
 
     def _live(self, life: _Life, now: int, arrivals: Sequence[EventArrival], actions: Actions) -> None:
         shown, silent = self._faults.shown(self.rank, now), self._faults.silent(self.rank, now)
@@ -194,9 +127,7 @@ class EventRank:
             return [(port, step, now, packet) for port, step, packet in sorted(arrivals)]
         for port, step, packet in sorted(arrivals):
             life.received = max(now, life.received + self._costs.nanoseconds(packet_size(packet)))
-            # What has crossed before a fault is received before it.
-            faulty = min([life.dies, *(start for start, end in life.hangs if end > now)])
-            heappush(life.queue, (max(now, min(life.received, faulty)), port, step, now, packet))
+            heappush(life.queue, (life.before_fault(now, life.received), port, step, now, packet))
         came = []
         while life.queue and life.queue[0][0] <= now:
             _, port, step, crossed, packet = heappop(life.queue)
@@ -259,9 +190,6 @@ class EventRank:
         # After a sign of life everything else comes first, so that a port that is busy with signs still sends data.
         first = [each for each in signs if self._unit(each[0]) not in life.signed]
         return [*first, *others, *(each for each in signs if self._unit(each[0]) in life.signed)]
-
-    def _unit(self, port: Port) -> Port:
-        return 0 if self._one_port else port
 
     def _send(self, life: _Life, now: int, shown: int, actions: Actions) -> bool:
         """Start a packet on every port that is free and has something to send; whether there was any."""
@@ -337,16 +265,6 @@ class EventRank:
         self.next_work = min((time for time in works if time is not None), default=None)
         soonest = min((time for time in signs if time is not None and time < self._times.horizon), default=None)
         self.next_time = min((time for time in (self.next_work, soonest) if time is not None), default=None)
-
-    def _awake(self, life: _Life, times: Sequence[int], now: int) -> int | None:
-        """The first of these times, or the end of the hang that it falls into; None without one in this life."""
-        if not times:
-            return None
-        time = max(min(times), life.born, now + 1)
-        for start, end in life.hangs:
-            if start < time < end:
-                time = end
-        return time if time <= life.dies and time < ALWAYS else None
 
 
 def _is_data(segment: Segment | None) -> bool:

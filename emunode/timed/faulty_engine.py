@@ -1,13 +1,12 @@
 """The engine of the timed clock on a host, with faults.
 
 It differs from `TimedRun` in that packets may be lost, which are only recorded, and in that a packet may be read long after
-it has arrived: a rank reads in the order of its steps, and a slow neighbour makes it wait. So the achieved time of a receipt
-is the time at which the packet was there, and no earlier than its virtual time.
+it has arrived: a host may be ahead of the virtual time of its ranks. So the achieved time of a receipt is the time at which
+the packet was there, and no earlier than its virtual time.
 """
 
 import time
 from array import array
-from collections import Counter
 from collections.abc import Sequence
 from heapq import heappush
 from typing import cast
@@ -38,7 +37,8 @@ from emunode.timed.event_node import EventTimedNode
 from emunode.timed.event_rank import EventRank, RunTimes
 from emunode.timed.faulty_node import FaultyProgress, FaultyTimedNode
 from emunode.timed.faulty_rank import Departure, FaultyRank, Timetable
-from emunode.timed.memory import faults_of
+from emunode.timed.forwarding_rank import ForwardingRank
+from emunode.timed.memory import NOTHING_PLANNED, faults_of
 from emunode.timed.node import TimedNode
 from emunode.timed.step_times import StepTimes
 
@@ -56,7 +56,7 @@ class FaultyTimedRun(TimedRun):
         self._faults = faults_of(algorithm, ())
         self._plans: dict[Rank, Timetable] = {}
         self._run_times: RunTimes | None = None
-        """The times of a run that goes by events; None for one that goes by steps."""
+        """The times of a run whose nodes have protocols; None for others."""
         self._crossings: dict[Rank, Sequence[int]] = {}
         self._ranked: list[FaultyTimedNode | EventTimedNode] = []
         self._there: dict[tuple[int, Step, int], int] = {}
@@ -71,7 +71,9 @@ class FaultyTimedRun(TimedRun):
             case FaultFree(first, tables):
                 for rank, (receipts, departures) in enumerate(tables, first):
                     starts = {(step, port): start for step, port, start in wire.DEPARTURE.iter_unpack(departures)}
-                    self._plans[rank] = Timetable(Counter(array("I", receipts)), starts)
+                    ends = {step: end for step, _, end in wire.RECEIPTS.iter_unpack(receipts)}
+                    counts = {step: count for step, count, _ in wire.RECEIPTS.iter_unpack(receipts)}
+                    self._plans[rank] = Timetable(counts, starts, ends)
             case ByEvents(durations, horizon):
                 steps = StepTimes(durations)
                 self._run_times = RunTimes(steps, ALWAYS, horizon)
@@ -94,11 +96,12 @@ class FaultyTimedRun(TimedRun):
     def _make_nodes(self, order: Prepare) -> None:
         costs = LinearCostModel(order.startup_seconds, order.seconds_per_byte, order.packet_limit)
         for rank in self._ranks:
-            self._ranked.append(
-                self._stepped(rank, costs, order.last)
-                if self._run_times is None
-                else self._by_events(rank, costs, order.last, self._run_times)
-            )
+            if self._run_times is not None:
+                self._ranked.append(self._by_events(rank, costs, order.last, self._run_times))
+            elif self._algorithm.goes_by_arrivals:
+                self._ranked.append(self._forwarding(rank, costs, order.last))
+            else:
+                self._ranked.append(self._stepped(rank, costs, order.last))
         # The engine asks its nodes for nothing but what these have as well.
         self._nodes = cast("list[TimedNode]", self._ranked)
 
@@ -110,7 +113,7 @@ class FaultyTimedRun(TimedRun):
             self._port_model,
             costs,
             self._faults,
-            self._plans.pop(rank, Timetable({}, {})),
+            self._plans.pop(rank, NOTHING_PLANNED),
             last,
         )
         return FaultyTimedNode(faulty, self._receipts.pop(rank, ()), last)
@@ -119,6 +122,11 @@ class FaultyTimedRun(TimedRun):
         times.cutoff = times.steps.begins(last + 1)
         ranked = EventRank(rank, self._algorithm, costs, self._faults, times)
         return EventTimedNode(ranked, self._crossings.pop(rank, ()), times.cutoff)
+
+    def _forwarding(self, rank: Rank, costs: LinearCostModel, last: Step) -> EventTimedNode:
+        plan = self._plans.pop(rank, NOTHING_PLANNED)
+        ranked = ForwardingRank(rank, self._algorithm, costs, self._faults, plan, last)
+        return EventTimedNode(ranked, self._crossings.pop(rank, ()), ALWAYS)
 
     # --- packets ---------------------------------------------------------------------------------------------------
 

@@ -55,6 +55,8 @@ class Timetable(NamedTuple):
     """Packets that arrive, by step."""
     starts: Mapping[tuple[Step, Port], int]
     """The time at which each packet leaves, in nanoseconds."""
+    ends: Mapping[Step, int]
+    """The time at which all packets of a step have been received, by steps in which any arrive."""
 
 
 class Life:

@@ -16,7 +16,7 @@ from emunode.net.wire import encode_losses, encode_rows
 from emunode.timed.cost_model import LinearCostModel
 from emunode.timed.faulty_rank import Arrival, FaultyRank, Timetable, packet_size
 
-NOTHING_PLANNED = Timetable({}, {})
+NOTHING_PLANNED = Timetable({}, {}, {})
 
 
 class TimedPacket(NamedTuple):

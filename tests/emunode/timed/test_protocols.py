@@ -18,10 +18,11 @@ from emunode.algorithms.registry import make_algorithm
 from emunode.errors import FrameError
 from emunode.faults.in_time import ALWAYS, FaultsInTime
 from emunode.model import Collective, CollectiveSpec, Detection, FaultKnowledge, PortModel, ReliableLinks
+from emunode.timed.acting_rank import TimedSuspicion
 from emunode.timed.cost_model import LinearCostModel
 from emunode.timed.event_memory import EventMemoryEngine
 from emunode.timed.event_node import EventTimedNode
-from emunode.timed.event_rank import EventRank, RunTimes, TimedSuspicion
+from emunode.timed.event_rank import EventRank, RunTimes
 from emunode.timed.step_times import StepTimes
 from emunode.topologies.registry import parse_topology
 

@@ -1,0 +1,317 @@
+"""A rank under the timed clock with faults that goes by arrivals: it passes on what arrives whenever it arrives.
+
+Model. A rank reads a packet when it has received it, whatever comes before it in the timetable: a slow neighbour on one tree
+holds up nothing on the others. What it decides on that leaves as soon as the port is free. Its own messages leave at the
+times of the timetable. Nothing is read, and nothing leaves, before its time in the fault-free timetable:
+
+    start = max(port free, receipt of what is passed on, fault-free start)
+
+so where every packet is in time the history is the fault-free one, and faults make no packet earlier. Of the packets that
+could leave by a port, the one of the earliest step goes first; what is read at one time is read by ascending port.
+
+Steps only name packets: a packet that is passed on is of the step that the rule gives it, as in lock-step, or of the next
+one that its port has not used yet. A rank that lacks a packet which it should have received reads the times of its own
+messages off its own clock, which may drift; so does one that has recovered. No clock, no socket.
+"""
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Sequence
+from heapq import heapify, heappop, heappush, heapreplace
+from itertools import accumulate
+from typing import NamedTuple
+
+from emunode.algorithms.base import Algorithm, LocalView, Rule
+from emunode.engine.node import Leaving, Node, failure, make_segment
+from emunode.engine.rank_set import make_rule
+from emunode.errors import RuleError, RunError
+from emunode.faults.in_time import FaultsInTime, Interval
+from emunode.model import Hop, Packet, Port, Rank, ScheduledSend, Segment, Step
+from emunode.timed.acting_rank import ActingRank, Actions, EventArrival, Life
+from emunode.timed.cost_model import LinearCostModel
+from emunode.timed.faulty_rank import Timetable, launch, packet_size
+
+
+class Queued(NamedTuple):
+    """A send that waits for its turn; these are in order of their turns. A number is given to one only."""
+
+    step: Step
+    passed_on: bool
+    """False for a rank's own sends, which come first."""
+    number: int
+    port: Port
+    item: Segment | Callable[[], Segment]
+
+
+class ForwardingNode(Node):
+    """One rank of a network, whose rule reads packets in any order of steps."""
+
+    __slots__ = ("_arrived",)
+
+    def __init__(self, rank: Rank, algorithm: Algorithm, rule: Rule) -> None:
+        super().__init__(rank, algorithm, rule)
+        self._arrived: dict[tuple[Rank, Rank, int], Step] = {}
+        """The step in which each piece was read first."""
+
+    @property
+    def own(self) -> Step | None:
+        """The next step in which it sends without receiving anything first, or None."""
+        return None if self._next is None else self._next[0]
+
+    def take_own(self) -> tuple[Step, Leaving]:
+        """The sends of that step."""
+        assert self._next is not None
+        step = self._next[0]
+        try:
+            return step, self._leaving(step)
+        except (RuleError, RunError, MemoryError):
+            raise
+        except Exception as error:
+            raise failure(self._algorithm, self.rank, step, error) from error
+
+    def read(self, arrivals: Sequence[EventArrival]) -> tuple[list[list[Hop]], list[ScheduledSend]]:
+        """Read what is received at one time; returns the hops of each packet, and the sends that follow."""
+        judged: list[list[Hop]] = []
+        by_step: dict[Step, dict[Port, Packet]] = {}
+        for port, step, packet in arrivals:
+            judged.append([])
+            self._read([(port, packet)], judged[-1])
+            for origin, target, _, index, _ in packet:
+                self._arrived.setdefault((origin, target, index), step)
+            inbox = by_step.setdefault(step, {})
+            # What arrives by one port in one step is one packet for the rule, as in lock-step.
+            inbox[port] = inbox.get(port, ()) + packet
+        sends = [send for step in sorted(by_step) for send in self._decide(step, by_step[step])]
+        return judged, sends
+
+    def _decide(self, step: Step, inbox: dict[Port, Packet]) -> Iterable[ScheduledSend]:
+        try:
+            for when, port, item in self._rule.receive(step, sorted(inbox.items())):
+                # A rule may have kept a segment of a later step until a late packet came.
+                read = step if callable(item) else self._arrived.get((item[0], item[1], item[3]), step)
+                yield max(when, read + 1), port, item
+        except (RuleError, RunError, MemoryError):
+            raise
+        except Exception as error:
+            raise failure(self._algorithm, self.rank, step, error) from error
+
+
+class _Life(Life):
+    """A node between its creation and its crash."""
+
+    def __init__(self, node: ForwardingNode, view: LocalView, born: int, dies: int, hangs: Iterable[Interval]) -> None:
+        super().__init__(view, born, dies, hangs)
+        self.node = node
+        self.crossed: list[tuple[int, int, Port, Step, int, int, Packet]] = []
+        """Packets that are not read yet, by the time at which they may be, at the latest before a fault; then that time
+        without faults, port, step, a number, the end of the crossing, and segments."""
+        self.queue: list[tuple[int, int, Port, Step, int, Packet]] = []
+        """Over one port, packets that are being received: when that ends, a number, port, step, end of the crossing."""
+        self.own: list[tuple[int, Queued]] = []
+        """Sends of its own that have not come up yet, with their times in the fault-free timetable."""
+        self.waiting: list[tuple[int, Queued]] = []
+        """A heap of sends that are passed on, by the time from which they may leave."""
+        self.ready: dict[Port, list[Queued]] = {}
+        """Heaps of the sends that may leave when their port is free; one for all ports over one port."""
+
+
+class ForwardingRank(ActingRank[_Life]):
+    """One rank that goes by arrivals."""
+
+    def __init__(
+        self,
+        rank: Rank,
+        algorithm: Algorithm,
+        costs: LinearCostModel,
+        faults: FaultsInTime,
+        timetable: Timetable,
+        last: Step,
+    ) -> None:
+        """It sends nothing of a step after `last`."""
+        self._starts = timetable.starts
+        self._missing = dict(timetable.receipts)
+        self._steps = sorted(timetable.ends)
+        self._complete = list(accumulate((timetable.ends[step] for step in self._steps), max))
+        departures = sorted(timetable.starts.items(), reverse=True)
+        self._from_step = dict(
+            zip((step for (step, _), _ in departures), accumulate((start for _, start in departures), min), strict=True)
+        )
+        self._last = last
+        self._used: dict[Port, set[Step]] = {}
+        self._number = 0
+        super().__init__(rank, algorithm, costs, faults)
+
+    def _begin(self, born: int, dies: int) -> _Life:
+        view = self._view(born)
+        node = ForwardingNode(self.rank, self._algorithm, make_rule(self._algorithm, view, 1))
+        return _Life(node, view, born, dies, self._faults.hangs(self.rank))
+
+    def _live(self, life: _Life, now: int, arrivals: Sequence[EventArrival], actions: Actions) -> None:
+        while life.hangs and life.hangs[0][1] <= now:
+            self._wake_up(life, life.hangs.pop(0)[1])
+        came = self._received(life, now, arrivals, actions)
+        if self._faults.knows:
+            life.view.live_ports = self._faults.live_ports(self.rank, now)
+        judged, sends = life.node.read(came)
+        actions.judged.extend((step, hops) for (_, step, _), hops in zip(came, judged, strict=True))
+        for step, port, item in sends:
+            if step <= self._last:
+                time = max(now, self._starts.get((step, port), 0))
+                heappush(life.waiting, (time, Queued(step, True, self._next_number(), port, item)))
+        if self._faults.silent(self.rank, now) or now >= life.dies:
+            return
+        self._come_up(life, now)
+        while self._send(life, now, actions):
+            self._come_up(life, now)
+
+    def _next_number(self) -> int:
+        self._number += 1
+        return self._number
+
+    # --- receipts --------------------------------------------------------------------------------------------------
+
+    def _received(
+        self, life: _Life, now: int, arrivals: Sequence[EventArrival], actions: Actions
+    ) -> list[EventArrival]:
+        """The packets that are read at `now`: over one port they are received in turn."""
+        for port, step, packet in arrivals:
+            self._missing[step] = self._missing.get(step, 0) - 1
+            if not self._one_port:
+                actions.receipts.append((port, step, now))
+            time = max(now, self._due(step))
+            place = (life.before_fault(now, time), time, port, step, self._next_number(), now, packet)
+            heappush(life.crossed, place)
+        came: list[EventArrival] = []
+        while life.crossed and life.crossed[0][0] <= now:
+            _, _, port, step, number, crossed, packet = heappop(life.crossed)
+            if not self._one_port:
+                came.append((port, step, packet))
+                continue
+            life.received = max(now, life.received + self._costs.nanoseconds(packet_size(packet)))
+            heappush(life.queue, (life.before_fault(now, life.received), number, port, step, crossed, packet))
+        while life.queue and life.queue[0][0] <= now:
+            _, _, port, step, crossed, packet = heappop(life.queue)
+            actions.receipts.append((port, step, crossed))
+            came.append((port, step, packet))
+        return came
+
+    def _due(self, step: Step) -> int:
+        """The time at which, without faults, everything of the steps up to `step` has been received."""
+        place = bisect_right(self._steps, step)
+        return self._complete[place - 1] if place else 0
+
+    # --- sends -----------------------------------------------------------------------------------------------------
+
+    def _own_time(self, life: _Life, step: Step, intended: int) -> int:
+        """The time from which a send of its own may leave."""
+        shown = self._faults.clock(self.rank, intended)
+        if life.born or shown == intended:
+            return shown
+        lacks = any(count > 0 and before < step for before, count in self._missing.items())
+        return max(intended, shown) if lacks else intended
+
+    def _soonest(self, step: Step) -> int:
+        """The time of the first send of `step` or later without faults: over several ports, it may be of a later step."""
+        return self._from_step.get(step, 0)
+
+    def _draw(self, life: _Life, now: int) -> None:
+        """Have the rule make its own sends: those that are due by `now`, or else those of the next step."""
+        while (own := life.node.own) is not None and own <= self._last:
+            if life.own and self._soonest(own) > now:
+                return
+            step, leaving = life.node.take_own()
+            for port, item in leaving:
+                intended = self._starts.get((step, port), 0)
+                # A node that recovers has missed what came before.
+                if intended >= life.born:
+                    life.own.append((intended, Queued(step, False, self._next_number(), port, item)))
+
+    def _come_up(self, life: _Life, now: int) -> None:
+        """Move the sends whose time has come to those that may leave."""
+        self._draw(life, now)
+        pending = []
+        for intended, queued in life.own:
+            if self._own_time(life, queued.step, intended) <= now:
+                heappush(life.ready.setdefault(self._unit(queued.port), []), queued)
+            else:
+                pending.append((intended, queued))
+        life.own = pending
+        while life.waiting and life.waiting[0][0] <= now:
+            queued = heappop(life.waiting)[1]
+            heappush(life.ready.setdefault(self._unit(queued.port), []), queued)
+
+    def _wake_up(self, life: _Life, end: int) -> None:
+        """Go on after a hang: what would have started during it is missed."""
+        self._draw(life, end - 1)
+        idle = {self._unit(port) for port in self._topology.ports(self.rank)}
+        idle = {unit for unit in idle if life.free.get(unit, 0) < end}
+        life.ready = {unit: heap for unit, heap in life.ready.items() if unit not in idle}
+        life.waiting = [each for each in life.waiting if each[0] >= end or self._unit(each[1].port) not in idle]
+        heapify(life.waiting)
+        life.own = [
+            (intended, queued)
+            for intended, queued in life.own
+            if self._own_time(life, queued.step, intended) >= end or self._unit(queued.port) not in idle
+        ]
+
+    def _send(self, life: _Life, now: int, actions: Actions) -> bool:
+        """Start a packet on every port that is free and has something to send; whether there was any."""
+        units = sorted(unit for unit, heap in life.ready.items() if heap and life.free.get(unit, 0) <= now)
+        for unit in units:
+            packet = self._next_packet(unit, life.ready[unit])
+            if packet is not None:
+                self._start(life, now, unit, packet, actions)
+        return bool(units)
+
+    def _next_packet(self, unit: Port, heap: list[Queued]) -> tuple[Step, Port, Packet] | None:
+        """The packet whose turn it is, as step, port and segments; the rest of its step is left for the next step."""
+        used = self._used.setdefault(unit, set())
+        while (step := heap[0].step) in used:
+            while step in used:
+                step += 1
+            heapreplace(heap, heap[0]._replace(step=step))
+        port = heap[0].port
+        if step > self._last:
+            heap.clear()
+            return None
+        used.add(step)
+        segments: list[Segment] = []
+        later = []
+        while heap and heap[0].step == step:
+            queued = heappop(heap)
+            if queued.port == port and (self._capacity is None or len(segments) < self._capacity):
+                segments.append(make_segment(queued.item))
+            else:
+                later.append(queued)
+        for queued in later:
+            heappush(heap, queued._replace(step=step + 1))
+        return step, port, tuple(segments)
+
+    def _start(self, life: _Life, now: int, unit: Port, packet: tuple[Step, Port, Packet], actions: Actions) -> None:
+        """Begin to transmit, unless the rank knows that nothing arrives."""
+        step, port, segments = packet
+        if port not in self._topology.ports(self.rank):
+            raise RuleError(f"{self._algorithm.name} at rank {self.rank}, step {step}: port {port} does not exist")
+        if self._faults.knows and self._faults.is_dead(self.rank, port, now):
+            return
+        sent, lost, free = launch(self._faults, self._costs, self.rank, step, port, segments, now)
+        if free is not None:
+            life.free[unit] = free
+        actions.losses.extend(each for each in lost if each.step <= self._last)
+        if sent is not None and sent.step <= self._last:
+            actions.departures.append(sent)
+
+    # --- what comes next -------------------------------------------------------------------------------------------
+
+    def _plan(self, now: int) -> None:
+        found = []
+        for life in self._lives:
+            if life.dies < now:
+                continue
+            self._draw(life, -1)
+            times = [heap[0][0] for heap in (life.crossed, life.queue, life.waiting) if heap]
+            times += [life.free.get(unit, 0) for unit, heap in life.ready.items() if heap]
+            times += [self._own_time(life, queued.step, intended) for intended, queued in life.own]
+            if life.node.own is not None and life.node.own <= self._last:
+                times.append(self._soonest(life.node.own))
+            found.append(self._awake(life, times, now))
+        self.next_time = self.next_work = min((time for time in found if time is not None), default=None)
