@@ -16,6 +16,7 @@ messages off its own clock, which may drift; so does one that has recovered. No 
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
+from enum import IntEnum
 from heapq import heapify, heappop, heappush, heapreplace
 from itertools import accumulate
 from typing import NamedTuple
@@ -31,12 +32,19 @@ from emunode.timed.cost_model import LinearCostModel
 from emunode.timed.faulty_rank import Timetable, launch, packet_size
 
 
+class Turn(IntEnum):
+    """The order of sends of one step, as in lock-step: a rank's own, those that found no room in the step before, others."""
+
+    OWN = 0
+    LEFT_OVER = 1
+    PASSED_ON = 2
+
+
 class Queued(NamedTuple):
-    """A send that waits for its turn; these are in order of their turns. A number is given to one only."""
+    """A send that waits for its turn; these are in order of their turns. No two have the same number."""
 
     step: Step
-    passed_on: bool
-    """False for a rank's own sends, which come first."""
+    turn: Turn
     number: int
     port: Port
     item: Segment | Callable[[], Segment]
@@ -88,7 +96,7 @@ class ForwardingNode(Node):
             for when, port, item in self._rule.receive(step, sorted(inbox.items())):
                 # A rule may have kept a segment of a later step until a late packet came.
                 read = step if callable(item) else self._arrived.get((item[0], item[1], item[3]), step)
-                yield max(when, read + 1), port, item
+                yield max(when, step + 1, read + 1), port, item
         except (RuleError, RunError, MemoryError):
             raise
         except Exception as error:
@@ -156,7 +164,7 @@ class ForwardingRank(ActingRank[_Life]):
         for step, port, item in sends:
             if step <= self._last:
                 time = max(now, self._starts.get((step, port), 0))
-                heappush(life.waiting, (time, Queued(step, True, self._next_number(), port, item)))
+                heappush(life.waiting, (time, Queued(step, Turn.PASSED_ON, self._next_number(), port, item)))
         if self._faults.silent(self.rank, now) or now >= life.dies:
             return
         self._come_up(life, now)
@@ -223,7 +231,7 @@ class ForwardingRank(ActingRank[_Life]):
                 intended = self._starts.get((step, port), 0)
                 # A node that recovers has missed what came before.
                 if intended >= life.born:
-                    life.own.append((intended, Queued(step, False, self._next_number(), port, item)))
+                    life.own.append((intended, Queued(step, Turn.OWN, self._next_number(), port, item)))
 
     def _come_up(self, life: _Life, now: int) -> None:
         """Move the sends whose time has come to those that may leave."""
@@ -283,7 +291,8 @@ class ForwardingRank(ActingRank[_Life]):
             else:
                 later.append(queued)
         for queued in later:
-            heappush(heap, queued._replace(step=step + 1))
+            left_over = queued._replace(step=step + 1, turn=Turn.LEFT_OVER, number=self._next_number())
+            heappush(heap, left_over)
         return step, port, tuple(segments)
 
     def _start(self, life: _Life, now: int, unit: Port, packet: tuple[Step, Port, Packet], actions: Actions) -> None:

@@ -40,11 +40,15 @@ EVERYTHING = [
         segments=3,
     ),
     cube("crash:001@50ms", fault_knowledge="detect:1", keep_alive="90ms", segments=4, port_model="one-port"),
+    fields("hypercube:3 broadcast flood segments=3 message_bytes=11")
+    | TIMED
+    | {"per_byte": "1ms", "fault": ["slow:000~001:3", "jitter:*:0.5", "hang:010@60ms-95ms", "delay:000>100:1"]},
+    fields("mesh:2x3 allgather bfb", fault=["slow:0,1:4", "crash:1,2@45ms", "recover:1,2@90ms"]) | TIMED,
 ]
 
 
 @pytest.mark.exhaustive(one_in=3)
-@pytest.mark.parametrize(("number", "per_host"), list(enumerate((1, 4, 1, 3, 8, 1, 2, 1, 4, 1, 3))))
+@pytest.mark.parametrize(("number", "per_host"), list(enumerate((1, 4, 1, 3, 8, 1, 2, 1, 4, 1, 3, 1, 2))))
 def test_hosts_have_the_history_of_memory(number: int, per_host: int, tmp_path: Path) -> None:
     """Whatever the machine does: all that it may be is late."""
     values = EVERYTHING[number]
@@ -102,6 +106,28 @@ def test_stragglers_lose_nothing_and_the_claims_bound_their_slow_down(tmp_path: 
     assert slow.summary["slow_down"] == pytest.approx(5 / 3)
     bounds = [each.claim.predicted for each in slow.judgements if each.claim.name == "intended_seconds"]
     assert bounds == [pytest.approx(0.06), pytest.approx(0.18)]
+
+
+@pytest.mark.parametrize(
+    ("what", "names"),
+    [
+        # The order on a port is kept: the bound by the factor.
+        ("hypercube:3 broadcast sbt segments=4", {"steps", "segments", "intact_deliveries", "intended_seconds <="}),
+        ("hypercube:3 broadcast nesbt segments=4", {"steps", "segments", "intact_deliveries", "intended_seconds >="}),
+        # What shares a packet without faults may cross in several.
+        ("star:4 allgather mbst-levels", {"segments", "intact_deliveries", "intended_seconds >="}),
+        # Packets go other ways.
+        ("hypercube:3 broadcast flood", {"deliveries"}),
+    ],
+)
+def test_what_is_claimed_of_stragglers_where_nodes_go_by_arrivals(what: str, names: set[str], tmp_path: Path) -> None:
+    faults = ["slow:" + ("2134" if what.startswith("star") else "001") + ":3"]
+    result = run_scenario(tmp_path / "run", **fields(what, fault=faults), **TIMED)
+    assert (result.exit_status, failures(result)) == (0, [])
+    claimed = {each.claim.name for each in result.judgements}
+    claimed |= {f"{each.claim.name} {each.claim.relation}" for each in result.judgements}
+    every = {"steps", "segments", "deliveries", "intact_deliveries", "intended_seconds <=", "intended_seconds >="}
+    assert claimed & every == names | ({"intended_seconds >="} if "intended_seconds <=" in names else set())
 
 
 def test_times_and_steps_are_two_ways_to_say_the_same(tmp_path: Path) -> None:
