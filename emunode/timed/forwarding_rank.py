@@ -15,39 +15,20 @@ messages off its own clock, which may drift; so does one that has recovered. No 
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
-from enum import IntEnum
-from heapq import heapify, heappop, heappush, heapreplace
+from collections.abc import Iterable, Sequence
+from heapq import heapify, heappop, heappush
 from itertools import accumulate
-from typing import NamedTuple
 
 from emunode.algorithms.base import Algorithm, LocalView, Rule
-from emunode.engine.node import Leaving, Node, failure, make_segment
+from emunode.engine.node import Leaving, Node, failure
 from emunode.engine.rank_set import make_rule
 from emunode.errors import RuleError, RunError
 from emunode.faults.in_time import FaultsInTime, Interval
-from emunode.model import Hop, Packet, Port, Rank, ScheduledSend, Segment, Step
+from emunode.model import Hop, Packet, Port, Rank, ScheduledSend, Step
 from emunode.timed.acting_rank import ActingRank, Actions, EventArrival, Life
 from emunode.timed.cost_model import LinearCostModel
 from emunode.timed.faulty_rank import Timetable, launch, packet_size
-
-
-class Turn(IntEnum):
-    """The order of sends of one step, as in lock-step: a rank's own, those that found no room in the step before, others."""
-
-    OWN = 0
-    LEFT_OVER = 1
-    PASSED_ON = 2
-
-
-class Queued(NamedTuple):
-    """A send that waits for its turn; these are in order of their turns. No two have the same number."""
-
-    step: Step
-    turn: Turn
-    number: int
-    port: Port
-    item: Segment | Callable[[], Segment]
+from emunode.timed.send_queue import Send, SendQueue
 
 
 class ForwardingNode(Node):
@@ -112,14 +93,14 @@ class _Life(Life):
         self.crossed: list[tuple[int, int, Port, Step, int, int, Packet]] = []
         """Packets that are not read yet, by the time at which they may be, at the latest before a fault; then that time
         without faults, port, step, a number, the end of the crossing, and segments."""
-        self.queue: list[tuple[int, int, Port, Step, int, Packet]] = []
+        self.receiving: list[tuple[int, int, Port, Step, int, Packet]] = []
         """Over one port, packets that are being received: when that ends, a number, port, step, end of the crossing."""
-        self.own: list[tuple[int, Queued]] = []
+        self.own: list[tuple[int, Send]] = []
         """Sends of its own that have not come up yet, with their times in the fault-free timetable."""
-        self.waiting: list[tuple[int, Queued]] = []
+        self.waiting: list[tuple[int, Send]] = []
         """A heap of sends that are passed on, by the time from which they may leave."""
-        self.ready: dict[Port, list[Queued]] = {}
-        """Heaps of the sends that may leave when their port is free; one for all ports over one port."""
+        self.ready: dict[Port, SendQueue] = {}
+        """The sends that may leave when their port is free; one queue for all ports over one port."""
 
 
 class ForwardingRank(ActingRank[_Life]):
@@ -164,7 +145,7 @@ class ForwardingRank(ActingRank[_Life]):
         for step, port, item in sends:
             if step <= self._last:
                 time = max(now, self._starts.get((step, port), 0))
-                heappush(life.waiting, (time, Queued(step, Turn.PASSED_ON, self._next_number(), port, item)))
+                heappush(life.waiting, (time, Send(step, True, self._next_number(), port, item)))
         if self._faults.silent(self.rank, now) or now >= life.dies:
             return
         self._come_up(life, now)
@@ -195,9 +176,9 @@ class ForwardingRank(ActingRank[_Life]):
                 came.append((port, step, packet))
                 continue
             life.received = max(now, life.received + self._costs.nanoseconds(packet_size(packet)))
-            heappush(life.queue, (life.before_fault(now, life.received), number, port, step, crossed, packet))
-        while life.queue and life.queue[0][0] <= now:
-            _, _, port, step, crossed, packet = heappop(life.queue)
+            heappush(life.receiving, (life.before_fault(now, life.received), number, port, step, crossed, packet))
+        while life.receiving and life.receiving[0][0] <= now:
+            _, _, port, step, crossed, packet = heappop(life.receiving)
             actions.receipts.append((port, step, crossed))
             came.append((port, step, packet))
         return came
@@ -231,76 +212,56 @@ class ForwardingRank(ActingRank[_Life]):
                 intended = self._starts.get((step, port), 0)
                 # A node that recovers has missed what came before.
                 if intended >= life.born:
-                    life.own.append((intended, Queued(step, Turn.OWN, self._next_number(), port, item)))
+                    life.own.append((intended, Send(step, False, self._next_number(), port, item)))
 
     def _come_up(self, life: _Life, now: int) -> None:
         """Move the sends whose time has come to those that may leave."""
         self._draw(life, now)
         pending = []
-        for intended, queued in life.own:
-            if self._own_time(life, queued.step, intended) <= now:
-                heappush(life.ready.setdefault(self._unit(queued.port), []), queued)
+        for intended, send in life.own:
+            if self._own_time(life, send.step, intended) <= now:
+                self._queue(life, send.port).push(send)
             else:
-                pending.append((intended, queued))
+                pending.append((intended, send))
         life.own = pending
         while life.waiting and life.waiting[0][0] <= now:
-            queued = heappop(life.waiting)[1]
-            heappush(life.ready.setdefault(self._unit(queued.port), []), queued)
+            send = heappop(life.waiting)[1]
+            self._queue(life, send.port).push(send)
+
+    def _queue(self, life: _Life, port: Port) -> SendQueue:
+        unit = self._unit(port)
+        if unit not in life.ready:
+            # Steps that an earlier life has used stay used.
+            life.ready[unit] = SendQueue(self._capacity, self._used.setdefault(unit, set()))
+        return life.ready[unit]
 
     def _wake_up(self, life: _Life, end: int) -> None:
         """Go on after a hang: what would have started during it is missed."""
         self._draw(life, end - 1)
         idle = {self._unit(port) for port in self._topology.ports(self.rank)}
         idle = {unit for unit in idle if life.free.get(unit, 0) < end}
-        life.ready = {unit: heap for unit, heap in life.ready.items() if unit not in idle}
+        life.ready = {unit: queue for unit, queue in life.ready.items() if unit not in idle}
         life.waiting = [each for each in life.waiting if each[0] >= end or self._unit(each[1].port) not in idle]
         heapify(life.waiting)
         life.own = [
-            (intended, queued)
-            for intended, queued in life.own
-            if self._own_time(life, queued.step, intended) >= end or self._unit(queued.port) not in idle
+            (intended, send)
+            for intended, send in life.own
+            if self._own_time(life, send.step, intended) >= end or self._unit(send.port) not in idle
         ]
 
     def _send(self, life: _Life, now: int, actions: Actions) -> bool:
         """Start a packet on every port that is free and has something to send; whether there was any."""
-        units = sorted(unit for unit, heap in life.ready.items() if heap and life.free.get(unit, 0) <= now)
+        units = sorted(unit for unit, queue in life.ready.items() if queue and life.free.get(unit, 0) <= now)
         for unit in units:
-            packet = self._next_packet(unit, life.ready[unit])
-            if packet is not None:
-                self._start(life, now, unit, packet, actions)
+            self._start(life, now, unit, actions)
         return bool(units)
 
-    def _next_packet(self, unit: Port, heap: list[Queued]) -> tuple[Step, Port, Packet] | None:
-        """The packet whose turn it is, as step, port and segments; the rest of its step is left for the next step."""
-        used = self._used.setdefault(unit, set())
-        while (step := heap[0].step) in used:
-            while step in used:
-                step += 1
-            heapreplace(heap, heap[0]._replace(step=step))
-        port = heap[0].port
-        if step > self._last:
-            heap.clear()
-            return None
-        used.add(step)
-        segments: list[Segment] = []
-        later = []
-        while heap and heap[0].step == step:
-            queued = heappop(heap)
-            if queued.port == port and (self._capacity is None or len(segments) < self._capacity):
-                segments.append(make_segment(queued.item))
-            else:
-                later.append(queued)
-        for queued in later:
-            left_over = queued._replace(step=step + 1, turn=Turn.LEFT_OVER, number=self._next_number())
-            heappush(heap, left_over)
-        return step, port, tuple(segments)
-
-    def _start(self, life: _Life, now: int, unit: Port, packet: tuple[Step, Port, Packet], actions: Actions) -> None:
-        """Begin to transmit, unless the rank knows that nothing arrives."""
-        step, port, segments = packet
+    def _start(self, life: _Life, now: int, unit: Port, actions: Actions) -> None:
+        """Begin to transmit a packet, unless the rank knows that nothing arrives."""
+        step, port, segments = life.ready[unit].pop()
         if port not in self._topology.ports(self.rank):
             raise RuleError(f"{self._algorithm.name} at rank {self.rank}, step {step}: port {port} does not exist")
-        if self._faults.knows and self._faults.is_dead(self.rank, port, now):
+        if step > self._last or (self._faults.knows and self._faults.is_dead(self.rank, port, now)):
             return
         sent, lost, free = launch(self._faults, self._costs, self.rank, step, port, segments, now)
         if free is not None:
@@ -317,9 +278,9 @@ class ForwardingRank(ActingRank[_Life]):
             if life.dies < now:
                 continue
             self._draw(life, -1)
-            times = [heap[0][0] for heap in (life.crossed, life.queue, life.waiting) if heap]
-            times += [life.free.get(unit, 0) for unit, heap in life.ready.items() if heap]
-            times += [self._own_time(life, queued.step, intended) for intended, queued in life.own]
+            times = [heap[0][0] for heap in (life.crossed, life.receiving, life.waiting) if heap]
+            times += [life.free.get(unit, 0) for unit, queue in life.ready.items() if queue]
+            times += [self._own_time(life, send.step, intended) for intended, send in life.own]
             if life.node.own is not None and life.node.own <= self._last:
                 times.append(self._soonest(life.node.own))
             found.append(self._awake(life, times, now))
