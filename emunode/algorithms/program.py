@@ -54,7 +54,7 @@ class ProgramAlgorithm(Algorithm):
     duplexes = tuple(Duplex)
     citation = "a program"
     keeps_time = False
-    # A program is told the step of what it reads, and may take it for a clock.
+    # A program gets the step of what it reads, and may take it for a clock.
     goes_by_arrivals = False
 
     def validate(self) -> None:

@@ -89,6 +89,17 @@ def test_a_late_packet_and_the_next_one_share_no_step() -> None:
     assert sent["start"].to_list() == [[MS + 2 * MS * place for place in range(6)]] * 2
 
 
+def test_a_rank_that_lacks_a_packet_reads_the_time_of_its_next_message_off_its_own_clock() -> None:
+    """Two messages around a ring of six; the second one is due at 5 ms, which a clock at half rate shows at 10 ms."""
+    algorithm = made("star:3", "allgather", "hamiltonian-cycle", "one-port", messages=2)
+    first, label = predicted(algorithm, "").packets, algorithm.topology.label
+    sender, receiver = label(int(first["sender"][0])), label(rank := int(first["receiver"][0]))
+    slow, lossy, late = f"drift:{receiver}:-0.5", f"drop:{sender}>{receiver}:1", f"slow:{sender}>{receiver}:1.2"
+    for faults, start in [(slow, 5), (lossy, 5), (f"{lossy} {slow}", 10), (f"{late} {slow}", 6)]:
+        sent = predicted(algorithm, faults).packets.filter(sender=rank, step=6)
+        assert sent["start"].to_list() == [start * MS]
+
+
 def test_packets_of_several_sizes_keep_their_times_where_nothing_is_late() -> None:
     """Faults without effect change nothing, though packets then overtake one another all the time."""
     byte = LinearCostModel(1e-4, 1e-5)

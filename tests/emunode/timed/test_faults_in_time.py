@@ -143,6 +143,8 @@ CASES: list[tuple[str, str, str, str, dict[str, Any]]] = [
     ("star:4", "broadcast", "edt", "all-port", {"redundancy": 3}),
     ("star:4", "allgather", "hamiltonian-cycle", "one-port", {}),
     ("ej:1+2", "broadcast", "flood", "all-port", {}),
+    ("mesh:2x3", "alltoall", "list-schedule", "all-port", {}),
+    ("hypercube:3", "gather", "sbt", "one-port", {}),
 ]
 VALUES = {"down": "", "loss": ":0.5", "corrupt": ":0.5", "duplicate": ":0.7", "delay": ":1", "drop": ":1"}
 
