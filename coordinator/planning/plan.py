@@ -206,7 +206,7 @@ class Plan:
         algorithm = self.algorithm
         if not algorithm.keeps_time:
             # Segments go other ways, and come more or less often.
-            return [claim for claim in claims if claim.name in DELIVERY and claim.name != "duplicates"]
+            return [claim for claim in claims if claim.name in timed_protocols.SERVED]
         if algorithm.link_capacity == 1 or self._one_way_in:
             return claims
         # What would have shared a packet may cross in several.
