@@ -78,7 +78,7 @@ class FaultFree(NamedTuple):
 
     first: Rank
     tables: list[tuple[bytes, bytes]]
-    """What arrives in each step (`wire.RECEIPTS`), and step, port and start of what leaves (`wire.DEPARTURE`)."""
+    """The receipts of each step (`wire.RECEIPTS`); step, port and start of packets that leave (`wire.DEPARTURE`)."""
 
 
 class Stops(NamedTuple):

@@ -174,7 +174,7 @@ def test_never_received_with_probability_p_to_the_number_of_attempts() -> None:
     [("star:5", "edt", 4), ("hypercube:7", "sbt", 1), pytest.param("ej:3+4^2", "improved", 1, marks=pytest.mark.slow)],
 )
 def test_everything_is_delivered_over_links_that_lose_a_fifth(name: str, algorithm: str, trees: int, seed: int) -> None:
-    """With R = 20 attempts every link of every tree, which share none, carries its segment; 100 seeds with `--all`."""
+    """With R = 20 attempts every link of every tree carries its segment; trees share no link. 100 seeds with `--all`."""
     links = ReliableLinks(3 * MS // 2, 20)
     timetable = predicted(name, "loss:*:0.2", links, algorithm=algorithm, seed=seed, segments=trees)
     assert timetable.complete
