@@ -213,7 +213,7 @@ class FramedStreams:
         while queue:
             batch = queue[:BATCH]
             del queue[:BATCH]
-            self._blocked.send_all(batch)
+            self.send_all(batch)
             self.poll()
 
     # --- reading ---------------------------------------------------------------------------------------------------
