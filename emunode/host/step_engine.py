@@ -32,7 +32,7 @@ from emunode.net import wire
 MOST_QUEUED = 2**14
 """Packets collected before they are written: see `LinkTable.flush`."""
 FLUSH_BYTES = 4 * 2**20
-"""Journal rows that a host collects before it sends them ahead of its report."""
+"""Bytes of packets collected before they are written, and of journal rows before they are sent ahead of the report."""
 
 Arrivals = tuple[list[int], list[Packet]]
 """The arrivals of one step, in their order: the slots, and the packet at each."""
@@ -64,6 +64,8 @@ class StepEngine:
         self._tasks: dict[Rank, trio.lowlevel.Task] = {}
         self._parked = parked_message()
         self._arrivals: tuple[Arrivals, Arrivals] = (([], []), ([], []))
+        self._queued = 0
+        """Bytes of the frames that wait to be written; one that leaves by several ports counts once."""
         self._sent = [0] * (max(links.peer_hosts, default=0) + 1)
         """Packets of this step by the host they went to."""
         self._received: Counter[int] = Counter()
@@ -250,16 +252,22 @@ class StepEngine:
                 continue
             if packet != previous:
                 previous, frame = packet, wire.encode_packet(step, packet)
+                self._queued += len(frame)
             sent[hosts[slot]] += 1
             queue.append((fd, frame))
-        if len(queue) > MOST_QUEUED:
-            links.flush()
+        if len(queue) > MOST_QUEUED or self._queued > FLUSH_BYTES:
+            self._flush()
+
+    def _flush(self) -> None:
+        """Write all packets that were decided so far."""
+        self._queued = 0
+        self._links.flush()
 
     # --- reports ---------------------------------------------------------------------------------------------------
 
     def _report(self) -> None:
         """Report that every rank has finished its part of this step, with the counts and rows so far."""
-        self._links.flush()
+        self._flush()
         runner = self._runner
         if runner.altered_copies:
             self._tell("altered_copies", runner.altered_copies)
