@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         ContractError,
         DeadlineError,
         EmulatorError,
+        FaultError,
         FrameError,
         RegistrationError,
         RuleError,
@@ -39,6 +40,7 @@ __all__ = [
     "ContractError",
     "DeadlineError",
     "EmulatorError",
+    "FaultError",
     "FrameError",
     "Network",
     "RegistrationError",
@@ -67,8 +69,8 @@ _HOMES = {
     "coordinator.api.verification": ("verify",),
     "coordinator.api.watching": ("watch",),
     "emunode.errors": (
-        "ContractError", "DeadlineError", "EmulatorError", "FrameError", "RegistrationError", "RuleError", "RunError",
-        "ScenarioError",
+        "ContractError", "DeadlineError", "EmulatorError", "FaultError", "FrameError", "RegistrationError", "RuleError",
+        "RunError", "ScenarioError",
     ),
 }  # fmt: skip
 """The module of every public name."""

@@ -1,6 +1,7 @@
 """Repair: what is measured and claimed, the audit, drivers, campaigns, reports, and what is refused."""
 
 import json
+import re
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -222,7 +223,11 @@ def test_a_report_marks_requests_and_repairs(call: Call, tmp_path: Path) -> None
     events = json.loads((tmp_path / "t.json").read_text())["traceEvents"]
     kinds = pl.Series([event["cat"] for event in events if event["ph"] == "X"]).value_counts()
     assert dict(kinds.iter_rows()) == {"packet": 4, "lost": 1, "request": 4, "repair": 4}
-    assert "request, repair, lost" in (tmp_path / "run" / "report.html").read_text()
+    panel = re.search(
+        '<section id="space-time">.*?</section>', (tmp_path / "run" / "report.html").read_text(), re.DOTALL
+    )
+    assert panel is not None
+    assert re.findall('class="key"><svg.*?</svg>(.*?)</span>', panel[0]) == ["packet", "request", "repair", "lost"]
 
 
 # --- refused -----------------------------------------------------------------------------------------------------------
