@@ -33,7 +33,7 @@ VARIANTS = (
             topology,
             entry,
             id=f"{topology}-{entry.collective}-{entry.name}",
-            marks=pytest.mark.exhaustive(one_in=2 if once((family, entry)) and topology == SMALL[family] else 10),
+            marks=pytest.mark.exhaustive(one_in=3 if once((family, entry)) and topology == SMALL[family] else 20),
         )
         for family, entry in CASES
         for topology in (SMALL[family], *({"hypercube": ["hypercube:4"]}.get(family, ())))
@@ -62,7 +62,7 @@ def ran_with_its_claims(scenario: dict[str, object], number: int) -> bool:
     return False
 
 
-@pytest.mark.exhaustive(one_in=10)
+@pytest.mark.exhaustive(one_in=20)
 @pytest.mark.parametrize(("family", "entry"), [pytest.param(*case, id=case_name(case)) for case in CASES if once(case)])
 def test_sockets_give_the_history_of_the_memory_engine(family: str, entry: type[Algorithm]) -> None:
     same_history(
