@@ -185,7 +185,7 @@ class Repair(NamedTuple):
     rule: str
     """The name of the rule."""
     after: int = 1
-    """Steps after which a packet that was expected and has not come is asked for."""
+    """Steps after which a packet that was expected and has not come is asked for; 0 if nodes never ask."""
 
 
 class CollectiveSpec(NamedTuple):
@@ -232,9 +232,14 @@ class CollectiveSpec(NamedTuple):
     """How ranks agree on what they suspect; None if they do not."""
 
     @property
+    def asks(self) -> bool:
+        """Whether nodes ask their neighbours for what is overdue."""
+        return self.repair is not None and self.repair.after > 0
+
+    @property
     def has_control(self) -> bool:
         """Whether the journal has rows that carry no data: control segments, and what was withheld."""
-        return self.reliable is not None or self.detection is not None or self.repair is not None
+        return self.reliable is not None or self.detection is not None or self.asks
 
 
 class Plugin(NamedTuple):

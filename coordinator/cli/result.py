@@ -11,6 +11,7 @@ from coordinator.history.run_index import REPORT
 from coordinator.planning.plan import Plan
 from coordinator.reports.numbers import plural
 from coordinator.results.tables import LISTED_LINKS
+from coordinator.scenario.model import format_duration
 from emunode.model import ALL_RANKS
 
 SHOWN_NODES = 12
@@ -88,8 +89,12 @@ def _repair(plan: Plan, summary: Mapping[str, Any]) -> Iterator[str]:
         counts.append(plural(summary["repair_links"], "further link"))
     extra = summary["extra_segments"]
     counts.append(f"{plural(abs(extra), 'segment')} {'more' if extra >= 0 else 'fewer'}")
-    late = summary.get("recovery_steps")
-    recovery = "" if late is None else f"; last delivery {plural(late, 'step')} later than without faults"
+    late = None
+    if "recovery_steps" in summary:
+        late = plural(summary["recovery_steps"], "step")
+    elif "recovery_seconds" in summary:
+        late = format_duration(summary["recovery_seconds"])
+    recovery = "" if late is None else f"; last delivery {late} later than without faults"
     yield escape(f"repaired by {plan.spec.repair.rule}: {', '.join(counts)}{recovery}")
 
 

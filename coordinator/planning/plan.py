@@ -33,13 +33,12 @@ from emunode.algorithms.base import Algorithm
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.losses import Outages
 from emunode.algorithms.registry import make_algorithm
-from emunode.algorithms.repair import RepairedBroadcast, rule_of
+from emunode.algorithms.repair import RepairedBroadcast
 from emunode.algorithms.routed_collective import TreeRoutedCollective
 from emunode.algorithms.tree_collective import TreeCollective
 from emunode.errors import RunError, ScenarioError
 from emunode.faults.kinds import FOREVER, Crash, Down, Fault, Hang, LinkFault, Moment, NodeFault, Recover
 from emunode.model import Collective, CollectiveSpec, FaultKnowledge, Port, PortModel, Rank, Step
-from emunode.protocols.repair.pull import PullRule
 from emunode.topologies.base import Topology
 
 NAME_BYTES = 200
@@ -150,7 +149,7 @@ class Plan:
     @property
     def pulls(self) -> bool:
         """Whether nodes ask their neighbours for what is overdue."""
-        return isinstance(rule_of(self.spec), PullRule)
+        return self.spec.asks
 
     @cached_property
     def harmful_faults(self) -> tuple[Fault, ...]:
@@ -292,9 +291,17 @@ class Plan:
     def _repair_claims(self) -> list[Claim]:
         """The claims of a run in which nodes ask for what they miss."""
         assert isinstance(self.algorithm, TreeCollective)
-        claims = list(repair.claims_with_faults(self.algorithm, self.harmful_faults, self.states, self.outages))
+        if self.may_suspect_wrongly:
+            return self._detection_claims()
+        # A fault at a time may begin when the first packets of its step have crossed.
+        exact = not any(isinstance(fault.step, Moment) and fault.step for fault in self.translated)
+        claims = list(
+            repair.claims_with_faults(self.algorithm, self.harmful_faults, self.states, self.outages, exact_steps=exact)
+        )
         if self.spec.reliable is not None:
-            links = reliable.claims_with_faults(self.topology, self.algorithm, self.harmful_faults, self.outages)
+            links = reliable.claims_with_faults(
+                self.topology, self.algorithm, self.harmful_faults, self.outages, timed=self.goes_by_events
+            )
             # Repair adds traffic, and delivers more than the paths of the trees do.
             claims += [claim for claim in links if claim.name == "delivery_ratio" and self.spec.detection is None]
         return self._detection_claims() + claims
@@ -362,7 +369,7 @@ class Plan:
         claims += [bound for bound in self.lower_bounds() if bound.name not in bounded]
         claims += repair.claims_without_faults(self.spec)
         if self.goes_by_events:
-            untimed = [claim for claim in claims if claim.name in reliable.UNTIMED]
+            untimed = [claim for claim in claims if claim.name in {*reliable.UNTIMED, "repair_requests"}]
             return timed_protocols.claims_without_faults(self.scenario, self.algorithm, untimed)
         if self.spec.reliable is None:
             return claims

@@ -23,6 +23,7 @@ def repair_of(scenario: Scenario) -> Repair | None:
     knowledge, detection = knowledge_of(scenario)
     repair = Repair(scenario.repair, after or (detection.after if detection else 1))
     if isinstance(rule_of(CollectiveSpec("", scenario.collective, "", 0, repair=repair)), PlannedRule):
+        repair = repair._replace(after=0)
         if knowledge is not FaultKnowledge.ALL:
             reason = f"{scenario.repair} plans around faults that every node knows; use --fault-knowledge all"
             raise ScenarioError("fault_knowledge", scenario.fault_knowledge, reason)
@@ -30,8 +31,6 @@ def repair_of(scenario: Scenario) -> Repair | None:
             raise ScenarioError(
                 "repair_after", after, f"under {scenario.repair} no node waits for a packet; leave it out"
             )
-    if scenario.clock != "steps":
-        raise ScenarioError("repair", scenario.repair, "collectives are repaired in lock-step only; use --clock steps")
     return repair
 
 
@@ -44,12 +43,17 @@ def claims_without_faults(spec: CollectiveSpec) -> list[Claim]:
 
 
 def claims_with_faults(
-    algorithm: TreeCollective, faults: Sequence[Fault], faulty: Collection[Rank], outages: Outages | None
+    algorithm: TreeCollective,
+    faults: Sequence[Fault],
+    faulty: Collection[Rank],
+    outages: Outages | None,
+    *,
+    exact_steps: bool,
 ) -> Iterator[Claim]:
     """The claims of a rule by which nodes ask, under faults; `outages` are all that they amount to, or None.
 
     Every healthy rank is served to which a path of healthy links and ranks leads, each of which asks over its link. No other
-    one can be if the faults are outages from step 1 to the end.
+    one can be if the faults are outages from step 1 to the end, and begin with it (`exact_steps`).
     """
     spec, topology, rule = algorithm.spec, algorithm.topology, rule_of(algorithm.spec)
     assert isinstance(rule, PullRule)
@@ -64,7 +68,7 @@ def claims_with_faults(
     served = _served(rule, algorithm, faulty, broken)
     certain = sum(rank in served for rank in receivers)
     exact = False
-    if outages is not None and outages.permanent:
+    if outages is not None and outages.permanent and exact_steps:
         possible = _served(rule, algorithm, outages.nodes, outages.links)
         exact = certain == sum(rank in possible for rank in receivers)
     source = f"{rule.citation}: every node that healthy nodes and links connect to the source"

@@ -128,14 +128,16 @@ def claims_without_faults(scenario: Scenario, algorithm: Algorithm, claims: Iter
     """The claims `claims`, which do not depend on times, as far as they hold; and those about links and detectors."""
     links, detects = algorithm.spec.reliable, algorithm.spec.detection
     kept = list(claims) if is_perfect(scenario, algorithm, ()) else []
-    if links is not None and not is_punctual(scenario, algorithm, links):
-        # Segments that are sent again are traffic.
+    # What makes packets late may make them overdue as well.
+    asked = algorithm.spec.asks and (links is not None or detects is not None)
+    if asked or (links is not None and not is_punctual(scenario, algorithm, links)):
+        # Segments that are sent again are traffic, and so are those that come by another way too.
         kept = [claim for claim in kept if claim.name in SERVED]
     elif links is not None and kept:
         kept += claims_without_time_outs(kept)
     if detects is not None:
         return [*kept, *detection_claims(scenario, algorithm, ())]
-    return kept if links is None else [*kept, *_pipe_claims(scenario, algorithm, links)]
+    return kept if links is None or asked else [*kept, *_pipe_claims(scenario, algorithm, links)]
 
 
 def claims_without_time_outs(claims: Iterable[Claim]) -> list[Claim]:

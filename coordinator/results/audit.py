@@ -58,7 +58,7 @@ def illegal_hops(
         _sent_before_received(data, [*PIECE, "tree"] if copies else PIECE),
         port_model_violations(plan, journal, packets),
         *reliable_violations(plan, journal, times),
-        *repair_violations(plan, journal),
+        *repair_violations(plan, journal, times),
         *wrongly_withheld(plan, journal, times),
         # Where nodes agree, their reports are judged with the agreement.
         *([journal.filter(IS_REPORT).select("step")] if plan.spec.agreement is None else []),

@@ -144,7 +144,7 @@ def measure(
         **reliable_metrics(plan, hops),
         **(detection_metrics(plan, hops) if by_events is None else timed_detection_metrics(plan, hops, by_events)),
         **({} if by_events is None else completion(journal, by_events)),
-        **repair_metrics(plan, hops),
+        **repair_metrics(plan, hops, timetable),
         **agreement.metrics,
         **repetition,
         "illegal_hops": illegal_hops(plan, hops, packets, links, timetable),

@@ -6,14 +6,23 @@ over a link by which its receiver had asked for it.
 
 import polars as pl
 
+from coordinator.history.faulty_timetable import completed, prediction
+from coordinator.history.timetable import Timetable
+from coordinator.planning.costs import costs_of
 from coordinator.planning.plan import Plan
 from coordinator.planning.reliable import last_data_step
 from coordinator.results.reliable import ARRIVED, IS_DATA, IS_REQUEST, LINK
+from coordinator.results.timed_audit import PACKET, with_starts
 from emunode.algorithms.repair import RepairedBroadcast
 from emunode.algorithms.tree_collective import TreeCollective
 from emunode.faults.kinds import Delay, Duplicate, Recover
+from emunode.faults.slowness import Drift
 from emunode.model import Port, Rank, Step
-from emunode.protocols.repair.pull import PERIOD
+from emunode.protocols.base import LOCK_STEP, Timing
+from emunode.protocols.repair.pull import overdue, period
+from emunode.timed.acting_rank import PositiveCosts
+from emunode.timed.cost_model import NANO
+from emunode.timed.event_rank import timing_of
 from emunode.trees.base import Trees
 
 PIECE = ["origin", "target", "segment"]
@@ -21,22 +30,20 @@ ASKED = ["receiver", "sender", *PIECE]
 """The columns of a request, in the order of those of the data that answers it, which are LINK."""
 
 
-def repair_metrics(plan: Plan, journal: pl.LazyFrame) -> dict[str, int | tuple[int, ...]]:
-    """The metrics of repair; nothing for a run without it."""
+def repair_metrics(
+    plan: Plan, journal: pl.LazyFrame, times: Timetable | None = None
+) -> dict[str, int | float | tuple[int, ...]]:
+    """The metrics of repair; nothing for a run without it. `times` are those of a run under the timed clock."""
     if plan.spec.repair is None:
         return {}
     original = fault_free(plan)
     requests = journal.filter(IS_REQUEST).select(all=pl.len(), lost=(~ARRIVED).sum()).collect()
     data = journal.filter(IS_DATA)
     firsts = data.filter(pl.col("outcome") == "first")
-    last, segments = (
-        frame.collect(engine="streaming").item() or 0
-        for frame in (firsts.select(pl.col("step").max()), data.select(pl.len()))
-    )
+    segments = data.select(pl.len()).collect(engine="streaming").item()
     repaired = answers(journal).filter(pl.col("outcome") == "first").group_by("step").agg(pl.len())
     by_step = dict(repaired.collect(engine="streaming").iter_rows())
-    expected = last_step(plan)
-    metrics: dict[str, int | tuple[int, ...]] = {
+    metrics: dict[str, int | float | tuple[int, ...]] = {
         "repair_requests": requests["all"].item(),
         "lost_requests": requests["lost"].item(),
         "repairs": sum(by_step.values()),
@@ -46,9 +53,27 @@ def repair_metrics(plan: Plan, journal: pl.LazyFrame) -> dict[str, int | tuple[i
     kept = _kept(plan)
     if kept is not None:
         metrics["repair_links"] = len(_outside(plan, kept, data))
-    if expected is not None:
-        metrics["recovery_steps"] = max(0, last - expected)
-    return metrics
+    return metrics | _recovery(plan, firsts, times)
+
+
+def _recovery(plan: Plan, firsts: pl.LazyFrame, times: Timetable | None) -> dict[str, int | float]:
+    """How much later the last first arrival is than without faults, unless acknowledgements decide about it."""
+    if times is None:
+        expected = last_step(plan)
+        last = firsts.select(pl.col("step").max()).collect(engine="streaming").item() or 0
+        return {} if expected is None else {"recovery_steps": max(0, last - expected)}
+    if plan.spec.reliable is not None:
+        return {}
+    if plan.pulls and times.under is not None:
+        # By the times from which packets are overdue.
+        expected = times.under.steps.begins(fault_free(plan).last_step + 1)
+    else:
+        planned = times if times.under is None else times.under.fault_free
+        if isinstance(plan.algorithm, RepairedBroadcast):
+            planned = completed(prediction(fault_free(plan), (), costs_of(plan.scenario), plan.scenario.step_limit))
+        expected = round(planned.intended_seconds * NANO)
+    arrived = times.arriving.lazy().join(firsts, on=PACKET, how="semi").select(pl.col("end").max())
+    return {"recovery_seconds": max(0, (arrived.collect().item() or 0) - expected) / NANO}
 
 
 def fault_free(plan: Plan) -> TreeCollective:
@@ -71,49 +96,56 @@ def answers(journal: pl.LazyFrame) -> pl.LazyFrame:
     return found.filter(pl.col("step") > pl.col("asked"))
 
 
-def repair_violations(plan: Plan, journal: pl.LazyFrame) -> list[pl.LazyFrame]:
+def repair_violations(plan: Plan, journal: pl.LazyFrame, times: Timetable | None = None) -> list[pl.LazyFrame]:
     """Hops that a rule of repair rules out: needless, early and repeated requests, and data that was not asked for.
 
     Where a fault delays packets, hops have the steps in which they crossed, so their distances say nothing. A rank that
-    recovers has forgotten what it received and asked for. Links that are reliable repeat requests.
+    recovers has forgotten what it received and asked for. Links that are reliable repeat requests. Under the timed clock
+    requests are judged by their `times`, unless clocks drift.
     """
     if not plan.pulls:
         return [journal.filter(IS_REQUEST).select("step")]
     assert plan.spec.repair is not None
-    requests = journal.filter(IS_REQUEST)
     changed = any(isinstance(fault, Delay | Duplicate | Recover) and fault.breaks for fault in plan.faults)
     unasked = _unasked(plan, journal)
     if changed or plan.spec.reliable is not None:
         return [unasked]
-    had = journal.filter(IS_DATA, ARRIVED).group_by("receiver", *PIECE).agg(had=pl.col("step").min())
-    needless = requests.join(had, left_on=["sender", *PIECE], right_on=["receiver", *PIECE]).filter(
-        pl.col("had") < pl.col("step")
-    )
-    steps = pl.col("step").unique().sort()
-    by_rank = requests.group_by("sender", *PIECE).agg(step=steps.min(), nearest=steps.diff().min())
+    timing, dated = LOCK_STEP, journal.with_columns(left=pl.col("step"), read=pl.col("step") + 1)
+    if times is not None and times.under is not None:
+        timing = timing_of(times.under.steps, PositiveCosts(*times.under.costs))
+        dated = with_starts(journal, times).with_columns(left=pl.col("start"), read=pl.col("end"))
+    # What was withheld has no time, and a packet that is not planned is judged elsewhere.
+    requests = dated.filter(IS_REQUEST, pl.col("left").is_not_null())
     again = requests.group_by("sender", "port", *PIECE).agg(step=pl.col("step").min(), times=pl.len())
-    return [
-        unasked,
-        needless.select("step"),
-        by_rank.filter(pl.col("nearest") < PERIOD).select("step"),
-        again.filter(pl.col("times") > 1).select("step"),
-        _early(plan, by_rank),
-    ]
+    found = [unasked, again.filter(pl.col("times") > 1).select("step")]
+    had = dated.filter(IS_DATA, ARRIVED).group_by("receiver", *PIECE).agg(had=pl.col("read").min())
+    needless = requests.join(had, left_on=["sender", *PIECE], right_on=["receiver", *PIECE]).filter(
+        pl.col("had") <= pl.col("left")
+    )
+    found.append(needless.select("step"))
+    if any(isinstance(fault, Drift) for fault in plan.faults):
+        return found
+    left = pl.col("left").unique().sort()
+    by_rank = requests.group_by("sender", *PIECE).agg(
+        step=pl.col("step").min(), left=left.min(), nearest=left.diff().min()
+    )
+    return [*found, by_rank.filter(pl.col("nearest") < period(timing)).select("step"), _early(plan, by_rank, timing)]
 
 
-def _early(plan: Plan, requests: pl.LazyFrame) -> pl.LazyFrame:
+def _early(plan: Plan, requests: pl.LazyFrame, timing: Timing) -> pl.LazyFrame:
     """First requests for a segment that come before it is overdue."""
     algorithm, repair = plan.algorithm, plan.spec.repair
     assert isinstance(algorithm, TreeCollective)
     assert repair is not None
     found = []
-    for rank, segment, step in requests.select("sender", "segment", "step").collect(engine="streaming").iter_rows():
+    columns = requests.select("sender", "segment", "step", "left").collect(engine="streaming")
+    for rank, segment, step, left in columns.iter_rows():
         relative = plan.topology.relative(rank, plan.spec.source)
         if not 0 <= segment < len(algorithm.places_of_copies) or not relative:
             found.append(step)
             continue
         due = min(algorithm.crossing_step(relative, *place) for place in algorithm.places_of_copies[segment])
-        if step <= due + repair.after:
+        if left < overdue(timing, repair, due):
             found.append(step)
     return pl.LazyFrame({"step": found}, schema={"step": pl.Int32})
 

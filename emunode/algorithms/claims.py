@@ -30,7 +30,8 @@ PROTOCOL: Final = (
 )  # fmt: skip
 """Traffic of reliable links beyond the first copy of every segment."""
 REPAIR: Final = (
-    "repair_requests", "lost_requests", "repairs", "repairs_per_step", "repair_links", "recovery_steps", "extra_segments",
+    "repair_requests", "lost_requests", "repairs", "repairs_per_step", "repair_links", "recovery_steps",
+    "recovery_seconds", "extra_segments",
 )  # fmt: skip
 """Repair of what faults have broken, and its cost."""
 DETECTION: Final = (

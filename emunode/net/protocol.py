@@ -120,7 +120,7 @@ def _detection(record: object) -> Detection:
 
 def _repair(record: object) -> Repair:
     rule, after = items(record, len(Repair._fields))
-    return Repair(text(rule), integer(after, 1))
+    return Repair(text(rule), integer(after, 0))
 
 
 def _agreement(record: object) -> Agreement:

@@ -13,13 +13,13 @@ A protocol speaks to its peers in *control segments*: segments whose tree is `CO
 all segments do, have journal rows of an outcome of their own (`control`), and are never counted as deliveries.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import IntEnum
 from struct import Struct
-from typing import Final
+from typing import Final, NamedTuple
 from zlib import crc32
 
-from emunode.model import CONTROL_TREE, Packet, Port, Rank, Segment
+from emunode.model import CONTROL_TREE, Packet, Port, Rank, Segment, Step
 
 PortSegment = tuple[Port, Segment]
 """A segment that is to leave by a port."""
@@ -78,6 +78,20 @@ def control_value(segment: Segment) -> int:
 
 
 _KINDS: Final = frozenset(ControlKind)
+
+
+class Timing(NamedTuple):
+    """How long things take without faults, in the unit of the driver."""
+
+    begins: Callable[[Step], int]
+    """The beginning of a step."""
+    step: int
+    """The longest step: what crosses a link in a step takes no longer."""
+    control: int
+    """A control segment that crosses a link."""
+
+
+LOCK_STEP: Final = Timing(int, 1, 1)
 
 
 class Protocol:

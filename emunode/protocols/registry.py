@@ -6,30 +6,30 @@ from typing import Final
 from emunode.algorithms.base import Algorithm, LocalView
 from emunode.algorithms.repair import rule_of
 from emunode.protocols.agreement import AgreementLayer
-from emunode.protocols.base import Protocol, Stack
+from emunode.protocols.base import LOCK_STEP, Protocol, Stack, Timing
 from emunode.protocols.reliable import ReliableLayer
 from emunode.protocols.repair.pull import PullRule
 
 
-def _reliable(algorithm: Algorithm, _view: LocalView) -> Protocol | None:
+def _reliable(algorithm: Algorithm, _view: LocalView, _timing: Timing) -> Protocol | None:
     return None if algorithm.spec.reliable is None else ReliableLayer(algorithm.spec.reliable)
 
 
-def _repair(algorithm: Algorithm, view: LocalView) -> Protocol | None:
+def _repair(algorithm: Algorithm, view: LocalView, timing: Timing) -> Protocol | None:
     rule = rule_of(algorithm.spec)
-    return rule.layer(algorithm, view) if isinstance(rule, PullRule) else None
+    return rule.layer(algorithm, view, timing) if isinstance(rule, PullRule) else None
 
 
-def _agreement(algorithm: Algorithm, view: LocalView) -> Protocol | None:
+def _agreement(algorithm: Algorithm, view: LocalView, _timing: Timing) -> Protocol | None:
     settings = algorithm.spec.agreement
     return None if settings is None else AgreementLayer(settings, algorithm.topology, view.rank)
 
 
-LAYERS: Final[list[Callable[[Algorithm, LocalView], Protocol | None]]] = [_repair, _agreement, _reliable]
+LAYERS: Final[list[Callable[[Algorithm, LocalView, Timing], Protocol | None]]] = [_repair, _agreement, _reliable]
 """Makes each layer for one rank, or None if the run has no such layer; from the rule down to the ports."""
 
 
-def make_protocol(algorithm: Algorithm, view: LocalView) -> Protocol | None:
+def make_protocol(algorithm: Algorithm, view: LocalView, timing: Timing = LOCK_STEP) -> Protocol | None:
     """The protocol of a rank, or None for a run without one."""
-    layers = [layer for make in LAYERS if (layer := make(algorithm, view)) is not None]
+    layers = [layer for make in LAYERS if (layer := make(algorithm, view, timing)) is not None]
     return Stack(layers) if len(layers) > 1 else layers[0] if layers else None

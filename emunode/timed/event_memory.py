@@ -92,8 +92,8 @@ class EventMemoryEngine:
         """By rank, the times at which packets have crossed to it, ascending."""
         self.suspicions: list[TimedSuspicion] = []
         self.withheld: list[Withheld] = []
-        # Without detection nodes are created when they are first needed.
-        for rank in self._topology.ranks() if self._interval else algorithm.sources:
+        # Where nothing happens at a node that has received nothing, it is created when it is first needed.
+        for rank in self._topology.ranks() if self._interval or spec.asks else algorithm.sources:
             self._note(rank)
 
     @property

@@ -19,7 +19,7 @@ from emunode.engine.rank_set import make_rule
 from emunode.faults.detection import PortDetector
 from emunode.faults.in_time import ALWAYS, FaultsInTime, Interval
 from emunode.model import FaultKnowledge, Packet, Port, Rank, Segment, Step
-from emunode.protocols.base import ControlKind, Protocol, control_segment, is_control
+from emunode.protocols.base import CONTROL_BYTES, ControlKind, Protocol, Timing, control_segment, is_control
 from emunode.protocols.registry import make_protocol
 from emunode.timed.acting_rank import ActingRank, Actions, EventArrival, Life, TimedSuspicion
 from emunode.timed.cost_model import LinearCostModel
@@ -38,6 +38,11 @@ class RunTimes:
         self.steps = steps
         self.cutoff = cutoff
         self.horizon = horizon
+
+
+def timing_of(steps: StepTimes, costs: LinearCostModel) -> Timing:
+    """How long things take in a run, as its protocols see it."""
+    return Timing(steps.begins, steps.longest, costs.nanoseconds(CONTROL_BYTES))
 
 
 class _Life(Life):
@@ -77,7 +82,7 @@ class EventRank(ActingRank[_Life]):
         algorithm, faults, shown = self._algorithm, self._faults, self._faults.shown(self.rank, born)
         view = self._view(born)
         rule = make_rule(algorithm, view, self._times.steps.step_at(shown))
-        protocol = make_protocol(algorithm, view) or Protocol()
+        protocol = make_protocol(algorithm, view, timing_of(self._times.steps, self._costs)) or Protocol()
         node = TimedProtocolNode(self.rank, algorithm, rule, protocol, self._times.steps, shown)
         life = _Life(node, view, born, dies, faults.hangs(self.rank))
         if self._detection is not None:

@@ -1,10 +1,13 @@
 """Repair by asking: a rank whose expected packet does not come asks one neighbour after the other for it.
 
 A rank knows from its own address in which step each segment of each tree is to arrive. If it has not come when it is
-`after` steps overdue, the rank asks the first of its ports for it, and another one every `PERIOD` steps, in which a request
+`after` steps overdue, the rank asks the first of its ports for it, and another one every two steps, in which a request
 and its answer can cross, until the segment comes or each port was asked once. A neighbour that has the segment answers in
 the next step; one that has not remembers the request, and answers when it gets the segment. Then the rank serves its
 children as usual, and drops further copies.
+
+Under the timed clock a segment is to arrive at the end of its step in the virtual time of lock-step. It is overdue `after`
+durations of the longest step later, and requests are as far apart as a request and its answer take.
 
 Only local knowledge is used: which ports a rank believes to work (`LocalView.live_ports`), and what it received.
 """
@@ -12,24 +15,21 @@ Only local knowledge is used: which ports a rank believes to work (`LocalView.li
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Iterator, Sequence
-from typing import Final
 
 from emunode.algorithms.base import Algorithm, LocalView
 from emunode.algorithms.repair import RepairRule
 from emunode.algorithms.tree_collective import TreeCollective
-from emunode.model import ALL_RANKS, Packet, Port, Rank, Segment, Step
+from emunode.model import ALL_RANKS, Packet, Port, Rank, Repair, Segment, Step
 from emunode.protocols.base import (
     ControlKind,
     PortSegment,
     Protocol,
+    Timing,
     control_kind,
     control_segment,
     control_value,
     is_control,
 )
-
-PERIOD: Final = 2
-"""Steps from one request to the next: the request crosses, and the answer crosses."""
 
 Piece = tuple[int, int]
 """(tree, segment)."""
@@ -42,32 +42,43 @@ class PullRule(RepairRule):
     def ports(self, algorithm: TreeCollective, relative: Rank, tree: int) -> Sequence[Port]:
         """The ports that a rank asks for a segment of `tree`, in order; `relative` is its address seen from the source."""
 
-    def layer(self, algorithm: Algorithm, view: LocalView) -> Protocol:
+    def layer(self, algorithm: Algorithm, view: LocalView, timing: Timing) -> Protocol:
         """The layer of one rank."""
         assert isinstance(algorithm, TreeCollective)
-        return PullLayer(self, algorithm, view)
+        return PullLayer(self, algorithm, view, timing)
+
+
+def overdue(timing: Timing, repair: Repair, crossing: Step) -> int:
+    """The time from which on a segment is asked for that crosses its last link in a step without faults."""
+    # What crosses in a step is read in the next one.
+    return timing.begins(crossing + 1) + repair.after * timing.step
+
+
+def period(timing: Timing) -> int:
+    """The time from one request to the next: the request crosses, and the answer crosses."""
+    return timing.control + timing.step
 
 
 class Search:
-    """A segment that a rank lacks: the ports that are still to be asked, and the step of the next request, if one is due."""
+    """A segment that a rank lacks: the ports that are still to be asked, and the time of the next request, if one is due."""
 
     __slots__ = ("due", "ports", "skipped")
 
-    def __init__(self, ports: Sequence[Port], due: Step) -> None:
+    def __init__(self, ports: Sequence[Port], due: int) -> None:
         self.ports = deque(ports)
         self.skipped: list[Port] = []
         """Ports that did not work when it was their turn."""
-        self.due: Step | None = due
+        self.due: int | None = due
 
 
 class Awaited:
-    """The segments that are to arrive on one tree, in order; `deadline` is the step in which the next one is missed."""
+    """The segments that are to arrive on one tree, in order; `deadline` is the time at which the next one is missed."""
 
     __slots__ = ("_deadlines", "deadline", "piece")
 
-    def __init__(self, deadlines: Iterator[tuple[Step, Piece]]) -> None:
+    def __init__(self, deadlines: Iterator[tuple[int, Piece]]) -> None:
         self._deadlines = deadlines
-        self.deadline: Step | None = None
+        self.deadline: int | None = None
         self.piece: Piece = (-1, -1)
         self.advance()
 
@@ -81,11 +92,12 @@ class PullLayer(Protocol):
 
     waits = True
 
-    def __init__(self, rule: PullRule, algorithm: TreeCollective, view: LocalView) -> None:
+    def __init__(self, rule: PullRule, algorithm: TreeCollective, view: LocalView, timing: Timing) -> None:
         super().__init__()
         self._rule = rule
         self._algorithm = algorithm
         self._view = view
+        self._timing = timing
         self._source = algorithm.spec.source
         self._relative = view.relative(self._source)
         self._awaited: list[Awaited] = []
@@ -96,28 +108,27 @@ class PullLayer(Protocol):
         self._requests: list[PortSegment] = []
 
     @property
-    def alarm(self) -> Step | None:
+    def alarm(self) -> int | None:
         deadlines = [each.deadline for each in self._awaited if each.deadline is not None]
         return min([*deadlines, *(each.due for each in self._searches.values() if each.due is not None)], default=None)
 
-    def start(self, now: Step) -> None:
+    def start(self, now: int) -> None:
         algorithm = self._algorithm
         # A tree that was grown around faults does not reach all ranks.
         if self._relative in algorithm.reached:
             self._awaited = [Awaited(self._deadlines(tree)) for tree in range(algorithm.trees.count)]
 
-    def _deadlines(self, tree: int) -> Iterator[tuple[Step, Piece]]:
-        """By ascending step: when each segment of a tree is overdue, and known to be so."""
+    def _deadlines(self, tree: int) -> Iterator[tuple[int, Piece]]:
+        """By ascending time: when each segment of a tree is overdue, and known to be so."""
         algorithm, spec = self._algorithm, self._algorithm.spec
         assert spec.repair is not None
         first = algorithm.crossing_step(self._relative, tree, 0)
         # By stop and wait a link takes a segment every other step.
-        period = max(algorithm.period, 2 if spec.reliable is not None and spec.reliable.window == 1 else 1)
+        steps = max(algorithm.period, 2 if spec.reliable is not None and spec.reliable.window == 1 else 1)
         for number, segment in algorithm.copies_on_tree(tree):
-            # One step more: what crosses in a step is read in the next one.
-            yield first + number * period + spec.repair.after + 1, (tree, segment)
+            yield overdue(self._timing, spec.repair, first + number * steps), (tree, segment)
 
-    def receive(self, now: Step, port: Port, packet: Packet) -> Packet:
+    def receive(self, now: int, port: Port, packet: Packet) -> Packet:
         """Note requests; pass on what is new, and answer those who asked for it."""
         passed = []
         for segment in packet:
@@ -139,7 +150,7 @@ class PullLayer(Protocol):
                 each.advance()
         return tuple(passed)
 
-    def suspects(self, now: Step, port: Port, suspected: bool) -> None:
+    def suspects(self, now: int, port: Port, suspected: bool) -> None:
         """Ask a port that was skipped when it works again."""
         for piece, search in self._searches.items():
             if not suspected and port in search.skipped:
@@ -148,7 +159,7 @@ class PullLayer(Protocol):
                 if search.due is None and not self._waiting(piece):
                     search.due = now
 
-    def wake(self, now: Step) -> None:
+    def wake(self, now: int) -> None:
         """Begin the searches whose time has come, and send the next request of each."""
         for each in self._awaited:
             while each.deadline is not None and each.deadline <= now:
@@ -170,18 +181,18 @@ class PullLayer(Protocol):
                 else:
                     search.skipped.append(port)
 
-    def submit(self, now: Step, port: Port, segment: Segment) -> None:
+    def submit(self, now: int, port: Port, segment: Segment) -> None:
         self._pass(port, segment)
 
-    def ready(self, now: Step) -> Sequence[PortSegment]:
+    def ready(self, now: int) -> Sequence[PortSegment]:
         return [*self._requests, *self._passing]
 
-    def sent(self, now: Step, port: Port, segment: Segment) -> None:
+    def sent(self, now: int, port: Port, segment: Segment) -> None:
         if not is_control(segment):
             self._passing.remove((port, segment))
             return
         self._requests.remove((port, segment))
-        self._searches[control_value(segment), segment[3]].due = now + PERIOD
+        self._searches[control_value(segment), segment[3]].due = now + period(self._timing)
 
     def _waiting(self, piece: Piece) -> bool:
         """Whether a request for a segment has not left yet."""

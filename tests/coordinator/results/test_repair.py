@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,11 @@ from coordinator.history.journal import sorted_records
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.results.claims import Verdict
 from coordinator.results.metrics import count_trial
+from coordinator.results.repair import repair_violations
 from coordinator.scenario.model import make_scenario
 from emunode.errors import ScenarioError
-from emunode.model import CONTROL_TREE
+from emunode.model import CONTROL_TREE, Repair
+from emunode.timed.cost_model import LinearCostModel
 from tests.command_line import ROOT, Call
 from tests.mutation_support import Records, verdict_on
 from tests.support import played, run_scenario
@@ -25,6 +28,7 @@ from tests.support import played, run_scenario
 Values = dict[str, Any]
 CUBE: Values = {"topology": "hypercube:3", "collective": "broadcast", "algorithm": "sbt", "repair": "next-port"}
 STAR: Values = {"topology": "star:4", "collective": "broadcast", "algorithm": "edt", "message_bytes": 60}
+TIMED: Values = {"clock": "timed", "startup": "1ms", "per_byte": "0s"}
 DENSE: Values = {"topology": "ej:3+4", "collective": "broadcast", "algorithm": "improved", "fault_knowledge": "all"}
 
 
@@ -173,6 +177,98 @@ def test_changed_histories_do_not_hold() -> None:
     assert verdict_on(plan_for(CUBE | {"repair": None}, fault=["crash:001@1"]), records) is Verdict.VIOLATED
 
 
+# --- the timed clock -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        CUBE,
+        CUBE | {"messages": 3, "message_bytes": 100, "segments": 3, "per_byte": "10us"},
+        CUBE | {"fault": ["crash:001@1"], "port_model": "one-port", "messages": 2},
+        CUBE | {"fault": ["crash:001@1", "crash:111@1"], "fault_knowledge": "neighbours"},
+        CUBE | {"fault": ["loss:000~001:0.5", "loss:001~011:1"], "repair_after": 3},
+        STAR | {"repair": "switch-tree", "fault": ["crash:2134@1", "crash:3214@1"]},
+        DENSE | {"repair": "spanning-tree", "fault": ["down:0,0~1,0@1", "crash:0,1@1"], "per_byte": "10us"},
+        DENSE | {"repair": "edges", "fault": ["crash:1,0@1", "crash:0,1@1"], "messages": 3},
+        DENSE | {"repair": "re-root", "fault": ["crash:1,0@1", "crash:0,1@1"]},
+    ],
+)
+def test_packets_of_one_duration_are_repaired_as_in_lock_step(values: Values) -> None:
+    timed, stepped = ran(TIMED | values), ran(values)
+    assert timed.verdict is Verdict.HOLDS
+    assert timed.summary["journal_hash"] == stepped.summary["journal_hash"]
+    if "per_byte" not in values:
+        assert timed.summary["recovery_seconds"] == stepped.summary["recovery_steps"] / 1000  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("more", [{}, {"port_model": "one-port"}, {"segments": 3, "message_bytes": 100, "messages": 2}])
+def test_without_faults_repair_changes_nothing_under_the_timed_clock(more: Values) -> None:
+    values = TIMED | CUBE | {"per_byte": "10us"} | more
+    repaired, plain = ran(values), ran(values | {"repair": None})
+    assert repaired.summary["journal_hash"] == plain.summary["journal_hash"]
+    assert claims_of(repaired)["repair_requests", "=="] == repaired.summary["recovery_seconds"] == 0
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"fault": ["crash:001@2ms", "recover:001@9ms"], "messages": 3},
+        {"fault": ["hang:001@0.5ms-9ms", "slow:010:3"], "messages": 2},
+        {"fault": ["drift:111:0.5", "jitter:*:0.5", "delay:000~010:2"]},
+        {"fault": ["down:000~001@0.3ms"], "reliable": True, "messages": 2},
+        {"fault": ["crash:001@0.5ms"], "fault_knowledge": "detect:2", "keep_alive": "6ms", "messages": 2},
+        {"fault_knowledge": "detect:4", "keep_alive": "2.5ms", "repair_after": 1, "messages": 2},
+        {"fault": ["crash:1,0@0.5ms"], "topology": "ej:2+3", "algorithm": "improved", "repair": "spanning-tree",
+         "fault_knowledge": "all"},
+    ],
+)  # fmt: skip
+def test_faults_at_times_are_repaired(more: Values) -> None:
+    result = ran(TIMED | CUBE | {"per_byte": "10us"} | more)
+    assert result.verdict is Verdict.HOLDS, [each.record() for each in result.judgements]
+
+
+def test_requests_to_suspected_neighbours_have_no_time() -> None:
+    """A late sign of life over one port: the request is withheld, and the audit judges the others."""
+    values = {
+        "topology": "ej:1+3",
+        "algorithm": "improved",
+        "port_model": "one-port",
+        "messages": 2,
+        "per_byte": "16us",
+    }
+    result = ran(TIMED | CUBE | values, fault_knowledge="detect:1", keep_alive="9ms")
+    withheld = result.journal.filter(pl.col("outcome") == "withheld", pl.col("tree") == CONTROL_TREE + 2)
+    assert withheld.collect().height > 0
+    assert result.summary["illegal_hops"] == 0
+
+
+def test_milliseconds_to_recover() -> None:
+    """Data takes 1 ms and a request 0.125 ms: 011 is served last, at 5.25 ms in place of 3 ms for 111."""
+    values = {"startup": "0s", "per_byte": "15.625us", "fault": ["crash:001@0s"]}
+    result = ran(TIMED | CUBE | values)
+    assert result.summary["recovery_seconds"] == pytest.approx(2.25e-3)
+    assert result.summary["completion_seconds"] == pytest.approx(5.25e-3)
+    assert "recovery_steps" not in result.summary
+
+
+@pytest.mark.parametrize("change", ["overdue later", "longer answers", "data came before"])
+def test_requests_are_judged_by_their_times(change: str) -> None:
+    result = ran(TIMED | CUBE | {"fault": ["crash:001@1"]})
+    plan, times = result.conclusion.plan, result.execution.timetable
+    assert times is not None
+    assert times.under is not None
+    count = [rule.collect().height for rule in repair_violations(plan, result.journal, times)]
+    assert not any(count)
+    if change == "overdue later":
+        plan = replace(plan, spec=plan.spec._replace(repair=Repair("next-port", 2)))
+    elif change == "longer answers":
+        times = replace(times, under=replace(times.under, costs=LinearCostModel(2e-3, 0.0)))
+    else:
+        times = replace(times, packets=times.packets.with_columns(end=pl.col("end") * 0))
+    assert any(rule.collect().height for rule in repair_violations(plan, result.journal, times))
+
+
 # --- drivers, campaigns, commands ----------------------------------------------------------------------------------------
 
 
@@ -192,9 +288,12 @@ def test_repairs_have_one_history_over_tcp(values: Values) -> None:
     assert over_tcp.summary["journal_hash"] == memory.summary["journal_hash"]
 
 
-def test_a_killed_process_is_repaired_around() -> None:
+@pytest.mark.parametrize(
+    "more", [{}, {"clock": "timed", "startup": "2ms", "per_byte": "10us", "fault": ["crash:001@3ms"]}]
+)
+def test_a_killed_process_is_repaired_around(more: Values) -> None:
     """One process per node: the crash is a SIGKILL."""
-    values = CUBE | {"fault": ["crash:001@2"], "messages": 2}
+    values = CUBE | {"fault": ["crash:001@2"], "messages": 2} | more
     over_tcp = run_scenario(**values, driver="local", ranks_per_host=1)
     assert over_tcp.summary["journal_hash"] == run_scenario(**values).summary["journal_hash"]
     assert over_tcp.summary["repair_requests"] > 0  # type: ignore[operator]
@@ -239,7 +338,6 @@ def test_a_report_marks_requests_and_repairs(call: Call, tmp_path: Path) -> None
         (CUBE | {"repair": None, "repair_after": 2}, "repair_after"),
         (CUBE | {"repair_after": 0}, "repair_after"),
         (CUBE | {"repair": "wishful"}, "repair"),
-        (CUBE | {"clock": "timed"}, "repair"),
         (CUBE | {"duplex": "half"}, "repair"),
         (CUBE | {"port_model": "exchange"}, "repair"),
         (CUBE | {"repair": "spanning-tree"}, "fault_knowledge"),
