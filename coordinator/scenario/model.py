@@ -258,7 +258,8 @@ class Scenario(BaseModel):
     )
     repair_after: Steps | None = Field(
         None,
-        description="steps by which a packet is overdue before it is asked for; default: K of detect:K, or 1",
+        description="steps, or times the longest step under the timed clock, by which a packet is overdue before it is "
+        "asked for; default: K of detect:K, or 1",
     )
     plugin: tuple[str, ...] = Field((), description=PLUGIN)
     program: str | None = Field(
