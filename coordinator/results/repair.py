@@ -19,7 +19,6 @@ from emunode.faults.kinds import Delay, Duplicate, Recover
 from emunode.faults.slowness import Drift
 from emunode.model import Port, Rank, Step
 from emunode.protocols.base import LOCK_STEP, Timing
-from emunode.protocols.repair.pull import overdue, period
 from emunode.timed.acting_rank import PositiveCosts
 from emunode.timed.cost_model import NANO
 from emunode.timed.event_rank import timing_of
@@ -129,7 +128,9 @@ def repair_violations(plan: Plan, journal: pl.LazyFrame, times: Timetable | None
     by_rank = requests.group_by("sender", *PIECE).agg(
         step=pl.col("step").min(), left=left.min(), nearest=left.diff().min()
     )
-    return [*found, by_rank.filter(pl.col("nearest") < period(timing)).select("step"), _early(plan, by_rank, timing)]
+    # Stated anew, not by the functions that the nodes execute: a request and its answer cross before the next request.
+    hasty = by_rank.filter(pl.col("nearest") < timing.control + timing.step).select("step")
+    return [*found, hasty, _early(plan, by_rank, timing)]
 
 
 def _early(plan: Plan, requests: pl.LazyFrame, timing: Timing) -> pl.LazyFrame:
@@ -145,7 +146,8 @@ def _early(plan: Plan, requests: pl.LazyFrame, timing: Timing) -> pl.LazyFrame:
             found.append(step)
             continue
         due = min(algorithm.crossing_step(relative, *place) for place in algorithm.places_of_copies[segment])
-        if left < overdue(timing, repair, due):
+        # As above: what crosses in a step is there at the beginning of the next one.
+        if left < timing.begins(due + 1) + repair.after * timing.step:
             found.append(step)
     return pl.LazyFrame({"step": found}, schema={"step": pl.Int32})
 
