@@ -8,6 +8,7 @@ import os
 import select
 import signal
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
@@ -71,6 +72,26 @@ def single_threaded_imports() -> Iterator[None]:
         yield
     finally:
         del os.environ[OPENBLAS_THREADS]
+
+
+@contextlib.contextmanager
+def hold_interrupts() -> Iterator[None]:
+    """Hold SIGINT back during the block, and raise it again at its end: for code in which an exception does damage.
+
+    Without effect outside the main thread, which alone receives exceptions from signals.
+    """
+    # A handler, not a mask: the kernel may give the signal to a thread of a library that does not mask it.
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    received: list[int] = []
+    previous = signal.signal(signal.SIGINT, lambda number, _: received.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_DFL if previous is None else previous)
+        if received:
+            signal.raise_signal(signal.SIGINT)
 
 
 def exit_at_once(status: int) -> NoReturn:

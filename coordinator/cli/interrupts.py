@@ -1,7 +1,8 @@
-"""SIGINT and SIGTERM as KeyboardInterrupt, at moments when an exception cannot be lost or leave a module half imported."""
+"""SIGINT and SIGTERM as KeyboardInterrupt, when an exception is not lost and breaks neither an import nor polars."""
 
 import signal
 import sys
+from pathlib import Path
 from types import FrameType
 
 RETRY_SECONDS = 0.01
@@ -32,7 +33,7 @@ class Interrupts:
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
         self.received.append(number)
-        if is_importing(frame):
+        if is_unsuitable(frame):
             signal.setitimer(signal.ITIMER_REAL, RETRY_SECONDS)
         else:
             signal.default_int_handler(number, frame)
@@ -49,10 +50,15 @@ class Interrupts:
             self._previous_hook(lost)
 
 
-def is_importing(frame: FrameType | None) -> bool:
-    """Report whether `frame` runs inside an import, where an exception could leave a module half imported."""
+def is_unsuitable(frame: FrameType | None) -> bool:
+    """Report whether an exception in `frame` could leave a module half imported, or make polars panic.
+
+    Polars calls Python from Rust, and its Rust code does not expect an exception there.
+    """
+    polars = sys.modules.get("polars")
+    folder = f"{Path(polars.__file__ or '').parent}/" if polars is not None else "<frozen importlib"
     while frame is not None:
-        if frame.f_code.co_filename.startswith("<frozen importlib"):
+        if frame.f_code.co_filename.startswith(("<frozen importlib", folder)):
             return True
         frame = frame.f_back
     return False

@@ -14,6 +14,7 @@ import polars as pl
 
 from emunode.model import HopOutcome, Step
 from emunode.net.wire import ROW
+from emunode.runtime import hold_interrupts
 
 SORT_KEY = ("step", "sender", "port", "origin", "target", "tree", "segment")
 COLUMNS = ("step", "sender", "port", "receiver", "origin", "target", "tree", "segment", "bytes", "outcome")
@@ -35,6 +36,10 @@ RECORD = np.dtype(
 assert RECORD.itemsize == ROW.size
 OUTCOMES = pl.Enum([outcome.name.lower() for outcome in HopOutcome])
 FILE = "journal.parquet"
+with hold_interrupts():
+    # Polars looks up numpy when it first passes an array on, and an exception in the middle of that is a panic in Rust.
+    # Every command that uses tables imports this module before it uses one.
+    pl.Series([0]).to_numpy()
 SETTLE_BYTES = 32 * 2**20
 """Bytes of rows that are collected before they are sorted and written together."""
 

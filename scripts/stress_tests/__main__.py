@@ -12,7 +12,7 @@
     small_graphs     run every algorithm for any network on every connected graph of at most six nodes
     supply_chain     check the hashes of the lock, licences, and known vulnerabilities
 
-All sections take three quarters of an hour on two cores; `--sample` runs a small part of each in a minute or two, for CI.
+All sections take three quarters of an hour on two cores; `--sample` runs a small part of each in two to four minutes, for CI.
 The exit status is 1 if anything was wrong or left behind.
 """
 
@@ -80,9 +80,10 @@ def table(rows: list[Row]) -> str:
     """Format the rows, each followed by at most 20 of the problems found."""
     lines = []
     for row in rows:
-        figures = f"{row.tried:>12,} tried {len(row.wrong):>4} wrong  {row.seconds:>8.1f} s"
+        late = f" {len(row.not_reached)} not reached" if row.not_reached else ""
+        figures = f"{row.tried:>12,} tried {len(row.wrong):>4} wrong{late:<16}  {row.seconds:>8.1f} s"
         lines.append(f"{row.section:<15} {row.what:<48} {figures}  {row.note}")
-        lines += [f"    {problem}" for problem in row.wrong[:20]]
+        lines += [f"    {problem}" for problem in (*row.wrong, *row.not_reached)[:20]]
     return "\n".join(lines)
 
 

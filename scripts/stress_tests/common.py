@@ -25,6 +25,10 @@ import coordinator
 
 ROOT = Path(__file__).resolve().parents[2]
 PYTHONPATH = f"{ROOT}:{ROOT / 'scripts'}"
+DEADLINE_SECONDS = float(os.environ.get("TESTBENCH_TEST_SECONDS", "300"))
+"""Time for a run to end, as long as the tests wait."""
+TIMED_OUT = "timed out: no message"
+"""How a run says that its hosts did not answer in time."""
 LEAVE_SECONDS = 60.0
 """Time for processes and files to disappear, sufficient on a busy machine."""
 MARK = "STRESS_MARK"
@@ -42,6 +46,8 @@ class Attempt(NamedTuple):
     wrong: list[str]
     counts: Counter[str]
     tried: int = 1
+    not_reached: tuple[str, ...] = ()
+    """What was not tried because the machine is busy."""
 
 
 @dataclass
@@ -52,14 +58,17 @@ class Row:
     what: str
     tried: int = 0
     wrong: list[str] = field(default_factory=list)
+    not_reached: list[str] = field(default_factory=list)
+    """Attempts that proved nothing, because the machine was too busy for them."""
     note: str = ""
     seconds: float = 0.0
 
-    def add(self, wrong: Sequence[str], tried: int = 1) -> None:
+    def add(self, wrong: Sequence[str], tried: int = 1, not_reached: Sequence[str] = ()) -> None:
         """Record attempts and print their problems."""
         self.tried += tried
         self.wrong += wrong
-        for problem in wrong:
+        self.not_reached += not_reached
+        for problem in (*wrong, *not_reached):
             self.show(problem)
 
     def show(self, progress: str) -> None:
@@ -73,10 +82,12 @@ class Row:
         counts: Counter[str] = Counter()
         with ProcessPoolExecutor(processes, mp_context=FORK) as pool:
             for done, result in enumerate(pool.map(functools.partial(_call, attempt), numbers), 1):
-                self.add(result.wrong, result.tried)
+                self.add(result.wrong, result.tried, result.not_reached)
                 counts += result.counts
                 if done % progress == 0:
                     self.show(f"{done} of {len(numbers)}, {len(self.wrong)} wrong")
+        if self.tried and len(self.not_reached) == self.tried:
+            self.add(["no attempt was reached"], 0)  # then it is not the load
         return counts
 
 
@@ -259,6 +270,11 @@ class Experiment:
     def stderr(self) -> str:
         """The standard error of the coordinator."""
         return (self.folder / "stderr").read_text(errors="replace")
+
+    def timed_out(self) -> bool:
+        """Report whether the coordinator gave up because hosts did not answer in time."""
+        reasons = [str(summary["undecided_because"]) for summary in self.summaries()]
+        return any(TIMED_OUT in text for text in (self.stderr(), *reasons))
 
     def summaries(self) -> list[dict[str, Any]]:
         """Summaries of completed runs."""

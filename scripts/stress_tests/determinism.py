@@ -15,10 +15,9 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any
 
-from stress_tests.common import Attempt, Budget, Experiment, Row, Say, wrap
+from stress_tests.common import DEADLINE_SECONDS, Attempt, Budget, Experiment, Row, Say, wrap
 
 SCENARIOS = 100
-DEADLINE_SECONDS = 300.0
 LAYOUTS: dict[str, tuple[str, ...]] = {
     "memory": ("--driver", "memory"),
     "one host": ("--ranks-per-host", "1000"),

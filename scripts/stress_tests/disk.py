@@ -18,9 +18,8 @@ from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
-from stress_tests.common import Budget, Experiment, Patch, Row, Say, in_fork, no_patch, read_run, wrap
+from stress_tests.common import DEADLINE_SECONDS, Budget, Experiment, Patch, Row, Say, in_fork, no_patch, read_run, wrap
 
-DEADLINE_SECONDS = 300.0
 REASONS = ("operating system error", "cannot be")
 """One of these must be in the message of a command that fails with status 4."""
 SCENARIO = ("run", "--topology", "star:4", "--collective", "allgather", "--algorithm", "rotated-trees")

@@ -27,8 +27,8 @@ from coordinator.planning.plan import make_plan
 from coordinator.scenario.model import make_scenario
 from emunode.errors import RunError, ScenarioError
 from emunode.topologies.base import Topology
-from stress_tests.common import Attempt, Budget, Experiment, Row, Say, in_fork, wrap
-from stress_tests.kill import DEADLINE_SECONDS, ContainerExperiment, problems, send
+from stress_tests.common import DEADLINE_SECONDS, Attempt, Budget, Experiment, Row, Say, in_fork, wrap
+from stress_tests.kill import ContainerExperiment, problems, send
 
 Values = dict[str, Any]
 COLLECTIVES: tuple[Values, ...] = (
@@ -132,19 +132,26 @@ def planned(budget: Budget, driver: str, number: int) -> Attempt:
     expected = in_fork(in_memory, scenario)
     folder = budget.scratch / f"planned-{driver}-{number}"
     kind = ContainerExperiment if driver == "docker" else Experiment
+    busy = False
     with kind(folder, flags(scenario, "--driver", driver), count_kills) as experiment:
         status = experiment.wait(DEADLINE_SECONDS)
         wrong = [] if status is not None else [f"no end within {DEADLINE_SECONDS:g} s"]
         if status is not None:
             wrong += experiment.leftovers() + [f"unfinished: {path.name}" for path in experiment.partial()]
-            wrong += differences(expected, status, experiment)
+            # Only containers start so slowly that hosts are late on a busy machine.
+            busy = driver == "docker" and status in (3, 4) and experiment.timed_out()
+            wrong += [] if busy else differences(expected, status, experiment)
         kills = (folder / "kills").read_text().count("killed") if (folder / "kills").exists() else 0
         # Under the timed clock no process is killed once all packets have arrived.
-        if kills > 1 or (not kills and not (timed and float(when[:-2]) / 1e3 >= expected.end)):
+        if kills > 1 or (not kills and not busy and not (timed and float(when[:-2]) / 1e3 >= expected.end)):
             wrong.append(f"{kills} processes were killed")
         experiment.keep = bool(wrong)
     name = f"planned {number}: {' '.join(flags(scenario))}"
-    return Attempt([f"{name}: {problem}" for problem in wrong], Counter({f"exit {status}": 1, "kills": kills}))
+    return Attempt(
+        [f"{name}: {problem}" for problem in wrong],
+        Counter({f"exit {status}": 1, "kills": kills}),
+        not_reached=(f"{name}: not reached: the machine is busy",) if busy else (),
+    )
 
 
 def differences(expected: Expected, status: int, experiment: Experiment) -> list[str]:
