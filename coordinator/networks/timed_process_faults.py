@@ -19,7 +19,8 @@ from coordinator.networks.admission import ConnectedHost
 from coordinator.networks.control_channel import ControlChannel
 from coordinator.networks.launchers.base import Launch
 from emunode.errors import EmulatorError
-from emunode.faults.in_time import ALWAYS, FaultsInTime, Interval
+from emunode.faults.effects import Interval
+from emunode.faults.in_time import ALWAYS, FaultsInTime
 from emunode.host.placement import Placement
 
 SHORTEST_STOP = 1_000_000
@@ -37,7 +38,7 @@ class ProcessFate(NamedTuple):
     @property
     def returns(self) -> list[Interval]:
         """The hangs that end."""
-        return [(start, end) for start, end in self.stopped if end < ALWAYS]
+        return [interval for interval in self.stopped if interval.end < ALWAYS]
 
 
 def fate_of(ranks: range, faults: FaultsInTime) -> ProcessFate:

@@ -16,6 +16,7 @@ from functools import lru_cache
 from typing import ClassVar, Protocol
 
 from emunode.errors import EmulatorError
+from emunode.faults.effects import Alters, Choice, Effects, Loses
 from emunode.faults.kinds import FOREVER, NodeFault, kind_of
 from emunode.faults.transit import FaultRandom, failure
 from emunode.model import Port, Rank, Step
@@ -134,6 +135,9 @@ class Byzantine(ByzantineFault):
     def treatment(self, sending: Sending) -> Treatment:
         return Treatment.FORGE
 
+    def effects(self) -> Effects:
+        return self.there(Alters(choice=Choice.COPY, alike=True))
+
 
 @register
 @dataclass(frozen=True, slots=True)
@@ -146,6 +150,9 @@ class Equivocate(ByzantineFault):
 
     def treatment(self, sending: Sending) -> Treatment:
         return Treatment.FORGE_APART
+
+    def effects(self) -> Effects:
+        return self.there(Alters(choice=Choice.COPY))
 
 
 @register
@@ -163,6 +170,9 @@ class Collude(ByzantineFault):
     def treatment(self, sending: Sending) -> Treatment:
         wins = sending.collusion(Collude).wins_behind((sending.rank, sending.port), sending.copy)
         return Treatment.FORGE if wins else Treatment.PASS_ON
+
+    def effects(self) -> Effects:
+        return self.there(Alters(choice=Choice.VOTE, alike=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +205,9 @@ class Silent(SilentFault):
     def silent_at(self, seed: int, port: Port) -> bool | None:
         return True
 
+    def effects(self) -> Effects:
+        return self.there(Loses(choice=Choice.PORT))
+
 
 @dataclass(frozen=True, slots=True)
 class SelectiveFault(SilentFault):
@@ -226,6 +239,9 @@ class SilentPorts(SelectiveFault):
     def silent_at(self, seed: int, port: Port) -> bool | None:
         return self.chosen(seed, port, "")
 
+    def effects(self) -> Effects:
+        return self.there(Loses(self.rate, Choice.PORT)) if self.breaks else ()
+
 
 @register
 @dataclass(frozen=True, slots=True)
@@ -244,6 +260,9 @@ class SilentSegments(SelectiveFault):
         # Port 0 for all ports: no neighbour gets the segment.
         withheld = self.chosen(sending.seed, 0, (origin, target, segment))
         return Treatment.WITHHOLD if withheld else Treatment.PASS_ON
+
+    def effects(self) -> Effects:
+        return self.there(Loses(self.rate, Choice.SEGMENT)) if self.breaks else ()
 
 
 @register
@@ -269,3 +288,6 @@ class Selective(SelectiveFault):
 
     def treatment(self, sending: Sending) -> Treatment:
         return Treatment.WITHHOLD if self.chosen(sending.seed, sending.port, sending.copy) else Treatment.FORGE
+
+    def effects(self) -> Effects:
+        return self.there(Alters(choice=Choice.COPY, alike=True), Loses(self.rate, Choice.COPY))

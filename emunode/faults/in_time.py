@@ -18,6 +18,7 @@ from typing import Final, NamedTuple
 
 from emunode.errors import FrameError
 from emunode.faults.byzantine import ByzantineFault, Schedule
+from emunode.faults.effects import Interval
 from emunode.faults.injector import Faults
 from emunode.faults.kinds import (
     FOREVER,
@@ -41,9 +42,6 @@ from emunode.topologies.base import Topology
 
 ALWAYS: Final = 2**62
 """The end, in nanoseconds, of what does not end."""
-
-Interval = tuple[int, int]
-"""From a time on, and up to a time, which it does not include."""
 
 
 class TimedFault(NamedTuple):
@@ -114,17 +112,17 @@ class FaultsInTime:
             case Crash(rank=rank):
                 # A crash ends a hang: the node does not go on where it was.
                 _cut(self._silent.get(rank, []), start)
-                self._silent.setdefault(rank, []).append((start, ALWAYS))
+                self._silent.setdefault(rank, []).append(Interval(start, ALWAYS))
                 self._crashes.setdefault(rank, []).append(start)
             case Recover(rank=rank):
                 _cut(self._silent.get(rank, []), start)
                 self._births.setdefault(rank, [0]).append(start)
             case Hang(rank=rank):
-                self._silent.setdefault(rank, []).append((start, end))
+                self._silent.setdefault(rank, []).append(Interval(start, end))
             case ByzantineFault() if fault.breaks:
                 self._treatments.add(each)
             case Down(sender=sender, port=port):
-                self._down.setdefault((sender, port), []).append((start, end))
+                self._down.setdefault((sender, port), []).append(Interval(start, end))
             case Up():
                 self._repair(start, fault)
             case Slow(rank=rank):
@@ -156,7 +154,8 @@ class FaultsInTime:
     def lives(self, rank: Rank) -> list[Interval]:
         """The lives of a node, from its creation to its crash; a recovery creates it anew."""
         # Crashes and recoveries alternate, so the last life may have no end.
-        return list(zip_longest(self._births.get(rank, [0]), self._crashes.get(rank, ()), fillvalue=ALWAYS))
+        ends = zip_longest(self._births.get(rank, [0]), self._crashes.get(rank, ()), fillvalue=ALWAYS)
+        return [Interval(start, end) for start, end in ends]
 
     def hangs(self, rank: Rank) -> list[Interval]:
         """The times in which a node hangs, ascending."""
@@ -310,7 +309,7 @@ def exact(value: float) -> Fraction:
 
 def _cut(intervals: list[Interval], time: int) -> None:
     """End what lasts beyond `time` at `time`."""
-    intervals[:] = [(start, min(end, time)) for start, end in intervals if start < time]
+    intervals[:] = [Interval(start, min(end, time)) for start, end in intervals if start < time]
 
 
 def _overlaps(intervals: Sequence[Interval], start: int, end: int) -> bool:

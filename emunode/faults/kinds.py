@@ -14,6 +14,7 @@ from dataclasses import astuple, dataclass, fields
 from typing import ClassVar, Final
 
 from emunode.errors import FrameError, RegistrationError
+from emunode.faults.effects import Alters, Delays, Duplicates, Effect, Effects, Ends, Interval, Loses, Stops
 from emunode.faults.transit import LinkTransit
 from emunode.model import Port, Rank, Step
 from emunode.registry import Registry, register
@@ -55,9 +56,21 @@ class Fault:
         return getattr(self, "last", FOREVER)
 
     @property
+    def interval(self) -> Interval:
+        """The steps in which it is in force."""
+        return Interval(self.step, self.end + 1)
+
+    @property
     def breaks(self) -> bool:
         """Whether it can cost or alter a delivery; a repair, a slow node and a fault with a rate of 0 cannot."""
         return not self.slows
+
+    def effects(self) -> Effects:
+        """State what the fault does, where and when: the form in which everything but the engines knows it.
+
+        By default a kind does not say. Then it is carried out, but refused where an exact answer is needed.
+        """
+        raise NotImplementedError(f"{kind_of(self)} does not define effects()")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +82,10 @@ class NodeFault(Fault):
     state: ClassVar[str]
     """The state of the rank in nodes.parquet."""
 
+    def there(self, *effects: Effect) -> Effects:
+        """State effects at the rank while the fault is in force."""
+        return [(self.rank, self.interval, effect) for effect in effects]
+
 
 @dataclass(frozen=True, slots=True)
 class LinkFault(Fault):
@@ -79,6 +96,10 @@ class LinkFault(Fault):
 
     def act(self, transit: LinkTransit) -> None:
         """Apply the fault to a packet; by default nothing, for faults of the connection itself."""
+
+    def there(self, *effects: Effect) -> Effects:
+        """State effects in this direction of the link while the fault is in force."""
+        return [((self.sender, self.port), self.interval, effect) for effect in effects]
 
 
 def _name(record: type[Fault]) -> str:
@@ -117,6 +138,9 @@ class Crash(NodeFault):
     affects_timing = False
     evidence = ("lost",)
 
+    def effects(self) -> Effects:
+        return self.there(Stops(forgets=True))
+
 
 @register
 @dataclass(frozen=True, slots=True)
@@ -130,6 +154,9 @@ class Hang(NodeFault):
     state = "hung"
     evidence = ("lost",)
 
+    def effects(self) -> Effects:
+        return self.there(Stops())
+
 
 @register
 @dataclass(frozen=True, slots=True)
@@ -140,6 +167,9 @@ class Recover(NodeFault):
     form = "recover:LABEL@STEP"
     state = "recovered"
     evidence = ("first", "duplicate", "relay", "corrupt")
+
+    def effects(self) -> Effects:
+        return self.there(Ends((Stops(forgets=True),)))
 
 
 @register
@@ -152,6 +182,9 @@ class Down(LinkFault):
     built_in = True
     form = "down:A~B@STEP[-STEP]"
     evidence = ("lost",)
+
+    def effects(self) -> Effects:
+        return self.there(Stops())
 
 
 @register
@@ -167,6 +200,9 @@ class Up(LinkFault):
     def breaks(self) -> bool:
         return False
 
+    def effects(self) -> Effects:
+        return self.there(Ends((Stops(),)))
+
 
 @register
 @dataclass(frozen=True, slots=True)
@@ -174,6 +210,9 @@ class Heal(Up):
     """At the beginning of `step`, every fault of a direction that began before ends; delayed packets still come late."""
 
     form = "heal:A~B@STEP"
+
+    def effects(self) -> Effects:
+        return self.there(Ends())
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +246,9 @@ class Loss(RatedFault):
     def apply(self, transit: LinkTransit) -> None:
         transit.lost = True
 
+    def effects(self) -> Effects:
+        return self.there(Loses(self.rate)) if self.breaks else ()
+
 
 @register
 @dataclass(frozen=True, slots=True)
@@ -221,6 +263,9 @@ class Corrupt(RatedFault):
     def apply(self, transit: LinkTransit) -> None:
         transit.alter()
 
+    def effects(self) -> Effects:
+        return self.there(Alters(self.rate)) if self.breaks else ()
+
 
 @register
 @dataclass(frozen=True, slots=True)
@@ -232,6 +277,9 @@ class Duplicate(RatedFault):
 
     def apply(self, transit: LinkTransit) -> None:
         transit.copies *= 2
+
+    def effects(self) -> Effects:
+        return self.there(Duplicates(self.rate)) if self.breaks else ()
 
 
 @register
@@ -248,6 +296,9 @@ class Delay(LinkFault):
     def act(self, transit: LinkTransit) -> None:
         transit.delay += self.steps
 
+    def effects(self) -> Effects:
+        return self.there(Delays(self.steps))
+
 
 @register
 @dataclass(frozen=True, slots=True)
@@ -263,6 +314,20 @@ class Drop(LinkFault):
     def act(self, transit: LinkTransit) -> None:
         if transit.number() == self.packet:
             transit.lost = True
+
+    def effects(self) -> Effects:
+        return self.there(Loses(packet=self.packet))
+
+
+CARRIED_OUT_BY: Final = ("act", "apply", "treatment", "silent_at")
+"""The methods by which a kind acts on packets."""
+
+
+def states_effects(kind: type[Fault]) -> bool:
+    """Report whether a kind states its effects: a kind that changes what another one does has to state them anew."""
+    stated = next(number for number, base in enumerate(kind.__mro__) if "effects" in vars(base))
+    acts = (number for number, base in enumerate(kind.__mro__) if not set(CARRIED_OUT_BY).isdisjoint(vars(base)))
+    return kind.__mro__[stated] is not Fault and stated <= next(acts, stated)
 
 
 def kind_of(fault: Fault) -> str:

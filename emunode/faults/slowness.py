@@ -5,6 +5,7 @@ They lose, alter and repeat nothing, and the node stays a healthy one.
 
 from dataclasses import dataclass
 
+from emunode.faults.effects import Drifts, Effects, Slows
 from emunode.faults.kinds import FOREVER, LinkFault, NodeFault
 from emunode.model import Step
 from emunode.registry import register
@@ -27,6 +28,9 @@ class Slow(NodeFault):
     slows = True
     evidence = ARRIVALS
 
+    def effects(self) -> Effects:
+        return self.there(Slows(self.factor))
+
 
 @register
 @dataclass(frozen=True, slots=True)
@@ -41,6 +45,9 @@ class SlowLink(LinkFault):
     affects_timing = False
     slows = True
     evidence = ARRIVALS
+
+    def effects(self) -> Effects:
+        return self.there(Slows(self.factor))
 
 
 @register
@@ -57,6 +64,9 @@ class Jitter(LinkFault):
     slows = True
     evidence = ARRIVALS
 
+    def effects(self) -> Effects:
+        return self.there(Slows(spread=self.spread))
+
 
 @register
 @dataclass(frozen=True, slots=True)
@@ -71,3 +81,6 @@ class Drift(NodeFault):
     affects_timing = False
     slows = True
     evidence = ARRIVALS
+
+    def effects(self) -> Effects:
+        return self.there(Drifts(self.drift))

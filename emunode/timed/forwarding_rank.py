@@ -23,7 +23,8 @@ from emunode.algorithms.base import Algorithm, LocalView, Rule
 from emunode.engine.node import Leaving, Node, failure
 from emunode.engine.rank_set import make_rule
 from emunode.errors import RuleError, RunError
-from emunode.faults.in_time import FaultsInTime, Interval
+from emunode.faults.effects import Interval
+from emunode.faults.in_time import FaultsInTime
 from emunode.model import Hop, Packet, Port, Rank, ScheduledSend, Step
 from emunode.timed.acting_rank import ActingRank, Actions, EventArrival, Life
 from emunode.timed.cost_model import LinearCostModel

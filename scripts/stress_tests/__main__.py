@@ -12,7 +12,8 @@
     small_graphs     run every algorithm for any network on every connected graph of at most six nodes
     supply_chain     check the hashes of the lock, licences, and known vulnerabilities
 
-All sections take three quarters of an hour on two cores; `--sample` runs a small part of each in two to four minutes, for CI.
+All sections take three quarters of an hour on two cores; `--sample` runs a small part of each, for CI, in two to four
+minutes.
 The exit status is 1 if anything was wrong or left behind.
 """
 

@@ -11,6 +11,7 @@ from coordinator.networks.launchers.local import LocalLaunch
 from coordinator.networks.timed_process_faults import ProcessFate, fate_of
 from coordinator.planning.plan import make_plan
 from coordinator.scenario.model import make_scenario
+from emunode.faults.effects import Interval
 from emunode.faults.in_time import ALWAYS, FaultsInTime, TimedFault
 from emunode.faults.kinds import Crash, Hang, Recover
 from emunode.topologies.registry import parse_topology
@@ -79,9 +80,9 @@ def test_a_process_shares_the_fate_of_its_ranks_only_if_all_have_the_same() -> N
     back = [TimedFault(9, ALWAYS, Recover(1, rank)) for rank in (2, 3)]
     assert fate(two, three, *back) == ProcessFate(None, ())
     hangs = [TimedFault(5, 8, Hang(1, rank)) for rank in (2, 3)]
-    assert fate(*hangs) == ProcessFate(None, ((5, 8),))
+    assert fate(*hangs) == ProcessFate(None, (Interval(5, 8),))
     assert fate(hangs[0]) == ProcessFate(None, ())
-    assert fate(*hangs, two._replace(start=9), three._replace(start=9)) == ProcessFate(9, ((5, 8),))
+    assert fate(*hangs, two._replace(start=9), three._replace(start=9)) == ProcessFate(9, (Interval(5, 8),))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,114 @@
+"""The faults of a run on one time axis: which effect is in force at which place, and when.
+
+This is the one form in which plans, theory, campaigns and reports ask about a set of faults. The engines treat single
+packets by code of their own (`injector`, `in_time`), the audit replays faults by itself, and certificates are checked
+without it.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple, TypeVar
+
+from emunode.errors import ScenarioError
+from emunode.faults.effects import Effect, Ends, Interval, Place, Stops
+from emunode.faults.in_time import TimedFault
+from emunode.faults.kinds import Fault, in_order, kind_of, states_effects
+
+Kind = TypeVar("Kind", bound=Effect)
+
+
+class Spell(NamedTuple):
+    """An effect at a place, from the time at which it begins to the time at which it ends, and the fault that causes it."""
+
+    interval: Interval
+    effect: Effect
+    fault: Fault
+
+
+class FaultTimeline:
+    """Effects by place and time, built once from all faults of a run.
+
+    `faults` are records with steps, or `TimedFault` with nanoseconds, in any order. A fault without effect, such as a loss
+    with a rate of 0, leaves no trace. Kinds that do not state their effects are listed in `opaque`, by name: exact answers
+    are then impossible, and `require_effects` refuses them.
+    """
+
+    def __init__(self, faults: Iterable[Fault | TimedFault]) -> None:
+        self.spells: dict[Place, list[Spell]] = {}
+        """By place, all spells that last longer than no time, in the order in which they begin."""
+        opaque: dict[str, None] = {}
+        for interval, fault in _in_order(faults):
+            if not states_effects(type(fault)):
+                opaque[kind_of(fault)] = None
+                continue
+            for place, _, effect in fault.effects():
+                self._begin(place, interval, effect, fault)
+        self.spells = {
+            place: kept for place, spells in self.spells.items() if (kept := [s for s in spells if _lasts(s)])
+        }
+        self.opaque = tuple(opaque)
+
+    def _begin(self, place: Place, interval: Interval, effect: Effect, fault: Fault) -> None:
+        if isinstance(effect, Ends):
+            self._end(place, interval.start, effect.effects)
+            return
+        if isinstance(effect, Stops) and effect.forgets:
+            # A rank that crashes during a hang does not hang when it returns.
+            self._end(place, interval.start, (Stops(),))
+        self.spells.setdefault(place, []).append(Spell(interval, effect, fault))
+
+    def _end(self, place: Place, time: int, effects: Sequence[Effect] | None) -> None:
+        self.spells[place] = [
+            spell._replace(interval=spell.interval._replace(end=min(spell.interval.end, time)))
+            if effects is None or spell.effect in effects
+            else spell
+            for spell in self.spells.get(place, [])
+        ]
+
+    def require_effects(self, purpose: str) -> None:
+        """Refuse faults whose kinds do not state their effects; ScenarioError names them and `purpose`."""
+        if self.opaque:
+            raise ScenarioError(
+                "fault", ", ".join(self.opaque), f"{purpose} needs kinds of fault that define effects()"
+            )
+
+    @property
+    def effects(self) -> set[type[Effect]]:
+        """The types of all effects, at any place and time."""
+        return {type(spell.effect) for spells in self.spells.values() for spell in spells}
+
+    def of(self, kind: type[Kind]) -> Mapping[Place, Sequence[tuple[Interval, Kind]]]:
+        """The intervals of all effects of one type, by place."""
+        found: dict[Place, list[tuple[Interval, Kind]]] = {}
+        for place, spells in self.spells.items():
+            for interval, effect, _ in spells:
+                if isinstance(effect, kind):
+                    found.setdefault(place, []).append((interval, effect))
+        return found
+
+    def at(self, place: Place, time: int) -> list[Effect]:
+        """The effects in force at `place` and `time`, in the order in which they began."""
+        return [spell.effect for spell in self.spells.get(place, ()) if time in spell.interval]
+
+    def stopped(self, place: Place, start: int, end: int | None = None) -> bool:
+        """Report whether the rank or link is stopped at some time in [start, end); at `start` where no end is given."""
+        end = start + 1 if end is None else end
+        return any(
+            isinstance(spell.effect, Stops) and spell.interval.overlaps(start, end)
+            for spell in self.spells.get(place, ())
+        )
+
+
+def _in_order(faults: Iterable[Fault | TimedFault]) -> list[tuple[Interval, Fault]]:
+    """Faults in the order in which they take effect, with their intervals."""
+    faults = list(faults)
+    timed = [each for each in faults if isinstance(each, TimedFault)]
+    steps = in_order(each for each in faults if not isinstance(each, TimedFault))
+    return [(fault.interval, fault) for fault in steps] + [
+        # Stable: faults of one time keep the order in which they act.
+        (Interval(each.start, each.end), each.fault)
+        for each in sorted(timed, key=lambda each: each.start)
+    ]
+
+
+def _lasts(spell: Spell) -> bool:
+    return spell.interval.start < spell.interval.end
