@@ -27,10 +27,10 @@ from coordinator.scenario.networks import network_of
 from coordinator.scenario.permutations import described, is_file
 from coordinator.scenario.plugins import require_loaded
 from coordinator.scenario.programs import with_digest
-from coordinator.theory.lower_bounds import Traffic, lower_bounds
+from coordinator.theory.lower_bounds import Traffic, lower_bounds, strongest
 from coordinator.theory.votes import vote_claims
 from emunode.algorithms.base import Algorithm
-from emunode.algorithms.claims import Claim
+from emunode.algorithms.claims import Claim, distinct
 from emunode.algorithms.losses import Outages
 from emunode.algorithms.registry import make_algorithm
 from emunode.algorithms.repair import RepairedBroadcast
@@ -359,14 +359,11 @@ class Plan:
     def fault_free_claims(self) -> list[Claim]:
         """The claims of theory for this run without faults, virtual time included; of equal claims the more specific one.
 
-        A lower bound for every algorithm is added for each metric of which the algorithm states none.
+        Of all lower bounds on a metric, those for every algorithm included, the largest is kept.
         """
         scenario = self.scenario
         claims = self.algorithm.claims() + self.algorithm.cost_claims(scenario.startup, scenario.per_byte)
-        # The last of equal claims wins: a subclass adds its more specific source behind the general one.
-        claims = list({(claim.name, claim.relation, claim.predicted): claim for claim in claims}.values())
-        bounded = {claim.name for claim in claims if claim.relation == ">="}
-        claims += [bound for bound in self.lower_bounds() if bound.name not in bounded]
+        claims = strongest([*distinct(claims), *self.lower_bounds()])
         claims += repair.claims_without_faults(self.spec)
         if self.goes_by_events:
             untimed = [claim for claim in claims if claim.name in {*reliable.UNTIMED, "repair_requests"}]
@@ -389,13 +386,15 @@ class Plan:
         traffic = Traffic(
             collective=spec.collective,
             source=spec.source,
-            segments=spec.messages * algorithm.segments_per_message,
-            size=spec.messages * spec.message_bytes,
+            segments=spec.messages * algorithm.segments_per_message * spec.redundancy,
+            size=spec.messages * spec.message_bytes * spec.redundancy,
             port_model=spec.port_model,
             duplex=spec.duplex,
             capacity=algorithm.link_capacity,
             blocks=len(algorithm.block_owners) if spec.collective is Collective.ALLREDUCE else 1,
             pairs=tuple((rank, algorithm.destination(rank)) for rank in algorithm.sources) if unicast else (),
+            cut=algorithm.segments_per_message,
+            copies=spec.redundancy,
         )
         return lower_bounds(self.topology, traffic)
 

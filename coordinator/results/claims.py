@@ -60,8 +60,8 @@ class Judgement:
 
     @property
     def ratio(self) -> float | None:
-        """Measured value over lower bound; None for claims of other relations."""
-        return ratio_to(self.claim.predicted, self.measured) if self.claim.relation == ">=" else None
+        """Measured value over lower bound; None for claims that are no lower bounds of every algorithm."""
+        return ratio_to(self.claim.predicted, self.measured) if self.claim.is_bound else None
 
     def record(self) -> dict[str, object]:
         """The entry of the claim in summary.json."""

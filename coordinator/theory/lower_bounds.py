@@ -7,15 +7,19 @@ All bounds have one form. Something must cross a bottleneck: `demand` units for 
 
 steps, or delay + 1 steps where packets are not bounded; and the heaviest packets of all steps have together at least
 ceil(B demand / lanes) bytes if a message has B bytes. Nothing is assumed about routes, trees or schedules, except that
-segments are not coded: one segment carries one segment. A reduce is a broadcast, a gather a scatter, and a reduce-scatter an
-allgather backwards in time, with the same steps and transmissions.
+segments are not coded: one segment carries one segment. Where each message is sent in x copies, every copy passes every
+bottleneck by a way of its own, so p counts the segments of all copies. Only algorithms that cut messages into the same
+segments can be compared by the bounds on steps and transmissions: with fewer segments both are lower.
+
+A reduce is a broadcast, a gather a scatter, and a reduce-scatter an allgather backwards in time, with the same steps and
+transmissions.
 
 Where two sets are joined by links, at most as many packets cross in one direction in a step; over half-duplex links, in both
 directions together. With one port, a node sends at most one packet and receives at most one in a step.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import pairwise
@@ -43,7 +47,7 @@ class Traffic(NamedTuple):
     collective: Collective
     source: Rank
     segments: int
-    """Different segments from an origin to a target, or to all ranks."""
+    """Different segments from an origin to a target, or to all ranks; all copies of them."""
     size: int
     """Their bytes."""
     port_model: PortModel = PortModel.ALL_PORT
@@ -54,6 +58,17 @@ class Traffic(NamedTuple):
     """In an allreduce: how many results there are, each of `segments` segments."""
     pairs: tuple[tuple[Rank, Rank], ...] = ()
     """In a unicast: every origin with its target."""
+    cut: int = 1
+    """The segments into which the algorithm cuts each message."""
+    copies: int = 1
+    """The copies of each message."""
+
+    @property
+    def condition(self) -> str:
+        """The condition under which bounds on steps and transmissions hold for other algorithms, in words."""
+        conditions = [f"cuts a message into {self.cut} segments"] if self.cut > 1 else []
+        conditions += [f"sends {self.copies} copies"] if self.copies > 1 else []
+        return f" that {' and '.join(conditions)}" if conditions else ""
 
 
 class Bottleneck(NamedTuple):
@@ -185,19 +200,47 @@ def lower_bounds(topology: Topology, traffic: Traffic) -> tuple[Claim, ...]:
         return ()
     bottlenecks = list(_bottlenecks(known, traffic))
     slowest = max(bottlenecks, key=lambda each: each.steps(traffic))
+    condition = traffic.condition
     claims = [
-        _claim("steps", slowest.steps(traffic), slowest.reason),
-        _claim("segments", traffic.segments * units, _moved(traffic.collective)),
+        _claim("steps", slowest.steps(traffic), slowest.reason, condition),
+        _claim("segments", traffic.segments * units, _moved(traffic.collective), condition),
     ]
     if traffic.capacity is None:
         latest = max(bottlenecks, key=lambda each: each.delay)
         claims.append(_claim("startups", latest.delay + 1, latest.reason))
     heaviest = max(bottlenecks, key=lambda each: each.transfer(traffic))
-    return (*claims, _claim("transfer_bytes", heaviest.transfer(traffic), heaviest.reason))
+    copied = traffic._replace(cut=1).condition
+    return (*claims, _claim("transfer_bytes", heaviest.transfer(traffic), heaviest.reason, copied))
 
 
-def _claim(metric: str, value: int, reason: str) -> Claim:
-    return Claim(metric, value, ">=", f"{GENERAL}: {reason}")
+def _claim(metric: str, value: int, reason: str, condition: str = "") -> Claim:
+    return Claim(metric, value, ">=", f"{GENERAL}{condition}: {reason}")
+
+
+def strongest(claims: Iterable[Claim]) -> list[Claim]:
+    """Keep of all lower bounds on one metric the largest, and of equal ones the first.
+
+    A lower end of a range that is no more than this bound goes too; all other claims stay.
+    """
+    claims = list(claims)
+    best: dict[str, Claim] = {}
+    for claim in claims:
+        if claim.is_bound and (claim.name not in best or _number(claim) > _number(best[claim.name])):
+            best[claim.name] = claim
+    return [
+        claim
+        for claim in claims
+        if claim.relation != ">=" or claim.name not in best or claim is best[claim.name] or _exceeds(claim, best)
+    ]
+
+
+def _exceeds(claim: Claim, best: Mapping[str, Claim]) -> bool:
+    return claim.own and _number(claim) > _number(best[claim.name])
+
+
+def _number(claim: Claim) -> float:
+    assert not isinstance(claim.predicted, tuple)
+    return claim.predicted
 
 
 def transmissions(known: Distances, traffic: Traffic) -> int:

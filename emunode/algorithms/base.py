@@ -14,7 +14,7 @@ from functools import cached_property, partial
 from itertools import product
 from typing import ClassVar, Final, get_args
 
-from emunode.algorithms.claims import Claim, Relation, UnknownMetricError
+from emunode.algorithms.claims import Claim, Relation, UnknownMetricError, distinct
 from emunode.algorithms.losses import Losses, Outages
 from emunode.algorithms.payload import Payloads
 from emunode.errors import RegistrationError, ScenarioError
@@ -424,7 +424,7 @@ class Algorithm(ABC):
             return claims
         source = f"{self.citation}: what its paths carry around the outages"
         exact = certain and not self._folds_few_bytes
-        claims.append(Claim("intact_deliveries", losses.delivered, "==" if exact else ">=", source))
+        claims.append(Claim("intact_deliveries", losses.delivered, "==" if exact else ">=", source, own=not exact))
         return claims + self._outage_bounds
 
     @property
@@ -437,11 +437,11 @@ class Algorithm(ABC):
         """Where packets keep their steps, outages add neither traffic nor delay."""
         if not self.keeps_time:
             return []
-        return [
+        return distinct(
             Claim(claim.name, claim.predicted, "<=", f"{claim.source}; less with outages")
             for claim in self.claims()
             if claim.relation == "==" and claim.name in ("steps", "segments")
-        ]
+        )
 
     def _count(self, outages: Outages) -> int:
         """The number of nodes and links out of service. A node includes its links; both directions of a link count once."""

@@ -59,8 +59,6 @@ class TreeBroadcast(TreeCollective):
                     )
                 )
         else:
-            rounds = (self.topology.order - 1).bit_length()
-            claims.append(Claim("steps", rounds, ">=", "ceil(log2 N): the informed ranks at most double in a step"))
             claims += self._one_port_claims()
         return [*claims, *self.structure_claims()]
 

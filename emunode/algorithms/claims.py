@@ -1,5 +1,6 @@
 """Claims: predictions of a paper or a formula about a run, and the metrics that they can name."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Final, Literal, get_args
@@ -62,6 +63,11 @@ class UnknownMetricError(ValueError):
     """A claim about a metric that nothing measures."""
 
 
+def distinct(claims: Iterable["Claim"]) -> list["Claim"]:
+    """Keep one of several claims that say the same: the last one, whose source is the most specific."""
+    return list({(claim.name, claim.relation, claim.predicted): claim for claim in claims}.values())
+
+
 @dataclass(frozen=True, slots=True)
 class Claim:
     """One prediction: metric `name` of a run stands in `relation` to `predicted`, according to `source`.
@@ -79,6 +85,16 @@ class Claim:
     Such a claim checks the engines against the schedule; it cannot find an error in the schedule.
     docs/explanation/claims.md lists them.
     """
+    own: bool = False
+    """True if a relation >= says something about this algorithm only, such as the lower end of a range.
+
+    All other claims with >= are lower bounds of every algorithm that has the same job, and can be compared with each other.
+    """
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether it is a lower bound of every algorithm that has the same job."""
+        return self.relation == ">=" and not self.own
 
     def __post_init__(self) -> None:
         if self.name not in METRICS:

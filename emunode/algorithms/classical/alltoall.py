@@ -64,6 +64,5 @@ class BruckExchange(RoutedCollective):
         return [
             *super().claims(),
             Claim("steps", logarithm(count), "==", f"{self.citation}: ceil(log2 p) steps"),
-            Claim("steps", logarithm(count), ">=", "ceil(log2 p): over one port, what a rank depends on doubles"),
             Claim("segments", count * self.copies * ones, "==", f"{self.citation}: the binary ones of 1 .. p-1"),
         ]

@@ -67,10 +67,8 @@ class BinomialByRank(ScheduledCollective):
             yield from self._row(rank, relative - (1 << step - 1), step)
 
     def claims(self) -> list[Claim]:
-        source = "ceil(log2 p): the informed ranks at most double in a step"
         return [
             *super().claims(),
             Claim("steps", self.last_step, "==", f"{self.citation}: ceil(log2 p) steps"),
-            Claim("steps", self.last_step, ">=", source),
             Claim("max_link_segments", len(self.numbers), "==", f"{self.citation}: a tree"),
         ]

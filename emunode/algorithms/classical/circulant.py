@@ -168,11 +168,7 @@ class CirculantSchedule(ScheduledCollective):
 
     def claims(self) -> list[Claim]:
         rounds = f"{CITATION}: n - 1 + ceil(log2 p) rounds"
-        return [*super().claims(), Claim("steps", self.last_step, "==", rounds), *self.bounds()]
-
-    def bounds(self) -> list[Claim]:
-        """Lower bounds."""
-        return []
+        return [*super().claims(), Claim("steps", self.last_step, "==", rounds)]
 
 
 @register
@@ -196,14 +192,8 @@ class CirculantBroadcast(CirculantSchedule):
         around = {max(1, whole(min(optimum, size))) for whole in (floor, ceil)}
         return min(sorted(around), key=lambda n: (spec.messages * n + more) * (startup + per_byte * size / n))
 
-    def bounds(self) -> list[Claim]:
-        source = (
-            "n - 1 + ceil(log2 p): the last block leaves the source in round n or later, and then its holders double"
-        )
-        return [
-            Claim("steps", self.last_step, ">=", source),
-            Claim("max_link_segments_per_step", 1, "==", f"{CITATION}: one block per packet"),
-        ]
+    def claims(self) -> list[Claim]:
+        return [*super().claims(), Claim("max_link_segments_per_step", 1, "==", f"{CITATION}: one block per packet")]
 
 
 @register
@@ -217,10 +207,3 @@ class CirculantAllgather(CirculantSchedule):
 
     name = "circulant"
     collective = Collective.ALLGATHER
-
-    def bounds(self) -> list[Claim]:
-        least = (self.places.count - 1) * self.spec.messages * self.spec.message_bytes
-        return [
-            Claim("steps", logarithm(self.places.count), ">=", "ceil(log2 p): what a rank holds at most doubles"),
-            Claim("transfer_bytes", least, ">=", "over one port a rank receives p - 1 blocks one after the other"),
-        ]

@@ -86,7 +86,7 @@ class CubeBroadcast(CubeDissemination):
         return self.spec.messages if self.splits_across_trees else self.spec.messages / self._form.share
 
     def cost_claims(self, startup: float, per_byte: float) -> list[Claim]:
-        """T, and T_min as a lower bound for any number of packets.
+        """T, and T_min as a lower bound of this algorithm for any number of packets.
 
         A tree carries at least one packet of every message if messages are cut into parts for the trees, and otherwise at
         least its share of the messages.
@@ -96,7 +96,7 @@ class CubeBroadcast(CubeDissemination):
         # Real-valued P: no whole number of packets takes less time than the real optimum.
         packets = max(self.fewest_packets, form.best_packets(size, startup, per_byte))
         least = form.seconds(packets, size, startup, per_byte)
-        bound = Claim("virtual_seconds", least, ">=", f"{self.citation}: T_min of {self.table}")
+        bound = Claim("virtual_seconds", least, ">=", f"{self.citation}: T_min of {self.table}", own=True)
         return [*super().cost_claims(startup, per_byte), bound]
 
     @classmethod
@@ -217,7 +217,10 @@ class TwoRootedBroadcast(CubeBroadcast):
             return claims
         size = self.spec.messages * self.spec.message_bytes
         least = Form(2, 0).seconds(self.spec.messages, size, startup, per_byte)
-        return [*claims[:-1], Claim("virtual_seconds", least, ">=", f"{self.citation}: T_min of 2P cycles in Q_2")]
+        return [
+            *claims[:-1],
+            Claim("virtual_seconds", least, ">=", f"{self.citation}: T_min of 2P cycles in Q_2", own=True),
+        ]
 
 
 @register

@@ -128,7 +128,7 @@ def _exactness(spec: CollectiveSpec, per_message: int, source: str) -> tuple[Rel
 
 def bound_claims(spec: CollectiveSpec, n: int) -> list[Claim]:
     """The lower bounds of the paper, which hold for every algorithm."""
-    size, order = spec.messages * spec.message_bytes, 1 << n
+    size, order = spec.messages * spec.message_bytes * spec.redundancy, 1 << n
     ports = n if spec.port_model is PortModel.ALL_PORT else 1
     match spec.collective:
         case Collective.BROADCAST | Collective.REDUCE:

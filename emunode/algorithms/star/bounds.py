@@ -50,22 +50,30 @@ def unit_bounds(topology: Topology, spec: CollectiveSpec, copies: int) -> list[C
     match spec.collective:
         case Collective.BROADCAST | Collective.REDUCE:
             busiest, hops, cited = copies, copies * (order - 1), f"{DISJOINT}, single node broadcast"
+            load, moved = "M", "M (n!-1)"
         case Collective.ALLGATHER | Collective.REDUCE_SCATTER:
             busiest, hops, cited = copies * (order - 1), copies * order * (order - 1), where(1, "multinode broadcast")
+            load, moved = "M (n!-1)", "M n! (n!-1)"
         case Collective.SCATTER | Collective.GATHER:
             busiest, hops, cited = copies * (order - 1), copies * t_n, where(2, "single node scattering")
+            load, moved = "M (n!-1)", "M t_n"
         case Collective.ALLTOALL:
             busiest, hops, cited = copies * t_n, copies * order * t_n, where(3, "total exchange")
+            load, moved = "M t_n", "M n! t_n"
         case Collective.ALLREDUCE | Collective.UNICAST:
             return []
     # All-port, the n-1 links of the busiest node share the load; one-port, a node handles one message per step.
-    steps = busiest if spec.port_model is PortModel.ONE_PORT else -(-busiest // topology.degree)
+    one_port = spec.port_model is PortModel.ONE_PORT
+    steps = busiest if one_port else -(-busiest // topology.degree)
+    formula = load if one_port else f"ceil({load} / (n-1))"
     if spec.collective in (Collective.BROADCAST, Collective.REDUCE):
         # A pipeline: the last message leaves the source after all others and has D_n links to cross.
         steps += topology.diameter - 1
+        formula += " + D_n - 1"
+    copied = ", M counts all copies" if spec.redundancy > 1 else ""
     return [
-        Claim("steps", steps, ">=", f"{cited}: lower bound"),
-        Claim("segments", hops, ">=", f"{cited}: lower bound"),
+        Claim("steps", steps, ">=", f"{cited}: lower bound {formula}{copied}"),
+        Claim("segments", hops, ">=", f"{cited}: lower bound {moved}{copied}"),
     ]
 
 
@@ -74,7 +82,7 @@ def time_bounds(topology: Topology, spec: CollectiveSpec) -> list[Claim]:
     one_port = spec.port_model is PortModel.ONE_PORT
     # Each node receives from all sources, a broadcast has one.
     sources = topology.order - 1 if spec.collective in (Collective.ALLGATHER, Collective.REDUCE_SCATTER) else 1
-    received = sources * spec.messages * spec.message_bytes
+    received = sources * spec.messages * spec.message_bytes * spec.redundancy
     # One-port, the number of nodes that have the message at most doubles in a step.
     startups = max(topology.diameter, (topology.order - 1).bit_length() if one_port else 0)
     lemma = f"{MULTIPLE}, lemma {2 if spec.collective in (Collective.ALLGATHER, Collective.REDUCE_SCATTER) else 1}"

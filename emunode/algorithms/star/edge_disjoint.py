@@ -118,7 +118,7 @@ class DisjointTreesScatter(PipelinedScatter):
         return (
             [Claim("steps", busiest + self.trees.height(0) - 1, "<=", last)],
             [
-                Claim("segments", full + shortest, ">=", hops),
+                Claim("segments", full + shortest, ">=", hops, own=True),
                 # EDT paths are longer than the distance by 0, 2 or 4.
                 Claim("segments", full + shortest + 4 * left * others, "<=", hops),
             ],
@@ -218,7 +218,11 @@ class DisjointTreesExchange(TreeRoutedCollective):
         )
         # The groups left over have at most d steps, and no fewer than the distances require.
         least = rounds * depths - (-left * total_distance(self.topology) // self.count)
-        return [Claim("steps", least, ">=", source), Claim("steps", (rounds + 1) * depths, "<=", source)]
+        rest = f"{self.citation}: d steps a full round of all trees, {DEPTHS}, and t_n/(n-1) for each copy left over"
+        return [
+            Claim("steps", least, ">=", rest, own=True),
+            Claim("steps", (rounds + 1) * depths, "<=", source),
+        ]
 
     def _hop_claims(self) -> list[Claim]:
         """Copies that remain after full rounds of all trees use the trees in which their targets are least deep."""
@@ -234,7 +238,7 @@ class DisjointTreesExchange(TreeRoutedCollective):
             return [Claim("segments", least, "==", source)]
         source = f"{self.citation}: full rounds of all trees, {DEPTHS}; copies left over go where they are least deep"
         return [
-            Claim("segments", least, ">=", source),
+            Claim("segments", least, ">=", source, own=True),
             Claim("segments", order * self.copies * depths, "<=", source),
         ]
 

@@ -2,6 +2,7 @@
 
 from fractions import Fraction
 from itertools import combinations, product
+from pathlib import Path
 from random import Random
 
 import networkx
@@ -252,3 +253,79 @@ def test_a_permutation_is_bounded_by_the_cut_that_its_messages_cross() -> None:
     (claim,) = (each.claim for each in result.judgements if "messages over the cut" in each.claim.source)
     assert result.verdict == "holds"
     assert claim.relation == ">="
+
+
+# --- beside the bounds of an algorithm -------------------------------------------------------------------------------
+
+
+def steps_claim(**values: object) -> tuple[object, str]:
+    """The one lower bound on the steps that a run without faults claims, and its source."""
+    plan = make_plan(make_scenario({"driver": "memory", **values}))
+    (claim,) = [claim for claim in plan.claims() if claim.name == "steps" and claim.is_bound]
+    return claim.predicted, claim.source
+
+
+@pytest.mark.parametrize(
+    ("topology", "collective", "algorithm", "all_port", "one_port"),
+    [
+        ("complete:8", "broadcast", "binomial", 1, 3),
+        ("complete:8", "broadcast", "circulant", 1, 3),
+        ("complete:8", "allgather", "circulant", 1, 3),
+        ("complete:8", "alltoall", "bruck", 1, 3),
+        ("complete:8", "allreduce", "recursive-doubling", 1, 3),
+    ],
+)
+def test_bounds_of_one_port_are_claimed_for_one_port(
+    topology: str, collective: str, algorithm: str, all_port: int, one_port: int
+) -> None:
+    """In K_8 with all ports a broadcast takes one step (`bfs-tree`)."""
+    values = {"topology": topology, "collective": collective, "algorithm": algorithm}
+    assert steps_claim(**values, port_model="all-port")[0] == all_port
+    assert steps_claim(**values, port_model="one-port")[0] == one_port
+
+
+def test_the_largest_of_several_bounds_is_claimed(tmp_path: Path) -> None:
+    """Two K_5 with one link between them: 25 messages each way cross it."""
+    graph = networkx.disjoint_union(networkx.complete_graph(5), networkx.complete_graph(5))
+    graph.add_edge(0, 5)
+    networkx.write_graphml(graph, tmp_path / "two.graphml")
+    values = {"topology": f"file:{tmp_path / 'two.graphml'}"}
+    alltoall = steps_claim(**values, collective="alltoall", algorithm="list-schedule")
+    assert alltoall[0] == 25
+    assert "the cut" in alltoall[1]
+    allgather = steps_claim(**values, collective="allgather", algorithm="bfb")
+    assert allgather[0] == 5 + 1
+    assert steps_claim(
+        topology="hypercube:2", collective="broadcast", algorithm="bfs-tree", port_model="one-port", messages=4
+    )[0] == 4 - 1 + 2  # fmt: skip
+
+
+def test_bounds_on_steps_name_the_cut_into_segments() -> None:
+    """`nrsbt` cuts each of four messages into four segments, and needs 7 steps at least; `nesbt` takes 5 for the four."""
+    values = {"topology": "hypercube:4", "collective": "broadcast", "messages": 4}
+    bound, source = steps_claim(**values, algorithm="nrsbt")
+    assert bound == 7
+    assert source.startswith("lower bound of every algorithm that cuts a message into 4 segments: ")
+    assert steps_claim(**values, algorithm="nesbt")[1].startswith("lower bound of every algorithm: ")
+
+
+def test_bounds_count_all_copies() -> None:
+    plan = make_plan(
+        make_scenario({"topology": "star:4", "collective": "broadcast", "algorithm": "edt", "redundancy": 3})
+    )
+    bounds = {claim.name: claim for claim in plan.claims() if claim.is_bound}
+    assert bounds["transfer_bytes"].predicted == 64  # three copies of 64 bytes over three links
+    assert "that sends 3 copies" in bounds["transfer_bytes"].source
+    assert bounds["segments"].predicted == 69
+
+
+def test_the_lower_end_of_a_range_is_no_bound() -> None:
+    """Two messages over three trees: what a full round of trees takes concerns this algorithm only."""
+    result = run_scenario(topology="star:4", collective="alltoall", algorithm="edt", messages=2, driver="memory")
+    lower = [judgement for judgement in result.judgements if judgement.claim.relation == ">="]
+    own = [judgement for judgement in lower if judgement.claim.own]
+    assert all(judgement.ratio is None for judgement in own)
+    assert {judgement.claim.name for judgement in lower if judgement.ratio is not None} == {
+        "steps", "segments", "transfer_bytes",
+    }  # fmt: skip
+    assert not any("at most that" in judgement.claim.source for judgement in lower)
