@@ -63,7 +63,7 @@ class Stops(Effect):
 
 @dataclass(frozen=True, slots=True)
 class Loses(Effect):
-    """What is sent gets lost, with a probability."""
+    """Packets or copies that are sent get lost, with a probability."""
 
     probability: float = 1.0
     choice: Choice = Choice.PACKET
@@ -73,7 +73,7 @@ class Loses(Effect):
 
 @dataclass(frozen=True, slots=True)
 class Alters(Effect):
-    """What is sent gets other bytes, with a probability. A rank does not alter its own messages, but what it forwards."""
+    """Packets or copies that are sent get other bytes, with a probability. A rank does not alter its own messages."""
 
     probability: float = 1.0
     choice: Choice = Choice.PACKET
@@ -119,4 +119,4 @@ class Ends(Effect):
 
 
 Effects = Iterable[tuple[Place, Interval, Effect]]
-"""What `Fault.effects` gives."""
+"""The form of `Fault.effects`."""

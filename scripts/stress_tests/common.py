@@ -47,7 +47,7 @@ class Attempt(NamedTuple):
     counts: Counter[str]
     tried: int = 1
     not_reached: tuple[str, ...] = ()
-    """What was not tried because the machine is busy."""
+    """Experiments that a busy machine prevented."""
 
 
 @dataclass
