@@ -89,7 +89,12 @@ def claims_of(plan: Plan) -> list[Claim]:
     """The claims of theory about this run and its faults, and the claim of model conformance."""
     # Faults keep contributions away, and then the payloads show it.
     counted = plan.spec.collective in FOLDING and not plan.harmful_faults and not plan.may_suspect_wrongly
-    return [*plan.claims(), *([COUNTED_ONCE] if counted else []), MODEL_CONFORMANCE]
+    claims = plan.claims()
+    undisturbed = not plan.faults and not plan.may_suspect_wrongly and not plan.algorithm.negative_control
+    if undisturbed and not any(claim.name in DELIVERY for claim in claims):
+        source = f"definition of {plan.spec.collective}: without faults every message arrives"
+        claims = [*claims, Claim("delivery_ratio", 1.0, "==", source)]
+    return [*claims, *([COUNTED_ONCE] if counted else []), MODEL_CONFORMANCE]
 
 
 def broken_root(plan: Plan) -> str | None:

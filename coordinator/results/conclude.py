@@ -136,7 +136,8 @@ def rule(plan: Plan, claims: Sequence[Claim], metrics: Mapping[str, Metric], end
     invalid = ended or _invalid(plan, metrics)
     # `invalid` outweighs `unproven`: the numbers of an invalid run prove nothing either way.
     unproven = invalid or _unproven(plan, claims, metrics)
-    nothing = invalid or _nothing_delivered(metrics)
+    # Without faults an algorithm that delivers nothing is wrong.
+    nothing = invalid or (_nothing_delivered(metrics) if plan.faults else None)
     judgements = [
         # Conformance is about the emulator: it is judged even where nothing was delivered.
         each
@@ -192,7 +193,7 @@ def _unproven(plan: Plan, claims: Sequence[Claim], metrics: Mapping[str, Metric]
             return f"{failed} nodes ended with the error root-failed"
         return "no node was left that could run the collective again"
     if any(claim.name in DELIVERY for claim in claims):
-        return _nothing_delivered(metrics)
+        return _nothing_delivered(metrics) if plan.faults else None
     where = "under these faults" if plan.harmful_faults else f"to {plan.spec.algorithm}"
     return _nothing_delivered(metrics) or f"no claim about delivery applies {where}"
 

@@ -221,11 +221,15 @@ def completion(journal: pl.LazyFrame, timetable: Timetable) -> dict[str, float]:
 
 
 def _votes(plan: Plan, arrivals: pl.DataFrame, elections: pl.DataFrame | None) -> dict[str, Metric]:
-    """Pieces for which the right value, a wrong one or none was elected; 0 without redundancy."""
+    """Pieces due for which the right value, a wrong one or none was elected; 0 without redundancy."""
     counts: dict[str, int] = {}
     if plan.spec.redundancy > 1:
+        # Messages of faulty origins may be due to no rank, as `expected_deliveries` has it.
+        due = ~pl.col("owner").is_in(silent_sources(plan))
         counts = (
-            {"right": len(arrivals)} if elections is None else dict(elections["elected"].value_counts().iter_rows())
+            {"right": len(arrivals.filter(due))}
+            if elections is None
+            else dict(elections.filter(due)["elected"].value_counts().iter_rows())
         )
     return {f"elected_{value}": counts.get(value, 0) for value in ("right", "wrong", "none")}
 

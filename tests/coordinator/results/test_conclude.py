@@ -1,5 +1,6 @@
 """One judge: runs and trials get the same verdict, and an invalid measurement decides nothing."""
 
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,12 @@ from coordinator.results.claims import Verdict
 from coordinator.results.conclude import Conclusion, History, conclude, rule_counted
 from coordinator.results.metrics import count_trial
 from coordinator.scenario.model import make_scenario
+from emunode.algorithms.base import LocalView, Rule, ScheduledSend
+from emunode.algorithms.claims import Claim
+from emunode.algorithms.hypercube.broadcast import BinomialBroadcast
+from emunode.algorithms.registry import ALGORITHMS
+from emunode.model import PortPacket
+from emunode.registry import register
 from tests.support import played, run_scenario
 
 TREE: dict[str, object] = {
@@ -137,3 +144,83 @@ def test_fault_after_the_last_step_is_reported_as_without_effect(tmp_path: Path)
         assert [claim["verdict"] for claim in late.summary["claims"]] == ["holds"] * len(whole["claims"])  # type: ignore[arg-type,attr-defined]
     early = run_scenario(tmp_path / "early", **TREE, fault=["crash:2134@4"]).summary
     assert early["without_effect"] == []
+
+
+# --- what arrives without faults, and what is due ---------------------------------------------------------------------
+
+
+class Idle(BinomialBroadcast):
+    """A broadcast that sends nothing, and claims nothing about it."""
+
+    name = "idle"
+    citation = "this test"
+
+    def claims(self) -> list[Claim]:
+        return []
+
+    def rule(self, view: LocalView) -> Rule:
+        return IdleRule()
+
+
+class IdleRule(Rule):
+    """A rule that never sends."""
+
+    __slots__ = ()
+
+    def receive(self, step: int, packets: Sequence[PortPacket]) -> Iterable[ScheduledSend]:
+        return ()
+
+
+@pytest.fixture
+def idle() -> Iterator[None]:
+    register(Idle)
+    yield
+    ALGORITHMS.remove(Idle)
+
+
+@pytest.mark.usefixtures("idle")
+def test_an_algorithm_that_delivers_nothing_is_wrong_unless_faults_explain_it() -> None:
+    values = {"topology": "hypercube:3", "collective": "broadcast", "algorithm": "idle", "driver": "memory"}
+    plain = run_scenario(None, **values)
+    assert (plain.verdict, plain.summary["intact_deliveries"]) == ("violated", 0)
+    (missed,) = [each for each in plain.judgements if each.claim.name == "delivery_ratio"]
+    assert missed.verdict == "violated"
+    assert missed.claim.source == "definition of broadcast: without faults every message arrives"
+    assert run_scenario(None, **values, fault=["crash:001@1"]).verdict == "undecided"
+
+
+@pytest.mark.parametrize(
+    ("values", "due"),
+    [
+        ({"collective": "broadcast", "algorithm": "greedy-tree"}, (12, 22)),
+        ({"collective": "broadcast", "algorithm": "edt", "redundancy": 3}, (22, 22)),
+        ({"collective": "broadcast", "algorithm": "congestion2-trees"}, None),
+        ({"collective": "alltoall", "algorithm": "edt"}, (467, 506)),
+    ],
+)
+def test_a_crash_after_the_last_step_takes_no_delivery_away(
+    values: dict[str, object], due: tuple[int, int] | None
+) -> None:
+    """Beside a byzantine node, which changes no step."""
+    faults = ["crash:4321@99", "byzantine:2134@2"]
+    late = run_scenario(None, topology="star:4", driver="memory", **values, fault=faults).summary
+    without = run_scenario(None, topology="star:4", driver="memory", **values, fault=faults[1:]).summary
+    assert (late["intact_deliveries"], late["expected_deliveries"]) == (
+        without["intact_deliveries"], without["expected_deliveries"],
+    )  # fmt: skip
+    if due is not None:
+        assert (late["intact_deliveries"], late["expected_deliveries"]) == due
+
+
+def test_votes_on_messages_of_faulty_origins_are_not_counted() -> None:
+    """In a gather nothing is due from a faulty node, although its own copies arrive unaltered."""
+    summary = run_scenario(
+        topology="star:3",
+        collective="gather",
+        algorithm="edt",
+        redundancy=2,
+        driver="memory",
+        fault=["byzantine:132@1"],
+    ).summary
+    votes = sum(summary[f"elected_{value}"] for value in ("right", "wrong", "none"))  # type: ignore[misc]
+    assert votes == summary["expected_deliveries"] == 4
