@@ -9,7 +9,7 @@ from coordinator.cli import render
 from coordinator.execution.run import RunResult
 from coordinator.history.run_index import REPORT
 from coordinator.planning.plan import Plan
-from coordinator.reports.numbers import plural
+from coordinator.reports.numbers import plural, verdict_note
 from coordinator.results.tables import LISTED_LINKS
 from coordinator.scenario.model import format_duration
 from emunode.model import ALL_RANKS
@@ -28,7 +28,7 @@ def show_result(plan: Plan, result: RunResult) -> None:
     if "network_read_seconds" in summary:
         out.print(f"read and checked the file of the network in {summary['network_read_seconds']:.2f} s")
     out.print(
-        f"delivered {summary['intact_deliveries']:,} of {summary['expected_deliveries']:,} in "
+        f"{_repetition(summary)}delivered {summary['intact_deliveries']:,} of {summary['expected_deliveries']:,} in "
         f"{plural(summary['steps'], 'step')} with {plural(summary['packets'], 'packet')}; "
         f"set up in {summary['setup_seconds']:.2f} s, ran in {summary['wall_seconds']:.2f} s",
         soft_wrap=True,
@@ -37,9 +37,10 @@ def show_result(plan: Plan, result: RunResult) -> None:
         out.print(line, soft_wrap=True)
     if result.report_error:
         out.print(f"[yellow]report.html was not drawn[/]: {escape(result.report_error)}", soft_wrap=True)
-    because = f" ({escape(str(summary['undecided_because']))})" if summary["undecided_because"] else ""
+    note = verdict_note(summary)
+    explained = f" ({escape(note)})" if note else ""
     verdict = render.verdict_text(result.verdict)
-    out.print(f"verdict: {verdict}{because}   journal {summary['journal_hash']}", soft_wrap=True)
+    out.print(f"verdict: {verdict}{explained}   journal {summary['journal_hash']}", soft_wrap=True)
     out.print(f"run directory: {escape(str(result.path))}", soft_wrap=True)
     if result.index_error:
         out.print(f"[yellow]the index of runs was not updated[/]: {escape(result.index_error)}", soft_wrap=True)
@@ -114,11 +115,18 @@ def _decisions(summary: Mapping[str, Any]) -> Iterator[str]:
             f"lost are {lost}, and {plural(len(decision['links']), 'link')}{ends}"
         )
     if summary.get("repetition_steps") is not None:
-        yield (
-            f"repeated by {summary['repetition_order']:,} nodes: {plural(summary['repetition_steps'], 'step')}, "
-            f"{plural(summary['repetition_packets'], 'packet')}, delivery ratio {summary['final_delivery_ratio']:g}; "
-            f"the agreement took {plural(summary['agreement_packets'], 'packet')}"
-        )
+        yield f"the agreement took {plural(summary['agreement_packets'], 'packet')}"
+
+
+def _repetition(summary: Mapping[str, Any]) -> str:
+    """The line of the repetition, which counts, before the line of the first run, which nodes abandoned; else empty."""
+    if summary.get("repetition_steps") is None:
+        return ""
+    return (
+        f"repeated by {summary['repetition_order']:,} nodes: {plural(summary['repetition_steps'], 'step')}, "
+        f"{plural(summary['repetition_packets'], 'packet')}, delivery ratio {summary['final_delivery_ratio']:g}\n"
+        "first run, abandoned: "
+    )
 
 
 def _cut_off(summary: Mapping[str, Any]) -> Iterator[str]:

@@ -80,7 +80,8 @@ def evaluator_bytes(plan: Plan) -> int | None:
     The schedule and a pass over it; a pass is bounded, and other trials wait.
     """
     hops = [claim.predicted for claim in plan.algorithm.claims() if claim.name == "segments" and claim.relation != ">="]
-    if why_inexact(plan) is not None or not hops or min(map(_whole, hops)) > MOST_HOPS:
+    # The number first: to find out whether the evaluator is exact may take as long as a run.
+    if not hops or min(map(_whole, hops)) > MOST_HOPS or why_inexact(plan) is not None:
         return None
     return PASS_BYTES + HOP_BYTES * min(map(_whole, hops))
 

@@ -9,7 +9,7 @@ from coordinator.scenario.programs import command_of
 from emunode.algorithms.registry import find_algorithm
 from emunode.errors import ScenarioError
 from emunode.model import AUTOMATIC, FOLDING, OWN_CAPACITY, ROOTLESS, UNLIMITED, Collective, CollectiveSpec, Rank
-from emunode.topologies.base import Topology
+from emunode.topologies.base import SEARCH_LIMIT, Topology
 
 CAPACITIES = {None: OWN_CAPACITY, "unlimited": UNLIMITED, "auto": AUTOMATIC}
 """Values of `link_capacity` that are no numbers."""
@@ -84,6 +84,9 @@ def _with_targets(scenario: Scenario, topology: Topology, spec: CollectiveSpec) 
             raise ScenarioError("target", scenario.target, "a permutation names all targets; leave one of them out")
         return spec._replace(permutation=targets_of(scenario.permutation, topology, scenario.seed))
     if scenario.target is None:
+        if topology.order > SEARCH_LIMIT:
+            reason = f"name one: the farthest node is found in networks of at most {SEARCH_LIMIT} nodes"
+            raise ScenarioError("target", None, reason)
         return spec._replace(target=topology.farthest_from(spec.source))
     target = _data_rank(topology, "target", scenario.target)
     if target == spec.source:

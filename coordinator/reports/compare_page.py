@@ -14,7 +14,7 @@ from coordinator.history.journal import COLUMNS, Difference, first_difference
 from coordinator.reports import theme
 from coordinator.reports.compare import as_rows, claims_of
 from coordinator.reports.data import RunData
-from coordinator.reports.numbers import show
+from coordinator.reports.numbers import show, verdict_sentence
 from coordinator.reports.pages import FOLDER, MARKS, template, typeset
 from coordinator.reports.panels.network import network_panel
 from coordinator.reports.run_report import headline, render
@@ -79,7 +79,7 @@ def _head(letter: str, name: str, data: RunData) -> dict[str, object]:
         "headline": headline(data),
         "verdict": verdict,
         "mark": MARKS.get(verdict, "…"),
-        "because": data.get("undecided_because"),
+        "because": verdict_sentence(data.summary),
         "report": render(data, panels=[network_panel]).replace("</head>", FRAMED, 1),
     }
 

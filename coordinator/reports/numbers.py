@@ -1,6 +1,31 @@
 """Numbers and values as people read them: one formatter for pages, tables and the terminal."""
 
+from collections.abc import Mapping
+from typing import Any
+
 MOST_ITEMS = 12
+
+
+def verdict_note(summary: Mapping[str, Any]) -> str:
+    """Say why a run is undecided, or what was not delivered although every claim holds; empty if there is nothing to add."""
+    if because := summary.get("undecided_because"):
+        return str(because)
+    intact, expected = summary.get("intact_deliveries"), summary.get("expected_deliveries")
+    if summary.get("verdict") != "holds" or not isinstance(intact, int) or not isinstance(expected, int):
+        return ""
+    ratio = summary.get("final_delivery_ratio")
+    if isinstance(ratio, int | float):
+        served = "all of it" if ratio == 1 else f"{ratio:.1%} of it"
+        return f"claims hold; the repetition served {served} on what the failures left"
+    return "" if intact >= expected else f"claims hold; {intact:,} of {expected:,} delivered"
+
+
+def verdict_sentence(summary: Mapping[str, Any]) -> str:
+    """Say the same as `verdict_note` as a sentence without its full stop, for pages."""
+    note = verdict_note(summary)
+    if summary.get("undecided_because"):
+        return f"Undecided: {note}"
+    return note[:1].upper() + note[1:]
 
 
 def show(value: object, digits: int = 6, *, decimals: int | None = None) -> str:

@@ -16,6 +16,7 @@ from markupsafe import Markup
 
 from coordinator.history.run_index import REPORT, THUMBNAIL
 from coordinator.reports.data import RunData, read_run
+from coordinator.reports.numbers import verdict_sentence
 from coordinator.reports.pages import FOLDER, MARKS, script, script_json, style, template, typeset
 from coordinator.reports.panels.base import Panel, Report
 from coordinator.reports.panels.faults import cut_off, fault_table
@@ -48,7 +49,7 @@ def render(data: RunData, *, thorough: bool = True, panels: Sequence[Panel] | No
     return template(FOLDER / "page.html.jinja").render(
         verdict=str(data.get("verdict") or "unfinished"),
         mark=MARKS.get(str(data.get("verdict")), "…"),
-        because=data.get("undecided_because"),
+        because=verdict_sentence(data.summary),
         notes=data.notes,
         title=network,
         heading=typeset(network),

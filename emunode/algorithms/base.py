@@ -103,6 +103,8 @@ class Algorithm(ABC):
     """True if the copies of a message take paths without common inner nodes, so that a fault stops one copy at most."""
     negative_control: ClassVar[bool] = False
     """True if the algorithm reproduces a printed error, so that runs violate the claims of the paper."""
+    visits_all: ClassVar[bool] = False
+    """True if planning looks at every node of the network, which limits the networks that are accepted to `VISITED_ENDS`."""
     precomputed: ClassVar[bool] = False
     """True if ranks follow a table of the whole network, computed from the network and the job before the first step; False
     if a rank derives its sends from its own address. The locality check holds it against what rules ask."""

@@ -17,6 +17,8 @@ from emunode.topologies.base import FAMILIES, Topology
 
 Entry = type[Algorithm]
 
+VISITED_ENDS: Final = 1 << 20
+"""The most link ends at which an algorithm may look before it runs: up to ten seconds, and less than a gigabyte."""
 MODULES: Final[Mapping[str, Mapping[str, str]]] = {
     "star": {
         "star.edge_disjoint": "broadcast scatter alltoall reduce gather",
@@ -124,6 +126,12 @@ def find_algorithm(topology: Topology, spec: CollectiveSpec) -> Entry:
 def make_algorithm(topology: Topology, spec: CollectiveSpec) -> Algorithm:
     """The algorithm that `spec` names, ready on `topology`, with its repair; ScenarioError when it cannot do the job."""
     entry = find_algorithm(topology, spec)
+    if entry.visits_all or entry.precomputed:
+        topology.require(
+            topology.order * topology.degree <= VISITED_ENDS,
+            f"{entry.name} looks at every link before it runs, and the network has {topology.order} nodes of up to "
+            f"{topology.degree} links; at most {VISITED_ENDS} link ends are allowed",
+        )
     return entry(topology, spec) if spec.repair is None else make_repaired(entry, topology, spec)
 
 

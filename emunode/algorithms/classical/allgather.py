@@ -44,6 +44,7 @@ class Round(NamedTuple):
 class WindowAllgather(ScheduledCollective):
     """An allgather of rounds."""
 
+    visits_all = True
     family = "any"
     some_networks = True
     collective = Collective.ALLGATHER

@@ -20,6 +20,7 @@ class BruckExchange(RoutedCollective):
     node knows its own rank. It survives no fault. Bruck et al. 1997, section 3.
     """
 
+    visits_all = True
     family = "any"
     some_networks = True
     name = "bruck"

@@ -20,6 +20,7 @@ class BinomialByRank(ScheduledCollective):
     section 4.2.
     """
 
+    visits_all = True
     family = "any"
     some_networks = True
     name = "binomial"

@@ -105,6 +105,7 @@ def send_schedule(place: int, sizes: Sequence[int]) -> list[int]:
 class CirculantSchedule(ScheduledCollective):
     """The common part of broadcast and allgather: the schedule of one root, seen from there."""
 
+    visits_all = True
     family = "any"
     some_networks = True
     port_models = ONE_WAY

@@ -22,6 +22,7 @@ class RecursiveDoubling(Algorithm):
     rank. It survives no fault. Thakur, Rabenseifner and Gropp 2005, section 4.4.
     """
 
+    visits_all = True
     family = "any"
     some_networks = True
     name = "recursive-doubling"

@@ -106,6 +106,8 @@ class Uncut(Algorithm):
 class MergedSchedule(Uncut, OnCubeTrees):
     """A merged schedule, whose cost is the largest load of a directed link in every cycle."""
 
+    visits_all = True
+
     walked = False
     """True if the loads were found by walking trees or routes, because there is no formula."""
     tables: ClassVar[tuple[str, str]]

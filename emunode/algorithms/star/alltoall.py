@@ -27,6 +27,7 @@ class TreeExchange(PlacesInTree):
     each place), leave together and travel without delay; the next group starts when they have arrived.
     """
 
+    visits_all = True
     collective = Collective.ALLTOALL
     duplexes = (Duplex.FULL,)
     theorem: ClassVar[str]

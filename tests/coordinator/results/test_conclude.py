@@ -17,11 +17,10 @@ from coordinator.results.claims import Verdict
 from coordinator.results.conclude import Conclusion, History, conclude, rule_counted
 from coordinator.results.metrics import count_trial
 from coordinator.scenario.model import make_scenario
-from emunode.algorithms.base import LocalView, Rule, ScheduledSend
+from emunode.algorithms.base import ALGORITHMS, LocalView, Rule
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.hypercube.broadcast import BinomialBroadcast
-from emunode.algorithms.registry import ALGORITHMS
-from emunode.model import PortPacket
+from emunode.model import PortPacket, ScheduledSend
 from emunode.registry import register
 from tests.support import played, run_scenario
 
