@@ -23,7 +23,8 @@ def print_plan(file: Path | None, flags: Any, as_json: bool) -> int:
         # Measured, network included: every process computes the same tables, or forks after they are computed.
         made.algorithm.compute_tables()
         needs["table_seconds"] = round(process_time() - began, 3)
-    needs["evaluator_bytes"] = evaluator_bytes(made)
+    # To find out whether the evaluator is exact may take as long as a run.
+    needs["evaluator_bytes"] = evaluator_bytes(made) if reason is None else None
     claims = made.predictions()
     if as_json:
         print_json({**needs, "claims": claims, "possible": reason is None, "impossible_because": reason})

@@ -5,7 +5,7 @@ all contributions to it; the second phase, a broadcast or an allgather, distribu
 begins in the step after the last step of phase 1.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache, partial
 from typing import ClassVar, Final
@@ -50,7 +50,9 @@ class Allreduce(Algorithm):
             raise ScenarioError("algorithm", self.name, "its first phase has no last step, so the second cannot begin")
         self.shift: Step = self.first.final_step
         """The last step of phase 1."""
-        self._owners = frozenset(self.block_owners)
+        owners = self.block_owners
+        # A range knows its members without listing them, however large the network is.
+        self._owners: Container[Rank] = owners if isinstance(owners, range) else frozenset(owners)
 
     def renew(self, spec: CollectiveSpec) -> None:
         self.first.spec, self.second.spec = _of_phase(self.up, spec), _of_phase(self.down, spec)

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from emunode.algorithms.base import LocalView
 from emunode.algorithms.claims import Claim, Relation
@@ -16,6 +16,9 @@ from emunode.topologies.hypercube import Hypercube
 from emunode.topologies.star import StarGraph
 from emunode.trees.base import Trees
 from emunode.trees.breadth_first import BreadthFirstTree, GrownTree
+
+LISTED_LEVELS: Final = 1 << 20
+"""The largest diameter for which the number of receivers is claimed for each step."""
 
 
 class TreeBroadcast(TreeCollective):
@@ -49,7 +52,11 @@ class TreeBroadcast(TreeCollective):
             steps = self.last_offset + self.numbers - 1
             claims.append(Claim("steps", steps, "==", f"{self.citation}: height + segments - 1"))
             # Several segments overlap in a step, and then the receivers are not the ranks at one distance.
-            if self.numbers == 1 and self.collective is Collective.BROADCAST:
+            if (
+                self.numbers == 1
+                and self.collective is Collective.BROADCAST
+                and self.topology.diameter <= LISTED_LEVELS
+            ):
                 claims.append(
                     Claim(
                         "receivers_per_step",

@@ -59,6 +59,8 @@ Station = tuple[int, tuple[tuple[int, Port], ...]]
 class PhasedAllgather(TreeCollective):
     """The messages of all nodes down one phased tree, all segments at once, combined in one packet where they meet."""
 
+    visits_all = True
+
     family = "ej"
     collective = Collective.ALLGATHER
     link_capacity = None

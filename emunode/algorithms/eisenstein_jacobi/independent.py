@@ -65,6 +65,8 @@ class IndependentBroadcast(TreeCollective):
     Extension; there is no paper on it.
     """
 
+    visits_all = True
+
     family = "ej"
     name = "independent-trees"
     collective = Collective.BROADCAST
@@ -111,6 +113,8 @@ class IndependentScatter(PipelinedScatter):
 
     Extension; there is no paper on it.
     """
+
+    visits_all = True
 
     family = "ej"
     name = "independent-trees"
