@@ -8,7 +8,6 @@ import fcntl
 import json
 import os
 import time
-import tomllib
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Self, TextIO
@@ -21,6 +20,7 @@ from coordinator.campaigns.trial_runner import Trial, TrialResult, result_of
 from coordinator.scenario.model import Scenario
 from coordinator.scenario.networks import absolute_network, keep_network, network_of, with_absolute_network
 from coordinator.scenario.plugins import keep_plugins
+from coordinator.stored.reading import read_toml
 from emunode.errors import ScenarioError
 from emunode.topologies.table import TableTopology
 
@@ -251,8 +251,8 @@ def grid_values(grid: Grid) -> dict[str, object]:
 def read_grid_file(folder: Path) -> Mapping[str, Any]:
     """The values of `campaign.toml`; ScenarioError (field `resume`) if the folder is not a campaign folder."""
     try:
-        return tomllib.loads((folder / GRID).read_text())
-    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        return read_toml(folder / GRID)
+    except (OSError, ValueError) as error:
         raise ScenarioError("resume", str(folder), f"no campaign to resume: {error}") from None
 
 

@@ -7,7 +7,6 @@ memory are bounded for any content.
 
 import json
 import shlex
-import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
@@ -31,6 +30,7 @@ from coordinator.scenario.model import Scenario, make_scenario
 from coordinator.scenario.networks import network_of, with_absolute_network
 from coordinator.scenario.plugins import altered_files
 from coordinator.scenario.programs import command_of, is_allowed
+from coordinator.stored.reading import read_json, read_toml
 from coordinator.theory.lower_bounds import GENERAL
 from emunode.errors import ScenarioError
 from emunode.model import ROOTLESS
@@ -168,8 +168,8 @@ def _size(path: Path, most: int) -> None:
 def _read_json(path: Path, kind: type) -> Any:
     _size(path, MOST_TEXT_BYTES)
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
+        value = read_json(path, MOST_TEXT_BYTES)
+    except ValueError as error:
         raise UnreadableError(f"{path.name}: not JSON: {_short(error)}") from None
     if not isinstance(value, kind):
         raise UnreadableError(f"{path.name}: expected {'an object' if kind is dict else 'a list'}")
@@ -180,8 +180,8 @@ def _read_scenario(path: Path) -> tuple[Scenario, bool]:
     """The scenario, and whether an earlier version wrote it."""
     _size(path / "scenario.toml", MOST_TEXT_BYTES)
     try:
-        values = tomllib.loads((path / "scenario.toml").read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
+        values = read_toml(path / "scenario.toml", MOST_TEXT_BYTES)
+    except ValueError as error:
         raise UnreadableError(f"scenario.toml: not TOML: {_short(error)}") from None
     older = "worst_lateness_limit" not in values
     if older:

@@ -13,6 +13,8 @@ ROW_RANKS = 2**31 - 1
 """Ranks that a journal row can name."""
 ROW_PORTS = 2**15 - 1
 """Ports that a journal row can name."""
+LONGEST_WAY = 2**18
+"""The largest diameter: tables of levels and steps have a row for each distance."""
 IRREGULAR_SLOTS = 2**25
 """The largest order x degree of a network whose degrees differ: hosts and results have a slot for every port number."""
 
@@ -22,6 +24,11 @@ def require_size(topology: Topology) -> None:
     topology.require_order(ROW_RANKS)
     topology.require(
         topology.degree <= ROW_PORTS, f"a node has {topology.degree} ports; a journal row can name {ROW_PORTS}"
+    )
+    diameter = topology.known_diameter
+    topology.require(
+        diameter is None or diameter <= LONGEST_WAY,
+        f"its diameter is {diameter}, so that a run would take as many steps; at most {LONGEST_WAY} are allowed",
     )
     topology.require(
         isinstance(topology, RegularTopology) or topology.order * topology.degree <= IRREGULAR_SLOTS,

@@ -4,8 +4,6 @@ A missing or damaged file never raises an error: it is listed in `notes`, and it
 no part of a run is refused.
 """
 
-import json
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -23,6 +21,7 @@ from coordinator.results.reliable import IS_DATA
 from coordinator.scenario.model import make_scenario
 from coordinator.scenario.networks import stored_topology, with_absolute_network
 from coordinator.scenario.plugins import absolute_plugins, require_loaded
+from coordinator.stored.reading import read_json, read_toml
 from emunode.errors import EmulatorError, ScenarioError
 from emunode.topologies.base import Topology
 
@@ -130,7 +129,7 @@ def find_run(run: Path) -> Path:
 def _require_plugins(path: Path) -> None:
     """Refuse a run whose scenario can be read and names a plug-in that is not loaded."""
     try:
-        named = tomllib.loads((path / "scenario.toml").read_text()).get("plugin", [])
+        named = read_toml(path / "scenario.toml").get("plugin", [])
     except (OSError, ValueError):
         return
     if isinstance(named, list):
@@ -140,15 +139,15 @@ def _require_plugins(path: Path) -> None:
 def read_run(path: Path, name: str | None = None) -> RunData:
     """Read a run directory. Missing tables are measured again if the journal and the scenario are intact."""
     data = RunData(path, name or path.name)
-    summary = _read(data, "summary.json", lambda file: json.loads(file.read_text()))
-    scenario = _read(data, "scenario.toml", lambda file: tomllib.loads(file.read_text()))
-    faults = _read(data, "faults.json", lambda file: json.loads(file.read_text()))
+    summary = _read(data, "summary.json", read_json)
+    scenario = _read(data, "scenario.toml", read_toml)
+    faults = _read(data, "faults.json", read_json)
     data.summary = translate_summary(_expect(data, "summary.json", summary, dict) or {})
     data.scenario = scenario or {}
     data.faults = [fault for fault in _expect(data, "faults.json", faults, list) or [] if isinstance(fault, dict)]
     for part in ("served", "suspicions"):
         if (path / f"{part}.json").is_file():
-            entries = _read(data, f"{part}.json", lambda file: json.loads(file.read_text()))
+            entries = _read(data, f"{part}.json", read_json)
             listed = _expect(data, f"{part}.json", entries, list) or []
             setattr(data, part, [entry for entry in listed if isinstance(entry, dict)])
     data.topology = _topology(data)

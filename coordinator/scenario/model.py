@@ -316,13 +316,13 @@ def scenario_from_environment(environment: Mapping[str, str]) -> dict[str, objec
 
 def read_scenario(path: Path) -> dict[str, object]:
     """The values of a scenario file, not validated yet."""
-    import tomllib  # noqa: PLC0415  # a scenario of flags does without
+    from coordinator.stored.reading import read_toml  # noqa: PLC0415  # a scenario of flags does without TOML
 
     try:
-        return tomllib.loads(path.read_text())
+        return read_toml(path)
     except OSError as error:
         raise ScenarioError("scenario", str(path), f"the file cannot be read: {error.strerror}") from None
-    except (ValueError, RecursionError) as error:  # RecursionError: deep nesting
+    except ValueError as error:
         raise ScenarioError("scenario", str(path), f"it is not TOML: {error}") from None
 
 

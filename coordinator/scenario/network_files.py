@@ -9,16 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from coordinator.scenario.declared_network import DeclaredNetwork
-from coordinator.scenario.network_json import is_network_document, network_from
+from coordinator.scenario.network_json import MAX_BYTES, is_network_document, network_from
 from coordinator.scenario.network_readers import READERS, declared, load_json
+from coordinator.stored.reading import read_bytes
 from emunode.errors import ScenarioError
 from emunode.topologies.table import TableTopology
 
 if TYPE_CHECKING:
     import networkx
 
-MAX_BYTES: Final = 2**28
-"""The largest file."""
 MAX_NAME: Final = 60
 
 
@@ -63,12 +62,6 @@ def network_name(stem: str) -> str:
 
 def _bytes_of(path: Path) -> bytes:
     try:
-        if path.exists() and not path.is_file():
-            raise ValueError("it is not a regular file")
-        with path.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
+        return read_bytes(path, MAX_BYTES)
     except OSError as error:
         raise ValueError(f"the file cannot be read: {error.strerror}") from None
-    if len(data) > MAX_BYTES:
-        raise ValueError(f"the file has more than {MAX_BYTES >> 20} megabytes")
-    return data

@@ -12,11 +12,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from coordinator.scenario.declared_network import plain_attributes
+from coordinator.stored.reading import read_json
 from emunode.errors import ScenarioError
 from emunode.topologies.digest import network_sha256
 from emunode.topologies.table import Attributes, TableTopology
 
 FORMAT: Final = "network 1"
+MAX_BYTES: Final = 2**28
+"""The largest file of a network that is read."""
 
 
 def write_network(path: Path, topology: TableTopology) -> None:
@@ -27,7 +30,7 @@ def write_network(path: Path, topology: TableTopology) -> None:
 def read_network_json(path: Path) -> TableTopology:
     """The network that `write_network` wrote; ScenarioError (field `topology`) unless it is whole and has its digest."""
     try:
-        document = json.loads(path.read_bytes())
+        document = read_json(path, MAX_BYTES)
         if not is_network_document(document):
             raise ValueError(f"its format is not {FORMAT!r}")
         return network_from(document)

@@ -5,12 +5,14 @@ are rules on the places 0..N-1 of the nodes that own data, in order of rank. A n
 """
 
 import csv
+import io
 from collections.abc import Callable, Iterable, Mapping
 from math import isqrt
 from pathlib import Path
 from random import Random
 from typing import Final
 
+from coordinator.stored.reading import read_text
 from emunode.errors import ScenarioError
 from emunode.model import Rank
 from emunode.topologies.base import Topology
@@ -105,10 +107,8 @@ def _read(permutation: str) -> list[tuple[str, ...]]:
     """The rows of a file, without empty ones and without a header `source,target`."""
     path = Path(permutation)
     try:
-        if path.stat().st_size > MOST_FILE_BYTES:
-            raise ScenarioError("permutation", permutation, f"the file is larger than {MOST_FILE_BYTES} bytes")
-        with path.open(encoding="utf-8", newline="") as file:
-            rows = [tuple(word.strip() for word in row) for row in csv.reader(file) if row]
+        lines = io.StringIO(read_text(path, MOST_FILE_BYTES), newline="")
+        rows = [tuple(word.strip() for word in row) for row in csv.reader(lines) if row]
     except (OSError, ValueError, csv.Error) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         known = ", ".join(NAMES)

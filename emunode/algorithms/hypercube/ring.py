@@ -39,6 +39,8 @@ class RingAllgather(Uncut):
     address. One fault cuts the circuit. Johnsson and Ho, sections 6.1 and 8.4 (figure 19).
     """
 
+    visits_all = True
+
     family = "hypercube"
     name = "brg-ring"
     collective = Collective.ALLGATHER

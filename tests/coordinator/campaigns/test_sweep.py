@@ -191,4 +191,4 @@ def test_a_program_runs_beside_other_algorithms(call: Call, tmp_path: Path) -> N
     (tmp_path / "node.sh").write_text("while read -r line; do echo '{\"sends\": []}'; done\n")
     told = call("sweep --topology ring:4 --algorithm program,flood --json --program 'sh node.sh'")
     found = [(row["algorithm"], row["measured"], row["verdict"]) for row in told.data["rows"]]
-    assert found == [("program", 0, "undecided"), ("flood", 2, "holds")]
+    assert found == [("program", 0, "violated"), ("flood", 2, "holds")]

@@ -255,11 +255,11 @@ def test_a_table_at_which_polars_panics_is_a_finding(
 
 
 def test_an_unreadable_file_is_a_finding(copy: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(path: Path, **_: object) -> str:
+    def refuse(path: Path, *_: object) -> str:
         raise PermissionError(13, "Permission denied", str(path))
 
     path = copy("tree")
-    monkeypatch.setattr(Path, "read_text", refuse)
+    monkeypatch.setattr("coordinator.stored.reading.read_bytes", refuse)
     assert verify(path).findings == ["scenario.toml: it cannot be read: Permission denied"]
 
 

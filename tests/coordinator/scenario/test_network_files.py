@@ -10,8 +10,8 @@ from typing import Any
 import networkx
 import pytest
 
-from coordinator.scenario.network_files import MAX_BYTES, from_networkx, network_name, read_network
-from coordinator.scenario.network_json import network_document, read_network_json, write_network
+from coordinator.scenario.network_files import from_networkx, network_name, read_network
+from coordinator.scenario.network_json import MAX_BYTES, network_document, read_network_json, write_network
 from coordinator.scenario.network_readers import READERS
 from emunode.errors import ScenarioError
 from emunode.topologies.digest import network_sha256
@@ -195,12 +195,12 @@ def test_unknown_suffix(tmp_path: Path) -> None:
 def test_files_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "No such file" in refusal(tmp_path / "none.edges")
     (tmp_path / "folder.edges").mkdir()
-    assert "not a regular file" in refusal(tmp_path / "folder.edges")
+    assert "Is a directory" in refusal(tmp_path / "folder.edges")
     (tmp_path / "device.edges").symlink_to("/dev/zero")
     assert "not a regular file" in refusal(tmp_path / "device.edges")
     monkeypatch.setattr("coordinator.scenario.network_files.MAX_BYTES", 1 << 20)
     assert MAX_BYTES == 1 << 28
-    assert "more than 1 megabytes" in refusal(written(tmp_path, "edges", "#" * ((1 << 20) + 1)))
+    assert "more than 1048576 bytes" in refusal(written(tmp_path, "edges", "#" * ((1 << 20) + 1)))
 
 
 def test_too_many_nodes_and_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
