@@ -12,9 +12,7 @@ import trio
 HEAD_BYTES: Final = 16 * 2**10
 BODY_BYTES: Final = 4 * 2**10
 REQUEST_SECONDS: Final = 10.0
-"""Longest time from the first to the last byte of a request."""
-IDLE_SECONDS: Final = 60.0
-"""A connection without a request is closed after this time."""
+"""Time for a complete request, from the opening of a connection or from the last answer on; then it is closed."""
 SEND_SECONDS: Final = 30.0
 """A browser that takes nothing for this long is disconnected."""
 CHUNK_BYTES: Final = 2**16
@@ -69,27 +67,28 @@ class RequestError(Exception):
 class HttpConnection:
     """One connection, at the side of the server."""
 
-    def __init__(self, stream: trio.SocketStream) -> None:
+    def __init__(self, stream: trio.abc.Stream) -> None:
         self._stream = stream
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=HEAD_BYTES)
         self._head_only = False
 
     async def request(self) -> Request | None:
-        """The next request; None when the browser has closed the connection or sends nothing for IDLE_SECONDS.
+        """The next request; None when the browser has closed the connection, or sends no complete one in time.
 
-        RequestError for a request that is malformed, too large or too slow.
+        The time is REQUEST_SECONDS, so that idle connections keep no others out. RequestError for a request that is
+        malformed or too large.
         """
         if self._http.our_state is h11.DONE:
             self._http.start_next_cycle()
         head: object = None
         body = bytearray()
-        with trio.move_on_after(IDLE_SECONDS) as scope:
+        with trio.move_on_after(REQUEST_SECONDS) as scope:
             try:
-                head = await self._event(scope)
+                head = await self._event()
                 if not isinstance(head, h11.Request):
                     return None
                 self._head_only = head.method == b"HEAD"
-                while not isinstance(event := await self._event(scope), h11.EndOfMessage):
+                while not isinstance(event := await self._event(), h11.EndOfMessage):
                     if isinstance(event, h11.Data):
                         body += event.data
                     if len(body) > BODY_BYTES:
@@ -102,15 +101,13 @@ class HttpConnection:
         headers = {name.decode("ascii"): value.decode("latin-1") for name, value in head.headers}
         return Request(head.method.decode("ascii", "replace"), path, query, headers, bytes(body))
 
-    async def _event(self, scope: trio.CancelScope) -> object:
+    async def _event(self) -> object:
         while True:
             event = self._http.next_event()
             if event is not h11.NEED_DATA:
                 return event
             # The end of the connection is empty data, which h11 reports as an event of its own.
-            self._http.receive_data(await self._stream.receive_some(CHUNK_BYTES))
-            # From the first bytes of a request on, the rest has to follow soon.
-            scope.deadline = min(scope.deadline, trio.current_time() + REQUEST_SECONDS)
+            self._http.receive_data(bytes(await self._stream.receive_some(CHUNK_BYTES)))
 
     async def answer(self, response: Response) -> bool:
         """Send an answer; whether another request may follow on this connection."""
