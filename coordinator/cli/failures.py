@@ -3,6 +3,7 @@
 import contextlib
 import sys
 import traceback
+from difflib import get_close_matches
 
 from cyclopts import CycloptsError, UnknownOptionError
 
@@ -30,7 +31,8 @@ def describe(error: BaseException) -> tuple[str, int]:
     """The message of an error and its exit status."""
     match error:
         case CycloptsError():
-            return f"{_usage_message(error)}\n  see `coordinator --help`", 2
+            command = " ".join(["coordinator", *(error.command_chain or ())])
+            return f"{_usage_message(error)}\n  see `{command} --help`", 2
         case ScenarioError():
             return str(error), 2
         case KeyboardInterrupt():
@@ -67,6 +69,9 @@ def _usage_message(error: CycloptsError) -> str:
     if isinstance(error, UnknownOptionError):
         given = error.token.keyword or error.token.value
         flags = [flag for argument in error.argument_collection for flag in argument.names if flag.startswith(given)]
-        if flags:
-            return f"Unknown option: {given}. Did you mean {' or '.join(flags)}?"
+        # Another word of the same length is no misspelling.
+        names = [name for argument in error.argument_collection for name in argument.names]
+        flags = flags or get_close_matches(given, names, n=1, cutoff=0.75)
+        meant = f" Did you mean {' or '.join(flags)}?" if flags else ""
+        return f"Unknown option: {given}.{meant}"
     return str(error).strip()

@@ -298,6 +298,9 @@ def make_scenario(values: Mapping[str, object]) -> Scenario:
             most = MOST_BYTES if field == "segments" else 2**31 - 1
             words = "'auto' or 'unlimited'" if field == "link_capacity" else "'auto'"
             message = f"a whole number from 1 to {most}, or {words}"
+        if first["type"] in ("enum", "literal_error") and isinstance(first["input"], str):
+            near = get_close_matches(first["input"], re.findall("'([^']+)'", first["ctx"]["expected"]), n=1)
+            message = f"did you mean {near[0]!r}? {message}" if near else message
         raise ScenarioError(field, first["input"], message[:1].lower() + message[1:]) from None
 
 
