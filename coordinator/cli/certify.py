@@ -94,13 +94,18 @@ def certify(  # noqa: PLR0913  # its flags
     return 130 if certificate.interrupted else EXIT_STATUS[certificate.verdict]
 
 
+def _symmetries(count: int) -> str:
+    """The symmetries that sets of faults are counted up to, as a clause."""
+    verbs = ("fixes", "keeps") if count == 1 else ("fix", "keep")
+    return f"{plural(count, 'symmetr', 'ies', 'y')} {verbs[0]} the source and {verbs[1]} the trees"
+
+
 def show_certificate(certificate: Certificate, path: Path | None) -> None:
     """Print what was certified, each level, the counterexample if there is one, and the verdict."""
     out, plan, spec, verdict = render.console(), certificate.plan, certificate.plan.spec, certificate.verdict
     out.print(
         f"[bold]{plan.topology.title}[/bold]: {spec.collective} by {spec.algorithm}, redundancy {spec.redundancy}, "
-        f"driver {plan.scenario.driver}; {plural(certificate.symmetries, 'symmetr', 'ies', 'y')} "
-        "fix the source and keep the trees",
+        f"driver {plan.scenario.driver}; {_symmetries(certificate.symmetries)}",
         soft_wrap=True,
     )
     render.show_rows("sets of faults", [_row(level, certificate.method) for level in certificate.levels])

@@ -69,7 +69,7 @@ class Paths:
             "child": "sender" if inwards else "receiver",
         }
         if inwards:
-            # arc.
+            # Inwards the parent is the receiver, and its own port names the arc.
             rows = at_receiver(rows, self.plan.topology)
         named = {name: pl.col(column).cast(pl.Int64) for name, column in columns.items()}
         hops = rows.select("tree", "segment", "step", "port", **named)

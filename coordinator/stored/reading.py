@@ -55,8 +55,13 @@ def read_json(path: Path, most: int = TEXT_BYTES) -> Any:
 
 def read_toml(path: Path, most: int = TEXT_BYTES) -> dict[str, Any]:
     """Return the values of a TOML file; OSError or ValueError as `read_text`, or for other text and too deep nesting."""
+    return parse_toml(read_text(path, most))
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """Return the values of a TOML text; ValueError for another text and too deep nesting."""
     try:
-        values = tomllib.loads(read_text(path, most))
+        values = tomllib.loads(text)
     except RecursionError:
         raise ValueError(f"it has more than {LEVELS} levels") from None
     require_levels(values)

@@ -182,14 +182,15 @@ def _followed(algorithm: Algorithm, faults: Sequence[Fault]) -> bool:
 
 
 def _exact_claims(algorithm: Algorithm, faults: Sequence[Fault], source: str) -> list[Claim]:
-    """The results of all votes, and the messages of healthy origins of which every segment is right."""
+    """The results of all votes on messages of healthy origins, and how many of these have only right segments."""
     results: Counter[str] = Counter()
     whole: dict[tuple[Rank, Rank, int], bool] = {}
     faulty = _faulty(faults)
     for piece, ballot in ballots(algorithm, faults):
-        if ballot.elected is not None:
-            results[ballot.elected] += 1
+        # No message of a faulty origin is due.
         if piece.origin not in faulty:
+            if ballot.elected is not None:
+                results[ballot.elected] += 1
             message = piece.origin, piece.receiver, piece.segment // algorithm.segments_per_message
             whole[message] = whole.get(message, True) and ballot.elected == "right"
     return [

@@ -180,7 +180,7 @@ class PhasedAllgather(TreeCollective):
     def claims(self) -> list[Claim]:
         network, load, copies = self.trees.network, self.trees.load, self.copies
         order, ports = network.order, self.trees.segments_per_port()
-        allotment = f"{self.citation}: {self.passes}nD steps" + (
+        allotment = f"{self.citation}: {self.passes if self.passes > 1 else ''}nD steps" + (
             "" if self.passes == 1 else ", fewer only where b != a + 1"
         )
         walked = f"{self.citation}: arcs of the tree by step and port"

@@ -81,9 +81,9 @@ class DisjointTreesScatter(PipelinedScatter):
     trees_class = EdgeDisjointTrees
 
     @property
-    # Then M x / (n-1) rounds over all trees, and the formulas of the paper hold as they stand.
     def even(self) -> bool:
         """True if every tree carries the same number of copies for every node."""
+        # Then there are M x / (n-1) rounds over all trees, and the formulas of the paper hold as they stand.
         return not self.copies % self.count
 
     def claims(self) -> list[Claim]:

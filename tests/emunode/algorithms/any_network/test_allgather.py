@@ -161,7 +161,7 @@ def test_one_port_is_optimal_with_translations_and_refused_without() -> None:
 
 
 def test_a_network_that_is_too_large_is_refused() -> None:
-    with pytest.raises(ScenarioError, match=r"star:12.*limited to 1048576 nodes"):
+    with pytest.raises(ScenarioError, match=r"star:12.*at most 1048576 link ends are allowed"):
         allgather(parse_topology("star:12"))
     with pytest.raises(ScenarioError, match="limited to 4096 nodes"):
         allgather(parse_topology("mesh:65x64"))
