@@ -19,7 +19,7 @@ LEVELS: Final = 32
 
 
 def read_bytes(path: Path, most: int = TEXT_BYTES) -> bytes:
-    """Return the content of a regular file.
+    """Return the content of a regular file; the null device is an empty one.
 
     OSError if it is a folder or cannot be opened; ValueError if it is a device or a pipe, or has more than `most` bytes.
     """
@@ -29,7 +29,7 @@ def read_bytes(path: Path, most: int = TEXT_BYTES) -> bytes:
         mode = os.fstat(descriptor).st_mode
         if stat.S_ISDIR(mode):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-        if not stat.S_ISREG(mode):
+        if not stat.S_ISREG(mode) and not _is_null(descriptor):
             raise ValueError("it is not a regular file")
         with os.fdopen(descriptor, "rb", closefd=False) as file:
             data = file.read(most + 1)
@@ -38,6 +38,12 @@ def read_bytes(path: Path, most: int = TEXT_BYTES) -> bytes:
     if len(data) > most:
         raise ValueError(f"it has more than {most} bytes")
     return data
+
+
+def _is_null(descriptor: int) -> bool:
+    """Return whether a file is /dev/null, which compose mounts where the user names no scenario."""
+    found = os.fstat(descriptor)
+    return stat.S_ISCHR(found.st_mode) and found.st_rdev == Path(os.devnull).stat().st_rdev
 
 
 def read_text(path: Path, most: int = TEXT_BYTES) -> str:

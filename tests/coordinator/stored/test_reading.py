@@ -105,3 +105,10 @@ def test_stored_runs_with_a_hostile_file_cost_no_traceback(
         assert main(command) in (0, 1, 2, 3)
         output = capsys.readouterr()
         assert "Traceback" not in output.out + output.err
+
+
+def test_the_null_device_is_an_empty_scenario() -> None:
+    """Compose mounts it where the user names no scenario."""
+    assert read_bytes(Path(os.devnull)) == b""
+    assert read_toml(Path(os.devnull)) == {}
+    assert main(["plan", os.devnull, *SCENARIO, "broadcast", "--algorithm", "flood"]) == 0
