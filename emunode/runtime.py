@@ -40,6 +40,18 @@ def call(function: str, *arguments: object) -> int:
     return result
 
 
+def call_number(number: int, name: str, *arguments: int | bytes | None) -> int:
+    """Make a system call that the C library has no function for; raises OSError, which names the call."""
+    # Whole words: `syscall` has no prototype that tells how long an argument is.
+    words = (ctypes.c_long(each) if isinstance(each, int) else each for each in arguments)
+    _LIBC.syscall.restype = ctypes.c_long
+    result: int = _LIBC.syscall(ctypes.c_long(number), *words)
+    if result < 0:
+        error = ctypes.get_errno()
+        raise OSError(error, os.strerror(error), name)
+    return result
+
+
 def require(function: str, *arguments: object) -> int:
     """`call` a function that a run depends on; raises RunError on failure."""
     try:

@@ -11,7 +11,7 @@ from rich.markup import escape
 from coordinator.api.progress import on_stderr
 from coordinator.cli import render
 from coordinator.cli.output import JsonFlag, as_command, print_json
-from coordinator.grading.confinement import MEBIBYTE, Limits, layers
+from coordinator.grading.confinement import MEBIBYTE, Limits
 from coordinator.grading.grade import Grade, Options, Subject
 from coordinator.grading.grade import grade as grade_file
 from coordinator.grading.marks import MarkVerdict
@@ -66,6 +66,15 @@ def check(
         float | None, Parameter(group=REQUIREMENTS, help="most steps, as a multiple of the lower bound")
     ] = None,
     limits: LimitFlags | None = None,
+    require_confinement: Annotated[
+        bool,
+        Parameter(
+            group=LIMITS,
+            negative=(),
+            show_default=False,
+            help="execute a submission only if all layers of confinement hold",
+        ),
+    ] = False,
     json: JsonFlag = False,
 ) -> int:
     """Grade a submission: an algorithm, a network or trees from a file.
@@ -82,7 +91,9 @@ def check(
     if within is not None and not within >= 1:
         raise ScenarioError("within", within, "expected a multiple of the bound, 1 or more")
     bounds = (limits or LimitFlags()).checked()
-    options = Options([parse_topology(name) for name in topology], port_model, property, within, bounds)
+    options = Options(
+        [parse_topology(name) for name in topology], port_model, property, within, bounds, require_confinement
+    )
     with on_stderr("check") as progress:
         found = grade_file(file, options, progress)
     if json:
@@ -107,10 +118,10 @@ def _show(found: Grade) -> None:
         f"{escape(found.file)}: [{style}]{found.verdict}[/], {record['points']} of {record['of']} points",
         soft_wrap=True,
     )
-    if len(layers()) < 3:
-        out.print(
-            f"this machine offers only {' and '.join(layers())} against a submission that misbehaves", soft_wrap=True
-        )
+    if found.protection:
+        out.print(f"confined by: {', '.join(found.protection.held)}", soft_wrap=True)
+    for layer, reason in found.protection.missing.items():
+        out.print(f"not confined by: {layer} ({escape(reason)})", soft_wrap=True)
 
 
 def _show_marks(subject: Subject) -> None:

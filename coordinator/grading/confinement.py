@@ -1,32 +1,40 @@
-"""Confinement of a process that runs a submission: the limits that it puts on itself before it reads the submission.
+"""Confinement of a process that runs a submission: layers that it puts on itself before it reads the submission.
 
-Three layers. Resource limits bound memory, processor time and open files. A filter of system calls (seccomp, on x86-64)
-refuses new processes and programs, signals to others, sockets, and everything that changes a file. It cannot be removed, and
-it holds for root too, where limits on processes do not. An audit hook turns the same attempts into an exception
-that says what is not allowed, and keeps a list of them. Elsewhere than on x86-64 the filter is missing: `layers` says so.
+The server of `worker` has entered namespaces and a sealed root (`sealed_root`). The process closes what it inherited,
+limits its resources, becomes another user if it is root, gives up all capabilities, restricts itself to Python's library
+(`landlock`) and to a list of system calls (`system_calls`). Not even root can undo this. An audit hook turns attempts into
+exceptions that name the event; a submission can get around it, so its purpose is clear messages.
 
-This protects the machine of a teacher from mistakes and pranks. It is not a container: a submission may read files.
+Every layer may be missing on a machine. `confine` tells which hold, and why others do not.
 """
 
-import ctypes
+import contextlib
 import os
 import platform
 import resource
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
 from struct import pack
 from typing import Final
 
+from coordinator.grading import landlock, system_calls
+from coordinator.grading.layers import ALL_LAYERS, Layer, Protection, failure
+from coordinator.grading.sealed_root import NEW_USER
 from emunode import runtime as libc
 
 MEBIBYTE: Final = 1 << 20
-PR_SET_NO_NEW_PRIVS: Final = 38
-PR_SET_SECCOMP: Final = 22
-SECCOMP_MODE_FILTER: Final = 2
-AUDIT_ARCH_X86_64: Final = 0xC000003E
-X32_SYSTEM_CALL: Final = 0x40000000
+PR_SET_DUMPABLE, PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS, PR_CAP_AMBIENT = 4, 24, 38, 47
+PR_CAP_AMBIENT_CLEAR_ALL: Final = 4
+CAPABILITY_VERSION: Final = 0x20080522
+CAPABILITIES: Final = 64
+PROCESSOR_GRACE: Final = 5
+"""Seconds between SIGXCPU, which names the reason, and SIGKILL, for a submission that ignores the first."""
+OTHER_USERS: Final = (1_900_000_000, 65534)
+"""A number that no user has, then the usual one without rights, where the machine maps few numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,35 +51,145 @@ class Limits:
     """The most that one process may print, in bytes."""
     answer_bytes: int = 32 * MEBIBYTE
 
+    @property
+    def processor_seconds(self) -> int:
+        """Processor time of one process."""
+        return int(self.total_seconds) + 1
 
-def confine(limits: Limits) -> list[str]:
-    """Confine this process until it ends; returns the list in which denied attempts are noted."""
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """Results of the server's probes, which hold for all processes that it forks."""
+
+    readable: Sequence[Path]
+    """The files and folders that a submission may read."""
+    namespaces: Protection
+    other_user: int | None
+    """The user that a process becomes; None without such a one."""
+    no_other_user: str | None
+    """The reason for None; None if the server is not root, so that there is nothing to change."""
+
+
+def surroundings(wanted: Collection[Layer], readable: Sequence[Path], namespaces: Protection) -> Surroundings:
+    """Find out whom a process of this server can become."""
+    if Layer.OTHER_USER not in wanted or os.geteuid():
+        return Surroundings(readable, namespaces, None, None)
+    reason = ""
+    for user in OTHER_USERS:
+        # In a child, since there is no way back.
+        reason = libc.in_child(lambda user=user: _refusal(user, readable).encode(), 30.0).decode()  # type: ignore[misc]
+        if not reason:
+            return Surroundings(readable, namespaces, user, None)
+    return Surroundings(readable, namespaces, None, reason)
+
+
+def _refusal(user: int, readable: Sequence[Path]) -> str:
+    """Become `user`; return why it cannot, or what it could not read then."""
+    try:
+        _become(user)
+        for path in readable:
+            _read_samples(path)
+    except OSError as error:
+        return f"{error.filename}: {error.strerror}"
+    return ""
+
+
+def _read_samples(path: Path) -> None:
+    """Open some files of a folder, of which modules may be imported later."""
+    files = [path] if path.is_file() else [each for each in sorted(path.iterdir()) if each.is_file()]
+    for file in files[:20]:
+        file.open("rb").close()
+
+
+def _become(user: int) -> None:
+    os.setgroups([])
+    libc.call("setresgid", user, user, user)
+    libc.call("setresuid", user, user, user)
+
+
+def confine(
+    limits: Limits, surrounding: Surroundings, keep: Collection[int], wanted: Collection[Layer] = ALL_LAYERS
+) -> tuple[Protection, list[str]]:
+    """Confine this process until it ends: what holds, and the list in which the audit hook will note attempts.
+
+    Of its descriptors it keeps `keep`.
+    """
     sys.dont_write_bytecode = True
-    for kind, most in (
-        (resource.RLIMIT_AS, limits.memory_bytes),
-        (resource.RLIMIT_CPU, int(limits.total_seconds) + 1),
-        (resource.RLIMIT_CORE, 0),
-        (resource.RLIMIT_FSIZE, 0),
-        (resource.RLIMIT_NOFILE, 64),
+    parent = os.getppid()
+    found = Protection(surrounding.namespaces)
+    if surrounding.no_other_user is not None:
+        found[Layer.OTHER_USER] = surrounding.no_other_user
+    user = surrounding.other_user
+    steps: list[tuple[Layer, Callable[[], object]]] = [
+        (Layer.DESCRIPTORS, lambda: _close_others(keep)),
+        (Layer.LIMITS, lambda: _limit(limits)),
+        *([] if user is None else [(Layer.OTHER_USER, lambda: _become(user))]),
+        # Without a table of users, so that it cannot make a namespace in which it has rights again.
+        (Layer.USER_NAMESPACE, lambda: libc.call("unshare", NEW_USER)),
+        (Layer.CAPABILITIES, _drop_capabilities),
+    ]
+    last: list[tuple[Layer, Callable[[], object]]] = [
+        (Layer.LANDLOCK, lambda: landlock.restrict(surrounding.readable)),
+        (Layer.FILTER, _install_filter),
+    ]
+    _take(steps, wanted, found)
+    # After the last change of its user and rights, which would reset the first two of these.
+    libc.require("prctl", libc.PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    libc.require("prctl", PR_SET_DUMPABLE, 0, 0, 0, 0)
+    libc.require("prctl", PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(1)
+    _take(last, wanted, found)
+    denied: list[str] = []
+    if Layer.HOOK in wanted:
+        sys.addaudithook(_AuditHook(denied))
+        found[Layer.HOOK] = None
+    return found, denied
+
+
+def _take(steps: Sequence[tuple[Layer, Callable[[], object]]], wanted: Collection[Layer], found: Protection) -> None:
+    for layer, step in steps:
+        if layer in wanted:
+            found[layer] = failure(step)
+
+
+def _close_others(keep: Collection[int]) -> None:
+    """Close all descriptors but the standard ones and `keep`."""
+    edges = [2, *sorted(each for each in keep if each > 2), os.sysconf("SC_OPEN_MAX")]
+    for low, high in pairwise(edges):
+        os.closerange(low + 1, high)
+
+
+def _limit(limits: Limits) -> None:
+    seconds = limits.processor_seconds
+    for kind, soft, hard in (
+        (resource.RLIMIT_AS, limits.memory_bytes, limits.memory_bytes),
+        (resource.RLIMIT_CPU, seconds, seconds + PROCESSOR_GRACE),
+        (resource.RLIMIT_CORE, 0, 0),
+        (resource.RLIMIT_FSIZE, 0, 0),
+        (resource.RLIMIT_NOFILE, 64, 64),
     ):
-        resource.setrlimit(kind, (most, most))
+        resource.setrlimit(kind, (soft, hard))
     # An error to the writer in place of a signal that ends the process.
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    if has_filter():
-        _install_filter()
-    denied: list[str] = []
-    sys.addaudithook(_AuditHook(denied))
-    return denied
 
 
-def layers() -> list[str]:
-    """The kinds of protection that work on this machine."""
-    return ["resource limits", "audit hook", *(["system call filter"] if has_filter() else [])]
+def _drop_capabilities() -> None:
+    """Give up all capabilities, also those that a program could get back."""
+    for number in range(CAPABILITIES):
+        # The kernel has fewer; the rest is refused, as is the whole to a process that has no right to drop.
+        with contextlib.suppress(OSError):
+            libc.call("prctl", PR_CAPBSET_DROP, number, 0, 0, 0)
+    with contextlib.suppress(OSError):
+        libc.call("prctl", PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
+    libc.call("capset", pack("=Ii", CAPABILITY_VERSION, 0), bytes(24))
 
 
-def has_filter() -> bool:
-    """Whether the filter of system calls is written for this machine."""
-    return platform.machine() == "x86_64" and sys.platform == "linux" and libc.has("prctl")
+def _install_filter() -> None:
+    kind = system_calls.architecture()
+    if kind is None:
+        raise OSError(0, f"there is no table of system calls for {platform.machine()}")
+    system_calls.install(kind)
 
 
 # --- the audit hook --------------------------------------------------------------------------------------------------
@@ -80,8 +198,10 @@ DENIED_EVENTS: Final = frozenset({
     "os.exec", "os.fork", "os.forkpty", "os.kill", "os.killpg", "os.posix_spawn", "os.spawn", "os.system", "os.remove",
     "os.rename", "os.rmdir", "os.mkdir", "os.link", "os.symlink", "os.truncate", "os.chmod", "os.chown",
     "subprocess.Popen", "pty.spawn", "signal.pthread_kill", "socket.__new__", "socket.connect", "socket.bind",
-    "ctypes.dlsym", "ctypes.call_function", "resource.setrlimit", "resource.prlimit", "shutil.rmtree",
+    "ctypes.dlsym", "ctypes.call_function", "resource.setrlimit", "resource.prlimit", "shutil.rmtree", "fcntl.fcntl",
+    "fcntl.ioctl", "fcntl.flock", "fcntl.lockf", "os.setxattr", "os.removexattr", "os.chflags", "os.utime",
 })  # fmt: skip
+WRITE_FLAGS: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 
 
 class _AuditHook:
@@ -103,79 +223,3 @@ class _AuditHook:
 def _writes(arguments: tuple[object, ...]) -> bool:
     flags = arguments[2]
     return isinstance(flags, int) and bool(flags & WRITE_FLAGS)
-
-
-WRITE_FLAGS: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
-
-# --- the filter of system calls --------------------------------------------------------------------------------------
-
-# Numbers of x86-64; the kernel never changes them.
-DENIED_CALLS: Final = {
-    "kill": 62, "tkill": 200, "tgkill": 234, "rt_sigqueueinfo": 129, "rt_tgsigqueueinfo": 297, "pidfd_open": 434,
-    "pidfd_send_signal": 424, "pidfd_getfd": 438, "ptrace": 101, "process_vm_readv": 310, "process_vm_writev": 311,
-    "fork": 57, "vfork": 58, "execve": 59, "execveat": 322, "unshare": 272, "setns": 308, "prlimit64": 302,
-    "socket": 41, "connect": 42, "shmget": 29, "msgget": 68, "mq_open": 240, "bpf": 321, "keyctl": 250, "add_key": 248,
-    "creat": 85, "truncate": 76, "ftruncate": 77, "rename": 82, "renameat": 264, "renameat2": 316, "mkdir": 83,
-    "mkdirat": 258, "rmdir": 84, "link": 86, "linkat": 265, "unlink": 87, "unlinkat": 263, "symlink": 88,
-    "symlinkat": 266, "chmod": 90, "fchmod": 91, "fchmodat": 268, "chown": 92, "fchown": 93, "lchown": 94,
-    "fchownat": 260, "mknod": 133, "mknodat": 259, "utime": 132, "utimes": 235, "utimensat": 280, "setxattr": 188,
-    "mount": 165, "umount2": 166, "pivot_root": 155, "chroot": 161, "reboot": 169, "sethostname": 170,
-    "settimeofday": 164, "clock_settime": 227, "init_module": 175, "finit_module": 313, "delete_module": 176,
-    "kexec_load": 246, "setpriority": 141, "sched_setaffinity": 203, "setsid": 112, "setpgid": 109,
-}  # fmt: skip
-MISSING_CALLS: Final = {"clone3": 435, "openat2": 437, "io_uring_setup": 425, "memfd_create": 319}
-"""Calls that answer as in an older kernel, so that the C library uses calls that the filter can look into."""
-CLONE, OPEN, OPENAT = 56, 2, 257
-CLONE_THREAD: Final = 0x10000
-
-LOAD, JUMP_EQUAL, JUMP_SET, JUMP_AT_LEAST, RETURN = 0x20, 0x15, 0x45, 0x35, 0x06
-ALLOW: Final = 0x7FFF0000
-DENY: Final = 0x00050000
-EPERM, ENOSYS = 1, 38
-NUMBER, ARCHITECTURE, ARGUMENTS = 0, 4, 16
-"""Offsets in the kernel's record of a call; an argument has eight bytes, the low four first."""
-
-
-class _Program(ctypes.Structure):
-    """struct sock_fprog."""
-
-    _fields_ = (("length", ctypes.c_ushort), ("instructions", ctypes.c_void_p))
-
-
-def _install_filter() -> None:
-    code = b"".join(pack("HBBI", *instruction) for instruction in _instructions())
-    buffer = ctypes.create_string_buffer(code, len(code))
-    program = _Program(len(code) // 8, ctypes.addressof(buffer))
-    libc.require("prctl", PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-    libc.require("prctl", PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(program), 0, 0)
-
-
-def _instructions() -> Iterator[tuple[int, int, int, int]]:
-    """(code, jump if true, jump if false, operand): a program for the kernel's packet filter."""
-    yield LOAD, 0, 0, ARCHITECTURE
-    yield JUMP_EQUAL, 1, 0, AUDIT_ARCH_X86_64
-    yield RETURN, 0, 0, DENY | EPERM
-    yield LOAD, 0, 0, NUMBER
-    # The x32 interface has other numbers for the same calls.
-    yield JUMP_AT_LEAST, 0, 1, X32_SYSTEM_CALL
-    yield RETURN, 0, 0, DENY | ENOSYS
-    for number in DENIED_CALLS.values():
-        yield JUMP_EQUAL, 0, 1, number
-        yield RETURN, 0, 0, DENY | EPERM
-    for number in MISSING_CALLS.values():
-        yield JUMP_EQUAL, 0, 1, number
-        yield RETURN, 0, 0, DENY | ENOSYS
-    # A thread is allowed, a process is not; files may be opened to read.
-    yield from _argument_test(CLONE, 0, CLONE_THREAD, allowed=True)
-    yield from _argument_test(OPEN, 1, WRITE_FLAGS, allowed=False)
-    yield from _argument_test(OPENAT, 2, WRITE_FLAGS, allowed=False)
-    yield RETURN, 0, 0, ALLOW
-
-
-def _argument_test(number: int, argument: int, bits: int, *, allowed: bool) -> Iterator[tuple[int, int, int, int]]:
-    """For one call: allow it, or deny it, if an argument has any of these bits; the other way round if it has none."""
-    yield JUMP_EQUAL, 0, 4, number
-    yield LOAD, 0, 0, ARGUMENTS + 8 * argument
-    yield JUMP_SET, 0, 1, bits
-    yield RETURN, 0, 0, ALLOW if allowed else DENY | EPERM
-    yield RETURN, 0, 0, DENY | EPERM if allowed else ALLOW

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from coordinator.grading.algorithm_marks import AlgorithmGrader, Progress, require_judged, undeclared
-from coordinator.grading.confinement import Limits, layers
+from coordinator.grading.confinement import Limits
 from coordinator.grading.given_network import GivenNetwork
+from coordinator.grading.layers import Protection
 from coordinator.grading.marks import POINTS, Mark, MarkVerdict, overall
 from coordinator.grading.submission import (
     NONSENSE,
@@ -19,7 +20,7 @@ from coordinator.grading.submission import (
 )
 from coordinator.grading.tree_marks import PROPERTIES, grade_trees, read_csv
 from emunode.algorithms.base import ANY_FAMILY
-from emunode.errors import ScenarioError
+from emunode.errors import RunError, ScenarioError
 from emunode.model import PortModel
 from emunode.topologies.base import FAMILIES, Topology
 from emunode.topologies.registry import parse_topology
@@ -42,6 +43,8 @@ class Options:
     properties: Sequence[str] = ()
     within: float | None = None
     limits: Limits = field(default_factory=Limits)
+    require_confinement: bool = False
+    """Whether a submission is executed only if all layers of confinement hold."""
 
 
 @dataclass(slots=True)
@@ -66,6 +69,8 @@ class Grade:
     file: str
     subjects: list[Subject] = field(default_factory=list)
     printed: str = ""
+    protection: Protection = field(default_factory=Protection)
+    """The layers of confinement that held, and why others did not; empty for a file that is not executed."""
 
     @property
     def verdict(self) -> MarkVerdict:
@@ -79,7 +84,8 @@ class Grade:
             "verdict": str(self.verdict),
             "points": sum(subject.points[0] for subject in self.subjects),
             "of": sum(subject.points[1] for subject in self.subjects),
-            "protection": layers(),
+            "protection": self.protection.held,
+            "not_protected": self.protection.missing,
             "printed": self.printed,
             "subjects": [
                 {
@@ -113,8 +119,14 @@ def grade(path: Path, options: Options, progress: Progress) -> Grade:
     except UnicodeDecodeError as error:
         raise ScenarioError("file", str(path), f"it is not UTF-8: {error}") from None
     with SubmissionServer(path.name, text, options.limits) as server:
+        missing = server.protection.missing
+        if missing and options.require_confinement:
+            reasons = ", ".join(f"{layer} ({reason})" for layer, reason in missing.items())
+            raise RunError(
+                f"the submission was not executed, since this machine does not confine it fully: no {reasons}"
+            )
         result = Grade(str(path), _grade_python(server, options, progress))
-        result.printed = server.printed
+        result.printed, result.protection = server.printed, server.protection
     return result
 
 

@@ -5,24 +5,39 @@ to its own process can change a verdict in its favour.
 """
 
 import json
+import os
 import selectors
 import signal
 import socket
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict
-from os import close, pipe, read
+from math import inf
+from struct import Struct
 from types import TracebackType
 from typing import Any, Final, Self
 
 from coordinator.grading.confinement import Limits
-from coordinator.grading.worker import LENGTH, NUMBER, START, STOP
+from coordinator.grading.layers import ALL_LAYERS, Layer, Protection
+from coordinator.grading.worker import ENDED, LENGTH, LOOK, NUMBER, START, STOP, STOPPED
 from emunode.errors import EmulatorError, RunError
 
 SERVER_SECONDS: Final = 60.0
-"""Deadline for the server to start and to answer: it imports modules and forks."""
+"""Deadline for the server to start: it imports modules, and makes namespaces."""
+LOOK_SECONDS: Final = 5.0
+"""How often the grader looks whether a process that does not answer is stopped."""
+STALL_SECONDS: Final = 25.0
+"""Deadline for the server to answer: with the look before it within the 30 s in which a stalled host is noticed."""
+ENVIRONMENT: Final = ("PYTHON", "LANG", "LC_", "LD_LIBRARY_PATH", "OPENBLAS_", "TZ")
+"""Variables, by their beginning, that a submission gets; all others may be secrets."""
+OWN_SIGNALS: Final = frozenset({
+    signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT, signal.SIGTRAP, signal.SIGSYS,
+    signal.SIGALRM, signal.SIGVTALRM, signal.SIGPROF, signal.SIGPIPE,
+})  # fmt: skip
+"""Signals with which a process ends through what it does itself. Others it cannot send itself."""
 NONSENSE: Final = "its process sent a malformed answer"
 SHOWN_OUTPUT: Final = 200
 """Characters of the output of a submission that a report shows."""
@@ -49,49 +64,96 @@ class OutOfTimeError(EmulatorError):
     """The time for all checks is over, so what is left is undecided."""
 
 
+class NotGradedError(RunError):
+    """A submission was ended or stopped from outside, or its grader was: that says nothing about it."""
+
+
 class SubmissionServer:
     """Makes fresh processes for one submission; a context manager that leaves none behind."""
 
-    def __init__(self, name: str, text: str, limits: Limits) -> None:
+    def __init__(self, name: str, text: str, limits: Limits, layers: Sequence[Layer] = ALL_LAYERS) -> None:
         self.limits = limits
+        self._layers = layers
         self._file = {"name": name, "text": text}
         self.deadline = time.monotonic() + limits.total_seconds
         self.printed = ""
         """The beginning of what the submission printed."""
+        self.protection = Protection()
+        """The layers that hold in all processes so far, and why others do not."""
+        self._lost = False
+        """Whether an order has no reply yet, so that the next reply would be taken for another's."""
 
     def __enter__(self) -> Self:
         self._control, its = socket.socketpair()
-        self._control.settimeout(SERVER_SECONDS)
+        self._control.settimeout(LOOK_SECONDS)
+        setting = {"limits": asdict(self.limits), "layers": list(map(str, self._layers))}
         with its:
             self._server = subprocess.Popen(
                 # -P: a file beside the submission must not replace a module.
-                [
-                    sys.executable,
-                    "-P",
-                    "-m",
-                    f"{__package__}.worker",
-                    str(its.fileno()),
-                    json.dumps(asdict(self.limits)),
-                ],
+                [sys.executable, "-P", "-m", f"{__package__}.worker", str(its.fileno()), json.dumps(setting)],
                 pass_fds=[its.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
+                env={name: value for name, value in os.environ.items() if name.startswith(ENVIRONMENT)},
+                # Ctrl-C is for the grader alone, also while the server is not ready yet.
+                start_new_session=True,
             )
+        try:
+            # The layers that hold, before anybody relies on them.
+            self._confined().close()
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._control.close()
+        deadline = time.monotonic() + STALL_SECONDS
+        while self._server.poll() is None and time.monotonic() < deadline and not self._is_stopped():
+            with suppress(subprocess.TimeoutExpired):
+                self._server.wait(LOOK_SECONDS)
+        self._server.kill()
+        self._server.wait()
+
+    def _is_stopped(self) -> bool:
+        state = os.waitid(os.P_PID, self._server.pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT)
+        return state is not None
+
+    def order(self, order: bytes, number: int, reply: Struct, descriptors: Sequence[int] = ()) -> Any:
+        """Give the server an order; returns the values of its reply, NotGradedError if it does not come in time."""
+        if self._lost:
+            raise NotGradedError("could not grade it: an order was interrupted")
+        # Until the first reply the server may still import modules.
+        deadline = time.monotonic() + (STALL_SECONDS if self.protection else SERVER_SECONDS)
+        data = b""
         try:
-            self._server.wait(SERVER_SECONDS)
-        except subprocess.TimeoutExpired:
-            self._server.kill()
-            self._server.wait()
+            socket.send_fds(self._control, [order + NUMBER.pack(number)], descriptors)
+            while len(data) < reply.size:
+                try:
+                    part = self._control.recv(reply.size - len(data))
+                except TimeoutError:
+                    if self._is_stopped():
+                        raise NotGradedError("could not grade it: the grader's own process is stopped") from None
+                    if time.monotonic() > deadline:
+                        raise NotGradedError("could not grade it: the grader's own process does not answer") from None
+                    continue
+                if not part:
+                    break
+                data += part
+        except OSError as error:
+            raise NotGradedError(f"could not grade it: the grader's own process is gone: {error}") from None
+        except BaseException:  # Ctrl-C: the reply will come, but it is not read
+            self._lost = True
+            raise
+        if len(data) < reply.size:
+            raise NotGradedError("could not grade it: the grader's own process has ended")
+        return reply.unpack(data)
 
     def process(self) -> "SubmissionProcess":
         """A process that has loaded the submission; raises SubmissionEndedError if it cannot."""
-        started = SubmissionProcess(self, *self._start())
+        started = self._confined()
         try:
             started.loaded = started.ask("load", **self._file)
         except BaseException:
@@ -99,26 +161,33 @@ class SubmissionServer:
             raise
         return started
 
-    def _start(self) -> tuple[int, socket.socket, int]:
+    def _confined(self) -> "SubmissionProcess":
+        """A process that has confined itself, and has not seen the submission."""
         ours, its = socket.socketpair()
-        output, written = pipe()
+        output, written = os.pipe()
         try:
             with its:
-                socket.send_fds(self._control, [START + NUMBER.pack(0)], [its.fileno(), written])
-            pid = NUMBER.unpack(self._control.recv(NUMBER.size))[0]
-        except (OSError, Exception) as error:
+                (pid,) = self.order(START, 0, NUMBER, [its.fileno(), written])
+        except BaseException:
             ours.close()
-            close(output)
-            raise RunError(f"no process for the submission: {error}") from error
+            os.close(output)
+            raise
         finally:
-            close(written)
-        return pid, ours, output
+            os.close(written)
+        started = SubmissionProcess(self, pid, ours, output)
+        try:
+            answer = started.answer(time.monotonic() + SERVER_SECONDS, inf)
+            self._note(Protection({Layer(name): reason for name, reason in answer["protection"].items()}))
+        except BaseException as error:
+            started.close()
+            if isinstance(error, SubmissionEndedError):
+                raise NotGradedError(f"could not grade it: no process for it: {error}") from None
+            raise
+        return started
 
-    def stop(self, pid: int) -> int:
-        """End a process; its exit status, or the negative number of the signal that ended it."""
-        self._control.sendall(STOP + NUMBER.pack(pid))
-        status: int = NUMBER.unpack(self._control.recv(NUMBER.size))[0]
-        return status
+    def _note(self, found: Protection) -> None:
+        """A layer holds if it does in every process."""
+        self.protection.update({layer: reason for layer, reason in found.items() if not self.protection.get(layer)})
 
 
 class SubmissionProcess:
@@ -143,42 +212,74 @@ class SubmissionProcess:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def close(self) -> int:
-        """End the process and all that it started; returns its status (see `SubmissionServer.stop`)."""
+    def close(self) -> None:
+        """End the process and all that it started."""
+        # The next order finds out that the server is gone.
+        with suppress(NotGradedError):
+            self._end(closing=False)
+
+    def _end(self, *, closing: bool) -> tuple[int, bool, float]:
+        """End the process: its status, whether it had to be killed, and its processor time.
+
+        With `closing` it may be about to end by itself.
+        """
         if self._closed:
-            return 0
+            return 0, True, 0.0
         self._closed = True
         self._selector.close()
         self._channel.close()
-        close(self._output)
-        return self._server.stop(self.pid)
+        os.close(self._output)
+        status, killed, seconds = self._server.order(STOP, -self.pid if closing else self.pid, ENDED)
+        return status, killed, seconds
 
     def ask(self, do: str, **arguments: Any) -> dict[str, Any]:
         """The answer to a request; SubmissionEndedError if it does not come, OutOfTimeError if the time is over."""
         limits = self._server.limits
         deadline = time.monotonic() + limits.answer_seconds
-        final = min(deadline, self._server.deadline)
         data = json.dumps({"do": do, "with": arguments}).encode()
         try:
             self._channel.settimeout(limits.answer_seconds)
             self._channel.sendall(LENGTH.pack(len(data)) + data)
+        except TimeoutError:
+            self._require_running()
+            raise SubmissionEndedError(f"it did not answer within {limits.answer_seconds:g} s") from None
         except OSError:
             raise self._ended() from None
+        return self.answer(deadline, self._server.deadline)
+
+    def answer(self, deadline: float, end: float) -> dict[str, Any]:
+        """The next message: SubmissionEndedError if it is not complete at `deadline`, OutOfTimeError at `end`."""
+        limits = self._server.limits
+        final = min(deadline, end)
         answer = bytearray()
+        late = 0.0
         while True:
-            left = final - time.monotonic()
-            if left <= 0 and final < deadline:
-                raise OutOfTimeError(f"the grader stops after {limits.total_seconds:g} s")
-            if left <= 0:
-                raise SubmissionEndedError(f"it did not answer within {limits.answer_seconds:g} s")
-            for key, _ in self._selector.select(left):
+            now = time.monotonic()
+            left = max(0.0, final - now)
+            ready = self._selector.select(min(left, LOOK_SECONDS))
+            for key, _ in ready:
                 if key.fd == self._output:
                     self._read_output()
                 elif self._read_answer(answer):
                     return self._parsed(answer)
+            # What came while the grader itself was stopped counts, so it is read after the deadline too, for a second.
+            late = late or (0.0 if left else now)
+            if ready and (not late or now < late + 1):
+                continue
+            self._require_running()
+            if late and final < deadline:
+                raise OutOfTimeError(f"the grader stops after {limits.total_seconds:g} s")
+            if late:
+                raise SubmissionEndedError(f"it did not answer within {limits.answer_seconds:g} s")
+
+    def _require_running(self) -> None:
+        """Raise NotGradedError if somebody stopped the process, which it cannot do itself."""
+        (state,) = self._server.order(LOOK, self.pid, NUMBER)
+        if state == STOPPED:
+            raise NotGradedError("could not grade it: its process was stopped from outside (SIGSTOP)")
 
     def _read_output(self) -> None:
-        data = read(self._output, 1 << 16)
+        data = os.read(self._output, 1 << 16)
         if not data:
             self._selector.unregister(self._output)
         self._printed += len(data)
@@ -214,7 +315,7 @@ class SubmissionProcess:
             raise SubmissionEndedError(NONSENSE)
         return found
 
-    def _ended(self) -> SubmissionEndedError:
+    def _ended(self) -> SubmissionEndedError | NotGradedError:
         # What it printed last may say why.
         with suppress(OSError, SubmissionEndedError):
             while any(key.fd == self._output for key, _ in self._selector.select(0)):
@@ -222,9 +323,18 @@ class SubmissionProcess:
                 self._read_output()
                 if self._printed == before:
                     break
-        status = self.close()
+        status, killed, seconds = self._end(closing=True)
+        if killed:
+            return SubmissionEndedError("it closed its connection to the grader")
         if status >= 0:
             return SubmissionEndedError(f"it ended its process with exit status {status}")
-        if status == -signal.SIGKILL:
-            return SubmissionEndedError("it closed its connection to the grader")
-        return SubmissionEndedError(f"its process was ended by {signal.Signals(-status).name}")
+        most = self._server.limits.processor_seconds
+        if -status == signal.SIGXCPU or (-status == signal.SIGKILL and seconds >= most):
+            return SubmissionEndedError(f"it used more than {most} s of processor time")
+        name = signal.Signals(-status).name
+        if -status in OWN_SIGNALS:
+            return SubmissionEndedError(f"its process was ended by {name}")
+        cause = (
+            "by somebody, or because this machine had no memory left" if -status == signal.SIGKILL else "by somebody"
+        )
+        return NotGradedError(f"could not grade it: its process was ended from outside by {name}, {cause}")

@@ -1,8 +1,8 @@
 """The processes in which submissions run. `python -m coordinator.grading.worker FD` is a server that forks them.
 
 The server imports everything that a submission may need and never executes one. So each process that it forks is as fresh as
-a new interpreter, and is there in milliseconds. A process confines itself, then answers requests over a socket until that is
-closed. Server and processes end with the process that started the server.
+a new interpreter, and is there in milliseconds. A process confines itself, says which layers hold, then answers requests
+over a socket until that is closed. Server and processes end with the process that started the server.
 """
 
 import contextlib
@@ -11,39 +11,72 @@ import os
 import signal
 import socket
 import sys
+import time
 import traceback
+from dataclasses import dataclass
 from struct import Struct
 from typing import Any, Final, NoReturn
 
-from coordinator.grading.confinement import Limits, confine
+from coordinator.grading import sealed_root
+from coordinator.grading.confinement import PR_SET_DUMPABLE, Limits, Surroundings, confine, surroundings
+from coordinator.grading.layers import Layer
 from coordinator.grading.session import Session
 from emunode import runtime as libc
 
 LENGTH: Final = Struct("<I")
 NUMBER: Final = Struct("<i")
-START, STOP = b"s", b"x"
+ENDED: Final = Struct("<i?d")
+"""The exit status of a process, whether the server ended it, and its processor time in seconds."""
+START, LOOK, STOP = b"s", b"l", b"x"
+RUNNING, STOPPED = 0, 1
+CLOSING_SECONDS: Final = 5.0
+"""A process whose connection is closed has this time to end: it closes its descriptors shortly before it has ended."""
 FAILED: Final = 70
 """The exit status of a process in which the grader's own code fails."""
 
 
-def serve(control: socket.socket, limits: Limits) -> None:
-    """Fork a process for every START, which comes with its two descriptors; end one at STOP; until `control` is closed."""
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """Settings that all processes of a server share."""
+
+    limits: Limits
+    layers: list[Layer]
+    surroundings: Surroundings
+
+
+def serve(control: socket.socket, setting: Setting) -> None:
+    """Carry out orders until `control` is closed, each with the number of a process.
+
+    START comes with two descriptors and forks a process; LOOK tells whether one is stopped; STOP ends one.
+    """
     while True:
         order, descriptors, _, _ = socket.recv_fds(control, 1 + NUMBER.size, 2)
         if not order:
             return
+        (number,) = NUMBER.unpack(order[1:])
         if order[:1] == START:
-            control.sendall(NUMBER.pack(_fork(control, descriptors, limits)))
+            control.sendall(NUMBER.pack(_fork(control, descriptors, setting)))
+        elif order[:1] == LOOK:
+            state = os.waitid(os.P_PID, number, os.WSTOPPED | os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            stopped = state is not None and state.si_code == os.CLD_STOPPED
+            control.sendall(NUMBER.pack(STOPPED if stopped else RUNNING))
         else:
-            (pid,) = NUMBER.unpack(order[1:])
-            for each in (os.killpg, os.kill):
-                with contextlib.suppress(ProcessLookupError):
-                    each(pid, signal.SIGKILL)
-            _, status = os.waitpid(pid, 0)
-            control.sendall(NUMBER.pack(os.waitstatus_to_exitcode(status)))
+            control.sendall(ENDED.pack(*_stop(abs(number), closing=number < 0)))
 
 
-def _fork(control: socket.socket, descriptors: list[int], limits: Limits) -> int:
+def _stop(pid: int, *, closing: bool) -> tuple[int, bool, float]:
+    """End a process, which with `closing` may end by itself: its status, whether it had to be killed, its processor time."""
+    deadline = time.monotonic() + (CLOSING_SECONDS if closing else 0)
+    while not (ended := os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)) and time.monotonic() < deadline:
+        time.sleep(0.005)
+    for each in (os.killpg, os.kill):
+        with contextlib.suppress(ProcessLookupError):
+            each(pid, signal.SIGKILL)
+    _, status, used = os.wait4(pid, 0)
+    return os.waitstatus_to_exitcode(status), ended is None, used.ru_utime + used.ru_stime
+
+
+def _fork(control: socket.socket, descriptors: list[int], setting: Setting) -> int:
     pid = os.fork()
     if pid:
         # Here too: the process may not have got that far when it has to end.
@@ -54,7 +87,7 @@ def _fork(control: socket.socket, descriptors: list[int], limits: Limits) -> int
         return pid
     try:
         control.close()
-        _run(descriptors, limits)
+        _run(descriptors, setting)
     except BaseException:  # a forked child must not continue in its parent's code
         traceback.print_exc()
         sys.stderr.flush()
@@ -63,22 +96,22 @@ def _fork(control: socket.socket, descriptors: list[int], limits: Limits) -> int
         os._exit(0)
 
 
-def _run(descriptors: list[int], limits: Limits) -> None:
+def _run(descriptors: list[int], setting: Setting) -> None:
     """Be the process of a submission."""
     talk, output = descriptors
-    libc.require("prctl", libc.PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     os.setpgid(0, 0)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    for source, target in ((nothing, 0), (output, 1), (output, 2)):
-        os.dup2(source, target)
-    os.close(nothing)
+    # The server's own standard input is empty already.
+    os.dup2(output, 1)
+    os.dup2(output, 2)
     os.close(output)
     sys.stdin, sys.stdout, sys.stderr = (
         open(number, mode, buffering=1, closefd=False)  # noqa: SIM115  # they stay open to the end of the process
         for number, mode in ((0, "r"), (1, "w"), (2, "w"))
     )
     channel = socket.socket(fileno=talk)
-    session = Session(confine(limits))
+    protection, denied = confine(setting.limits, setting.surroundings, {talk}, setting.layers)
+    send(channel, {"protection": protection})
+    session = Session(denied)
     while (request := receive(channel)) is not None:
         send(channel, session.answer(request))
 
@@ -112,10 +145,21 @@ def _exactly(channel: socket.socket, size: int) -> bytes | None:
 
 
 def main() -> NoReturn:
-    """Serve on the socket whose descriptor is the first argument, under the limits in the second."""
+    """Serve on the socket whose descriptor is the first argument, under the limits and layers in the second."""
     libc.require("prctl", libc.PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is handled by the parent
-    serve(socket.socket(fileno=int(sys.argv[1])), Limits(**json.loads(sys.argv[2])))
+    control = socket.socket(fileno=int(sys.argv[1]))
+    given = json.loads(sys.argv[2])
+    layers = [Layer(name) for name in given["layers"]]
+    readable = sealed_root.library()
+    namespaces = sealed_root.enter(layers, readable)
+    if namespaces.holds(Layer.PROCESSES):
+        sealed_root.go_on_as_first_process(control)
+    if not namespaces.holds(Layer.ROOT):
+        os.chdir("/")
+    # A submission of the same user must not look into the memory of the server.
+    libc.require("prctl", PR_SET_DUMPABLE, 0, 0, 0, 0)
+    serve(control, Setting(Limits(**given["limits"]), layers, surroundings(layers, readable, namespaces)))
     sys.exit(0)
 
 

@@ -10,12 +10,14 @@ from typing import Any
 import psutil
 import pytest
 
-from coordinator.grading.confinement import DENIED_CALLS, MEBIBYTE, Limits, has_filter
+from coordinator.grading.confinement import MEBIBYTE, Limits
 from coordinator.grading.grade import Grade, Options, grade
+from coordinator.grading.layers import Layer
 from coordinator.grading.marks import Mark, MarkVerdict
 from coordinator.grading.played_run import Faults, Player
 from coordinator.grading.scaffold import TARGETS, algorithm_text, network_text
 from coordinator.grading.submission import SubmissionEndedError, SubmissionServer
+from coordinator.grading.system_calls import architecture
 from emunode.algorithms.registry import algorithms
 from emunode.errors import ScenarioError
 from emunode.model import Collective, CollectiveSpec
@@ -97,6 +99,8 @@ def test_right_submission_passes(tmp_path: Path) -> None:
     assert "at worst 1.00 times the bound" in seen["bound"].notes[0]
     record = found.record()
     assert (record["points"], record["of"], record["verdict"]) == (70, 70, "pass")
+    layers = [*record["protection"], *record["not_protected"]]  # type: ignore[misc]
+    assert {*layers} | {"other user"} == {*map(str, Layer)}
 
 
 @pytest.mark.exhaustive(one_in=4)
@@ -369,13 +373,12 @@ def test_submission_that_misbehaves_is_stopped(
     assert [each.name for each in tmp_path.iterdir()] == ["mine.py"]
 
 
-@pytest.mark.skipif(not has_filter(), reason="the filter of system calls is for x86-64")
+@pytest.mark.skipif(architecture() is None, reason="there is no table of system calls for this machine")
 def test_system_calls_are_denied_where_the_hook_is_not_asked(tmp_path: Path) -> None:
     calls = ("os.setsid()", "os.mkfifo('left')", "os.pidfd_open(os.getppid())", "os.sched_setaffinity(0, {0})")
     tries = "".join(f"try: {call}\nexcept PermissionError: denied += 1\n" for call in calls)
     text = flood(receive(f"denied = 0\n{tries}raise KeyError('denied', denied)"))
     assert "KeyError: ('denied', 4)" in findings(graded(tmp_path, text))
-    assert len({*DENIED_CALLS.values()}) == len(DENIED_CALLS)
 
 
 def test_printing_a_little_is_allowed_and_shown(tmp_path: Path) -> None:
@@ -435,7 +438,7 @@ def test_nothing_is_left_of_a_grader_that_is_stopped(tmp_path: Path, start: Star
         children[:] = psutil.Process(grader.process.pid).children(recursive=True)
         # The server, and the process in which the submission loops; those of earlier checks come and go.
         with suppress(psutil.NoSuchProcess):
-            return len(children) == 2 and children[1].cpu_times().user > 0.3
+            return len(children) >= 2 and children[-1].cpu_times().user > 0.3
         return False
 
     grader.wait_for(looping, "the submission loops")
