@@ -32,7 +32,8 @@ ATTRIBUTES: Final = 0b111
 """Read-only, no set-user-id programs, no devices."""
 NEW_ROOT: Final = Path("/proc")
 """Where the new root is put together: a folder that every machine has, and that holds nothing which goes into it."""
-OWN_FOLDER: Final = "submission"
+OWN_FOLDER: Final = Path("/submission")
+"""The working directory of a submission, in which there is nothing."""
 SERVER_STOPPED: Final = 71
 """The exit status when the server's process in the namespace was stopped from outside."""
 PROBE_SECONDS: Final = 30.0
@@ -114,7 +115,7 @@ def _seal(readable: list[Path]) -> None:
         for link in (Path("/lib"), Path("/lib64"), Path("/lib32")):
             if link.is_symlink():
                 (NEW_ROOT / link.name).symlink_to(link.readlink())
-        (NEW_ROOT / OWN_FOLDER).mkdir()
+        (NEW_ROOT / OWN_FOLDER.relative_to("/")).mkdir()
     finally:
         os.umask(before)
     record = pack("QQQQ", ATTRIBUTES, 0, 0, 0)
@@ -124,7 +125,7 @@ def _seal(readable: list[Path]) -> None:
     os.chdir(NEW_ROOT)
     libc.call("pivot_root", b".", b".")
     libc.call("umount2", b".", DETACH)
-    os.chdir(f"/{OWN_FOLDER}")
+    os.chdir(OWN_FOLDER)
 
 
 def _mount(source: str | None, target: str, kind: str | None, flags: int, data: bytes | None = None) -> None:

@@ -155,7 +155,9 @@ def main() -> NoReturn:
     namespaces = sealed_root.enter(layers, readable)
     if namespaces.holds(Layer.PROCESSES):
         sealed_root.go_on_as_first_process(control)
-    if not namespaces.holds(Layer.ROOT):
+    if namespaces.holds(Layer.ROOT):
+        readable.append(sealed_root.OWN_FOLDER)
+    else:
         os.chdir("/")
     # A submission of the same user must not look into the memory of the server.
     libc.require("prctl", PR_SET_DUMPABLE, 0, 0, 0, 0)
