@@ -137,6 +137,8 @@ ROOTLESS: Final = frozenset(
 """The collectives without a root: every rank is a source."""
 PERSONALISED: Final = frozenset({Collective.SCATTER, Collective.GATHER, Collective.ALLTOALL, Collective.UNICAST})
 """The collectives in which every message has one origin and one target."""
+VECTOR: Final = frozenset({Collective.ALLREDUCE, Collective.REDUCE_SCATTER})
+"""Collectives in which every rank contributes a vector, which algorithms may cut into one block for each rank."""
 FOLDING: Final = frozenset({Collective.REDUCE, Collective.REDUCE_SCATTER, Collective.ALLREDUCE})
 """The collectives that fold contributions of all ranks.
 
@@ -200,6 +202,7 @@ class CollectiveSpec(NamedTuple):
     port_model: PortModel = PortModel.ALL_PORT
     duplex: Duplex = Duplex.FULL
     message_bytes: int = 64
+    """Size of one message; where the vector of each rank is cut into blocks, of the longest block."""
     messages: int = 1
     """Messages for each (source, target) pair of the collective."""
     segments: int = 1
@@ -230,6 +233,20 @@ class CollectiveSpec(NamedTuple):
     """How ranks repair the collective; None if they do not."""
     agreement: Agreement | None = None
     """How ranks agree on what they suspect; None if they do not."""
+    blocks: int = 1
+    """Blocks into which the vector of each rank is cut, one for each rank that owns data; 1 if it stays whole."""
+    short_blocks: int = 0
+    """How many of the last blocks are one byte shorter than `message_bytes`."""
+
+    @property
+    def contributed_bytes(self) -> int:
+        """Size of what one rank contributes to the collective once: the vector, the block or the message."""
+        return self.blocks * self.message_bytes - self.short_blocks
+
+    @property
+    def least_message_bytes(self) -> int:
+        """Size of the shortest message, in bytes."""
+        return self.message_bytes - (self.short_blocks > 0)
 
     @property
     def asks(self) -> bool:

@@ -66,7 +66,7 @@ def _of_faults(plan: Plan, kinds: Iterable[type[Fault]], first: int) -> str | No
     outages = struck <= {Crash, Hang, Down, Up}
     if not outages and last is not None and any(step > last for step in (first, *(f.step for f in plan.faults))):
         return f"a fault begins after the last step, {last}"
-    shortest = plan.spec.message_bytes // plan.algorithm.segments_per_message
+    shortest = plan.spec.least_message_bytes // plan.algorithm.segments_per_message
     if shortest < LEAST_BYTES and (plan.spec.collective in FOLDING or struck & set(FORGERS)):
         return (
             f"in segments of {shortest} bytes a wrong content may be right by chance; at least {LEAST_BYTES} are needed"

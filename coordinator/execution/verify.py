@@ -26,14 +26,16 @@ from coordinator.planning.plan import Plan, make_plan
 from coordinator.results.claims import Verdict
 from coordinator.results.conclude import Conclusion, History, conclude
 from coordinator.results.differential import REPLAYED_ROWS, Replay, replay
-from coordinator.scenario.model import Scenario, make_scenario
+from coordinator.scenario.model import DEFAULT_BYTES, Scenario, make_scenario
 from coordinator.scenario.networks import network_of, with_absolute_network
 from coordinator.scenario.plugins import altered_files
 from coordinator.scenario.programs import command_of, is_allowed
 from coordinator.stored.reading import read_json, read_toml
 from coordinator.theory.lower_bounds import GENERAL
+from emunode.algorithms.base import cuts_vector
+from emunode.algorithms.registry import find_algorithm
 from emunode.errors import ScenarioError
-from emunode.model import ROOTLESS
+from emunode.model import ROOTLESS, VECTOR, CollectiveSpec
 from emunode.timed.cost_model import NANO
 
 MOST_TEXT_BYTES = 16 * 2**20
@@ -113,6 +115,8 @@ def _verify(path: Path, verification: Verification) -> None:
     verification.findings += altered_files(scenario.plugin, path)
     summary = translate_summary(_read_json(path / "summary.json", dict))
     older |= "cut_off_count" not in summary
+    if scenario.collective in VECTOR and "blocks" not in summary:
+        scenario, summary = _with_whole_vector(scenario, summary)
     plan = replace(plan_of(scenario), late_faults_count=older)
     records = _read_journal(path / "journal.parquet", plan)
     verification.findings += _check_hash(records, summary)
@@ -190,6 +194,15 @@ def _read_scenario(path: Path) -> tuple[Scenario, bool]:
         return make_scenario(with_absolute_network(values, path)), older
     except ScenarioError as error:
         raise UnreadableError(f"scenario.toml: {_short(error)}") from None
+
+
+def _with_whole_vector(scenario: Scenario, summary: Mapping[str, Any]) -> tuple[Scenario, Mapping[str, Any]]:
+    """A run of version 0.2.0, which called the size of a block the size of the message, in the words of this version."""
+    topology = network_of(scenario)
+    entry = find_algorithm(topology, CollectiveSpec(topology.name, scenario.collective, scenario.algorithm, 0))
+    size = (scenario.message_bytes or DEFAULT_BYTES) * (len(topology.data_ranks) if cuts_vector(entry) else 1)
+    words = {"message_bytes": size} if summary.get("message_bytes") == scenario.message_bytes else {}
+    return scenario.model_copy(update={"message_bytes": size}), {**summary, **words}
 
 
 def plan_of(scenario: Scenario) -> Plan:
@@ -376,7 +389,8 @@ def _check_summary(
         "topology": topology.name, "order": topology.order, "degree": topology.degree, "diameter": topology.known_diameter,
         "collective": str(scenario.collective), "algorithm": scenario.algorithm, "driver": scenario.driver,
         "source": topology.label(plan.spec.source), "port_model": str(scenario.port_model), "clock": scenario.clock,
-        "seed": scenario.seed, "messages": scenario.messages, "message_bytes": scenario.message_bytes,
+        "seed": scenario.seed, "messages": scenario.messages, "message_bytes": plan.spec.contributed_bytes,
+        **plan.vector,
         "segments_per_tree": scenario.segments, "redundancy": scenario.redundancy, "faults": list(scenario.fault),
         **plan.targets, **conclusion.metrics, **conclusion.cut_off.record(),
         **({"agreement": list(conclusion.measurement.agreement)} if plan.spec.agreement is not None else {}),

@@ -3,12 +3,23 @@
 from coordinator.planning.agreement import agreement_of
 from coordinator.planning.reliable import reliable_links
 from coordinator.planning.repair import repair_of
-from coordinator.scenario.model import Scenario, knowledge_of
+from coordinator.scenario.model import DEFAULT_BYTES, DEFAULT_VECTOR_BYTES, MOST_BYTES, Scenario, knowledge_of
 from coordinator.scenario.permutations import targets_of
 from coordinator.scenario.programs import command_of
+from emunode.algorithms.base import with_blocks
 from emunode.algorithms.registry import find_algorithm
 from emunode.errors import ScenarioError
-from emunode.model import AUTOMATIC, FOLDING, OWN_CAPACITY, ROOTLESS, UNLIMITED, Collective, CollectiveSpec, Rank
+from emunode.model import (
+    AUTOMATIC,
+    FOLDING,
+    OWN_CAPACITY,
+    ROOTLESS,
+    UNLIMITED,
+    VECTOR,
+    Collective,
+    CollectiveSpec,
+    Rank,
+)
 from emunode.topologies.base import SEARCH_LIMIT, Topology
 
 CAPACITIES = {None: OWN_CAPACITY, "unlimited": UNLIMITED, "auto": AUTOMATIC}
@@ -24,7 +35,7 @@ def collective_spec(scenario: Scenario, topology: Topology) -> CollectiveSpec:
         source=_source_rank(scenario, topology),
         port_model=scenario.port_model,
         duplex=scenario.duplex,
-        message_bytes=scenario.message_bytes,
+        message_bytes=_message_bytes(scenario, topology),
         messages=scenario.messages,
         segments=1 if scenario.segments == "auto" else scenario.segments,
         redundancy=scenario.redundancy,
@@ -37,6 +48,7 @@ def collective_spec(scenario: Scenario, topology: Topology) -> CollectiveSpec:
         else CAPACITIES[scenario.link_capacity],
     )
     spec = _with_targets(scenario, topology, spec)
+    spec = with_blocks(find_algorithm(topology, spec), topology, spec)
     spec = spec._replace(
         reliable=reliable_links(scenario, topology, spec),
         detection=knowledge_of(scenario)[1],
@@ -47,6 +59,16 @@ def collective_spec(scenario: Scenario, topology: Topology) -> CollectiveSpec:
         return spec
     entry = find_algorithm(topology, spec)
     return spec._replace(segments=entry.auto_segments(topology, spec, scenario.startup, scenario.per_byte))
+
+
+def _message_bytes(scenario: Scenario, topology: Topology) -> int:
+    """The size of what a rank contributes, which does not depend on the algorithm, so that algorithms can be compared."""
+    if scenario.message_bytes is not None:
+        return scenario.message_bytes
+    if scenario.collective not in VECTOR:
+        return DEFAULT_BYTES
+    ranks = len(topology.data_ranks)
+    return min(DEFAULT_BYTES * ranks, max(DEFAULT_VECTOR_BYTES, ranks), MOST_BYTES)
 
 
 def _source_rank(scenario: Scenario, topology: Topology) -> Rank:

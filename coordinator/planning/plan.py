@@ -30,7 +30,7 @@ from coordinator.scenario.programs import with_digest
 from coordinator.theory.lower_bounds import Traffic, lower_bounds, strongest
 from coordinator.theory.votes import vote_claims
 from emunode.algorithms.base import Algorithm
-from emunode.algorithms.claims import Claim, distinct
+from emunode.algorithms.claims import Claim, distinct, of_uneven_blocks
 from emunode.algorithms.losses import Outages
 from emunode.algorithms.registry import make_algorithm
 from emunode.algorithms.repair import RepairedBroadcast
@@ -38,7 +38,7 @@ from emunode.algorithms.routed_collective import TreeRoutedCollective
 from emunode.algorithms.tree_collective import TreeCollective
 from emunode.errors import RunError, ScenarioError
 from emunode.faults.kinds import FOREVER, Crash, Down, Fault, Hang, LinkFault, Moment, NodeFault, Recover
-from emunode.model import Collective, CollectiveSpec, FaultKnowledge, Port, PortModel, Rank, Step
+from emunode.model import VECTOR, Collective, CollectiveSpec, FaultKnowledge, Port, PortModel, Rank, Step
 from emunode.topologies.base import Topology
 
 NAME_BYTES = 200
@@ -83,6 +83,11 @@ class Plan:
             return name
         # A character of several bytes may be cut in two: its first bytes are left out.
         return f"{whole[: NAME_BYTES - 9].decode(errors='ignore')}-{sha256(whole).hexdigest()[:8]}"
+
+    @property
+    def vector(self) -> dict[str, int]:
+        """How many blocks the vector of each rank is cut into, as a value of the summary; empty in other collectives."""
+        return {"blocks": self.spec.blocks} if self.spec.collective in VECTOR else {}
 
     @property
     def targets(self) -> dict[str, object]:
@@ -365,6 +370,8 @@ class Plan:
         """
         scenario = self.scenario
         claims = self.algorithm.claims() + self.algorithm.cost_claims(scenario.startup, scenario.per_byte)
+        if self.spec.short_blocks:
+            claims = list(of_uneven_blocks(claims, packet_limit=self.spec.packet_limit))
         claims = strongest([*distinct(claims), *self.lower_bounds()])
         claims += repair.claims_without_faults(self.spec)
         if self.goes_by_events:
@@ -389,7 +396,7 @@ class Plan:
             collective=spec.collective,
             source=spec.source,
             segments=spec.messages * algorithm.segments_per_message * spec.redundancy,
-            size=spec.messages * spec.message_bytes * spec.redundancy,
+            size=spec.messages * spec.least_message_bytes * spec.redundancy,
             port_model=spec.port_model,
             duplex=spec.duplex,
             capacity=algorithm.link_capacity,

@@ -173,7 +173,7 @@ def _pipe_claims(scenario: Scenario, algorithm: Algorithm, links: ReliableLinks)
     if data is None or algorithm.link_capacity != 1 or algorithm.spec.port_model is not PortModel.ALL_PORT:
         return
     pipe = pipe_of(algorithm)
-    even = not algorithm.spec.message_bytes % algorithm.segments_per_message
+    even = algorithm.byte_relation == "=="
     if pipe is None or not even or links.retransmit_after < data + answer or (links.window > 1 and answer > data):
         return
     segments, length = pipe

@@ -23,6 +23,7 @@ from coordinator.reports.panels.faults import cut_off, fault_table
 from coordinator.reports.panels.registry import PANELS
 from coordinator.reports.theme import RESPONSIVE_CSS, colour_variables, tree_colours
 from coordinator.reports.thumbnail import thumbnail
+from emunode.model import VECTOR
 
 DRIVERS = {"memory": "in memory", "local": "over TCP on one machine"}
 
@@ -86,8 +87,11 @@ def headline(data: RunData) -> str:
     by = DRIVERS.get(str(driver), f"driver {driver}")
     many = data.get("messages") or 1
     size = data.get("message_bytes")
+    unit = "vector" if collective in VECTOR else "message"
+    blocks = data.get("blocks")
+    cut = f" in {blocks:,} blocks" if isinstance(blocks, int) and blocks > 1 else ""
     load = (
-        f", {many:,} message{'s' * (many != 1)} of {size:,} bytes"
+        f", {many:,} {unit}{'s' * (many != 1)} of {size:,} bytes{cut}"
         if isinstance(size, int) and isinstance(many, int)
         else ""
     )

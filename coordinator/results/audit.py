@@ -129,15 +129,23 @@ def wrong_addresses(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
             meant = finished | (personal & owned & (origin == pl.col("sender")))
         case _:
             meant = target == algorithm.target
-    size, longer = divmod(spec.message_bytes, algorithm.segments_per_message)
-    # The first `longer` segments of a message are one byte longer than the others.
-    whole = pl.col("bytes") == size + (number % algorithm.segments_per_message < longer).cast(pl.Int32)
-    message = meant & whole
+    message = meant & _has_size(plan, origin, target, number)
     if algorithm.ack_bytes:
         # An acknowledgement goes back over the link: its sender is the node that it names as its target.
         message |= (target == pl.col("sender")) & (pl.col("bytes") == algorithm.ack_bytes)
     counted = number.is_between(0, spec.messages * algorithm.segments_per_message - 1)
     return journal.filter(~(made & message & counted & (pl.col("tree") >= 0))).select("step")
+
+
+def _has_size(plan: Plan, origin: pl.Expr, target: pl.Expr, number: pl.Expr) -> pl.Expr:
+    """Whether a segment has the size of its place in the message, or in the block of the vector."""
+    spec, parts = plan.spec, plan.algorithm.segments_per_message
+    ranks = plan.topology.data_ranks
+    # On its way to all a finished block is named by its origin, before that by its target.
+    owner = pl.when(target == ALL_RANKS).then(origin).otherwise(target)
+    size = spec.message_bytes - owner.is_in(list(ranks[len(ranks) - spec.short_blocks :])).cast(pl.Int32)
+    # The first segments of a message are one byte longer than the others, as many as the division leaves over.
+    return pl.col("bytes") == size // parts + (number % parts < size % parts).cast(pl.Int32)
 
 
 def _repeated(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:

@@ -133,6 +133,10 @@ Automatic = Annotated[Literal["auto"], BeforeValidator(_lower)]
 Unlimited = Annotated[Literal["unlimited"], BeforeValidator(_lower)]
 MOST_MESSAGES = 1_000_000
 MOST_BYTES = 2**25
+DEFAULT_BYTES = 64
+"""The default size of a message, and of a block of a vector."""
+DEFAULT_VECTOR_BYTES = 2**16
+"""The largest default size of a vector, unless there are more ranks."""
 MOST_REDUNDANCY = 1024
 MOST_ATTEMPTS = 1000
 MOST_WINDOW = 1024
@@ -172,7 +176,11 @@ class Scenario(BaseModel):
         None, pattern=r"^[0-9a-f]{64}$", description="digest that a network from a file must have"
     )
     relabel: bool = Field(False, description="call the nodes of a network from a file by their ranks")
-    message_bytes: Number = Field(64, ge=1, le=MOST_BYTES, description="size of one message in bytes")
+    message_bytes: Annotated[Number, Field(ge=1, le=MOST_BYTES)] | None = Field(
+        None,
+        description="bytes that a rank contributes: one message, or in an allreduce or reduce-scatter the vector, of which "
+        "algorithms with blocks cut one for each rank; default: 64, and 64 for each rank of a vector",
+    )
     messages: Number = Field(1, ge=1, le=MOST_MESSAGES, description="messages for each source and target")
     segments: Annotated[Number, Field(ge=1, le=MOST_BYTES)] | Automatic = Field(
         1, description="pieces of a message on each tree"

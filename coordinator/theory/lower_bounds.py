@@ -66,9 +66,24 @@ class Traffic(NamedTuple):
     @property
     def condition(self) -> str:
         """The condition under which bounds on steps and transmissions hold for other algorithms, in words."""
-        conditions = [f"cuts a message into {self.cut} segments"] if self.cut > 1 else []
-        conditions += [f"sends {self.copies} copies"] if self.copies > 1 else []
-        return f" that {' and '.join(conditions)}" if conditions else ""
+        whole = self.blocks == 1
+        conditions = [] if whole else [f"cuts a vector into {self.blocks} blocks"]
+        if self.cut > 1:
+            conditions.append(f"cuts a {'message' if whole else 'block'} into {self.cut} segments")
+        return _that(conditions + self._copied)
+
+    @property
+    def condition_on_bytes(self) -> str:
+        """The condition under which bounds on bytes hold for other algorithms: they do not depend on the cut."""
+        return _that(self._copied)
+
+    @property
+    def _copied(self) -> list[str]:
+        return [f"sends {self.copies} copies"] if self.copies > 1 else []
+
+
+def _that(conditions: Sequence[str]) -> str:
+    return f" that {' and '.join(conditions)}" if conditions else ""
 
 
 class Bottleneck(NamedTuple):
@@ -209,8 +224,8 @@ def lower_bounds(topology: Topology, traffic: Traffic) -> tuple[Claim, ...]:
         latest = max(bottlenecks, key=lambda each: each.delay)
         claims.append(_claim("startups", latest.delay + 1, latest.reason))
     heaviest = max(bottlenecks, key=lambda each: each.transfer(traffic))
-    copied = traffic._replace(cut=1).condition
-    return (*claims, _claim("transfer_bytes", heaviest.transfer(traffic), heaviest.reason, copied))
+    transfer = _claim("transfer_bytes", heaviest.transfer(traffic), heaviest.reason, traffic.condition_on_bytes)
+    return (*claims, transfer)
 
 
 def _claim(metric: str, value: int, reason: str, condition: str = "") -> Claim:

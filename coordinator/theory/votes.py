@@ -148,7 +148,7 @@ def vote_claims(algorithm: Algorithm, faults: Sequence[Fault], broken: int, alte
     if copies == 1 or not altering or algorithm.collective in FOLDING or not algorithm.sources_live(_faulty(faults)):
         return []
     apart = any(isinstance(fault, Equivocate) for fault in faults)
-    if apart and algorithm.spec.message_bytes // algorithm.segments_per_message < APART_BYTES:
+    if apart and algorithm.spec.least_message_bytes // algorithm.segments_per_message < APART_BYTES:
         return []
     source = f"{algorithm.citation}: majority of the votes cast over {copies} paths"
     if _followed(algorithm, faults):

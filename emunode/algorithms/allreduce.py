@@ -105,8 +105,8 @@ class Allreduce(Algorithm):
         """The fold of what all ranks contribute to a block: from the seed alone, whatever was sent."""
         total = 0
         for rank in self.topology.data_ranks:
-            total = self.payloads.fold(total, self.contribution(rank, owner, segment), segment)
-        return total.to_bytes(self.payloads.segment_bytes(segment))
+            total = self.payloads.fold(total, self.contribution(rank, owner, segment), owner, segment)
+        return total.to_bytes(self.payloads.segment_bytes(owner, segment))
 
     def rule(self, view: LocalView) -> Rule:
         return TwoPhaseRule(self, view)
@@ -201,7 +201,8 @@ class TwoPhaseRule(Rule):
         for _, packet in folded:
             for _, target, _, index, payload in packet:
                 if target == self._rank:
-                    self._results[index] = fold(self._results.get(index, 0), int.from_bytes(payload), index)
+                    before = self._results.get(index, 0)
+                    self._results[index] = fold(before, int.from_bytes(payload), target, index)
         shift = self._algorithm.shift
         sends = list(self._up.receive(step, [each for each in folded if each[1]]))
         later = self._down.receive(step - shift, [each for each in finished if each[1]])
@@ -218,5 +219,5 @@ class TwoPhaseRule(Rule):
         if origin != self._rank:
             return segment
         algorithm, payloads = self._algorithm, self._algorithm.payloads
-        total = payloads.fold(algorithm.contribution(origin, origin, index), self._results.get(index, 0), index)
-        return origin, target, tree, index, total.to_bytes(payloads.segment_bytes(index))
+        total = payloads.fold(algorithm.contribution(origin, origin, index), self._results.get(index, 0), origin, index)
+        return origin, target, tree, index, total.to_bytes(payloads.segment_bytes(origin, index))

@@ -9,7 +9,7 @@ access to the state of other ranks: it knows its own address, the arithmetic of 
 import sys
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from itertools import product
 from typing import ClassVar, Final, get_args
@@ -101,6 +101,8 @@ class Algorithm(ABC):
     """Bytes of an acknowledgement, or 0. It carries the identity of the segment, with the receiver as its target."""
     disjoint_paths: ClassVar[bool] = False
     """True if the copies of a message take paths without common inner nodes, so that a fault stops one copy at most."""
+    cuts_vector: ClassVar[bool] = False
+    """True for an allreduce that cuts the vector of each rank into one block for each rank; a reduce-scatter always does."""
     negative_control: ClassVar[bool] = False
     """True if the algorithm reproduces a printed error, so that runs violate the claims of the paper."""
     visits_all: ClassVar[bool] = False
@@ -128,7 +130,7 @@ class Algorithm(ABC):
         self.validate()
         if spec.link_capacity != OWN_CAPACITY:
             self.link_capacity = self._asked_capacity()
-        self.use_payloads(Payloads(spec.seed, spec.message_bytes, self.segments_per_message))
+        self.use_payloads(self.make_payloads())
 
     @cached_property
     def unchecked_receipts(self) -> int:
@@ -141,7 +143,19 @@ class Algorithm(ABC):
     def renew(self, spec: CollectiveSpec) -> None:
         """Reuse this algorithm for a run whose job differs only in its seed and in what ranks know about faults."""
         self.spec = with_target(self.topology, spec)
-        self.use_payloads(Payloads(spec.seed, spec.message_bytes, self.segments_per_message))
+        self.use_payloads(self.make_payloads())
+
+    def make_payloads(self, kind: Callable[[int, int, int, Container[Rank]], Payloads] = Payloads) -> Payloads:
+        """The messages of this job, of another kind than `Payloads` if asked for."""
+        spec, ranks = self.spec, self.topology.data_ranks
+        short = ranks[len(ranks) - spec.short_blocks :]
+        # A range knows its members without listing them, however large the network is.
+        return kind(
+            spec.seed,
+            spec.message_bytes,
+            self.segments_per_message,
+            short if isinstance(short, range) else frozenset(short),
+        )
 
     def use_payloads(self, payloads: Payloads) -> None:
         """Take the messages of the run from `payloads`, and forget what followed from others."""
@@ -192,18 +206,24 @@ class Algorithm(ABC):
         """Cut every message into `parts` x `spec.segments` segments; refuse segments of less than a byte."""
         spec = self.spec
         self.segments_per_message = spec.segments * parts
-        if spec.message_bytes < parts:
+        if spec.least_message_bytes < parts:
+            # Of a vector in blocks every block is a message, which is cut again.
+            cut, least = (
+                (f"the vector of each rank into {spec.blocks} blocks, and each block", spec.blocks * parts)
+                if spec.blocks > 1
+                else ("each message", parts)
+            )
             raise ScenarioError(
                 "message_bytes",
-                spec.message_bytes,
-                f"{self.name} on {self.topology.name} cuts each message into {parts} parts: at least {parts} bytes",
+                spec.contributed_bytes,
+                f"{self.name} on {self.topology.name} cuts {cut} into {parts} parts: at least {least} bytes",
             )
-        if self.segments_per_message > spec.message_bytes:
+        if self.segments_per_message > spec.least_message_bytes:
             raise ScenarioError(
                 "segments",
                 spec.segments,
-                f"{self.name} cuts a message of {spec.message_bytes} bytes into at most "
-                f"{spec.message_bytes // parts} segments" + (f" for each of {parts} parts" if parts > 1 else ""),
+                f"{self.name} cuts a message of {spec.least_message_bytes} bytes into at most "
+                f"{spec.least_message_bytes // parts} segments" + (f" for each of {parts} parts" if parts > 1 else ""),
             )
 
     @property
@@ -214,7 +234,7 @@ class Algorithm(ABC):
     @property
     def byte_relation(self) -> Relation:
         """The relation of a claim that counts every segment as long as the longest one."""
-        return "<=" if self.spec.message_bytes % self.segments_per_message else "=="
+        return "<=" if self.spec.short_blocks or self.spec.message_bytes % self.segments_per_message else "=="
 
     @property
     def tolerates_delay(self) -> bool:
@@ -432,7 +452,7 @@ class Algorithm(ABC):
     @property
     def _folds_few_bytes(self) -> bool:
         """Whether a fold that lacks a contribution may be right all the same: one byte is zero with a chance of 1/256."""
-        return self.collective in FOLDING and self.spec.message_bytes // self.segments_per_message < FEW_BYTES
+        return self.collective in FOLDING and self.spec.least_message_bytes // self.segments_per_message < FEW_BYTES
 
     @cached_property
     def _outage_bounds(self) -> list[Claim]:
@@ -488,6 +508,29 @@ def with_target(topology: Topology, spec: CollectiveSpec) -> CollectiveSpec:
     if spec.collective is not Collective.UNICAST or spec.target != ALL_RANKS or spec.permutation:
         return spec
     return spec._replace(target=topology.farthest_from(spec.source))
+
+
+def cuts_vector(entry: type[Algorithm]) -> bool:
+    """Whether an algorithm cuts the vector of each rank into blocks."""
+    return entry.collective is Collective.REDUCE_SCATTER or entry.cuts_vector
+
+
+def with_blocks(entry: type[Algorithm], topology: Topology, spec: CollectiveSpec) -> CollectiveSpec:
+    """`spec`, whose `message_bytes` are those of the whole vector of each rank, with the vector cut into blocks.
+
+    The blocks differ by at most one byte, the longer ones first. Unchanged for an algorithm that does not cut the vector;
+    ScenarioError if a block would have no byte.
+    """
+    if not cuts_vector(entry):
+        return spec
+    blocks, vector = len(topology.data_ranks), spec.message_bytes
+    if vector < blocks:
+        raise ScenarioError(
+            "message_bytes",
+            vector,
+            f"{entry.name} on {topology.name} cuts the vector of each rank into {blocks} blocks: at least {blocks} bytes",
+        )
+    return spec._replace(message_bytes=-(-vector // blocks), blocks=blocks, short_blocks=-vector % blocks)
 
 
 # --- registration ----------------------------------------------------------------------------------------------------

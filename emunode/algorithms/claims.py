@@ -1,7 +1,7 @@
 """Claims: predictions of a paper or a formula about a run, and the metrics that they can name."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Final, Literal, get_args
 
@@ -15,6 +15,8 @@ TRAFFIC: Final = (
     "senders_per_step", "receivers_per_step", "average_receive_step",
 )  # fmt: skip
 """Traffic and its time."""
+IN_BYTES: Final = ("bytes", "heaviest_link_bytes_per_step", "transfer_bytes", "virtual_seconds")
+"""Metrics of the traffic that depend on the sizes of segments, with and without a packet limit."""
 DELIVERY: Final = (
     "expected_deliveries", "deliveries", "intact_deliveries", "delivery_ratio", "duplicates", "relays", "lost", "corrupt",
     "elected_right", "elected_wrong", "elected_none", "miscounted_results",
@@ -66,6 +68,21 @@ class UnknownMetricError(ValueError):
 def distinct(claims: Iterable["Claim"]) -> list["Claim"]:
     """Keep one of several claims that say the same: the last one, whose source is the most specific."""
     return list({(claim.name, claim.relation, claim.predicted): claim for claim in claims}.values())
+
+
+def of_uneven_blocks(claims: Iterable["Claim"], *, packet_limit: int) -> Iterator["Claim"]:
+    """The claims of an algorithm that counts every block as long as the longest, where some are one byte shorter.
+
+    Exact figures in bytes become upper bounds. Lower bounds and lists in bytes are left out.
+    """
+    for claim in claims:
+        in_bytes = claim.name in IN_BYTES or (claim.name == "startups" and packet_limit > 0)
+        if not in_bytes:
+            yield claim
+        elif claim.relation != ">=" and not isinstance(claim.predicted, tuple):
+            yield replace(
+                claim, relation="<=", source=f"{claim.source}; shorter blocks are counted as long as the longest"
+            )
 
 
 @dataclass(frozen=True, slots=True)

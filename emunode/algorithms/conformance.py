@@ -99,7 +99,7 @@ def _check_variant(entry: type[Algorithm], topology: Topology, spec: CollectiveS
             f"{entry.name} accepts {spec.port_model} and {spec.duplex}-duplex, which it does not declare"
         )
     if entry.collective in FOLDING:
-        algorithm.use_payloads(AddingPayloads(spec.seed, spec.message_bytes, algorithm.segments_per_message))
+        algorithm.use_payloads(algorithm.make_payloads(AddingPayloads))
     history = execute(algorithm)
     check_claims(algorithm, measure(algorithm, history))
     if entry.collective in FOLDING:
@@ -113,8 +113,8 @@ class AddingPayloads(Payloads):
     Exclusive or cannot tell three times from once.
     """
 
-    def fold(self, one: int, other: int, segment: int) -> int:
-        return (one + other) % (1 << 8 * self.segment_bytes(segment))
+    def fold(self, one: int, other: int, owner: Rank, segment: int) -> int:
+        return (one + other) % (1 << 8 * self.segment_bytes(owner, segment))
 
 
 def _check_results(algorithm: Algorithm, history: Sequence[Transmission]) -> None:
@@ -128,13 +128,13 @@ def _check_results(algorithm: Algorithm, history: Sequence[Transmission]) -> Non
         _, target, _, index, payload = hop.segment
         if target == hop.receiver:
             value = results.get((target, index), 0)
-            results[target, index] = payloads.fold(value, int.from_bytes(payload), index)
+            results[target, index] = payloads.fold(value, int.from_bytes(payload), target, index)
     for (rank, index), value in sorted(results.items()):
         block = rank if len(owners) > 1 else owners[0]
         expected = 0
         for each in algorithm.topology.ranks():
-            expected = payloads.fold(expected, algorithm.contribution(each, block, index), index)
-        if payloads.fold(value, algorithm.contribution(rank, block, index), index) != expected:
+            expected = payloads.fold(expected, algorithm.contribution(each, block, index), block, index)
+        if payloads.fold(value, algorithm.contribution(rank, block, index), block, index) != expected:
             raise ContractError(
                 f"{algorithm.name} on {algorithm.topology.name}: segment {index} of the result at rank {rank} does not "
                 "have every contribution exactly once"

@@ -84,9 +84,9 @@ class FoldingSchedule(Algorithm):
             if (target, rank, segment) not in folded:
                 total = self.contribution(rank, target, segment)
                 for feeder in self.feeders(rank, target, segment):
-                    total = self.payloads.fold(total, folded[target, feeder, segment], segment)
+                    total = self.payloads.fold(total, folded[target, feeder, segment], target, segment)
                 folded[target, rank, segment] = total
-        return folded[target, origin, segment].to_bytes(self.payloads.segment_bytes(segment))
+        return folded[target, origin, segment].to_bytes(self.payloads.segment_bytes(target, segment))
 
     # --- losses to outages -----------------------------------------------------------------------------------------
 
@@ -136,11 +136,12 @@ class FoldRule(Rule):
             yield step, port, partial(self._fold, root, tree, segment)
 
     def receive(self, step: Step, packets: Sequence[PortPacket]) -> Iterable[ScheduledSend]:
-        fold: Callable[[int, int, int], int] = self._algorithm.payloads.fold
+        fold: Callable[[int, int, Rank, int], int] = self._algorithm.payloads.fold
         for _, segments in packets:
             for _, root, _, index, payload in segments:
                 # Contributions come in any order before the own send, so each is folded as it arrives.
-                self._partial[root, index] = fold(self._partial.get((root, index), 0), int.from_bytes(payload), index)
+                before = self._partial.get((root, index), 0)
+                self._partial[root, index] = fold(before, int.from_bytes(payload), root, index)
         return ()
 
     def _fold(self, root: Rank, tree: int, segment: int) -> Segment:
@@ -148,8 +149,8 @@ class FoldRule(Rule):
         me, algorithm = self._view.rank, self._algorithm
         # `pop`: the partial result is sent once, and is not needed afterwards.
         below = self._partial.pop((root, segment), 0)
-        total = algorithm.payloads.fold(algorithm.contribution(me, root, segment), below, segment)
-        return me, root, tree, segment, total.to_bytes(algorithm.payloads.segment_bytes(segment))
+        total = algorithm.payloads.fold(algorithm.contribution(me, root, segment), below, root, segment)
+        return me, root, tree, segment, total.to_bytes(algorithm.payloads.segment_bytes(root, segment))
 
 
 class WaitingFoldRule(FoldRule):

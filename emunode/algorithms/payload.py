@@ -1,54 +1,72 @@
 """Payloads: every byte is a pure function of (seed, origin, target, message), so every receiver can be checked."""
 
+from collections.abc import Container
 from functools import lru_cache
 from hashlib import shake_128
 
-from emunode.model import Rank
+from emunode.model import ALL_RANKS, Rank
 
 CACHE_BYTES = 32 * 2**20
 """Most payload bytes that a host caches for comparison."""
 
 
+def block_owner(origin: Rank, target: Rank) -> Rank:
+    """The rank whose block a segment belongs to: its target, or for a finished block on its way to all, its origin."""
+    return origin if target == ALL_RANKS else target
+
+
 class Payloads:
     """The messages of one run, cut into numbered segments whose sizes differ by at most one byte.
 
-    `message_bytes` is the size of one message in bytes. Segment numbers run over all messages of one (origin, target):
-    number = message x segments_per_message + place in the message.
+    `message_bytes` is the size of one message in bytes; the blocks of the ranks in `short` are one byte shorter. Segment
+    numbers run over all messages of one (origin, target): number = message x segments_per_message + place in the message.
     """
 
-    def __init__(self, seed: int, message_bytes: int, segments_per_message: int) -> None:
+    def __init__(self, seed: int, message_bytes: int, segments_per_message: int, short: Container[Rank] = ()) -> None:
         self.message_bytes = message_bytes
         self.segments_per_message = segments_per_message
         self._seed = seed
+        self._short = short
         # A cache of segments that are compared again and again; bounded by bytes, and by entries for tiny segments.
         keep = max(4, min(65536, CACHE_BYTES * segments_per_message // max(1, message_bytes)))
         self.segment = lru_cache(maxsize=keep)(self._segment)
         self._message = lru_cache(maxsize=max(4, keep // segments_per_message))(self.message)
 
     def message(self, origin: Rank, target: Rank, number: int) -> bytes:
-        """Message `number` of `origin` for `target`: `message_bytes` bytes."""
+        """Message `number` of `origin` for `target`."""
         # The name is the whole input, so any host computes the same bytes without having met the sender.
-        name = f"{self._seed}/{origin}/{target}/{number}".encode()
+        name = self.message_name(origin, target, number)
         # An extendable-output function gives any length in one call; security plays no part here.
-        return shake_128(name, usedforsecurity=False).digest(self.message_bytes)
+        return shake_128(name.encode(), usedforsecurity=False).digest(self.size(block_owner(origin, target)))
 
-    def segment_bytes(self, number: int) -> int:
-        """Size in bytes of one segment; the first `message_bytes mod segments_per_message` segments are one byte longer."""
-        size, longer = divmod(self.message_bytes, self.segments_per_message)
+    def message_name(self, origin: Rank, target: Rank, number: int) -> str:
+        """The input from which a message is computed."""
+        return f"{self._seed}/{origin}/{target}/{number}"
+
+    def size(self, owner: Rank) -> int:
+        """Size in bytes of a message, or of the block of `owner`."""
+        return self.message_bytes - (owner in self._short)
+
+    def segment_bytes(self, owner: Rank, number: int) -> int:
+        """Size in bytes of a segment of the block of `owner`, or of any message where the vector stays whole.
+
+        Of a message of b bytes in s segments, the first b mod s segments are one byte longer.
+        """
+        size, longer = divmod(self.size(owner), self.segments_per_message)
         return size + (number % self.segments_per_message < longer)
 
-    def fold(self, one: int, other: int, segment: int) -> int:
-        """Combine two contributions to a segment, as numbers.
+    def fold(self, one: int, other: int, owner: Rank, segment: int) -> int:
+        """Combine two contributions to a segment of the block of `owner`, as numbers.
 
         Exclusive or: associative, commutative, and the result is no longer. It does not see a contribution that is folded
         three times, so results are also judged by counts (`miscounted_results`).
         """
-        del segment
+        del owner, segment
         return one ^ other
 
     def _segment(self, origin: Rank, target: Rank, segment: int) -> bytes:
         message_number, place = divmod(segment, self.segments_per_message)
-        size, longer = divmod(self.message_bytes, self.segments_per_message)
+        size, longer = divmod(self.size(block_owner(origin, target)), self.segments_per_message)
         # Segments before `place` have `size` bytes, and the first `longer` of them one more.
         start = place * size + min(place, longer)
         return self._message(origin, target, message_number)[start : start + size + (place < longer)]

@@ -82,6 +82,7 @@ def allreduce_of(down: type[Algorithm], up: type[Algorithm] | None = None, **att
     members: dict[str, object] = {"up": up, "down": down, "family": down.family, "name": down.name}
     members |= {"citation": down.citation, "port_models": down.port_models, "duplexes": down.duplexes}
     members |= {"negative_control": down.negative_control, "some_networks": down.some_networks}
+    members |= {"cuts_vector": up.collective is Collective.REDUCE_SCATTER}
     members |= {"precomputed": down.precomputed, "visits_all": down.visits_all, "__module__": down.__module__}
     return derived(
         Allreduce, _renamed(down, Collective.ALLREDUCE, attributes.get("name")), description, **(members | attributes)

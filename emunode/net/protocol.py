@@ -110,6 +110,8 @@ def spec_from_record(record: object) -> CollectiveSpec:
         detection=None if values.detection is None else _detection(values.detection),
         repair=None if values.repair is None else _repair(values.repair),
         agreement=None if values.agreement is None else _agreement(values.agreement),
+        blocks=integer(values.blocks, 1),
+        short_blocks=integer(values.short_blocks),
     )
 
 

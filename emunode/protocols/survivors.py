@@ -8,12 +8,12 @@ the same from the decision that all have in common.
 
 from collections.abc import Collection, Mapping
 from enum import IntEnum
-from functools import lru_cache
-from typing import Final, NamedTuple
+from functools import lru_cache, partial
+from typing import Any, Final, NamedTuple
 
-from emunode.algorithms.base import Algorithm
+from emunode.algorithms.base import Algorithm, with_blocks
 from emunode.algorithms.payload import Payloads
-from emunode.algorithms.registry import make_algorithm
+from emunode.algorithms.registry import find_algorithm, make_algorithm
 from emunode.errors import ScenarioError
 from emunode.model import (
     AGAIN_TREE,
@@ -77,13 +77,13 @@ class Part(NamedTuple):
 class RenumberedPayloads(Payloads):
     """The messages of the first run between renumbered ranks."""
 
-    def __init__(self, spec: CollectiveSpec, segments_per_message: int, ranks: tuple[Rank, ...]) -> None:
+    def __init__(self, ranks: tuple[Rank, ...], *arguments: Any) -> None:
         self._ranks = ranks
-        super().__init__(spec.seed, spec.message_bytes, segments_per_message)
+        super().__init__(*arguments)
 
-    def message(self, origin: Rank, target: Rank, number: int) -> bytes:
+    def message_name(self, origin: Rank, target: Rank, number: int) -> str:
         ranks = self._ranks
-        return super().message(ranks[origin], target if target == ALL_RANKS else ranks[target], number)
+        return super().message_name(ranks[origin], target if target == ALL_RANKS else ranks[target], number)
 
 
 @lru_cache(maxsize=16)
@@ -118,10 +118,11 @@ def largest_part(topology: Topology, spec: CollectiveSpec, links: Links, number:
         return Part(ranks, RunEnd.REPEATED)
     network = sub_network(topology, ranks, links)
     try:
-        algorithm = make_algorithm(network, _spec_on(network, spec, ranks))
+        again = _spec_on(network, spec, ranks)
+        algorithm = make_algorithm(network, with_blocks(find_algorithm(network, again), network, again))
     except ScenarioError:
         return Part(ranks, RunEnd.NO_ALGORITHM)
-    algorithm.use_payloads(RenumberedPayloads(spec, algorithm.segments_per_message, ranks))
+    algorithm.use_payloads(algorithm.make_payloads(partial(RenumberedPayloads, ranks)))
     return Part(ranks, RunEnd.REPEATED, algorithm)
 
 
@@ -145,6 +146,10 @@ def spec_again(spec: CollectiveSpec) -> CollectiveSpec:
     """The collective as it runs again, on the whole network: without redundancy, over plain links."""
     return spec._replace(
         algorithm=ALGORITHMS[spec.collective],
+        # The vector as a whole: it is cut for the ranks that are left.
+        message_bytes=spec.contributed_bytes,
+        blocks=1,
+        short_blocks=0,
         redundancy=1,
         link_capacity=OWN_CAPACITY,
         knowledge=FaultKnowledge.NONE,

@@ -99,8 +99,8 @@ class RecursiveDoubling(Algorithm):
             ranks = self._members(mine // size * size, size)
         total = 0
         for rank in ranks:
-            total = self.payloads.fold(total, self.contribution(rank, 0, segment), segment)
-        return total.to_bytes(self.payloads.segment_bytes(segment))
+            total = self.payloads.fold(total, self.contribution(rank, 0, segment), 0, segment)
+        return total.to_bytes(self.payloads.segment_bytes(0, segment))
 
     def _members(self, first: int, size: int) -> Iterator[Rank]:
         for number in range(first, first + size):
@@ -160,11 +160,11 @@ class ExchangeRule(Rule):
             for _, target, _, index, payload in segments:
                 if target != ALL_RANKS:
                     before = self._folded.get(index, 0)
-                    self._folded[index] = self._algorithm.payloads.fold(before, int.from_bytes(payload), index)
+                    self._folded[index] = self._algorithm.payloads.fold(before, int.from_bytes(payload), 0, index)
         return ()
 
     def _made(self, target: Rank, segment: int) -> Segment:
         algorithm, me = self._algorithm, self._rank
         own = algorithm.contribution(me, 0, segment)
-        total = algorithm.payloads.fold(own, self._folded.get(segment, 0), segment)
-        return me, target, 0, segment, total.to_bytes(algorithm.payloads.segment_bytes(segment))
+        total = algorithm.payloads.fold(own, self._folded.get(segment, 0), 0, segment)
+        return me, target, 0, segment, total.to_bytes(algorithm.payloads.segment_bytes(0, segment))

@@ -214,7 +214,11 @@ def fuzz_scenario(data: bytes) -> None:
     except ScenarioError:
         return
     assert scenario.make_scenario(tomllib.loads(scenario.dump_scenario(made))) == made
-    if any(made.topology == topology for topology, _, _ in SMALL) and made.messages < 4 and made.message_bytes < 4096:
+    if (
+        any(made.topology == topology for topology, _, _ in SMALL)
+        and made.messages < 4
+        and (made.message_bytes or 0) < 4096
+    ):
         with contextlib.suppress(EmulatorError):
             plan = make_plan(made)
             assert plan.name

@@ -1,0 +1,126 @@
+"""Allreduce and reduce-scatter: the vector of every rank, which algorithms with blocks cut into one block for each rank."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coordinator.cli.result import load
+from coordinator.planning.plan import make_plan
+from coordinator.scenario.model import make_scenario
+from emunode.algorithms.payload import Payloads
+from emunode.algorithms.registry import registered
+from emunode.errors import ScenarioError
+from emunode.model import Collective
+from tests.support import run_scenario
+
+RING = {"topology": "complete:6", "algorithm": "ring", "port_model": "one-port"}
+
+
+def plan_for(collective: str, **values: object):  # type: ignore[no-untyped-def]
+    return make_plan(make_scenario({"collective": collective, "driver": "memory", **values}))
+
+
+@given(ranks=st.integers(3, 40), extra=st.integers(0, 200), segments=st.integers(1, 3))
+def test_blocks_make_up_the_vector(ranks: int, extra: int, segments: int) -> None:
+    """The first (bytes mod N) blocks are one byte longer, there is no padding, and segments make up the block."""
+    vector = ranks * segments + extra
+    spec = plan_for("reduce-scatter", topology=f"complete:{ranks}", algorithm="bfb", message_bytes=vector).spec
+    assert spec.contributed_bytes == vector
+    payloads = Payloads(0, spec.message_bytes, segments, range(ranks - spec.short_blocks, ranks))
+    blocks = [len(payloads.message(0, owner, 0)) for owner in range(ranks)]
+    assert sum(blocks) == vector
+    assert blocks == [vector // ranks + (owner < vector % ranks) for owner in range(ranks)]
+    for owner in (0, ranks - 1):
+        cut = [payloads.segment(1 - min(owner, 1), owner, number) for number in range(segments)]
+        assert [len(piece) for piece in cut] == [payloads.segment_bytes(owner, number) for number in range(segments)]
+        assert b"".join(cut) == payloads.message(1 - min(owner, 1), owner, 0)
+
+
+@pytest.mark.parametrize("collective", ["allreduce", "reduce-scatter"])
+@pytest.mark.parametrize("size", [6, 7, 11, 64, 601])
+def test_uneven_vectors_are_folded_and_delivered(collective: str, size: int) -> None:
+    for algorithm, model in (("ring", "one-port"), ("circulant-halving", "one-port"), ("bfb", "all-port")):
+        result = run_scenario(
+            topology="complete:6", collective=collective, algorithm=algorithm, port_model=model, message_bytes=size
+        )
+        assert result.verdict == "holds", [claim for claim in result.summary["claims"] if claim["verdict"] != "holds"]
+        assert result.summary["message_bytes"] == size
+        # Over all links together every block crosses N - 1 of them in each phase, whatever its size.
+        phases = 2 if collective == "allreduce" else 1
+        assert result.summary["bytes"] == phases * (6 - 1) * size
+
+
+def test_every_algorithm_is_given_the_same_vector() -> None:
+    """So that `compare` and `sweep` put equal work side by side."""
+    sizes = {}
+    for family, entry in registered():
+        if entry.collective is Collective.ALLREDUCE and family == "complete" and not entry.negative_control:
+            plan = None
+            for model in entry.port_models:
+                try:
+                    plan = plan_for(
+                        "allreduce", topology="complete:8", algorithm=entry.name, port_model=model, message_bytes=800
+                    )
+                except ScenarioError:
+                    continue
+                break
+            if plan is None:
+                continue
+            sizes[entry.name] = (plan.spec.contributed_bytes, plan.spec.blocks)
+    assert {size for size, _ in sizes.values()} == {800}
+    assert {blocks for _, blocks in sizes.values()} == {1, 8}, "algorithms that cut the vector, and others"
+    assert sizes["ring"] == (800, 8)
+    assert sizes["recursive-doubling"] == (800, 1)
+
+
+@pytest.mark.parametrize(
+    "algorithm", ["ring", "recursive-doubling", "recursive-halving", "bfb", "bfs-tree", "circulant"]
+)
+def test_the_default_is_64_bytes_for_each_rank(algorithm: str) -> None:
+    model = "all-port" if algorithm in ("bfb", "bfs-tree") else "one-port"
+    spec = plan_for("allreduce", topology="complete:8", algorithm=algorithm, port_model=model).spec
+    assert spec.contributed_bytes == 8 * 64
+
+
+def test_default_of_a_large_network_and_of_other_collectives() -> None:
+    large = plan_for("allreduce", topology="hypercube:14", algorithm="bfs-tree").spec
+    assert large.contributed_bytes == 1 << 16
+    assert plan_for("allgather", topology="complete:8", algorithm="bfb").spec.contributed_bytes == 64
+
+
+def test_a_vector_without_a_byte_for_every_rank_is_refused() -> None:
+    with pytest.raises(ScenarioError, match=r"message_bytes 5: ring .* into 6 blocks: at least 6 bytes"):
+        plan_for("reduce-scatter", **RING, message_bytes=5)
+    with pytest.raises(ScenarioError, match="at most 1 segments"):
+        plan_for("reduce-scatter", **RING, message_bytes=11, segments=2)
+    assert plan_for("reduce-scatter", **RING, message_bytes=12, segments=2).spec.message_bytes == 2
+
+
+def test_the_first_line_says_the_whole_vector() -> None:
+    assert (
+        load(plan_for("allreduce", **RING, message_bytes=100).spec)
+        == "1 vector of 100 bytes in 6 blocks of 17 or 16 bytes"
+    )
+    assert load(plan_for("allreduce", **RING).spec) == "1 vector of 384 bytes in 6 blocks of 64 bytes"
+    whole = plan_for("allreduce", topology="complete:6", algorithm="bfs-tree", messages=2).spec
+    assert load(whole) == "2 vectors of 384 bytes"
+
+
+def test_long_vectors_go_faster_in_blocks_and_short_ones_whole() -> None:
+    """Thakur, Rabenseifner and Gropp 2005, section 4.4: the comparison for which both must be given the same vector."""
+
+    def seconds(algorithm: str, size: int) -> float:
+        summary = run_scenario(
+            topology="hypercube:4",
+            collective="allreduce",
+            algorithm=algorithm,
+            port_model="one-port",
+            message_bytes=size,
+        ).summary
+        return float(summary["virtual_seconds"])
+
+    # startup 1 ms, 1 us a byte: 4 (1 + m/1000) against 8 + 2 (15/16) m/1000 ms
+    assert seconds("recursive-doubling", 64) == pytest.approx(4 * (1e-3 + 64e-6))
+    assert seconds("recursive-halving", 64) == pytest.approx(8e-3 + 2 * 15 / 16 * 64e-6)
+    assert seconds("recursive-doubling", 64) < seconds("recursive-halving", 64)
+    assert seconds("recursive-doubling", 16_000) > seconds("recursive-halving", 16_000)
