@@ -196,8 +196,8 @@ def _read_scenario(path: Path) -> tuple[Scenario, bool]:
         raise UnreadableError(f"scenario.toml: {_short(error)}") from None
 
 
-def _with_whole_vector(scenario: Scenario, summary: Mapping[str, Any]) -> tuple[Scenario, Mapping[str, Any]]:
-    """A run of version 0.2.0, which called the size of a block the size of the message, in the words of this version."""
+def _with_whole_vector(scenario: Scenario, summary: dict[str, Any]) -> tuple[Scenario, dict[str, Any]]:
+    """A run of an earlier version, which called the size of a block the size of the message, in the words of this version."""
     topology = network_of(scenario)
     entry = find_algorithm(topology, CollectiveSpec(topology.name, scenario.collective, scenario.algorithm, 0))
     size = (scenario.message_bytes or DEFAULT_BYTES) * (len(topology.data_ranks) if cuts_vector(entry) else 1)

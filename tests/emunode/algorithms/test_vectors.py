@@ -5,18 +5,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator.cli.result import load
-from coordinator.planning.plan import make_plan
+from coordinator.planning.plan import Plan, make_plan
 from coordinator.scenario.model import make_scenario
 from emunode.algorithms.payload import Payloads
 from emunode.algorithms.registry import registered
 from emunode.errors import ScenarioError
 from emunode.model import Collective
-from tests.support import run_scenario
+from tests.support import failures, run_scenario
 
 RING = {"topology": "complete:6", "algorithm": "ring", "port_model": "one-port"}
 
 
-def plan_for(collective: str, **values: object):  # type: ignore[no-untyped-def]
+def plan_for(collective: str, **values: object) -> Plan:
     return make_plan(make_scenario({"collective": collective, "driver": "memory", **values}))
 
 
@@ -43,7 +43,7 @@ def test_uneven_vectors_are_folded_and_delivered(collective: str, size: int) -> 
         result = run_scenario(
             topology="complete:6", collective=collective, algorithm=algorithm, port_model=model, message_bytes=size
         )
-        assert result.verdict == "holds", [claim for claim in result.summary["claims"] if claim["verdict"] != "holds"]
+        assert result.verdict == "holds", failures(result)
         assert result.summary["message_bytes"] == size
         # Over all links together every block crosses N - 1 of them in each phase, whatever its size.
         phases = 2 if collective == "allreduce" else 1
@@ -117,7 +117,7 @@ def test_long_vectors_go_faster_in_blocks_and_short_ones_whole() -> None:
             port_model="one-port",
             message_bytes=size,
         ).summary
-        return float(summary["virtual_seconds"])
+        return float(str(summary["virtual_seconds"]))
 
     # startup 1 ms, 1 us a byte: 4 (1 + m/1000) against 8 + 2 (15/16) m/1000 ms
     assert seconds("recursive-doubling", 64) == pytest.approx(4 * (1e-3 + 64e-6))
