@@ -47,7 +47,7 @@ BELOW: Final[Mapping[str, set[str]]] = {
     "coordinator.results": {"coordinator.history", "coordinator.planning"},
     "coordinator.reports": {"coordinator.results"},
     "coordinator.maintenance": {"coordinator.networks"},
-    "coordinator.execution": {"coordinator.networks", "coordinator.reports"},
+    "coordinator.execution": {"coordinator.networks", "coordinator.reports", "coordinator.evaluation"},
     "coordinator.papers": {"coordinator.execution", "emunode.testing"},
     "coordinator.evaluation": {"coordinator.results"},
     "coordinator.campaigns": {"coordinator.execution", "coordinator.evaluation"},

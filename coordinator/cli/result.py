@@ -86,6 +86,7 @@ def _notes(plan: Plan, summary: Mapping[str, Any]) -> Iterator[str]:
     yield from (escape(search) for search in plan.searches)
     yield from _repair(plan, summary)
     yield from _decisions(summary)
+    yield from _missing(plan, summary)
     yield from _cut_off(summary)
     if 2 * plan.topology.link_count > LISTED_LINKS:
         yield f"links.parquet leaves out idle links, as the network has more than {LISTED_LINKS:,} directed links"
@@ -138,6 +139,20 @@ def _repetition(summary: Mapping[str, Any]) -> str:
         f"repeated by {summary['repetition_order']:,} nodes: {plural(summary['repetition_steps'], 'step')}, "
         f"{plural(summary['repetition_packets'], 'packet')}, delivery ratio {summary['final_delivery_ratio']:g}\n"
         "first run, abandoned: "
+    )
+
+
+def _missing(plan: Plan, summary: Mapping[str, Any]) -> Iterator[str]:
+    """The contributions that the result of a reduction lacks, if faults keep any from it."""
+    labels = summary.get("missing_contributions")
+    if not labels:
+        return
+    count = len(plan.topology.data_ranks) - summary["least_contributions"]
+    more = [f"{count - SHOWN_NODES:,} more"] * (count > SHOWN_NODES)
+    result = "the result with the fewest" if plan.spec.collective in VECTOR else "the result"
+    yield escape(
+        f"{result} has {summary['least_contributions']:,} of {len(plan.topology.data_ranks):,} contributions, without those "
+        f"of {', '.join([*labels[:SHOWN_NODES], *more])}"
     )
 
 

@@ -22,6 +22,7 @@ from coordinator.evaluation.bit_rows import (
     no_trials,
     numbers,
     unpacked,
+    words_for,
 )
 from coordinator.evaluation.exactness import PASS_BYTES
 from coordinator.evaluation.fault_batch import Arcs, FaultBatch
@@ -105,8 +106,15 @@ class Evaluator:
         return _joined([self._evaluate(part, copies=copies, latencies=latencies) for part in parts])
 
     def _evaluate(self, batch: FaultBatch, *, copies: bool, latencies: bool) -> Outcome:
-        flow, due, trials = self._tracer.flow(batch), self._due, batch.trials
-        faulty = self.faulty(batch)
+        return self.outcome(
+            self._tracer.flow(batch), self.faulty(batch), batch.trials, copies=copies, latencies=latencies
+        )
+
+    def outcome(
+        self, flow: Flow, faulty: Bits, trials: int, *, copies: bool = False, latencies: bool = False
+    ) -> Outcome:
+        """The results of trials from the states of their hops; `faulty` are the ranks, as in `faulty`."""
+        due = self._due
         healthy = first_trials(trials) & ~faulty
         arrived = due.copies.any(flow.arrived)
         intact = arrived
@@ -125,7 +133,7 @@ class Evaluator:
         expected = self._expected(healthy, owed, trials)
         lost_count = count_by_trial(lost, trials)
         incomplete = lost_count if intact is arrived else count_by_trial(owed & ~due.pieces.all(arrived), trials)
-        broken = reduce(or_, faulty[self._roots], no_trials(1, batch.words)[0])
+        broken = reduce(or_, faulty[self._roots], no_trials(1, words_for(trials))[0])
         times = None
         if latencies:
             times = self._latencies.count(flow.right, owed, due.by_receiver.any(owed) & ~missing & ~broken, trials)

@@ -31,7 +31,12 @@ def why_inexact(plan: Plan, kinds: Iterable[type[Fault]] = (), first: int = 1) -
     The answer needs no run; `evaluator_of` may still find that the hops of a schedule do not determine one another.
     """
     struck = [*kinds, *(type(fault) for fault in plan.faults)]
-    return _of_scenario(plan) or _of_algorithm(plan.algorithm) or _of_faults(plan, struck, first)
+    return why_untraceable(plan) or _of_faults(plan, struck, first)
+
+
+def why_untraceable(plan: Plan) -> str | None:
+    """Why the schedule without faults does not tell what happens under faults, whatever these are, or None."""
+    return _of_scenario(plan) or _of_algorithm(plan.algorithm)
 
 
 def _of_scenario(plan: Plan) -> str | None:

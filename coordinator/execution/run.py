@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 import trio
 
+from coordinator.evaluation.derived import derived_claims
 from coordinator.execution.drive import REFUSALS, ExecutionResult, Steering, drive, refusal
 from coordinator.execution.run_files import summarize, write_conclusion
 from coordinator.execution.stop_signal import InterruptGuard
@@ -206,7 +207,7 @@ def _judge(plan: Plan, journal: Journal, execution: ExecutionResult) -> tuple[Co
         execution.timetable,
         execution.times,
     )
-    conclusion = conclude(plan, history)
+    conclusion = conclude(plan, history, derived=derived_claims)
     execution.undecided = conclusion.ruling.undecided
     return conclusion, summarize(conclusion.plan, conclusion, journal, execution)
 

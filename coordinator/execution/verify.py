@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from coordinator.evaluation.derived import derived_claims
 from coordinator.history.faulty_timetable import UnderFaults, completed, prediction
 from coordinator.history.journal import COLUMNS, OUTCOMES, RECORD, SORT_KEY, table
 from coordinator.history.run_directory import translate_summary
@@ -131,14 +132,14 @@ def _verify(path: Path, verification: Verification) -> None:
             f"journal.parquet: {len(records)} rows are too many to replay (at most {REPLAYED_ROWS})"
         )
     history = _history(path, plan, records, replayed, timetable, verification)
-    conclusion = conclude(plan, history, replay=False)
+    conclusion = conclude(plan, history, replay=False, derived=derived_claims)
     reason = summary.get("undecided_because")
     cut_short = summary.get("verdict") == Verdict.UNDECIDED and reason != conclusion.ruling.undecided
     if cut_short and isinstance(reason, str):
         verification.unchecked.append(
             f"summary.json: the reason of its early end ({_short(reason)}) does not follow from the journal"
         )
-        conclusion = conclude(plan, replace(history, ended=reason), replay=False)
+        conclusion = conclude(plan, replace(history, ended=reason), replay=False, derived=derived_claims)
     strange = 0 if replayed is None else replayed.surplus if cut_short else replayed.differences
     if strange:
         verification.findings.append(f"journal.parquet: {strange} hops differ from what the algorithm does")
@@ -197,7 +198,7 @@ def _read_scenario(path: Path) -> tuple[Scenario, bool]:
 
 
 def _with_whole_vector(scenario: Scenario, summary: dict[str, Any]) -> tuple[Scenario, dict[str, Any]]:
-    """A run of an earlier version, which called the size of a block the size of the message, in the words of this version."""
+    """A run of an earlier version, which called the size of a block that of the message, in the words of this version."""
     topology = network_of(scenario)
     entry = find_algorithm(topology, CollectiveSpec(topology.name, scenario.collective, scenario.algorithm, 0))
     size = (scenario.message_bytes or DEFAULT_BYTES) * (len(topology.data_ranks) if cuts_vector(entry) else 1)

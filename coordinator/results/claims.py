@@ -30,7 +30,9 @@ REPLAY_MATCH = Claim("replay_mismatches", 0, "==", "the rules, replayed in memor
 
 CONFORMANCE = (MODEL_CONFORMANCE, REPLAY_MATCH)
 """Claims about the emulator, not the algorithm: they are judged under any faults."""
-DELIVERY = frozenset({"deliveries", "intact_deliveries", "delivery_ratio", "final_delivery_ratio"})
+DELIVERY = frozenset(
+    {"deliveries", "intact_deliveries", "delivery_ratio", "final_delivery_ratio", "least_contributions"}
+)
 """Metrics of what arrived. A run without any claim about these is undecided."""
 AGREEMENT_ITSELF = frozenset({"agreement_errors", "revised_decisions", "slowest_agreement_steps", "agreement_packets"})
 """Metrics of the agreement on failures, whatever becomes of the collective."""

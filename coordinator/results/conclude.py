@@ -5,7 +5,7 @@ verdicts. `conclude` measures and judges a journal; `rule` applies the same rule
 of trials are.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import polars as pl
@@ -84,9 +84,16 @@ class Conclusion:
     """The metrics of the measurement, of the timed clock and of the replay."""
 
 
-def conclude(plan: Plan, history: History, *, replay: bool | None = None) -> Conclusion:
+def conclude(
+    plan: Plan,
+    history: History,
+    *,
+    replay: bool | None = None,
+    derived: Callable[[Plan, Sequence[Claim]], Sequence[Claim]] = lambda *_: (),
+) -> Conclusion:
     """Measure and judge a history.
 
+    `derived` adds claims that follow from the schedule of the run where theory leaves the deliveries open.
     With `replay`, the run is compared with the memory engine; the default is to do so for short runs over sockets.
     """
     timetable = history.timetable
@@ -95,6 +102,8 @@ def conclude(plan: Plan, history: History, *, replay: bool | None = None) -> Con
     measurement = measure(plan, history.journal, history.altered, timetable)
     metrics = dict(measurement.metrics)
     reasons, claims, timeline = [history.ended], claims_of(plan), None
+    if history.ended is None:
+        claims += derived(plan, claims)
     records: dict[str, Sequence[Record]] = {}
     if timetable is not None:
         lateness = judge_times(timetable, history.times)
@@ -137,7 +146,7 @@ def rule(plan: Plan, claims: Sequence[Claim], metrics: Mapping[str, Metric], end
     # `invalid` outweighs `unproven`: the numbers of an invalid run prove nothing either way.
     unproven = invalid or _unproven(plan, claims, metrics)
     # Without faults an algorithm that delivers nothing is wrong.
-    nothing = invalid or (_nothing_delivered(metrics) if plan.faults else None)
+    nothing = invalid or (_nothing_delivered(claims, metrics) if plan.faults else None)
     judgements = [
         # Conformance is about the emulator: it is judged even where nothing was delivered.
         each
@@ -175,7 +184,7 @@ def _invalid(plan: Plan, metrics: Mapping[str, Metric]) -> str | None:
         reason = f"{root}, and theory makes no claim about that"
         if metrics.get("root_failed_nodes"):
             return f"{root}: {metrics['root_failed_nodes']} nodes agreed on that, and ended with the error root-failed"
-        return reason if metrics["intact_deliveries"] else f"{_nothing_delivered(metrics)}: {reason}"
+        return reason if metrics["intact_deliveries"] else f"{_nothing_delivered((), metrics)}: {reason}"
     # A ratio over no expected delivery has no value.
     if not metrics["expected_deliveries"]:
         return "no healthy node is left to deliver to"
@@ -193,12 +202,15 @@ def _unproven(plan: Plan, claims: Sequence[Claim], metrics: Mapping[str, Metric]
             return f"{failed} nodes ended with the error root-failed"
         return "no node was left that could run the collective again"
     if any(claim.name in DELIVERY for claim in claims):
-        return _nothing_delivered(metrics) if plan.faults else None
+        return _nothing_delivered(claims, metrics) if plan.faults else None
     where = "under these faults" if plan.harmful_faults else f"to {plan.spec.algorithm}"
-    return _nothing_delivered(metrics) or f"no claim about delivery applies {where}"
+    return _nothing_delivered(claims, metrics) or f"no claim about delivery applies {where}"
 
 
-def _nothing_delivered(metrics: Mapping[str, Metric]) -> str | None:
+def _nothing_delivered(claims: Sequence[Claim], metrics: Mapping[str, Metric]) -> str | None:
+    """Why the run proves nothing although it ended, or None. Results that lack contributions are judged by their number."""
+    if any(claim.name == "least_contributions" for claim in claims):
+        return None
     if metrics["intact_deliveries"] or metrics.get("final_delivery_ratio"):
         return None
     if metrics["corrupt"]:

@@ -6,23 +6,41 @@ that sends a partial result sends its own number and all that it received before
 numbers. A wrong result passes with a chance of 2^-64.
 """
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from coordinator.planning.plan import Plan
 from coordinator.results.deliveries import switches
-from emunode.model import ALL_RANKS, FOLDING, Collective, Rank
+from emunode.faults.effects import Stops
+from emunode.faults.timeline import FaultTimeline
+from emunode.model import ALL_RANKS, FOLDING, Collective, Rank, Step
 
 Numbers = NDArray[np.uint64]
 MOST_SUMS = 20_000_000
 """Most sums that are kept, one for each rank, block and segment; of more blocks, an even sample is."""
 
 
-def contribution_metrics(plan: Plan, journal: pl.LazyFrame) -> dict[str, int]:
-    """`miscounted_results`: results that do not have every contribution exactly once, or were distributed too early."""
+class Contributions(NamedTuple):
+    """The contributions to the results of a reduction."""
+
+    metrics: dict[str, int]
+    """`miscounted_results`, and with faults `least_contributions`."""
+    missing: tuple[Rank, ...] = ()
+    """The ranks whose contributions the first of the results with the fewest lacks, ascending."""
+
+
+def count_contributions(plan: Plan, journal: pl.LazyFrame) -> Contributions:
+    """Count the contributions in all results.
+
+    `miscounted_results` are results that do not have every contribution exactly once, or were distributed too early;
+    `least_contributions` is the smallest number in a result that a healthy rank folds, each counted as often as it is in it.
+    """
     if plan.spec.collective not in FOLDING:
-        return {}
+        return Contributions({})
     order, segments = plan.topology.order, plan.spec.messages * plan.algorithm.segments_per_message
     owners = plan.algorithm.block_owners
     whole = len(owners) == 1
@@ -41,10 +59,60 @@ def contribution_metrics(plan: Plan, journal: pl.LazyFrame) -> dict[str, int]:
     own[switches(plan.topology)] = 0
     held = np.tile(own, len(sampled) * segments)
     total = own.sum(dtype=np.uint64)
-    late = _replay(hops, held, segments, order, total)
+    births = _births(plan)
+    late = _replay(hops, held, segments, order, total, births)
     results = held.reshape(len(sampled), segments, order)
     wrong = sum(int((results[number][:, _holders(plan, owner)] != total).sum()) for number, owner in enumerate(sampled))
-    return {"miscounted_results": wrong + late}
+    metrics = {"miscounted_results": wrong + late}
+    # Under the timed clock the step of a recovery does not follow from the journal.
+    if not plan.harmful_faults or plan.scenario.clock != "steps" or plan.spec.reliable is not None:
+        return Contributions(metrics)
+    counts = np.tile((own > 0).astype(np.uint64), len(sampled) * segments)
+    _replay(hops, counts, segments, order, np.uint64(order), births)
+    counts = counts.reshape(len(sampled), segments, order)
+    least = min(
+        (
+            (int(counts[number, segment, holder]), number, segment, holder)
+            for number, owner in enumerate(sampled)
+            for holder in healthy_holders(plan, owner)
+            for segment in range(segments)
+        ),
+        default=None,
+    )
+    if least is None:
+        return Contributions(metrics)
+    count, number, segment, holder = least
+    return Contributions(
+        metrics | {"least_contributions": count},
+        _missing(plan, hops.filter(pl.col("block") == number, pl.col("segment") == segment), holder, births),
+    )
+
+
+def _missing(plan: Plan, hops: pl.DataFrame, holder: Rank, births: Sequence[tuple[Step, Rank]]) -> tuple[Rank, ...]:
+    """The ranks whose contributions one result lacks at `holder`; `hops` are those of its block and segment."""
+    own = {rank: 1 << rank for rank in plan.topology.data_ranks}
+    held = dict(own)
+    left = list(births)
+    for step, arrivals in hops.filter(~pl.col("finished")).group_by("step", maintain_order=True):
+        while left and left[0][0] <= step[0]:
+            _, rank = left.pop(0)
+            held[rank] = own.get(rank, 0)
+        pairs = list(arrivals.select("sender", "receiver").iter_rows())
+        sent = [held.get(sender, 0) for sender, _ in pairs]
+        for (_, receiver), ranks in zip(pairs, sent, strict=True):
+            held[receiver] = held.get(receiver, 0) | ranks
+    return tuple(rank for rank in plan.topology.data_ranks if not held.get(holder, 0) >> rank & 1)
+
+
+def _births(plan: Plan) -> list[tuple[Step, Rank]]:
+    """The steps in which ranks recover, with nothing but their own contribution; ascending."""
+    stops = FaultTimeline(plan.faults).of(Stops)
+    return sorted(
+        (interval.end, place)
+        for place, spells in stops.items()
+        for interval, effect in spells
+        if isinstance(place, int) and effect.forgets
+    )
 
 
 def _hops(journal: pl.LazyFrame, order: int, segments: int) -> pl.DataFrame:
@@ -68,20 +136,36 @@ def _hops(journal: pl.LazyFrame, order: int, segments: int) -> pl.DataFrame:
     )
 
 
-def _replay(hops: pl.DataFrame, held: Numbers, segments: int, order: int, total: np.uint64) -> int:
+def _replay(
+    hops: pl.DataFrame,
+    held: Numbers,
+    segments: int,
+    order: int,
+    total: np.uint64,
+    births: Sequence[tuple[Step, Rank]] = (),
+) -> int:
     """Fold step by step; returns the number of finished results that left before they were complete."""
+    fresh, left = held.copy() if births else held, list(births)
     base = (hops["block"].to_numpy() * segments + hops["segment"].to_numpy()) * order
     sender, receiver = base + hops["sender"].to_numpy(), base + hops["receiver"].to_numpy()
     finished, steps = hops["finished"].to_numpy(), hops["step"].to_numpy()
     early: set[int] = set()
     bounds = np.flatnonzero(np.diff(steps, prepend=-1, append=-1))
     for first, last in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
+        while left and left[0][0] <= steps[first]:
+            _, rank = left.pop(0)
+            held[rank::order] = fresh[rank::order]
         step = slice(first, last)
         # What leaves in a step is what arrived before it.
         sent, results = held[sender[step]], finished[step]
         early.update(sender[step][results & (sent != total)].tolist())
         np.add.at(held, receiver[step][~results], sent[~results])
     return len(early)
+
+
+def healthy_holders(plan: Plan, owner: Rank) -> list[Rank]:
+    """The ranks without a fault of their own that fold the result of a block."""
+    return [rank for rank in _holders(plan, owner) if rank not in plan.states]
 
 
 def _holders(plan: Plan, owner: Rank) -> list[Rank]:

@@ -23,22 +23,28 @@ class CutOff:
     nodes: Sequence[tuple[str, str | None]]
     """(label, responsible faults) of the first LISTED_NODES; None where the faults cannot be determined."""
     count: int
+    missing: Sequence[str] | None = None
+    """The labels of the first LISTED_NODES whose contributions the result with the fewest lacks; None where nothing is
+    counted."""
 
     def record(self) -> dict[str, object]:
         """The keys that the cut-off nodes have in summary.json."""
         return {
             "cut_off": [{"label": label, "because": because} for label, because in self.nodes],
             "cut_off_count": self.count,
+            **({} if self.missing is None else {"missing_contributions": list(self.missing)}),
         }
 
 
 def cut_off(plan: Plan, measurement: Measurement) -> CutOff:
     """The healthy nodes that miss a message, each with the responsible faults."""
-    ranks = measurement.cut_off
+    ranks, label = measurement.cut_off, plan.topology.label
+    counted = "least_contributions" in measurement.metrics
+    missing = [label(rank) for rank in measurement.missing[:LISTED_NODES]] if counted else None
     if not ranks:
-        return CutOff((), 0)
+        return CutOff((), 0, missing)
     because = _cause(plan)
-    return CutOff([(plan.topology.label(rank), because(rank)) for rank in ranks[:LISTED_NODES]], len(ranks))
+    return CutOff([(label(rank), because(rank)) for rank in ranks[:LISTED_NODES]], len(ranks), missing)
 
 
 def faults_without_effect(plan: Plan) -> list[str]:

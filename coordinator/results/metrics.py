@@ -18,7 +18,7 @@ from coordinator.history.timetable import Timetable
 from coordinator.planning.plan import Plan
 from coordinator.results.agreement import Verdicts, judge_agreement, records_of
 from coordinator.results.audit import illegal_hops
-from coordinator.results.contributions import contribution_metrics
+from coordinator.results.contributions import count_contributions
 from coordinator.results.deliveries import (
     Deliveries,
     Records,
@@ -93,6 +93,8 @@ class Measurement:
     reach the target."""
     agreement: Sequence[Mapping[str, object]] = ()
     """The decisions of nodes on failures that stand at the end, that of most nodes first."""
+    missing: tuple[Rank, ...] = ()
+    """The ranks whose contributions the result with the fewest lacks, ascending."""
 
     @property
     def tables(self) -> dict[str, pl.DataFrame | None]:
@@ -130,6 +132,7 @@ def measure(
     links = used_links(packets)
     traffic = Traffic(len(steps), len(packets), int(packets["segments"].sum()), int(packets["bytes"].sum()), outcomes)
     repetition, cut_off_again = _repetition(plan, hops, agreement, deliveries)
+    contributions = count_contributions(plan, journal)
     metrics = {
         **shared_metrics(traffic, deliveries),
         **_link_metrics(plan, packets, links),
@@ -149,7 +152,7 @@ def measure(
         **repetition,
         "illegal_hops": illegal_hops(plan, hops, packets, links, timetable),
         **structure_metrics(plan, journal),
-        **contribution_metrics(plan, journal),
+        **contributions.metrics,
     }
     contested = None
     if elections is not None and plan.spec.redundancy > 1:
@@ -166,6 +169,7 @@ def measure(
         elections=contested,
         cut_off=cut_off if cut_off_again is None else cut_off_again,
         agreement=records_of(plan, agreement),
+        missing=contributions.missing,
     )
 
 

@@ -19,7 +19,7 @@ IN_BYTES: Final = ("bytes", "heaviest_link_bytes_per_step", "transfer_bytes", "v
 """Metrics of the traffic that depend on the sizes of segments, with and without a packet limit."""
 DELIVERY: Final = (
     "expected_deliveries", "deliveries", "intact_deliveries", "delivery_ratio", "duplicates", "relays", "lost", "corrupt",
-    "elected_right", "elected_wrong", "elected_none", "miscounted_results",
+    "elected_right", "elected_wrong", "elected_none", "miscounted_results", "least_contributions",
 )  # fmt: skip
 """Arrivals, and results of votes on copies."""
 STRUCTURE: Final = (

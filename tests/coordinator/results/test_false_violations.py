@@ -138,7 +138,7 @@ def test_an_allreduce_keeps_its_timetable_whatever_is_known(fault: list[str]) ->
 def test_a_lost_contribution_of_one_byte_may_be_zero() -> None:
     """With this seed one of them is, and the result is right without it."""
     values = {"topology": "circulant:8:1,2,4", "collective": "allreduce", "algorithm": "circulant", "messages": 3}
-    small = {"segments": 2, "message_bytes": 3, "seed": 436, "fault": ["down:7~1@1"], "driver": "memory"}
+    small = {"segments": 2, "message_bytes": 3 * 8, "seed": 436, "fault": ["down:7~1@1"], "driver": "memory"}
     conclusion = concluded(make_plan(make_scenario({**values, **small})))
     assert conclusion.ruling.verdict == "holds"
     assert conclusion.measurement.metrics["intact_deliveries"] == 72 + 7

@@ -1,0 +1,231 @@
+"""Claims about one set of faults that are derived from the traced schedule, where theory claims nothing about delivery.
+
+The schedule of a run without faults is followed hop by hop under the faults of the plan: a hop is sent if the hop that
+brought its content has arrived, in the same life of the sender, and the sender is in service; the faults treat each packet
+by the code of the engines. Such claims hold the engines against the schedule and the faults; they cannot find an error in
+the schedule, so they are marked `derived`, and they are made only where there is no other claim about delivery.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coordinator.evaluation.bit_rows import Bits, mark, no_trials
+from coordinator.evaluation.evaluator import Evaluator, evaluator_of
+from coordinator.evaluation.exactness import LEAST_BYTES, why_untraceable
+from coordinator.evaluation.flow import Flow
+from coordinator.evaluation.schedule import BEGIN, InexactError, Schedule
+from coordinator.planning.plan import Plan
+from coordinator.results.claims import DELIVERY, broken_root
+from coordinator.results.contributions import healthy_holders
+from emunode.algorithms.claims import Claim, Value
+from emunode.faults.byzantine import Treatment
+from emunode.faults.injector import Faults
+from emunode.faults.kinds import in_order
+from emunode.model import ALL_RANKS, FOLDING, Rank, Segment, Step
+
+MOST_HOPS: Final = 100_000
+"""Hops of the largest schedule that is followed: about two seconds, most of them for the run without faults."""
+SOURCE: Final = "the schedule without faults, followed under these faults"
+
+
+class Followed(NamedTuple):
+    """The fate of each hop under one set of faults; arrays have an entry per hop."""
+
+    sent: NDArray[np.bool_]
+    arrived: NDArray[np.bool_]
+    wrong: NDArray[np.bool_]
+    """Whether the hop carries a wrong content: a forged one, or a fold that lacks a contribution."""
+    apart: NDArray[np.bool_]
+    """Whether the wrong content differs from that of all other hops."""
+    births: dict[Rank, Step]
+    """The step in which the last life of a rank begins, for ranks that have recovered."""
+
+
+def derived_claims(plan: Plan, claims: Sequence[Claim]) -> list[Claim]:
+    """Claims about the deliveries of a run under its faults, where `claims` leave them open.
+
+    Empty where the hops of the schedule do not determine them, too.
+    """
+    folds = plan.spec.collective in FOLDING
+    known = any(claim.name in DELIVERY for claim in claims)
+    # A result that lacks a contribution is no delivery, so its contributions are counted besides.
+    if known and not folds:
+        return []
+    if not plan.harmful_faults or broken_root(plan) or not _is_small(plan) or why_untraceable(plan) is not None:
+        return []
+    try:
+        evaluator = evaluator_of(plan)
+        found = follow(plan, evaluator.schedule)
+    except InexactError:
+        return []
+    shortest = plan.spec.least_message_bytes // plan.algorithm.segments_per_message
+    if found.wrong.any() and shortest < LEAST_BYTES:
+        # A wrong content may be right by chance.
+        return []
+    outcome = evaluator.outcome(_flow(evaluator.schedule, found), _faulty(plan), 1)
+    values = {} if known else {"intact_deliveries": int(outcome.intact[0]), "segments": int(found.sent.sum())}
+    least = _least_contributions(plan, evaluator, found) if folds else None
+    if least is not None:
+        values["least_contributions"] = least
+    return [Claim(name, value, "==", SOURCE, derived=True) for name, value in values.items()]
+
+
+def _is_small(plan: Plan) -> bool:
+    hops = [claim.predicted for claim in plan.algorithm.claims() if claim.name == "segments" and claim.relation != ">="]
+    return bool(hops) and min(map(_number, hops)) <= MOST_HOPS
+
+
+def _number(predicted: Value) -> float:
+    assert not isinstance(predicted, tuple)
+    return predicted
+
+
+# --- from hop to hop -------------------------------------------------------------------------------------------------
+
+
+def follow(plan: Plan, schedule: Schedule) -> Followed:
+    """Follow the faults of a plan through a schedule; InexactError for faults that delay packets or repeat them."""
+    return _Walk(plan, schedule).walk()
+
+
+class _Walk:
+    """One pass over the steps of a schedule."""
+
+    def __init__(self, plan: Plan, schedule: Schedule) -> None:
+        self._plan, self._schedule = plan, schedule
+        self._folds = plan.spec.collective in FOLDING
+        algorithm = plan.algorithm
+        self._injector = Faults(plan.topology, plan.spec.seed, origin_is_author=not self._folds, schedule=algorithm)
+        count = len(schedule)
+        none = np.zeros(count, np.bool_)
+        self._found = Followed(none, none.copy(), none.copy(), none.copy(), {})
+
+    def walk(self) -> Followed:
+        faults = defaultdict(list)
+        for fault in in_order(self._plan.faults):
+            faults[fault.step].append(fault)
+        rounds = dict(self._schedule.rounds)
+        for step in sorted({*rounds, *faults}):
+            dead = set(self._injector.crashed)
+            self._injector.apply(faults.get(step, ()))
+            for rank in dead - self._injector.crashed:
+                self._found.births[rank] = step
+            part = rounds.get(step)
+            if part is not None:
+                self._round(step, range(part.start, part.stop))
+        return self._found
+
+    def _round(self, step: Step, hops: Sequence[int]) -> None:
+        found, schedule, injector = self._found, self._schedule, self._injector
+        packets: dict[tuple[Rank, int], list[int]] = defaultdict(list)
+        for hop in hops:
+            sender = int(schedule.sender[hop])
+            if injector.silent(sender, step) or not self._is_held(hop, sender):
+                continue
+            found.sent[hop] = True
+            self._fill(hop, sender)
+            packets[sender, int(schedule.port[hop])].append(hop)
+        for (sender, port), together in packets.items():
+            self._send(step, sender, port, together)
+
+    def _is_held(self, hop: int, sender: Rank) -> bool:
+        """Whether the sender has the content: as its own, or because it has come in during the present life."""
+        carried = int(self._schedule.carried[hop])
+        return carried == BEGIN or (bool(self._found.arrived[carried]) and self._is_remembered(carried, sender))
+
+    def _is_remembered(self, hop: int, rank: Rank) -> bool:
+        return bool(self._schedule.step[hop] >= self._found.births.get(rank, 0))
+
+    def _fill(self, hop: int, sender: Rank) -> None:
+        """Give a hop the content that its sender has."""
+        found, carried = self._found, int(self._schedule.carried[hop])
+        if carried != BEGIN:
+            found.wrong[hop], found.apart[hop] = found.wrong[carried], found.apart[carried]
+        elif self._folds:
+            found.wrong[hop] = any(
+                not found.arrived[each] or found.wrong[each] or not self._is_remembered(each, sender)
+                for each in self._schedule.folded(hop).tolist()
+            )
+
+    def _send(self, step: Step, sender: Rank, port: int, hops: Sequence[int]) -> None:
+        """Send the segments of one packet, as the faults of the sender and of the link treat them."""
+        found, schedule, injector = self._found, self._schedule, self._injector
+        byzantine = injector.byzantine(step, sender)
+        sent = []
+        for hop in hops:
+            copy = (
+                int(schedule.origin[hop]),
+                int(schedule.target[hop]),
+                int(schedule.tree[hop]),
+                int(schedule.segment[hop]),
+            )
+            treatment = injector.treatment(byzantine, step, sender, port, copy) if byzantine else Treatment.PASS_ON
+            if treatment is Treatment.WITHHOLD:
+                continue
+            if treatment is not Treatment.PASS_ON:
+                found.wrong[hop], found.apart[hop] = True, treatment is Treatment.FORGE_APART
+            sent.append((hop, (*copy, bytes(int(schedule.size[hop])))))
+        if not sent:
+            return
+        packet: tuple[Segment, ...] = tuple(segment for _, segment in sent)
+        transit = injector.transit(step, sender, port, packet)
+        if not transit.lost and (transit.delay or transit.copies != 1 or len(transit.segments) != len(packet)):
+            raise InexactError("a fault delays packets, or repeats them")
+        if transit.lost or injector.is_dead(step, sender, port):
+            return
+        for (hop, before), after in zip(sent, transit.segments, strict=True):
+            found.arrived[hop] = True
+            if after != before:
+                found.wrong[hop] = found.apart[hop] = True
+
+
+# --- results ---------------------------------------------------------------------------------------------------------
+
+
+def _flow(schedule: Schedule, found: Followed) -> Flow:
+    """The state of every hop as bit rows of a single trial."""
+    rows = [flags.astype(np.uint64)[:, None] for flags in (found.arrived, found.wrong, found.apart)]
+    steps = np.array([int(schedule.step[found.sent].max(initial=0))])
+    packets = np.array([len(np.unique(schedule.packets[found.sent]))])
+    return Flow(rows[0], rows[1], rows[2], steps, np.array([int(found.sent.sum())]), packets)
+
+
+def _faulty(plan: Plan) -> Bits:
+    """The ranks to which nothing is due, as a bit row of a single trial."""
+    rows = no_trials(plan.topology.order, 1)
+    ranks = np.array(sorted(plan.states), np.int64)
+    mark(rows, ranks, np.zeros(len(ranks), np.int64))
+    return rows
+
+
+def _least_contributions(plan: Plan, evaluator: Evaluator, found: Followed) -> int | None:
+    """The fewest contributions in a result at a healthy rank that folds it; None where no such rank is healthy."""
+    schedule = evaluator.schedule
+    own = np.array([not plan.topology.is_switch(rank) for rank in plan.topology.ranks()], np.int64)
+    counts = np.zeros(len(schedule), np.int64)
+    results: dict[tuple[Rank, Rank, int], int] = defaultdict(int)
+    partial = np.flatnonzero((schedule.target != ALL_RANKS) & found.sent)
+    for hop in partial.tolist():
+        sender, receiver = int(schedule.sender[hop]), int(schedule.receiver[hop])
+        counts[hop] = own[sender] + sum(
+            int(counts[each])
+            for each in schedule.folded(hop).tolist()
+            if found.arrived[each] and schedule.step[each] >= found.births.get(sender, 0)
+        )
+        if found.arrived[hop] and schedule.step[hop] >= found.births.get(receiver, 0):
+            results[int(schedule.target[hop]), receiver, int(schedule.segment[hop])] += int(counts[hop])
+    segments = range(plan.spec.messages * plan.algorithm.segments_per_message)
+    whole = len(plan.algorithm.block_owners) == 1
+    return min(
+        (
+            int(own[holder]) + results[holder if whole else owner, holder, segment]
+            for owner in plan.algorithm.block_owners
+            for holder in healthy_holders(plan, owner)
+            for segment in segments
+        ),
+        default=None,
+    )
