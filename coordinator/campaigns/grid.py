@@ -24,10 +24,11 @@ from coordinator.planning.worst_faults import worst_set
 from coordinator.scenario.fault_draws import FaultSites, sample_numbers, set_count
 from coordinator.scenario.fault_sets import FaultSetSpec, parse_fault_sets
 from coordinator.scenario.fault_syntax import parse_faults
-from coordinator.scenario.model import OnFailure, Scenario, make_scenario
+from coordinator.scenario.model import DEFAULT_BYTES, OnFailure, Scenario, make_scenario
 from coordinator.scenario.networks import network_of
 from coordinator.scenario.plugins import loaded_plugins
 from emunode.errors import ScenarioError
+from emunode.model import VECTOR
 from emunode.topologies.table import TableTopology
 
 MOST_TRIALS = 100_000_000
@@ -392,6 +393,8 @@ def _described(scenario: Scenario) -> dict[str, object]:
             del values[name]
     if scenario.plugin:  # wherever their files are
         values["plugin"] = sorted(plugin.sha256 for plugin in loaded_plugins(scenario.plugin, all_of_them=True))
+    if scenario.message_bytes is None and scenario.collective not in VECTOR:
+        values["message_bytes"] = DEFAULT_BYTES
     topology = network_of(scenario)
     if isinstance(topology, TableTopology):  # wherever its file is
         values["topology"] = f"{topology.name} {topology.sha256}"

@@ -41,8 +41,8 @@ class Followed(NamedTuple):
     """Whether the hop carries a wrong content: a forged one, or a fold that lacks a contribution."""
     apart: NDArray[np.bool_]
     """Whether the wrong content differs from that of all other hops."""
-    births: dict[Rank, Step]
-    """The step in which the last life of a rank begins, for ranks that have recovered."""
+    counts: NDArray[np.int64]
+    """Where contributions are folded, how many the hop carries."""
 
 
 def derived_claims(plan: Plan, claims: Sequence[Claim]) -> list[Claim]:
@@ -102,7 +102,10 @@ class _Walk:
         self._injector = Faults(plan.topology, plan.spec.seed, origin_is_author=not self._folds, schedule=algorithm)
         count = len(schedule)
         none = np.zeros(count, np.bool_)
-        self._found = Followed(none, none.copy(), none.copy(), none.copy(), {})
+        self._found = Followed(none, none.copy(), none.copy(), none.copy(), np.zeros(count, np.int64))
+        self._births: dict[Rank, Step] = {}
+        """The step in which the present life of a rank began, for ranks that have recovered."""
+        self._own = own_contributions(plan)
 
     def walk(self) -> Followed:
         faults = defaultdict(list)
@@ -113,7 +116,7 @@ class _Walk:
             dead = set(self._injector.crashed)
             self._injector.apply(faults.get(step, ()))
             for rank in dead - self._injector.crashed:
-                self._found.births[rank] = step
+                self._births[rank] = step
             part = rounds.get(step)
             if part is not None:
                 self._round(step, range(part.start, part.stop))
@@ -138,7 +141,7 @@ class _Walk:
         return carried == BEGIN or (bool(self._found.arrived[carried]) and self._is_remembered(carried, sender))
 
     def _is_remembered(self, hop: int, rank: Rank) -> bool:
-        return bool(self._schedule.step[hop] >= self._found.births.get(rank, 0))
+        return bool(self._schedule.step[hop] >= self._births.get(rank, 0))
 
     def _fill(self, hop: int, sender: Rank) -> None:
         """Give a hop the content that its sender has."""
@@ -146,10 +149,10 @@ class _Walk:
         if carried != BEGIN:
             found.wrong[hop], found.apart[hop] = found.wrong[carried], found.apart[carried]
         elif self._folds:
-            found.wrong[hop] = any(
-                not found.arrived[each] or found.wrong[each] or not self._is_remembered(each, sender)
-                for each in self._schedule.folded(hop).tolist()
-            )
+            folded = self._schedule.folded(hop).tolist()
+            there = [each for each in folded if found.arrived[each] and self._is_remembered(each, sender)]
+            found.wrong[hop] = len(there) < len(folded) or bool(found.wrong[there].any())
+            found.counts[hop] = self._own[sender] + int(found.counts[there].sum())
 
     def _send(self, step: Step, sender: Rank, port: int, hops: Sequence[int]) -> None:
         """Send the segments of one packet, as the faults of the sender and of the link treat them."""
@@ -205,19 +208,11 @@ def _faulty(plan: Plan) -> Bits:
 def _least_contributions(plan: Plan, evaluator: Evaluator, found: Followed) -> int | None:
     """The fewest contributions in a result at a healthy rank that folds it; None where no such rank is healthy."""
     schedule = evaluator.schedule
-    own = np.array([not plan.topology.is_switch(rank) for rank in plan.topology.ranks()], np.int64)
-    counts = np.zeros(len(schedule), np.int64)
+    own = own_contributions(plan)
     results: dict[tuple[Rank, Rank, int], int] = defaultdict(int)
-    partial = np.flatnonzero((schedule.target != ALL_RANKS) & found.sent)
-    for hop in partial.tolist():
-        sender, receiver = int(schedule.sender[hop]), int(schedule.receiver[hop])
-        counts[hop] = own[sender] + sum(
-            int(counts[each])
-            for each in schedule.folded(hop).tolist()
-            if found.arrived[each] and schedule.step[each] >= found.births.get(sender, 0)
-        )
-        if found.arrived[hop] and schedule.step[hop] >= found.births.get(receiver, 0):
-            results[int(schedule.target[hop]), receiver, int(schedule.segment[hop])] += int(counts[hop])
+    for hop in np.flatnonzero((schedule.target != ALL_RANKS) & found.arrived).tolist():
+        place = int(schedule.target[hop]), int(schedule.receiver[hop]), int(schedule.segment[hop])
+        results[place] += int(found.counts[hop])
     segments = range(plan.spec.messages * plan.algorithm.segments_per_message)
     whole = len(plan.algorithm.block_owners) == 1
     return min(
@@ -229,3 +224,8 @@ def _least_contributions(plan: Plan, evaluator: Evaluator, found: Followed) -> i
         ),
         default=None,
     )
+
+
+def own_contributions(plan: Plan) -> NDArray[np.int64]:
+    """By rank, the number of contributions of its own: 1, or 0 for a switch."""
+    return np.array([not plan.topology.is_switch(rank) for rank in plan.topology.ranks()], np.int64)

@@ -87,7 +87,7 @@ def headline(data: RunData) -> str:
     by = DRIVERS.get(str(driver), f"driver {driver}")
     many = data.get("messages") or 1
     size = data.get("message_bytes")
-    unit = "vector" if collective in VECTOR else "message"
+    unit = "vector" if str(collective) in VECTOR else "message"
     blocks = data.get("blocks")
     cut = f" in {blocks:,} blocks" if isinstance(blocks, int) and blocks > 1 else ""
     load = (

@@ -178,8 +178,8 @@ class Scenario(BaseModel):
     relabel: bool = Field(False, description="call the nodes of a network from a file by their ranks")
     message_bytes: Annotated[Number, Field(ge=1, le=MOST_BYTES)] | None = Field(
         None,
-        description="bytes that a rank contributes: one message, or in an allreduce or reduce-scatter the vector, of which "
-        "algorithms with blocks cut one for each rank; default: 64, and 64 for each rank of a vector",
+        description="bytes that a rank contributes: a message, or the vector of an allreduce or reduce-scatter; default: "
+        "64, and for a vector 64 for each rank",
     )
     messages: Number = Field(1, ge=1, le=MOST_MESSAGES, description="messages for each source and target")
     segments: Annotated[Number, Field(ge=1, le=MOST_BYTES)] | Automatic = Field(

@@ -102,7 +102,7 @@ def test_scenario_flags_show_types_defaults_and_allowed_values(call: Call, name:
     shown = {
         "--collective CHOICE": "[choices: broadcast, scatter, gather, reduce, allgather, alltoall, allreduce,",
         "--port-model CHOICE": "[choices: all-port, one-port, exchange, send-or-receive] [default: all-port]",
-        "--message-bytes INT": "(1 to 33,554,432) [default: 64]",
+        "--message-bytes INT": "default: 64, and for a vector 64 for each rank (1 to 33,554,432)",
         "--segments INT|auto": "[default: 1]",
         "--startup TIME": "[default: 1ms]",
         "--lateness-limit FLOAT": "(above 0 to 1) [default: 0.05]",

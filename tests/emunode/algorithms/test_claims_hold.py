@@ -12,7 +12,7 @@ import pytest
 from coordinator.results.claims import Judgement
 from emunode.algorithms.base import ANY_FAMILY, Algorithm
 from emunode.errors import ScenarioError
-from emunode.model import Duplex
+from emunode.model import VECTOR, Duplex
 from emunode.topologies.registry import parse_topology
 from tests.mutation_support import CASES, SMALL, case_name, once
 from tests.support import failures, run_scenario
@@ -52,7 +52,11 @@ def test_runs_keep_their_claims(topology: str, entry: type[Algorithm]) -> None:
 def ran_with_its_claims(scenario: dict[str, object], number: int) -> bool:
     """Run the first variant from `number` on that the algorithm accepts, and check its claims."""
     for place in range(len(VARIANTS)):
-        variant = VARIANTS[(number + place) % len(VARIANTS)]
+        variant: dict[str, object] = dict(VARIANTS[(number + place) % len(VARIANTS)])
+        size = variant.get("message_bytes")
+        if scenario["collective"] in VECTOR and isinstance(size, int):
+            # As many bytes for each block of the vector as elsewhere for a message.
+            variant["message_bytes"] = size * len(parse_topology(str(scenario["topology"])).data_ranks)
         try:
             result = run_scenario(None, **scenario, **variant)
         except ScenarioError:

@@ -199,10 +199,11 @@ def test_switches_receive_only_what_they_pass_on() -> None:
 @pytest.mark.parametrize("collective", ["reduce-scatter", "allreduce"])
 @pytest.mark.parametrize("topology", ["star:4", "mesh:3x4", "fat-tree:4"])
 def test_reduce_scatter_and_allreduce_keep_their_claims(topology: str, collective: str) -> None:
-    values: dict[str, object] = {"topology": topology, "collective": collective, "algorithm": "bfb", "message_bytes": 6}
-    whole = run_scenario(None, **values, segments=2)
+    values: dict[str, object] = {"topology": topology, "algorithm": "bfb", "segments": 2}
+    blocks = len(parse_topology(topology).data_ranks)
+    whole = run_scenario(None, **values, collective=collective, message_bytes=6 * blocks)
     assert failures(whole) == []
-    forward = run_scenario(None, **(values | {"collective": "allgather"}), segments=2)
+    forward = run_scenario(None, **values, collective="allgather", message_bytes=6)
     phases_run = 1 if collective == "reduce-scatter" else 2
     assert whole.summary["steps"] == phases_run * int(str(forward.summary["steps"]))
 
