@@ -18,6 +18,8 @@ from emunode.errors import RunError
 
 PR_SET_PDEATHSIG: Final = 1
 CHUNK: Final = 1 << 16
+LOOK_SECONDS: Final = 5.0
+"""How often to look whether a silent process is stopped: several times in the 30 s that a host may be silent."""
 OPENBLAS_THREADS: Final = "OPENBLAS_NUM_THREADS"
 TOKEN_VARIABLE: Final = "EMUNODE_TOKEN"
 """The environment variable with the token of the run that a host joins."""
@@ -119,10 +121,18 @@ def exit_at_once(status: int) -> NoReturn:
     os._exit(status)
 
 
+def is_stopped(pid: int) -> bool:
+    """Report whether a child process is stopped, by SIGSTOP or a debugger; one that has ended is not."""
+    try:
+        return os.waitid(os.P_PID, pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT) is not None
+    except ChildProcessError:  # another part of this program has waited for it
+        return False
+
+
 def in_child(work: Callable[[], bytes], seconds: float) -> bytes:
     """The result of `work` in a forked process: what it changes is lost with that process.
 
-    Raises RunError if it fails, or has no result within `seconds`. No process is left.
+    Raises RunError if it fails, is stopped, or has no result within `seconds`. No process is left.
     """
     ours, its = os.pipe()
     parent = os.getpid()
@@ -131,7 +141,7 @@ def in_child(work: Callable[[], bytes], seconds: float) -> bytes:
         _work(work, its, parent)
     os.close(its)
     try:
-        return _read_all(ours, time.monotonic() + seconds)
+        return _read_all(ours, time.monotonic() + seconds, pid)
     finally:
         os.close(ours)
         # Without effect on a child that has ended: it keeps its number until it is waited for.
@@ -156,13 +166,17 @@ def _work(work: Callable[[], bytes], pipe: int, parent: int) -> None:
         os._exit(0)
 
 
-def _read_all(pipe: int, deadline: float) -> bytes:
-    """The answer of `_work`, without its first byte."""
+def _read_all(pipe: int, deadline: float, pid: int) -> bytes:
+    """The answer of `_work` in process `pid`, without its first byte."""
     answer = bytearray()
     while True:
         left = deadline - time.monotonic()
-        if left <= 0 or not select.select([pipe], [], [], left)[0]:
+        if left <= 0:
             raise RunError("a child process did not answer in time")
+        if not select.select([pipe], [], [], min(left, LOOK_SECONDS))[0]:
+            if is_stopped(pid):
+                raise RunError(f"a child process (process {pid}) is stopped")
+            continue
         data = os.read(pipe, CHUNK)
         if not data:
             break

@@ -16,6 +16,7 @@ from coordinator.scenario.plugins import loaded_plugins
 from emunode.errors import EmulatorError, FaultError, RuleError, RunError, ScenarioError
 from emunode.model import Plugin
 from emunode.plugins import load_received
+from emunode.runtime import LOOK_SECONDS, is_stopped
 
 BATCH = 16
 """Trials that are sent to a worker at once."""
@@ -58,9 +59,23 @@ class WorkerPool:
                 # The other workers stop as well; the first failure is reported.
                 nursery.cancel_scope.cancel()
 
+        async def look() -> None:
+            before: set[int] = set()
+            while True:
+                await trio.sleep(LOOK_SECONDS)
+                stopped = {worker.pid for worker in self._workers if is_stopped(worker.pid)}
+                # Twice, so that a short stop does no harm.
+                if still := stopped & before:
+                    failures.append(RunError(f"a worker process ({', '.join(map(str, sorted(still)))}) is stopped"))
+                    nursery.cancel_scope.cancel()
+                before = stopped
+
         async with trio.open_nursery() as nursery:
-            for worker in self._workers:
-                nursery.start_soon(work, worker)
+            nursery.start_soon(look)
+            async with trio.open_nursery() as working:
+                for worker in self._workers:
+                    working.start_soon(work, worker)
+            nursery.cancel_scope.cancel()
         if failures:
             raise failures[0]
 
@@ -86,6 +101,11 @@ class Worker:
         self._process.stdout.close()
         self._pending = bytearray()
         self._greeting = write_greeting(scenarios)
+
+    @property
+    def pid(self) -> int:
+        """The number of the process."""
+        return self._process.pid
 
     async def work(self, numbered: Iterator[tuple[int, Trial]], sink: Sink) -> None:
         """Run trials until there are no more."""

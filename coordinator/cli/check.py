@@ -1,7 +1,9 @@
 """`coordinator check`: grade a submission."""
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from json import dumps
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,11 +12,13 @@ from rich.markup import escape
 
 from coordinator.api.progress import on_stderr
 from coordinator.cli import render
-from coordinator.cli.output import JsonFlag, as_command, print_json
+from coordinator.cli.output import OUTPUT, JsonFlag, as_command, print_json
 from coordinator.grading.confinement import MEBIBYTE, Limits
 from coordinator.grading.grade import Grade, Options, Subject
 from coordinator.grading.grade import grade as grade_file
+from coordinator.grading.gradescope import results
 from coordinator.grading.marks import MarkVerdict
+from coordinator.history.run_directory import replace_text
 from emunode.errors import ScenarioError
 from emunode.model import PortModel
 from emunode.topologies.registry import parse_topology
@@ -28,11 +32,14 @@ STYLES = {"pass": "green", "fail": "bold red", "undecided": "yellow", "informati
 @Parameter(name="*", group=LIMITS)
 @dataclass(frozen=True)
 class LimitFlags:
-    """The flags for limits of a submission."""
+    """The flags for limits and confinement of a submission."""
 
     answer_seconds: Annotated[float, Parameter(help="time for one answer")] = 10.0
     total_seconds: Annotated[float, Parameter(help="time for all checks")] = 300.0
     memory_megabytes: Annotated[int, Parameter(help="memory of one process")] = 1024
+    require_confinement: Annotated[
+        bool, Parameter(negative=(), show_default=False, help="execute nothing unless all layers of confinement hold")
+    ] = False
 
     def checked(self) -> Limits:
         """The limits; ScenarioError for a value that is out of range."""
@@ -66,15 +73,9 @@ def check(
         float | None, Parameter(group=REQUIREMENTS, help="most steps, as a multiple of the lower bound")
     ] = None,
     limits: LimitFlags | None = None,
-    require_confinement: Annotated[
-        bool,
-        Parameter(
-            group=LIMITS,
-            negative=(),
-            show_default=False,
-            help="execute a submission only if all layers of confinement hold",
-        ),
-    ] = False,
+    gradescope: Annotated[
+        Path | None, Parameter(group=OUTPUT, metavar="FILE", help="also write the results.json that Gradescope reads")
+    ] = None,
     json: JsonFlag = False,
 ) -> int:
     """Grade a submission: an algorithm, a network or trees from a file.
@@ -82,7 +83,8 @@ def check(
     A file in Python registers an algorithm or a network with `emunode.registry.register`, or defines trees: a function
     parent(label, tree) that returns a label, a port or None, or a subclass of Trees. A file in CSV has the columns tree,
     label and parent. The submission runs in processes of their own, with limits, and a judge outside them carries its
-    packets. The exit status is 0 if all requirements are met, 1 if one is not, 3 if time was short.
+    packets. The exit status is 0 if all requirements are met, 1 if one is not, 3 if time was short, and 4 if the submission
+    could not be graded: it was ended or stopped from outside, or the machine had no memory left.
 
     Examples:
       coordinator check mine.py --topology star:4 --port-model one-port --within 1.5 --json
@@ -90,12 +92,22 @@ def check(
     """
     if within is not None and not within >= 1:
         raise ScenarioError("within", within, "expected a multiple of the bound, 1 or more")
-    bounds = (limits or LimitFlags()).checked()
+    limits = limits or LimitFlags()
     options = Options(
-        [parse_topology(name) for name in topology], port_model, property, within, bounds, require_confinement
+        [parse_topology(name) for name in topology],
+        port_model,
+        property,
+        within,
+        limits.checked(),
+        limits.require_confinement,
     )
+    if gradescope is not None and not gradescope.parent.is_dir():
+        raise ScenarioError("gradescope", str(gradescope), "expected a file in a folder that exists")
+    began = time.monotonic()
     with on_stderr("check") as progress:
         found = grade_file(file, options, progress)
+    if gradescope is not None:
+        replace_text(gradescope, dumps(results(found, time.monotonic() - began), indent=2) + "\n")
     if json:
         print_json(found.record())
     else:

@@ -184,7 +184,7 @@ async def take_steps(
     # One step beyond the limit: it only reads what arrived in the last one.
     for step in range(1, limit + 2):
         if steering is not None:
-            execution.undecided = await steering.before_step(step)
+            execution.undecided = await _wait_for_step(network, steering, step)
             if execution.undecided:
                 return
             plan = steering.plan
@@ -198,6 +198,24 @@ async def take_steps(
         if is_last(plan, step, result) if steering is None else steering.after_step(step, result):
             return
     execution.undecided = f"the step limit of {limit} was reached"
+
+
+async def _wait_for_step(network: Network, steering: Steering, step: Step) -> str | None:
+    """Wait as `Steering.before_step`; raises the error of a network that fails meanwhile: a pause may last for hours."""
+    failures: list[EmulatorError] = []
+
+    async def watch() -> None:
+        failures.append(await network.failure())
+        nursery.cancel_scope.cancel()
+
+    reason = None
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(watch)
+        reason = await steering.before_step(step)
+        nursery.cancel_scope.cancel()
+    if failures:
+        raise failures[0]
+    return reason
 
 
 def is_last(plan: Plan, step: Step, result: StepResult) -> bool:

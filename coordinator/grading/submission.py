@@ -24,11 +24,10 @@ from coordinator.grading.confinement import Limits
 from coordinator.grading.layers import ALL_LAYERS, Layer, Protection
 from coordinator.grading.worker import ENDED, LENGTH, LOOK, NUMBER, START, STOP, STOPPED
 from emunode.errors import EmulatorError, RunError
+from emunode.runtime import LOOK_SECONDS, is_stopped
 
 SERVER_SECONDS: Final = 60.0
 """Deadline for the server to start: it imports modules, and makes namespaces."""
-LOOK_SECONDS: Final = 5.0
-"""How often the grader looks whether a process that does not answer is stopped."""
 STALL_SECONDS: Final = 25.0
 """Deadline for the server to answer: with the look before it within the 30 s in which a stalled host is noticed."""
 ENVIRONMENT: Final = ("PYTHON", "LANG", "LC_", "LD_LIBRARY_PATH", "OPENBLAS_", "TZ")
@@ -111,15 +110,11 @@ class SubmissionServer:
     ) -> None:
         self._control.close()
         deadline = time.monotonic() + STALL_SECONDS
-        while self._server.poll() is None and time.monotonic() < deadline and not self._is_stopped():
+        while self._server.poll() is None and time.monotonic() < deadline and not is_stopped(self._server.pid):
             with suppress(subprocess.TimeoutExpired):
                 self._server.wait(LOOK_SECONDS)
         self._server.kill()
         self._server.wait()
-
-    def _is_stopped(self) -> bool:
-        state = os.waitid(os.P_PID, self._server.pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT)
-        return state is not None
 
     def order(self, order: bytes, number: int, reply: Struct, descriptors: Sequence[int] = ()) -> Any:
         """Give the server an order; returns the values of its reply, NotGradedError if it does not come in time."""
@@ -134,7 +129,7 @@ class SubmissionServer:
                 try:
                     part = self._control.recv(reply.size - len(data))
                 except TimeoutError:
-                    if self._is_stopped():
+                    if is_stopped(self._server.pid):
                         raise NotGradedError("could not grade it: the grader's own process is stopped") from None
                     if time.monotonic() > deadline:
                         raise NotGradedError("could not grade it: the grader's own process does not answer") from None

@@ -8,6 +8,7 @@ import trio
 from coordinator.planning.plan import Plan
 from emunode.engine.memory import MemoryEngine
 from emunode.engine.rank_set import AlteredCopy
+from emunode.errors import EmulatorError
 from emunode.faults.kinds import Fault
 from emunode.model import Step
 
@@ -44,6 +45,9 @@ class Network(Protocol):
     async def step(self, step: Step, faults: Sequence[Fault]) -> StepResult:
         """Put `faults` into force and run the step of every rank with work; RunError if the step cannot end."""
 
+    async def failure(self) -> EmulatorError:
+        """Wait between two steps until a node or link has failed that was not to fail; returns the reason."""
+
     async def reset(self, plan: Plan) -> None:
         """Prepare for another run of the same scenario, with the seed and faults of `plan`; the next step is 1.
 
@@ -76,6 +80,10 @@ class MemoryNetwork:
             engine.abandon()
             raise
         return StepResult([rows], engine.busy, engine.take_altered_copies())
+
+    async def failure(self) -> EmulatorError:
+        # Nothing of this network can fail between its steps.
+        await trio.sleep_forever()
 
     async def reset(self, plan: Plan) -> None:
         self._plan = plan

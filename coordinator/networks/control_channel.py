@@ -132,6 +132,18 @@ class ControlChannel:
         if self._error:
             raise self._error
 
+    async def failure(self) -> EmulatorError:
+        """Process messages until a host has failed or disconnected, however long that takes; returns the error."""
+        while self._error is None:
+            with trio.move_on_after(HELLO_SECONDS):
+                await trio.lowlevel.wait_readable(self._streams.fileno())
+            try:
+                await self._streams.linger(0)
+            except EmulatorError as error:  # of a launcher whose processes have ended
+                self.fail(error)
+            self._streams.expire_unauthenticated()
+        return self._error
+
     def fail(self, error: EmulatorError) -> None:
         """Let the current wait, or the next, raise `error`; the first error counts."""
         self._error = self._error or error

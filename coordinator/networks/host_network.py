@@ -25,7 +25,7 @@ from coordinator.networks.messages import (
 from coordinator.networks.process_faults import ProcessFaults
 from coordinator.networks.step_barrier import StepBarrier
 from coordinator.planning.plan import Plan
-from emunode.errors import DeadlineError, FaultError, FrameError, RuleError, RunError
+from emunode.errors import DeadlineError, EmulatorError, FaultError, FrameError, RuleError, RunError
 from emunode.faults.kinds import Fault
 from emunode.model import Step
 from emunode.net.protocol import spec_to_record
@@ -83,6 +83,9 @@ class HostNetwork:
         # Processes are killed or stopped before the step in which their ranks fail.
         await self._faults.before_step(step, faults)
         return await self._barrier.step(step, faults)
+
+    async def failure(self) -> EmulatorError:
+        return await self._channel.failure()
 
     async def reset(self, plan: Plan) -> None:
         hosts, links = self._channel.in_order, self._links

@@ -1,8 +1,11 @@
 """Grading: right submissions pass, wrong ones are told which node and why, and none gets out of its process."""
 
+import json
+import os
 import re
 import signal
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -22,7 +25,7 @@ from emunode.algorithms.registry import algorithms
 from emunode.errors import ScenarioError
 from emunode.model import Collective, CollectiveSpec
 from emunode.topologies.registry import parse_topology
-from tests.command_line import SECONDS, Start, wait_until
+from tests.command_line import SECONDS, Call, Running, Start, wait_until
 
 LIMITS = Limits(answer_seconds=120.0, memory_bytes=512 * MEBIBYTE)
 FLOOD = """
@@ -423,15 +426,41 @@ def test_a_play_that_ends_names_its_reason() -> None:
             assert [each["key"] for each in process.loaded["algorithms"]] == [["star", "broadcast", "mine"]]
 
 
-def alive(pid: int) -> bool:
-    return bool(psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+# --- ends of processes -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda number: number.name)
-def test_nothing_is_left_of_a_grader_that_is_stopped(tmp_path: Path, start: Start, number: signal.Signals) -> None:
+def without_hook(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Grade as if the submission had got around the audit hook."""
+    layers = [layer for layer in Layer if layer is not Layer.HOOK]
+    monkeypatch.setattr("coordinator.grading.grade.SubmissionServer", partial(SubmissionServer, layers=layers))
+
+
+OWN_ENDS = {
+    "segmentation fault": ("import ctypes\nctypes.string_at(0)", "its process was ended by SIGSEGV"),
+    "abort": ("os.abort()", "its process was ended by SIGABRT"),
+    "its memory limit": ("x = bytearray(1 << 40)", "MemoryError"),
+    "kill of itself": ("os.kill(os.getpid(), 9)", "PermissionError"),
+    "stop of itself": ("os.kill(os.getpid(), 19)", "PermissionError"),
+}
+
+
+@pytest.mark.skipif(architecture() is None, reason="there is no table of system calls for this machine")
+@pytest.mark.parametrize(("rule", "expected"), OWN_ENDS.values(), ids=OWN_ENDS)
+def test_end_that_a_submission_causes_is_a_finding(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rule: str, expected: str
+) -> None:
+    """It cannot end itself in a way that looks like somebody else's doing, which would leave it without a grade."""
+    without_hook(monkeypatch)
+    found = graded(tmp_path, flood(receive(rule)))
+    assert found.verdict is MarkVerdict.FAIL
+    assert expected in findings(found)
+
+
+def looping_check(tmp_path: Path, start: Start) -> tuple[Running, list[psutil.Process]]:
+    """Start the command on a submission that loops; returns its processes too, the submission's last."""
     file = tmp_path / "mine.py"
     file.write_text(flood(receive("while True: pass")))
-    grader = start(f"coordinator check {file} --topology star:3 --answer-seconds 300")
+    grader = start(f"coordinator check {file} --topology star:3 --answer-seconds 300 --gradescope results.json")
     children: list[psutil.Process] = []
 
     def looping() -> bool:
@@ -442,7 +471,105 @@ def test_nothing_is_left_of_a_grader_that_is_stopped(tmp_path: Path, start: Star
         return False
 
     grader.wait_for(looping, "the submission loops")
+    return grader, children
+
+
+@pytest.mark.parametrize(
+    ("number", "reason"),
+    [
+        (signal.SIGKILL, "ended from outside by SIGKILL, by somebody, or because this machine had no memory left"),
+        (signal.SIGTERM, "ended from outside by SIGTERM, by somebody"),
+        (signal.SIGSTOP, "stopped from outside (SIGSTOP)"),
+    ],
+    ids=lambda value: getattr(value, "name", ""),
+)
+def test_submission_that_is_ended_from_outside_is_not_graded(
+    tmp_path: Path, start: Start, number: signal.Signals, reason: str
+) -> None:
+    grader, children = looping_check(tmp_path, start)
+    children[-1].send_signal(number)
+    ended = grader.end()
+    assert ended.status == 4
+    assert f"coordinator: could not grade it: its process was {reason}\n" in ended.err
+    assert not (grader.folder / "results.json").exists()
+    wait_until(lambda: not any(alive(child.pid) for child in children), "no process is left")
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP], ids=lambda number: number.name)
+@pytest.mark.parametrize("place", [0, -2], ids=["first", "last"])
+def test_grader_without_its_server_does_not_grade(
+    tmp_path: Path, start: Start, number: signal.Signals, place: int
+) -> None:
+    grader, children = looping_check(tmp_path, start)
+    if number is signal.SIGSTOP and place == 0 and len(children) > 2:
+        pytest.skip("this process only waits for the server, which goes on")
+    children[place].send_signal(number)
+    ended = grader.end()
+    assert (ended.status, "Traceback" in ended.err) == (4, False), ended.err
+    assert "could not grade it: " in ended.err
+    wait_until(lambda: not any(alive(child.pid) for child in children), "no process is left")
+
+
+def test_interrupt_while_the_server_starts_is_quiet(tmp_path: Path, start: Start) -> None:
+    """Ctrl-C reaches all processes of the terminal, also one that has not got as far as to ignore it."""
+    file = tmp_path / "mine.py"
+    file.write_text(flood())
+    grader = start(f"coordinator check {file} --topology star:3")
+    grader.wait_for(psutil.Process(grader.process.pid).children, "the server starts")
+    children = psutil.Process(grader.process.pid).children(recursive=True)
+    os.killpg(grader.process.pid, signal.SIGINT)
+    ended = grader.end()
+    assert ended.status == 130
+    assert "Traceback" not in ended.err
+    assert ended.err.endswith("coordinator: interrupted\n")
+    wait_until(lambda: not any(alive(child.pid) for child in children), "no process is left")
+
+
+def alive(pid: int) -> bool:
+    return bool(psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda number: number.name)
+def test_nothing_is_left_of_a_grader_that_is_stopped(tmp_path: Path, start: Start, number: signal.Signals) -> None:
+    grader, children = looping_check(tmp_path, start)
     grader.process.send_signal(number)
-    status = grader.end().status
+    ended = grader.end()
+    status = ended.status
+    assert "Traceback" not in ended.err
     assert status == (-number if number is signal.SIGKILL else 130)
     wait_until(lambda: not any(alive(child.pid) for child in children), "no process is left")
+
+
+# --- Gradescope ------------------------------------------------------------------------------------------------------
+
+
+def test_results_for_gradescope(tmp_path: Path, call: Call) -> None:
+    """The fields are those of its documentation: scores, states and texts of tests, and no markup."""
+    file = tmp_path / "mine.py"
+    file.write_text(flood(receive("sends = []")))
+    ended = call(f"check {file} --topology star:3 --gradescope {tmp_path}/results.json --json")
+    grade_record = json.loads(ended.out)
+    found = json.loads((tmp_path / "results.json").read_text())
+    assert ended.status == 1
+    assert {*found} == {
+        "score", "execution_time", "output", "output_format", "test_output_format", "test_name_format", "extra_data",
+        "tests",
+    }  # fmt: skip
+    assert found["score"] == grade_record["points"] == sum(test.get("score", 0) for test in found["tests"])
+    assert sum(test.get("max_score", 0) for test in found["tests"]) == grade_record["of"]
+    tests = {test["name"]: test for test in found["tests"]}
+    delivery = tests["algorithm broadcast mine: delivery"]
+    assert (delivery["score"], delivery["max_score"], delivery["status"]) == (0, 10, "failed")
+    assert "star:3, all-port, 123: not reached: 132, 312, 231" in delivery["output"]
+    assert tests["file the file: loads"]["status"] == "passed"
+    assert "score" not in tests["algorithm broadcast mine: bound"]
+    assert {found[name] for name in found if name.endswith("_format")} == {"text"}
+    assert found["extra_data"]["protection"] == grade_record["protection"]
+
+
+def test_results_need_a_folder(tmp_path: Path, call: Call) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(flood())
+    ended = call(f"check {file} --topology star:3 --gradescope {tmp_path}/no/results.json")
+    assert ended.status == 2
+    assert "invalid gradescope" in ended.err

@@ -1,12 +1,16 @@
 """Requests of pages: which faults they become, when, and that the same run follows from the command that is shown."""
 
+import re
 import shlex
 
+import psutil
 import pytest
+import trio
 
 from coordinator.live.session import MOST_CLICKS, Session, fault_kinds
 from coordinator.networks.base import StepResult
 from coordinator.planning.plan import make_plan
+from coordinator.results.claims import Verdict
 from coordinator.scenario.command import run_command
 from coordinator.scenario.model import make_scenario
 from emunode.errors import ScenarioError
@@ -187,6 +191,23 @@ def test_a_process_that_was_killed_or_stopped_recovers_by_a_click(specs: tuple[s
     assert script.refused == []
     assert sorted(script.plan.scenario.fault) == sorted(specs)
     assert watched.summary["replay_mismatches"] == 0
+
+
+class PausedForever(Script):
+    """Ends a host before step 2, and never lets that step begin."""
+
+    async def before_step(self, step: Step) -> str | None:
+        if step == 2:
+            psutil.Process().children(recursive=True)[-1].kill()
+            await trio.sleep_forever()
+        return await super().before_step(step)
+
+
+def test_host_that_dies_in_a_pause_ends_the_run() -> None:
+    plan = plan_of(driver="local", ranks_per_host=2)
+    watched = run_quietly(plan, PausedForever(plan, lambda _: []))
+    assert watched.verdict is Verdict.UNDECIDED
+    assert re.fullmatch(r"host \d \(process \d+ on .*\) disconnected: .*", str(watched.summary["undecided_because"]))
 
 
 @pytest.mark.parametrize(
