@@ -459,13 +459,13 @@ def test_end_that_a_submission_causes_is_a_finding(
 def looping_check(tmp_path: Path, start: Start) -> tuple[Running, list[psutil.Process]]:
     """Start the command on a submission that loops; returns its processes too, the submission's last."""
     file = tmp_path / "mine.py"
-    file.write_text(flood(receive("while True: pass")))
+    file.write_text("while True: pass\n")
     grader = start(f"coordinator check {file} --topology star:3 --answer-seconds 300 --gradescope results.json")
     children: list[psutil.Process] = []
 
     def looping() -> bool:
         children[:] = psutil.Process(grader.process.pid).children(recursive=True)
-        # The server, and the process in which the submission loops; those of earlier checks come and go.
+        # The server, and the process in which the submission loops as it is loaded; one before it only tells its layers.
         with suppress(psutil.NoSuchProcess):
             return len(children) >= 2 and children[-1].cpu_times().user > 0.3
         return False
