@@ -33,6 +33,11 @@ def logging_to(file: TextIO) -> Iterator[None]:
         _logger.cache_clear()
 
 
+def prepare_log() -> None:
+    """Load the library of the log, which takes tens of milliseconds, before lines are written in a hurry."""
+    _logger(_file.get() or sys.stderr, os.getpid())
+
+
 @cache
 def _logger(file: TextIO, pid: int) -> "FilteringBoundLogger":
     import structlog  # noqa: PLC0415  # imported with the first event: most processes log nothing, and it takes 0.2 s

@@ -22,6 +22,8 @@ RUNS = Path("runs")
 PARTIAL = ".partial-"
 REPRODUCE = "coordinator-reproduce-"
 """Prefix of the folders of `reproduce` in the temporary folder; the process id follows."""
+PROCESS_FAULT = "process fault"
+"""The event of a line of the log about a process that a fault has killed, stopped, continued or restarted."""
 TAIL_BYTES = 16 * 1024
 """Size of the end of a log that is read."""
 

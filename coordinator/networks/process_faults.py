@@ -10,6 +10,7 @@ from coordinator.networks.admission import ConnectedHost
 from coordinator.networks.control_channel import ControlChannel
 from coordinator.networks.launchers.base import Launch
 from coordinator.networks.link_waves import LinkWaves
+from coordinator.networks.process_actions import ProcessActions
 from coordinator.networks.step_barrier import StepBarrier
 from coordinator.planning.plan import Plan
 from emunode.faults.connections import Connections
@@ -80,6 +81,7 @@ class ProcessFaults:
     ) -> None:
         self._channel = channel
         self._launch = launch
+        self._actions = ProcessActions(launch, expected=bool(plan.faults))
         self._barrier = barrier
         self._links = links
         self._plan = ProcessFaultPlan(plan)
@@ -119,17 +121,19 @@ class ProcessFaults:
         for host in killed:
             # Before the kill, so that its disconnection is not taken for a failure.
             host.end_expected = True
+        sent = []
         for host in killed:
             self._barrier.expect_nothing_of(host)
-            await self._launch.kill(host.index, host.pid)
+            sent.append(await self._actions.kill(host))
         await self._channel.wait_until(lambda: not any(host.alive for host in killed), "killed hosts to disconnect")
         for index, last in stopped.items():
             host = hosts[index]
             if not host.paused_until:
                 # Overlapping hangs stop the process once; the longest decides when it resumes.
                 host.paused_since = step
-                await self._launch.pause(index, host.pid)
+                sent.append(await self._actions.stop(host))
             host.paused_until = max(last, host.paused_until)
+        await self._actions.seen(sent, {"step": step})
 
     async def _restart(self, step: Step, faults: Sequence[Fault]) -> None:
         """Restart killed processes all of whose ranks recover now, and send them the faults so far."""
@@ -139,8 +143,7 @@ class ProcessFaults:
             return
         for index in returning:
             hosts[index].restarting = True
-        for index in returning:
-            await self._launch.restart(index)
+        sent = [await self._actions.restart(hosts[index]) for index in returning]
         # A host that joins again replaces the one that was killed, and is not `restarting`.
         await self._channel.wait_until(
             lambda: not any(hosts[index].restarting for index in returning),
@@ -148,6 +151,8 @@ class ProcessFaults:
             stall_seconds=self._launch.join_seconds,
         )
         again = [hosts[index] for index in returning]
+        started = [each._replace(pid=host.pid) for each, host in zip(sent, again, strict=True)]
+        await self._actions.seen(started, {"step": step})
         # A new process: it has no links, no ranks and no faults yet.
         await self._links.configure(again)
         await self._barrier.catch_up(step - 1, self._history, again)
@@ -160,7 +165,7 @@ class ProcessFaults:
         """
         for host in self._channel.in_order:
             if host.alive and host.paused_until and (host.paused_until < step or host.index in revived):
-                await self._continue(host)
+                await self._continue(host, {"step": step})
                 self._links.close_deferred([host])
                 # Faults from before the stop are known to the process.
                 missed = [fault for fault in self._history if fault.step > host.paused_since]
@@ -170,8 +175,8 @@ class ProcessFaults:
         """Resume all stopped processes, whatever they missed."""
         for host in self._channel.in_order:
             if host.paused_until:
-                await self._continue(host)
+                await self._continue(host, {})
 
-    async def _continue(self, host: ConnectedHost) -> None:
+    async def _continue(self, host: ConnectedHost, when: Mapping[str, float]) -> None:
         host.paused_until = 0
-        await self._launch.resume(host.index, host.pid)
+        await self._actions.seen([await self._actions.resume(host)], when)

@@ -18,10 +18,12 @@ import trio
 from coordinator.networks.admission import ConnectedHost
 from coordinator.networks.control_channel import ControlChannel
 from coordinator.networks.launchers.base import Launch
+from coordinator.networks.process_actions import ProcessActions, Sent
 from emunode.errors import EmulatorError
 from emunode.faults.effects import Interval
 from emunode.faults.in_time import ALWAYS, FaultsInTime
 from emunode.host.placement import Placement
+from emunode.timed.cost_model import NANO
 
 SHORTEST_STOP = 1_000_000
 """A process is not stopped for less than this, in nanoseconds: it would be late afterwards."""
@@ -58,7 +60,7 @@ class TimedProcessFaults:
     ) -> None:
         self._channel = channel
         self._over = over
-        self._launch = launch
+        self._actions = ProcessActions(launch, expected=True)
         self._fates = {
             host.index: fate
             for host in (channel.in_order if launch.can_kill else ())
@@ -71,7 +73,7 @@ class TimedProcessFaults:
     def longest_stop(self) -> float:
         """Seconds for which a process may be silent, since it is stopped."""
         stops = [min(end, self._over) - start for fate in self._fates.values() for start, end in fate.returns]
-        return max([0, *stops]) / 1e9
+        return max([0, *stops]) / NANO
 
     def announce(self) -> None:
         """Let hosts report when they have reached the hangs in which they are stopped."""
@@ -98,7 +100,7 @@ class TimedProcessFaults:
         await _sleep_until(begin + moment)
         # Before the kill, so that its disconnection is not taken for a failure.
         host.end_expected = True
-        await self._carry_out(self._launch.kill, host)
+        await self._carry_out(self._actions.kill, host, moment)
 
     async def _stop(self, host: ConnectedHost, begin: int, start: int, end: int) -> None:
         await self._events[host.index, start if end < ALWAYS else ALWAYS].wait()
@@ -109,18 +111,20 @@ class TimedProcessFaults:
             return
         # Any step: a network that is closed kills processes that are stopped.
         host.paused_until = 1
-        await self._carry_out(self._launch.pause, host)
+        await self._carry_out(self._actions.stop, host, start)
         if end < ALWAYS:
             await _sleep_until(begin + until)
             host.paused_until = 0
-            await self._carry_out(self._launch.resume, host)
+            await self._carry_out(self._actions.resume, host, end)
 
-    async def _carry_out(self, action: Callable[[int, int], Coroutine[None, None, None]], host: ConnectedHost) -> None:
+    async def _carry_out(
+        self, action: Callable[[ConnectedHost], Coroutine[None, None, Sent]], host: ConnectedHost, moment: int
+    ) -> None:
         try:
-            await action(host.index, host.pid)
+            await self._actions.seen([await action(host)], {"seconds": moment / NANO})
         except EmulatorError as error:
             self._channel.fail(error)
 
 
 async def _sleep_until(moment: int) -> None:
-    await trio.sleep(max(0.0, (moment - time.monotonic_ns()) / 1e9))
+    await trio.sleep(max(0.0, (moment - time.monotonic_ns()) / NANO))

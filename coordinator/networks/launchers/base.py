@@ -2,7 +2,16 @@
 
 import secrets
 from abc import ABC, abstractmethod
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from enum import StrEnum
+
+
+class ProcessState(StrEnum):
+    """The state of the process of a host, as the machine shows it."""
+
+    RUNNING = "running"
+    STOPPED = "stopped"
+    ENDED = "ended"
 
 
 class Launch(ABC):
@@ -10,6 +19,13 @@ class Launch(ABC):
 
     can_kill = False
     """Whether `kill`, `restart`, `pause` and `resume` reach a host's process."""
+    means: Mapping[str, str] = {
+        "kill": "SIGKILL",
+        "stop": "SIGSTOP",
+        "continue": "SIGCONT",
+        "restart": "a new process",
+    }
+    """The signals or calls by which it kills, stops, continues and restarts processes."""
     preloads_network = False
     """Whether hosts have read a network that comes from a file by themselves, so that it need not be sent."""
     join_seconds = 60.0
@@ -64,6 +80,10 @@ class Launch(ABC):
 
     async def resume(self, host: int, pid: int) -> None:
         """Undo `pause`; the process goes on where it was stopped."""
+        raise NotImplementedError
+
+    async def state(self, host: int, pid: int) -> ProcessState:
+        """The state of the process of a host, for launchers that can kill."""
         raise NotImplementedError
 
     @abstractmethod

@@ -16,7 +16,7 @@ from typing import Any, TextIO
 
 import trio
 
-from coordinator.networks.launchers.base import Launch
+from coordinator.networks.launchers.base import Launch, ProcessState
 from coordinator.networks.launchers.records import Record, new_record
 from coordinator.planning.plan import Plan
 from coordinator.planning.resources import descriptors_per_host, memory_bytes
@@ -303,6 +303,20 @@ class DockerLaunch(Launch):
             )
         else:
             self._client.unpause(self.names[host])
+
+    async def state(self, host: int, pid: int) -> ProcessState:
+        found: list[ProcessState] = []
+        await self._call(
+            f"inspect the container {self.names[host]}", lambda each: found.append(self._state(each)), host
+        )
+        return found[0]
+
+    def _state(self, host: int) -> ProcessState:
+        details = self._client.inspect_container(self.names[host])
+        if not details["State"]["Running"]:
+            return ProcessState.ENDED
+        asleep = self.network not in details["NetworkSettings"]["Networks"] or details["State"]["Paused"]
+        return ProcessState.STOPPED if asleep else ProcessState.RUNNING
 
     async def _call(self, doing: str, call: Callable[[int], None], host: int) -> None:
         def translating() -> None:

@@ -11,7 +11,7 @@ from typing import TextIO
 
 import trio
 
-from coordinator.networks.launchers.base import Launch
+from coordinator.networks.launchers.base import Launch, ProcessState
 from coordinator.planning.plan import Plan
 from emunode.errors import RunError
 from emunode.model import CollectiveSpec
@@ -119,6 +119,9 @@ class LocalLaunch(Launch):
     async def resume(self, host: int, pid: int) -> None:
         self._signal(pid, signal.SIGCONT)
 
+    async def state(self, host: int, pid: int) -> ProcessState:
+        return state_of(pid)
+
     def _signal(self, pid: int, number: signal.Signals) -> None:
         # A host that is connected is running or a zombie, so its process id cannot belong to another process.
         ours = any(process.pid == pid for process in self._restarted)
@@ -170,6 +173,17 @@ def launch(plan: Plan, log: TextIO) -> LocalLaunch:
     if plan.join_seconds is not None:
         found.join_seconds = plan.join_seconds
     return found
+
+
+def state_of(pid: int) -> ProcessState:
+    """The state of a process by /proc; a zombie has ended."""
+    try:
+        letter = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return ProcessState.ENDED
+    return {"T": ProcessState.STOPPED, "t": ProcessState.STOPPED}.get(
+        letter, ProcessState.ENDED if letter in "ZXx" else ProcessState.RUNNING
+    )
 
 
 def parent_of(pid: int) -> int:

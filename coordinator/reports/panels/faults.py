@@ -1,11 +1,13 @@
 """The faults of a run, and the nodes that they cut off."""
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from markupsafe import Markup
 
+from coordinator.history.run_directory import PROCESS_FAULT
 from coordinator.reports.data import RunData
 from coordinator.reports.numbers import show
 from coordinator.reports.pages import fragment
@@ -14,8 +16,12 @@ from coordinator.reports.votes import State, Votes
 from coordinator.results import cut_off as results
 from coordinator.results.cut_off import LISTED_NODES, CutOff
 from coordinator.scenario.model import format_duration
+from coordinator.stored.reading import read_text
+from emunode.host.placement import Placement
 
 LISTED_FAULTS = 200
+NAMED = 3
+"""Nodes of a host that are named."""
 REPAIRED_BY = {"crash": ("recover",), "down": ("up", "heal")}
 """The kinds that end a fault of this kind; any other fault of a link is ended by `heal`."""
 REPAIRS = ("recover", "up", "heal")
@@ -26,7 +32,50 @@ def faults_panel(report: Report) -> Markup | None:
     faults = fault_table(report.data)
     searches = report.data.summary.get("fault_searches")
     listed = [str(search) for search in searches] if isinstance(searches, list) else []
-    return fragment("faults", faults=faults, searches=listed) if faults else None
+    return fragment("faults", faults=faults, searches=listed, processes=process_table(report.data)) if faults else None
+
+
+def process_table(data: RunData) -> list[dict[str, str]]:
+    """One row for each time that the process of a host was killed, stopped, continued or restarted, from the log."""
+    try:
+        lines = read_text(data.path / "log.jsonl").splitlines()
+    except (OSError, ValueError):
+        return []
+    events = [event for line in lines if (event := _event(line)).get("event") == PROCESS_FAULT]
+    return [_process_row(data, event) for event in events[:LISTED_FAULTS]]
+
+
+def _event(line: str) -> Mapping[str, Any]:
+    """The event of a line of the log; empty for any other text, since anybody may have written the file."""
+    try:
+        event = json.loads(line)
+    except (ValueError, RecursionError):
+        return {}
+    return event if isinstance(event, dict) else {}
+
+
+def _process_row(data: RunData, event: Mapping[str, Any]) -> dict[str, str]:
+    host, seconds, after = event.get("host"), event.get("seconds"), event.get("seen_after_seconds")
+    seen = str(event.get("seen", "?"))
+    return {
+        "action": f"{event.get('action', '?')} ({event.get('means', '?')})",
+        "host": show(host),
+        "nodes": _nodes_of(data, host),
+        "pid": str(event.get("pid", "?")),
+        "when": format_duration(seconds) if isinstance(seconds, float) else show(event.get("step")),
+        "sent": str(event.get("sent", "?")),
+        "seen": f"{seen} after {format_duration(after)}" if isinstance(after, float) else f"still {seen}",
+    }
+
+
+def _nodes_of(data: RunData, host: object) -> str:
+    """The labels of the first nodes of a host, and the number of the others."""
+    hosts = data.get("hosts")
+    if data.topology is None or not isinstance(host, int) or not isinstance(hosts, int) or not 0 <= host < hosts:
+        return "?"
+    ranks = Placement(data.topology.order, hosts).ranks(host)
+    more = [f"{len(ranks) - NAMED:,} more"] if len(ranks) > NAMED else []
+    return ", ".join([*map(data.topology.label, ranks[:NAMED]), *more])
 
 
 def cut_off_panel(report: Report) -> Markup | None:
