@@ -85,19 +85,22 @@ async def drive(
 ) -> ExecutionResult:
     """Run the plan on the network and close it; the error of a run that did not begin, or broke a rule, is raised."""
     execution = ExecutionResult()
+    failed_before = False
     try:
         with trio.CancelScope() as scope:
             plan.algorithm.interrupted = False
             stop.cancels(scope, partial(setattr, plan.algorithm, "interrupted", True))
             await _open_and_step(plan, network, journal, execution, progress, steering)
+            failed_before = execution.failure is not None and not stop.requested
     finally:
         if steering is not None:
             steering.end()
         # Shielded: the hosts have to be stopped even if the run is being cancelled.
         with trio.move_on_after(CLOSE_SECONDS, shield=True):
             await network.close()
-    execution.interrupted = stop.requested
-    # After the network was closed: a signal during the closing counts too.
+    # After the network was closed: a signal during the closing counts too. But compose sends one because a host has died,
+    # and then the death of the host is the reason.
+    execution.interrupted = stop.requested and not failed_before
     if execution.interrupted:
         execution.undecided = "interrupted"
     # Before the first step there is no history to keep; a rule that breaks the model is the algorithm's mistake.
