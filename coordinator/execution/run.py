@@ -3,6 +3,7 @@
 `run` leaves a run directory behind; `run_in_memory` keeps everything in memory.
 """
 
+import contextlib
 import os
 import traceback
 from dataclasses import dataclass, replace
@@ -99,14 +100,18 @@ def run(
     directory = RunDirectory(plan.name, plan.scenario.seed, out)
     network: Network | Timed | None = None
     problem = "the run failed"
+    guards = contextlib.ExitStack()
     try:
-        with InterruptGuard() as stop:
-            directory.make()
-            directory.write_text("scenario.toml", stored_scenario(plan.scenario, plan.topology, directory.path))
-            journal = Journal(directory.path, observe)
-            with (directory.path / "log.jsonl").open("a", encoding="utf-8", buffering=1) as events, logging_to(events):
-                network = make_network(plan, events)
-                execution = trio.run(drive, plan, network, journal, progress, stop, steering)
+        stop = guards.enter_context(InterruptGuard())
+        directory.make()
+        directory.write_text("scenario.toml", stored_scenario(plan.scenario, plan.topology, directory.path))
+        journal = Journal(directory.path, observe)
+        with (directory.path / "log.jsonl").open("a", encoding="utf-8", buffering=1) as events, logging_to(events):
+            network = make_network(plan, events)
+            execution = trio.run(drive, plan, network, journal, progress, stop, steering)
+        # A run that has failed is kept even if a signal follows: compose sends one because a host has died.
+        if execution.failure is None:
+            guards.close()
         journal.close()
         if steering is not None:
             plan = steering.plan
@@ -137,6 +142,7 @@ def run(
         # Disks fill up: the message has the end of the log, and the folder is removed.
         raise RunError(f"{refusal(error, directory.path)}{directory.log_tail()}") from error
     finally:
+        guards.close()
         # After `finish` there is nothing left to discard.
         directory.discard()
         if network is not None and plan.hosts:

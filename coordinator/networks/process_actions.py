@@ -33,6 +33,8 @@ class Sent(NamedTuple):
 
     action: str
     host: int
+    name: str
+    """Of its machine or container."""
     pid: int
     time: datetime
     clock: float
@@ -68,7 +70,7 @@ class ProcessActions:
 
     @staticmethod
     async def _send(action: str, host: ConnectedHost, act: Callable[[int, int], Coroutine[None, None, None]]) -> Sent:
-        sent = Sent(action, host.index, host.pid, datetime.now(UTC), time.monotonic())
+        sent = Sent(action, host.index, host.name, host.pid, datetime.now(UTC), time.monotonic())
         await act(host.index, host.pid)
         return sent
 
@@ -84,6 +86,7 @@ class ProcessActions:
                 PROCESS_FAULT,
                 action=each.action,
                 host=each.host,
+                name=each.name,
                 pid=each.pid,
                 means=self._launch.means[each.action],
                 **when,

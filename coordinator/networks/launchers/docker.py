@@ -112,6 +112,9 @@ class DockerLaunch(Launch):
         """Hosts whose containers are started after others have joined."""
         self._start_one: Callable[[int], None] = lambda _: None
         self._by_disconnection = plan.scenario.hang_by == "disconnect"
+        stop, go_on = ("network disconnect", "network connect") if self._by_disconnection else ("pause", "unpause")
+        calls = {"kill": "kill", "stop": stop, "continue": go_on, "restart": "start"}
+        self.means = {action: f"docker {call}" for action, call in calls.items()}
         self.names = tuple(f"testbench-{self.run}-{index}" for index in range(plan.hosts))
         self.network = f"testbench-{self.run}"
         self._record: Record | None = None

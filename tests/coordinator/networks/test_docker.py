@@ -10,6 +10,7 @@ import re
 import shutil
 import signal
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from io import StringIO
@@ -345,3 +346,50 @@ def test_a_local_run_waits_for_its_join_seconds() -> None:
     plan = replace(make_plan(make_scenario(FLOOD | {"driver": "local"})), join_seconds=123.0)
     network = make_network(plan, StringIO())
     assert network._launch.join_seconds == 123.0  # type: ignore[union-attr]
+
+
+@needs_images
+@pytest.mark.parametrize("words", COMPOSE.values(), ids=COMPOSE)
+def test_compose_with_a_host_that_is_killed_ends_undecided_and_names_it(words: list[str], tmp_path: Path) -> None:
+    if not has_compose(words):
+        pytest.skip(f"there is no {' '.join(words)} here")
+    runs = tmp_path / "runs"
+    runs.mkdir()
+    compose = [*words, "--file", ROOT / "compose/compose.yaml", "--project-name", "killed"]
+    # a run of minutes
+    settings = {"TOPOLOGY": "star:3", "ALGORITHM": "flood", "HOSTS": 6, "MESSAGES": 500_000, "RUNS": runs}
+    settings["RUN_AS"] = f"{os.getuid()}:{os.getgid()}"
+    variables = {**os.environ, **{name: str(value) for name, value in settings.items()}}
+    up = [*map(str, compose), "up", "--scale", "host=6", "--exit-code-from", "coordinator"]
+    try:
+        with subprocess.Popen(up, env=variables, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+            deadline = time.monotonic() + SECONDS
+            while not list(runs.rglob(".partial-*/log.jsonl")) and time.monotonic() < deadline:
+                time.sleep(0.2)
+            names = ["docker", "ps", "--quiet", "--filter", "name=killed[-_]host[-_]3"]
+            (host,) = subprocess.run(names, capture_output=True, text=True, check=True).stdout.split()
+            time.sleep(2)  # steps have been taken
+            subprocess.run(["docker", "kill", host], capture_output=True, check=True)
+            assert process.wait(SECONDS) == 3
+    finally:
+        run_process(tmp_path, [*compose, "down", "--volumes", "--timeout", "5"], **settings)
+    summary = json.loads(next(runs.glob("*/2*/summary.json")).read_text())
+    assert summary["verdict"] == "undecided"
+    assert host[:12] in summary["undecided_because"]
+
+
+@needs_images
+@pytest.mark.parametrize("hang_by", ["pause", "disconnect"])
+def test_the_evidence_of_faults_of_containers(hang_by: str, tmp_path: Path) -> None:
+    faults = ["crash:321@1", "recover:321@3", "hang:213@1-2"]
+    run_scenario(
+        tmp_path / "run", driver="docker", ranks_per_host=1, hang_by=hang_by, fault=faults, messages=6, **FLOOD
+    )
+    found = [json.loads(line) for line in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
+    assert [(each["action"], each["step"], each["seen"]) for each in found if each["event"] == "process fault"] == [
+        ("kill", 1, "ended"),
+        ("stop", 1, "stopped"),
+        ("continue", 3, "running"),
+        ("restart", 3, "running"),
+    ]
+    assert all(each["means"].startswith("docker ") for each in found)
