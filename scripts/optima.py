@@ -17,6 +17,8 @@ import argparse
 import csv
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
+from importlib.util import find_spec
 from itertools import product
 from multiprocessing import get_context
 from pathlib import Path
@@ -77,11 +79,9 @@ class Model:
     """The model of a case with `steps` steps. `feasible` is None if the limit was reached."""
 
     def __init__(self, case: Case, steps: int, seconds: float) -> None:
-        import highspy  # the only user
-
         self._case, self._steps = case, steps
         self._arcs = arcs_of(case)
-        self._highs: Any = highspy.Highs()
+        self._highs: Any = import_module("highspy").Highs()
         for option, value in (("output_flag", False), ("time_limit", seconds), ("threads", 1)):
             self._highs.setOptionValue(option, value)
         self._used = {(arc, step): self._highs.addBinary() for arc in self._arcs for step in range(1, steps + 1)}
@@ -220,9 +220,7 @@ def main() -> int:
     parser.add_argument("--processes", type=int, default=2, help="processes that solve")
     parser.add_argument("--out", type=Path, default=Path("optima.csv"), help="file to write")
     options = parser.parse_args()
-    try:
-        import highspy  # noqa: F401  # said before a process is started
-    except ImportError:
+    if find_spec("highspy") is None:
         print("optima: highspy is not installed: pip install highspy", file=sys.stderr)
         return 4
     work = [(case, options.seconds) for case in cases(options.nodes)]
