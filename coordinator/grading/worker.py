@@ -22,6 +22,8 @@ from coordinator.grading.confinement import PR_SET_DUMPABLE, Limits, Surrounding
 from coordinator.grading.layers import Layer
 from coordinator.grading.session import Session
 from emunode import runtime as libc
+from emunode.algorithms.base import ALGORITHMS
+from emunode.topologies.base import FAMILIES
 
 LENGTH: Final = Struct("<I")
 NUMBER: Final = Struct("<i")
@@ -147,6 +149,9 @@ def main() -> NoReturn:
     libc.require("prctl", libc.PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is handled by the parent
     control = socket.socket(fileno=int(sys.argv[1]))
+    # Once here, not in every process: going through the registries imports all algorithms and networks.
+    for registry in (ALGORITHMS, FAMILIES):
+        list(registry)
     given = json.loads(sys.argv[2])
     layers = [Layer(name) for name in given["layers"]]
     readable = sealed_root.library()
