@@ -3,6 +3,7 @@
 Nothing here judges. Requests and answers are plain values; `worker` carries them.
 """
 
+import linecache
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Mapping
@@ -80,6 +81,8 @@ class Session:
         before, families = set(ALGORITHMS), set(FAMILIES)
         self._name = self._module.__file__ = name
         sys.modules[MODULE] = self._module
+        # For tracebacks and `inspect`: the process cannot read the file.
+        linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
         exec(compile(text, name, "exec", dont_inherit=True), self._module.__dict__)
         trees = [
             key

@@ -388,6 +388,12 @@ def test_submission_cannot_have_its_grader_killed(tmp_path: Path) -> None:
     assert "limits: it tried fcntl.fcntl" in findings(found)
 
 
+def test_submission_sees_its_own_source(tmp_path: Path) -> None:
+    """Although it cannot read its file."""
+    found = graded(tmp_path, flood(after="import inspect\nprint(inspect.getsource(R).split()[:2])"))
+    assert found.printed.startswith("['class', 'R(FloodRule):']\n")
+
+
 def test_submission_gets_no_variables_and_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOKEN_OF_THE_TEACHER", "secret")
     found = graded(tmp_path, flood(after="print(sorted(os.environ), os.getcwd(), os.listdir('.'))"))
