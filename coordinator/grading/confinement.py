@@ -85,13 +85,13 @@ def surroundings(wanted: Collection[Layer], readable: Sequence[Path], namespaces
 
 def _refusal(user: int, readable: Sequence[Path]) -> str:
     """Become `user`; return why it cannot, or what it could not read then."""
-    try:
+
+    def read_as_user() -> None:
         _become(user)
         for path in readable:
             _read_samples(path)
-    except OSError as error:
-        return f"{error.filename}: {error.strerror}"
-    return ""
+
+    return failure(read_as_user) or ""
 
 
 def _read_samples(path: Path) -> None:
@@ -102,7 +102,7 @@ def _read_samples(path: Path) -> None:
 
 
 def _become(user: int) -> None:
-    os.setgroups([])
+    libc.call("setgroups", 0, None)
     libc.call("setresgid", user, user, user)
     libc.call("setresuid", user, user, user)
 

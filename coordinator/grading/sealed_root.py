@@ -1,6 +1,6 @@
 """Namespaces for the processes of a submission: a root with nothing but Python's library, and processes of its own.
 
-`enter` puts the calling process into them: root at once, every other user through a namespace of users in which that user
+`enter` puts the calling process into them: root at once, a user without rights through a namespace of users in which it
 has the rights to make the others. A layer that the kernel or the machine's settings refuse is reported; the rest is done.
 """
 
@@ -73,7 +73,7 @@ def enter(wanted: Collection[Layer], readable: Iterable[Path]) -> Protection:
     """
     found = Protection()
     layers = [layer for layer in NAMESPACES if layer in wanted]
-    if layers and os.geteuid():
+    if layers and libc.in_child(_own_mounts_failure, PROBE_SECONDS):
         # A namespace of users without its table is a state without return, so a child tries first.
         reason = libc.in_child(_own_users_failure, PROBE_SECONDS).decode() or _own_users_failure().decode()
         if reason:
@@ -83,6 +83,10 @@ def enter(wanted: Collection[Layer], readable: Iterable[Path]) -> Protection:
     if Layer.ROOT in found and found[Layer.ROOT] is None:
         found[Layer.ROOT] = failure(lambda: _seal(list(readable)))
     return found
+
+
+def _own_mounts_failure() -> bytes:
+    return (failure(lambda: libc.call("unshare", NEW_MOUNTS)) or "").encode()
 
 
 def _own_users_failure() -> bytes:
@@ -95,7 +99,10 @@ def _own_users() -> None:
     tables = {"setgroups": "deny", "uid_map": f"{user} {user} 1", "gid_map": f"{group} {group} 1"}
     libc.call("unshare", NEW_USER)
     for name, table in tables.items():
-        Path("/proc/self", name).write_text(table)
+        try:
+            Path("/proc/self", name).write_text(table)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, name) from None
 
 
 def _seal(readable: list[Path]) -> None:

@@ -326,7 +326,8 @@ class SubmissionProcess:
         most = self._server.limits.processor_seconds
         if -status == signal.SIGXCPU or (-status == signal.SIGKILL and seconds >= most):
             return SubmissionEndedError(f"it used more than {most} s of processor time")
-        name = signal.Signals(-status).name
+        # Most real-time signals have no names.
+        name = signal.Signals(-status).name if -status in set(signal.Signals) else f"signal {-status}"
         if -status in OWN_SIGNALS:
             return SubmissionEndedError(f"its process was ended by {name}")
         cause = (

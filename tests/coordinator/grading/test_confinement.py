@@ -358,6 +358,31 @@ def test_submission_is_not_executed_without_required_confinement(tmp_path: Path)
     assert "system call filter" in record["protection"]
 
 
+WITHOUT_RIGHT: Final = """
+import os, sys
+from emunode import runtime as libc
+libc.call("prctl", 24, 21, 0, 0, 0)
+os.execv(sys.executable, [sys.executable, "-m", "coordinator", "check", *sys.argv[1:]])
+"""
+"""Runs the command without CAP_SYS_ADMIN, as root in a container does."""
+
+
+@pytest.mark.skipif(not IS_ROOT, reason="no other user has this right")
+def test_root_without_its_rights_makes_namespaces_as_others_do(tmp_path: Path) -> None:
+    reason = tried(ANOTHER_USER, (Layer.ROOT,))["protection"][Layer.ROOT]
+    if reason is not None:
+        pytest.skip(f"other users have no namespaces here: {reason}")
+    file = tmp_path / "mine.py"
+    file.write_text(flood())
+    command = [sys.executable, "-c", WITHOUT_RIGHT, str(file), "--topology", "star:3", "--json"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=300)
+    record = json.loads(done.stdout)
+    assert (done.returncode, record["verdict"]) == (0, "pass")
+    assert {"sealed root", "process namespace", "network namespace", "IPC namespace"} <= {*record["protection"]}
+    # In its namespace of users there is no other user.
+    assert [*record["not_protected"]] == ["other user"]
+
+
 @pytest.mark.skipif(not IS_ROOT, reason="only root becomes another user")
 def test_interpreter_in_a_private_folder_is_a_reason_against_another_user(tmp_path: Path) -> None:
     private = tmp_path / "private"
