@@ -1,7 +1,7 @@
 """Measure the number of runs and the duration of each reproduction, and write coordinator/papers/costs.csv.
 
-This takes about three times as long as `coordinator reproduce --all`: all reproductions run together, each alone, and each
-at every size. Seconds are processor time plus the waiting time of timed runs, so other work on the machine has no effect.
+This takes about twice as long as `coordinator reproduce --all`: all reproductions run together, and each alone.
+Seconds are processor time plus the waiting time of timed runs, so other work on the machine has no effect.
 """
 
 import csv
@@ -28,14 +28,12 @@ def main() -> None:
         writer.writerows(rows)
 
 
-def measured() -> Iterator[tuple[str, str, int, float]]:
-    """Rows of name, n, number of runs, seconds."""
+def measured() -> Iterator[tuple[str, int, float]]:
+    """Rows of name, number of runs, seconds."""
     everything = [(about, about.over(None)) for about in REPRODUCTIONS.values()]
-    yield ALL, "", *cost(everything)
+    yield ALL, *cost(everything)
     for about, sizes in everything:
-        yield about.name, "", *cost([(about, sizes)])
-        for n in about.sizes:
-            yield about.name, str(n), *cost([(about, [n])])
+        yield about.name, *cost([(about, sizes)])
 
 
 def cost(chosen: Sequence[tuple[Reproduction, Sequence[int]]]) -> tuple[int, float]:
@@ -45,8 +43,8 @@ def cost(chosen: Sequence[tuple[Reproduction, Sequence[int]]]) -> tuple[int, flo
         for about, sizes in chosen:
             for _ in about.build(replace(cache, sizes=sizes)):
                 pass
-        timed = {id(trial): trial for trial in cache.trials.values() if trial.plan.scenario.clock == "timed"}
-        waited = sum(float(trial.number("achieved_seconds")) for trial in timed.values())
+        timed = (trial for trial in cache.unique_trials().values() if trial.plan.scenario.clock == "timed")
+        waited = sum(float(trial.number("achieved_seconds")) for trial in timed)
         return cache.runs, round(time.process_time() - began + waited, 1)
 
 

@@ -88,7 +88,7 @@ SHELLS: Final = (
     "coordinator.live.watch",
     "coordinator.maintenance",
     "coordinator.networks",
-    "coordinator.papers.costs",
+    "coordinator.papers.run_store",
     "coordinator.planning.machine",
     "coordinator.planning.namespace",
     "coordinator.scenario.networks",

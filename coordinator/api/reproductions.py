@@ -9,10 +9,12 @@ from coordinator.api.progress import ProgressOption, progress_display
 from coordinator.api.threads import call
 from coordinator.networks.base import Progress
 from coordinator.papers.base import Reproduction, Section
-from coordinator.papers.costs import RunEstimate, cost_of
+from coordinator.papers.costs import RunEstimate
 from coordinator.papers.document import Reproduced, require_folder, write
 from coordinator.papers.registry import find_reproduction
-from coordinator.papers.run_cache import open_run_cache
+from coordinator.papers.rehearsal import count_runs, expected_sum
+from coordinator.papers.run_cache import RunCache, RunCount
+from coordinator.papers.run_store import open_run_store
 from emunode.errors import EmulatorError, ScenarioError
 
 
@@ -31,7 +33,8 @@ def reproduce(
     begins after `minutes`. The result has `verdict`, `counts`, and `tables` with their `title`, `rows` and `notes`.
 
     Raises ScenarioError for an unknown name or size and for a folder that cannot be written, RunError if a run fails or the
-    time is over, and KeyboardInterrupt if interrupted; the finished part is then still written to `out`.
+    time is over, and KeyboardInterrupt if interrupted; the finished part is then still written to `out`, and the next call
+    with the same `out` uses its runs again.
     """
     if not minutes > 0:
         raise ScenarioError("minutes", minutes, "a number above 0")
@@ -39,7 +42,7 @@ def reproduce(
     chosen = [(about, about.over(n))]
     folder = None if out is None else Path(out)
     with progress_display(progress, "reproduce") as show:
-        done = call(run_reproductions, chosen, cost_of(name, n), folder, minutes, show, lambda _section: None)
+        done = call(run_reproductions, chosen, folder, minutes, show)
     return done.reproduced[0]
 
 
@@ -53,26 +56,34 @@ class Reproductions:
     runs: int
     shared: int
     """Results that were used again."""
+    kept: int
+    """Runs that an interrupted call has left in the folder."""
 
 
 def run_reproductions(
     chosen: Sequence[tuple[Reproduction, Sequence[int]]],
-    cost: RunEstimate | None,
     out: Path | None,
     minutes: float,
     progress: Progress,
-    show: Callable[[Section], None],
+    show: Callable[[Section], None] = lambda _section: None,
+    announce: Callable[[RunEstimate | None], None] = lambda _estimate: None,
 ) -> Reproductions:
     """Run reproductions one after the other, each at some sizes, and pass each section to `show` as soon as it is complete.
 
-    After an error or an interrupt, the finished part is still written to `out`, and marked as incomplete.
+    Before the first run, `announce` is called with the number of runs, or None if they cannot be counted. After an error or
+    an interrupt, the finished part is still written to `out`, marked as incomplete, and the finished runs stay there.
     """
     if out is not None:
         require_folder(out)
-    runs = cost.runs if cost is not None and not cost.at_most else 0
-    began = time.monotonic()
-    done: list[Reproduced] = []
-    with open_run_cache(progress, lambda: time.monotonic() > began + 60 * minutes, runs) as cache:
+    with open_run_store(out) as store:
+        progress("counting runs", 0, 0)
+        planned = count_runs(chosen)
+        kept, seconds = expected_sum(planned, store) if planned is not None else (0, 0.0)
+        announce(None if planned is None else RunEstimate(len(planned), seconds, kept))
+        began = time.monotonic()
+        count = RunCount(planned, lambda: time.monotonic() - began)
+        cache = RunCache(store, progress, lambda: time.monotonic() > began + 60 * minutes, count=count)
+        done: list[Reproduced] = []
         for about, sizes in chosen:
             sections: list[Section] = []
             try:
@@ -84,5 +95,5 @@ def run_reproductions(
                     write([*done, Reproduced(about, sections, finished=False)], out)
                 raise
             done.append(Reproduced(about, sections))
-    files = write(done, out) if out is not None else []
-    return Reproductions(done, files, cache.runs, len(cache.requests) - cache.runs)
+        files = write(done, out) if out is not None else []
+    return Reproductions(done, files, cache.runs, len(cache.requests) - cache.runs, kept)

@@ -15,7 +15,7 @@ from coordinator.cli.output import OUTPUT, JsonFlag, as_command, print_json
 from coordinator.cli.plugin_flags import PluginFlag
 from coordinator.cli.render import console, print_rows, show_rows, verdict_text
 from coordinator.papers.base import Figure, Reproduction, Section
-from coordinator.papers.costs import ALL, RunEstimate, cost_of, duration
+from coordinator.papers.costs import RunEstimate, cost_of, duration
 from coordinator.papers.registry import REPRODUCTIONS, find_reproduction
 from coordinator.papers.tables import verdict_of
 from coordinator.results.claims import EXIT_STATUS
@@ -29,7 +29,11 @@ def reproduce(
     all: Annotated[bool, Parameter(negative=(), show_default=False, help="run every reproduction")] = False,  # noqa: A002
     n: Annotated[int | None, Parameter(help="only this size of the network; default: every size in the tables")] = None,
     out: Annotated[
-        Path | None, Parameter(group=OUTPUT, help="folder for one page with tables and figures, and each table as CSV")
+        Path | None,
+        Parameter(
+            group=OUTPUT,
+            help="folder for one page with tables and figures, and each table as CSV; continues an interrupted call",
+        ),
     ] = None,
     minutes: Annotated[float, Parameter(help="start no further run after this time")] = 60.0,
     plugin: PluginFlag = None,
@@ -56,9 +60,7 @@ def reproduce(
     if all and n is not None:
         raise ScenarioError("n", n, "--all covers every size; leave --n out, or name one reproduction")
     chosen = [find_reproduction(name)] if name is not None else list(REPRODUCTIONS.values())
-    measured = all and None not in (cost_of(about.name) for about in chosen)  # none of a plug-in
-    cost = cost_of(ALL, n) if measured else None if all else cost_of(chosen[0].name, n)
-    return _reproduce([(about, about.over(n)) for about in chosen], cost, out, minutes, as_json=json)
+    return _reproduce([(about, about.over(n)) for about in chosen], out, minutes, as_json=json)
 
 
 def _summary(about: Reproduction) -> dict[str, object]:
@@ -72,25 +74,30 @@ def _summary(about: Reproduction) -> dict[str, object]:
 
 def _reproduce(
     chosen: Sequence[tuple[Reproduction, Sequence[int]]],
-    cost: RunEstimate | None,
     out: Path | None,
     minutes: float,
     *,
     as_json: bool,
 ) -> int:
     """Run reproductions one after the other, show each table as soon as it is complete, and return the exit status."""
-    if cost is not None:
-        print(f"reproduce: {cost} on two idle cores", file=sys.stderr)
     began = time.monotonic()
     with on_stderr("reproduce") as progress:
         done = run_reproductions(
-            chosen, cost, out, minutes, progress, (lambda _section: None) if as_json else show_section
+            chosen, out, minutes, progress, (lambda _section: None) if as_json else show_section, show_estimate
         )
     if as_json:
         print_json([reproduced.record() for reproduced in done.reproduced])
     else:
         show_summary(done, time.monotonic() - began)
     return EXIT_STATUS[verdict_of(reproduced.verdict for reproduced in done.reproduced)]
+
+
+def show_estimate(estimate: RunEstimate | None) -> None:
+    """Print the number of runs and their time before the first one starts."""
+    found = (
+        "the runs follow from results and cannot be counted" if estimate is None else f"{estimate} on two idle cores"
+    )
+    print(f"reproduce: {found}", file=sys.stderr, flush=True)
 
 
 def show_section(section: Section) -> None:
@@ -112,7 +119,8 @@ def show_summary(done: Reproductions, seconds: float) -> None:
         out.print(
             f"{reproduced.reproduction.name}: {verdict_text(reproduced.verdict)}, {reproduced.counted}", soft_wrap=True
         )
-    out.print(f"{done.runs:,} runs, {done.shared:,} results used again; took {duration(seconds)}", soft_wrap=True)
+    kept = f" ({done.kept:,} kept from before)" if done.kept else ""
+    out.print(f"{done.runs:,} runs{kept}, {done.shared:,} results used again; took {duration(seconds)}", soft_wrap=True)
     if done.files:
         out.print(f"{escape(str(done.files[0]))}, and {len(done.files) - 1:,} tables as CSV beside it", soft_wrap=True)
 

@@ -1,30 +1,41 @@
-"""Runs and time of each reproduction, measured, stored in costs.csv and shown before a reproduction starts.
+"""Runs and seconds of reproductions: those of the list, stored in costs.csv, and those expected of single runs.
 
-`scripts/reproduction-costs` measures all of them and writes the file again. Runs are exact until a reproduction changes;
-seconds are processor time plus the waiting time of timed runs, which excludes other work on the machine.
+`scripts/reproduction-costs` measures all of them and writes the file again; a test holds the numbers of runs against a
+count. Seconds are processor time plus the waiting time of timed runs, which excludes other work on the machine.
 """
 
 import csv
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+
+from coordinator.planning.plan import Plan
+from coordinator.planning.resources import deliveries
+from emunode.model import Collective
 
 FILE = Path(__file__).with_name("costs.csv")
 ALL = "--all"
 """The row for all reproductions in one process, where they share runs."""
-COLUMNS = ("name", "n", "runs", "seconds")
+COLUMNS = ("name", "runs", "seconds")
+RUN_SECONDS = 0.05
+"""A run without hops: plan, tables and files. Measured over all reproductions, as the next two constants."""
+RANK_SECONDS = 80e-6
+HOP_SECONDS = 11e-6
+PERSONALISED = (Collective.SCATTER, Collective.GATHER, Collective.ALLTOALL)
 
 
 @dataclass(frozen=True)
 class RunEstimate:
-    """Number of runs, and seconds on two cores."""
+    """Number of runs, and seconds on two idle cores."""
 
     runs: int
     seconds: float
-    at_most: bool = False
+    kept: int = 0
+    """Runs that an interrupted process has left; `seconds` are for the others."""
 
     def __str__(self) -> str:
-        return f"{'at most ' if self.at_most else ''}{self.runs:,} runs, about {duration(self.seconds)}"
+        kept = f", {self.kept:,} of them kept from before" if self.kept else ""
+        return f"{self.runs:,} runs{kept}, about {duration(self.seconds)}"
 
 
 def duration(seconds: float) -> str:
@@ -35,19 +46,27 @@ def duration(seconds: float) -> str:
     return f"{whole // 60} min {whole % 60} s" if whole % 60 else f"{whole // 60} min"
 
 
+def expected_seconds(plan: Plan) -> float:
+    """Estimate the time of a run from its deliveries, each of which takes one hop, or one per link of its path."""
+    hops = deliveries(plan) * plan.scenario.redundancy
+    if plan.spec.collective in PERSONALISED:
+        hops *= max(1, (plan.topology.known_diameter or 1) * 2 // 3)
+    seconds = RUN_SECONDS + RANK_SECONDS * plan.topology.order + HOP_SECONDS * hops
+    return seconds + (_virtual_seconds(plan) if plan.scenario.clock == "timed" else 0.0)
+
+
+def _virtual_seconds(plan: Plan) -> float:
+    """The time that the algorithm claims for a run under the timed clock, which is real time; 0 without such a claim."""
+    claimed = (claim.predicted for claim in plan.fault_free_claims() if claim.name == "virtual_seconds")
+    return max((float(value) for value in claimed if isinstance(value, int | float)), default=0.0)
+
+
 @cache
-def _costs() -> dict[tuple[str, str], RunEstimate]:
+def _costs() -> dict[str, RunEstimate]:
     with FILE.open(encoding="utf-8", newline="") as file:
-        return {
-            (row["name"], row["n"]): RunEstimate(int(row["runs"]), float(row["seconds"]))
-            for row in csv.DictReader(file)
-        }
+        return {row["name"]: RunEstimate(int(row["runs"]), float(row["seconds"])) for row in csv.DictReader(file)}
 
 
-def cost_of(name: str, n: int | None = None) -> RunEstimate | None:
-    """The estimate for one reproduction, at one size or at all sizes; `name` may be `--all`.
-
-    A size without a measurement costs at most as much as all sizes; returns None if those were not measured either.
-    """
-    found, most = _costs().get((name, "" if n is None else str(n))), _costs().get((name, ""))
-    return found or (replace(most, at_most=True) if most else None)
+def cost_of(name: str) -> RunEstimate | None:
+    """The stored estimate for one reproduction at all sizes, or for `--all`; None for a reproduction of a plug-in."""
+    return _costs().get(name)

@@ -1,16 +1,16 @@
-"""Runs scenarios for reproductions. Every scenario runs once per process and is kept until the reproductions end."""
+"""Runs scenarios for reproductions. Every scenario runs once and is kept until the reproductions end."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import polars as pl
 
 from coordinator.execution.run import run
-from coordinator.history.run_directory import temporary_prefix
 from coordinator.networks.base import Progress
+from coordinator.papers.costs import duration
+from coordinator.papers.run_store import RunStore, open_run_store
 from coordinator.planning.feasibility import require_possible
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.results.claims import Verdict
@@ -49,26 +49,61 @@ class Trial:
         return pl.read_parquet(self.path / f"{name}.parquet")
 
 
+class RunCount:
+    """How many runs are done of how many, and how long the others will take, going by the time of those that are done."""
+
+    PRIOR_SECONDS = 5.0
+    """Weight of the expected seconds beside the measured ones, so that the first runs do not decide alone."""
+
+    def __init__(self, planned: Mapping[str, float] | None = None, elapsed: Callable[[], float] = lambda: 0.0) -> None:
+        self._planned = planned or {}
+        """Expected seconds by scenario; empty if the runs were not counted."""
+        self._elapsed = elapsed
+        """Returns the seconds since the first run could start."""
+        self._left = sum(self._planned.values())
+        self._made = 0.0
+
+    def add(self, scenario: str, *, kept: bool) -> None:
+        """Note that a run is done; a kept one took no time."""
+        expected = self._planned.get(scenario, 0.0)
+        self._left -= expected
+        self._made += 0.0 if kept else expected
+
+    def position(self, number: int) -> str:
+        """Return the number of a run that starts, the total and the time left, in words."""
+        if number > len(self._planned):
+            return f"run {number:,}"
+        rate = (self.PRIOR_SECONDS + self._elapsed()) / (self.PRIOR_SECONDS + self._made)
+        return f"run {number:,} of {len(self._planned):,}, {duration(self._left * rate)} left"
+
+
 @dataclass(frozen=True)
 class RunCache:
     """Runs each scenario once. `sizes` are the sizes n that the reproduction has to cover: all of them, or one."""
 
-    folder: Path
+    store: RunStore
+    """Holds the run directories."""
     progress: Progress = lambda *_: None
     expired: Callable[[], bool] = lambda: False
     """Returns whether the time limit has passed; called before every run."""
     sizes: Sequence[int] = ()
-    expected: int = 0
-    """Estimated number of runs, for progress messages; 0 if unknown."""
+    count: RunCount = field(default_factory=RunCount)
     trials: dict[str, Trial] = field(default_factory=dict)
     """Keyed by the scenario as requested and by the scenario as the plan completes it."""
     requests: list[str] = field(default_factory=list)
     """Every requested scenario, in order."""
 
+    rehearsing = False
+    """Whether runs are only counted, and results are placeholders (`coordinator.papers.rehearsal`)."""
+
     @property
     def runs(self) -> int:
-        """Number of runs made so far."""
+        """Number of runs so far, with those that an earlier process has made."""
         return len({id(trial) for trial in self.trials.values()})
+
+    def unique_trials(self) -> dict[str, Trial]:
+        """Return every run once, by its completed scenario."""
+        return {_completed(trial.plan): trial for trial in self.trials.values()}
 
     def run(self, topology: Topology | str, collective: str, algorithm: str, **values: object) -> Trial:
         """Run this collective, in memory unless `driver` is given; `values` are further fields of the scenario.
@@ -83,37 +118,45 @@ class RunCache:
         self.requests.append(requested)
         if requested not in self.trials:
             plan = make_plan(scenario)
-            # `source` may be omitted or written in several ways; the completed scenario finds the same run again
-            source = plan.topology.label(plan.spec.source)
-            completed = plan.scenario.model_copy(update={"source": source}).model_dump_json()
+            completed = _completed(plan)
             if completed not in self.trials:
-                self._require_time(plan)
-                require_possible(plan)
-                self.trials[completed] = self._run(plan)
+                self.trials[completed] = self._make(plan, completed)
             self.trials[requested] = self.trials[completed]
         return self.trials[requested]
 
-    def _require_time(self, plan: Plan) -> None:
+    def _make(self, plan: Plan, scenario: str) -> Trial:
+        """Take a run from the store, or run it and put it there."""
+        summary = self.store.find(scenario)
+        if summary is not None:
+            self.count.add(scenario, kept=True)
+            return Trial(plan, summary, self.store.path(scenario), Verdict(str(summary["verdict"])))
         if self.expired():
             raise RunError(f"time limit reached before {plan.name}; raise --minutes or choose a smaller size")
-
-    def _run(self, plan: Plan) -> Trial:
-        number = self.runs + 1
-        position = f"run {number:,} of {self.expected:,}" if number <= self.expected else f"run {number:,}"
+        require_possible(plan)
+        position = self.count.position(self.runs + 1)
 
         def progress(phase: str, done: int, total: int) -> None:
             self.progress(f"{position}, {plan.name}, {phase}", done, total)
 
-        result = run(plan, self.folder / str(number), progress, draw=False)
+        result = run(plan, self.store.make_room(scenario), progress, draw=False)
         if result.execution.interrupted:
             raise KeyboardInterrupt
+        if result.verdict is not Verdict.UNDECIDED:  # such as a timed run on a busy machine: it deserves another try
+            self.store.keep(scenario)
+        self.count.add(scenario, kept=False)
         return Trial(plan, result.summary, result.path, result.verdict)
+
+
+def _completed(plan: Plan) -> str:
+    """The scenario as the plan completes it: `source` may be omitted or written in several ways."""
+    source = plan.topology.label(plan.spec.source)
+    return plan.scenario.model_copy(update={"source": source}).model_dump_json()
 
 
 @contextmanager
 def open_run_cache(
-    progress: Progress = lambda *_: None, expired: Callable[[], bool] = lambda: False, expected: int = 0
+    progress: Progress = lambda *_: None, expired: Callable[[], bool] = lambda: False
 ) -> Iterator[RunCache]:
     """A run cache whose run directories are deleted on exit."""
-    with TemporaryDirectory(prefix=temporary_prefix()) as folder:
-        yield RunCache(Path(folder), progress, expired, expected=expected)
+    with open_run_store(None) as store:
+        yield RunCache(store, progress, expired)

@@ -39,6 +39,8 @@ def surpluses(n: int) -> tuple[int, int, int]:
 def _rows(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
     star = StarGraph(n)
     trial = cache.run(star, "broadcast", "edt", messages=1, redundancy=n - 1)
+    if cache.rehearsing:
+        return
     trees = [_parents(trial, tree) for tree in range(n - 1)]
     paths = [{rank: _path(parents, rank) for rank in parents} for parents in trees]
     distance = distances(star)

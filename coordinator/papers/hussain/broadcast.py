@@ -234,6 +234,8 @@ def build(cache: RunCache) -> Iterator[Section]:
 def _one_network(cache: RunCache, n: int) -> Iterator[Section]:
     """Tables 1 and 2 and figures 15 to 18 in n dimensions; those of the paper have three."""
     pair = [counted(cache, name, A, B, n, run=True) for name in ALGORITHMS]
+    if cache.rehearsing:
+        return
     title, printed = name_of(pair[0].network), n == 3
     for number, found, paper in zip((1, 2), pair, (TABLE_1, TABLE_2), strict=True):
         name = NAMES[PREVIOUS if number == 1 else PROPOSED]

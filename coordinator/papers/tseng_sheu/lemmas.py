@@ -15,13 +15,15 @@ from emunode.topologies.star import StarGraph
 def greedy_tree(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
     """Lemmas 3 and 4: L in a broadcast; its shifts in reduces to rho^i(r), whose packets follow the arcs to the root."""
     star = StarGraph(n)
+    shifts = [star.identity[-i:] + star.identity[:-i] for i in range(1, n)]
     trial = broadcast(cache, n, "greedy-tree", 60, segments=1)
+    trials = [_reduce_to(cache, n, star.label(star.rank_of(shift))) for shift in shifts]
+    if cache.rehearsing:
+        return
     row = _stated(star, levels=star.distance_distribution()[1:])
     yield row("reached", tuple(trial.series("receivers_per_step")), trial)
     arcs = trial.journal().select("sender", "receiver").collect().rows()
     yield row("closer", sum(star.weight(sender) == star.weight(receiver) - 1 for sender, receiver in arcs), trial)
-    shifts = [star.identity[-i:] + star.identity[:-i] for i in range(1, n)]
-    trials = [_reduce_to(cache, n, star.label(star.rank_of(shift))) for shift in shifts]
     links = pl.concat([trial.table("links") for trial in trials]).group_by("sender", "port")
     used = links.agg(pl.col("segments").sum())["segments"].to_list()
     yield row("shifts", max(used), *trials)
@@ -45,6 +47,8 @@ def heights(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
     """
     star = StarGraph(n)
     trial = broadcast(cache, n, "congestion2-trees", 60, segments=1)
+    if cache.rehearsing:
+        return
     row = _stated(star)
     for i in range(1, n):
         goal = star.rank_of(star.identity[-i:] + star.identity[:-i])
