@@ -12,16 +12,20 @@ time. The calls are synchronous; `coordinator.aio` has the same for programs tha
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from emunode import __version__ as __version__  # the same number; a module without imports
+
 if TYPE_CHECKING:
     from coordinator.api.campaigns import Campaign, campaign
     from coordinator.api.certificates import Certificate, certify
     from coordinator.api.comparisons import compare
+    from coordinator.api.lists import algorithms, faults, topologies
     from coordinator.api.networks import Network, network
     from coordinator.api.reproductions import reproduce
     from coordinator.api.runs import Run
     from coordinator.api.sweeps import sweep
     from coordinator.api.verification import verify
     from coordinator.api.watching import watch
+    from coordinator.results.claims import Verdict
     from emunode.errors import (
         ContractError,
         DeadlineError,
@@ -48,12 +52,16 @@ __all__ = [
     "Run",
     "RunError",
     "ScenarioError",
+    "Verdict",
+    "algorithms",
     "campaign",
     "certify",
     "compare",
+    "faults",
     "network",
     "reproduce",
     "sweep",
+    "topologies",
     "verify",
     "watch",
 ]
@@ -62,12 +70,14 @@ _HOMES = {
     "coordinator.api.campaigns": ("Campaign", "campaign"),
     "coordinator.api.certificates": ("Certificate", "certify"),
     "coordinator.api.comparisons": ("compare",),
+    "coordinator.api.lists": ("algorithms", "faults", "topologies"),
     "coordinator.api.networks": ("Network", "network"),
     "coordinator.api.reproductions": ("reproduce",),
     "coordinator.api.runs": ("Run",),
     "coordinator.api.sweeps": ("sweep",),
     "coordinator.api.verification": ("verify",),
     "coordinator.api.watching": ("watch",),
+    "coordinator.results.claims": ("Verdict",),
     "emunode.errors": (
         "ContractError", "DeadlineError", "EmulatorError", "FaultError", "FrameError", "RegistrationError", "RuleError",
         "RunError", "ScenarioError",

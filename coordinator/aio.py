@@ -19,6 +19,7 @@ from coordinator.api import (
     campaigns,
     certificates,
     comparisons,
+    lists,
     networks,
     reproductions,
     sweeps,
@@ -32,7 +33,20 @@ from coordinator.api.runs import Run
 from coordinator.api.threads import StoppableCall
 from coordinator.scenario.plugins import load_plugins
 
-__all__ = ["Network", "campaign", "certify", "compare", "network", "reproduce", "sweep", "verify", "watch"]
+__all__ = [
+    "Network",
+    "algorithms",
+    "campaign",
+    "certify",
+    "compare",
+    "faults",
+    "network",
+    "reproduce",
+    "sweep",
+    "topologies",
+    "verify",
+    "watch",
+]
 
 Result = TypeVar("Result")
 Arguments = ParamSpec("Arguments")
@@ -103,10 +117,13 @@ def network(
     return Network(topology_of(source, name, relabel=relabel), plugins)
 
 
+algorithms = as_async(lists.algorithms)
 campaign = as_async(campaigns.campaign)
 certify = as_async(certificates.certify)
 compare = as_async(comparisons.compare)
+faults = as_async(lists.faults)
 reproduce = as_async(reproductions.reproduce)
 sweep = as_async(sweeps.sweep)
+topologies = as_async(lists.topologies)
 verify = as_async(verification.verify)
 watch = as_async(watching.watch)

@@ -197,7 +197,7 @@ class Campaign:
         return self._grid.left_out
 
     @property
-    def verdict(self) -> str:
+    def verdict(self) -> Verdict:
         """`violated` if a claim is or exact theory is excluded, `undecided` if all trials of a row are, else `holds`."""
         if any(row["violated"] or row["finding"] for row in self.rows):
             return Verdict.VIOLATED
@@ -207,7 +207,7 @@ class Campaign:
     @property
     def exit_status(self) -> int:
         """The exit status of `coordinator campaign`: 0 holds, 1 violated, 3 undecided."""
-        return EXIT_STATUS[Verdict(self.verdict)]
+        return EXIT_STATUS[self.verdict]
 
     @property
     def title(self) -> str:

@@ -21,7 +21,7 @@ from coordinator.campaigns.engines import ENGINES, Engine
 from coordinator.campaigns.exact_certifier import ExactCertifier
 from coordinator.evaluation.schedule import InexactError
 from coordinator.networks.base import Progress
-from coordinator.results.claims import EXIT_STATUS
+from coordinator.results.claims import EXIT_STATUS, Verdict
 from coordinator.scenario.model import Scenario
 from coordinator.scenario.networks import stored_scenario
 from coordinator.scenario.plugins import plugin_flags
@@ -77,7 +77,7 @@ class Certificate:
         self._found = found
 
     @property
-    def verdict(self) -> str:
+    def verdict(self) -> Verdict:
         """`holds` if every healthy node receives everything that is due, under every set of faults; or `violated`.
 
         `undecided` if a set was undecided.

@@ -7,6 +7,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar, Unpack, get_type_hints
 
+from coordinator.api.lists import runnable
 from coordinator.api.options import Faults, Options, as_list, scenario_of
 from coordinator.api.progress import ProgressOption
 from coordinator.api.runs import Run, run_plan
@@ -69,6 +70,41 @@ class BaseNetwork:
     def labels(self) -> list[str]:
         """The label of every node, by rank."""
         return [self.topology.label(rank) for rank in self.topology.ranks()]
+
+    @property
+    def edges(self) -> list[tuple[str, str]]:
+        """Every link once, as the labels of its ends, the one of lower rank first."""
+        label = self.topology.label
+        return [(label(one), label(other)) for one, _, other, _ in self.topology.links()]
+
+    def to_networkx(self) -> "networkx.Graph[str]":
+        """Return the network as a networkx graph of its labels.
+
+        Nodes have their `rank`, and `switch` where they only forward; links have the `ports` at their ends, that of the
+        lower rank first. Attributes from a file are kept.
+        """
+        from coordinator.scenario.network_files import to_networkx  # noqa: PLC0415  # it imports networkx
+
+        return to_networkx(self.topology)
+
+    def algorithms(self, collective: str | None = None) -> list[str]:
+        """Return the names of the algorithms that can run here, of one collective or of all; see `coordinator.algorithms`.
+
+        Raises ScenarioError (field `collective`).
+        """
+        return list(dict.fromkeys(entry.name for entry in runnable(self.topology, collective)))
+
+    def __eq__(self, other: object) -> bool:
+        """Compare networks: the same nodes, labels, ports and links under the same name, and the same plug-ins."""
+        return isinstance(other, BaseNetwork) and self._identity == other._identity
+
+    def __hash__(self) -> int:
+        return hash(self._identity)
+
+    @property
+    def _identity(self) -> tuple[str, str, tuple[str, ...]]:
+        digest = self.topology.sha256 if isinstance(self.topology, TableTopology) else ""
+        return self.name, digest, tuple(self.plugins)
 
     def figures(self, *names: str, work: float | None = None) -> "list[FigureValue]":
         """Figures of fault tolerance by name, such as `"extra_connectivity:4"`, each with its closed form; all by default.

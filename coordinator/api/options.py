@@ -19,8 +19,8 @@ class Options(TypedDict, total=False):
     `coordinator run --help` and docs/reference/scenario.md describe them.
     """
 
-    source: str
-    target: str
+    source: str | int
+    target: str | int
     permutation: str
     port_model: str
     duplex: str

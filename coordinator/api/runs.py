@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import polars as pl
 
+from coordinator.api.panels import Panel, panel_of_run, shown_panels
 from coordinator.api.pictures import Page, frame
 from coordinator.api.progress import ProgressOption, progress_display
+from coordinator.api.rows import run_row
 from coordinator.api.threads import call
 from coordinator.execution.run import MemoryRun, RunResult, run, run_in_memory, save
 from coordinator.history.run_directory import translate_summary
@@ -72,9 +74,10 @@ class Run:
     # --- verdict -------------------------------------------------------------------------------------------------------
 
     @property
-    def verdict(self) -> str:
-        """`holds`, `violated` or `undecided`."""
-        return str(self.data.get("verdict") or Verdict.UNDECIDED)
+    def verdict(self) -> Verdict:
+        """`holds`, `violated` or `undecided`; the latter also for a stored run without a verdict that can be read."""
+        stored = self.data.get("verdict")
+        return Verdict(stored) if stored in list(Verdict) else Verdict.UNDECIDED
 
     @property
     def ok(self) -> bool:
@@ -84,7 +87,7 @@ class Run:
     @property
     def exit_status(self) -> int:
         """The exit status of `coordinator run`: 0 every claim holds, 1 a claim is violated, 3 undecided."""
-        return EXIT_STATUS[Verdict(self.verdict)]
+        return EXIT_STATUS[self.verdict]
 
     @property
     def undecided(self) -> str | None:
@@ -112,6 +115,14 @@ class Run:
     def summary(self) -> Mapping[str, Any]:
         """Every metric, and the claims: the content of `summary.json`."""
         return self.data.summary
+
+    def row(self) -> dict[str, str | int | float | bool | None]:
+        """Return the run as one flat row: the scenario, every metric that is a single number, the verdict, violated claims.
+
+        Times are in seconds; `faults` and `violated` are one text each. Rows of several runs make a table:
+        `polars.DataFrame([run.row() for run in runs], infer_schema_length=None)`.
+        """
+        return run_row(self.name, self.scenario, self.summary)
 
     @property
     def faults(self) -> list[dict[str, Any]]:
@@ -194,6 +205,19 @@ class Run:
         if path is not None:
             page.save(path)
         return page
+
+    def panel(self, name: str) -> Panel:
+        """One panel of the report, alone: a page that a notebook shows, and its charts as pictures.
+
+        Names are `network`, `claims`, `steps`, `space-time`, `links` and those of `panels`. Raises ScenarioError (field
+        `panel`) for another name, and for a panel that has nothing to show of this run.
+        """
+        return panel_of_run(self.data, name)
+
+    @property
+    def panels(self) -> list[str]:
+        """The names of the panels of the report that have something to show of this run."""
+        return shown_panels(self.data)
 
     def export(
         self,

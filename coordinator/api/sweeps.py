@@ -14,6 +14,7 @@ from coordinator.api.progress import ProgressOption, progress_display
 from coordinator.api.threads import call
 from coordinator.campaigns.sweep import Sweep as Found
 from coordinator.campaigns.sweep import sweep as run_sweep
+from coordinator.results.claims import Verdict
 from emunode.errors import ScenarioError
 from emunode.topologies.table import TableTopology
 
@@ -74,6 +75,11 @@ class Sweep:
     def left_out(self) -> list[str]:
         """The networks on which an algorithm is not defined, with the reasons."""
         return self._found.left_out
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst verdict of a run: `violated` before `undecided`."""
+        return self._found.verdict
 
     @property
     def exit_status(self) -> int:

@@ -93,11 +93,15 @@ class Sweep:
         return f"{self.metric.replace('_', ' ')} of {self.collective} on {forms}"
 
     @property
+    def verdict(self) -> Verdict:
+        """The worst verdict of a run: `violated` before `undecided`."""
+        verdicts = {Verdict(str(row["verdict"])) for row in self.rows}
+        return next((each for each in (Verdict.VIOLATED, Verdict.UNDECIDED) if each in verdicts), Verdict.HOLDS)
+
+    @property
     def exit_status(self) -> int:
         """130 if interrupted, else 1, 3 or 0 by the worst verdict of a run."""
-        verdicts = {Verdict(str(row["verdict"])) for row in self.rows}
-        worst = next((each for each in (Verdict.VIOLATED, Verdict.UNDECIDED) if each in verdicts), Verdict.HOLDS)
-        return EXIT_STATUS[worst] if self.finished else 130
+        return EXIT_STATUS[self.verdict] if self.finished else 130
 
     def svg(self) -> str:
         """The metric over the sizes, with its lower bounds, as an SVG document."""

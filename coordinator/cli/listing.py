@@ -1,34 +1,43 @@
 """`coordinator list`: topologies, algorithms and faults."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from difflib import get_close_matches
 from inspect import getdoc
-from itertools import product
 from typing import Annotated, Any, Literal
 
 from cyclopts import Group, Parameter
 from rich.markup import escape
 
+from coordinator.api.lists import (
+    accepted,
+    algorithm_row,
+    chosen_algorithms,
+    fault_rows,
+    is_tried,
+    network_of_filter,
+    topology_rows,
+)
 from coordinator.cli import render
 from coordinator.cli.output import JsonFlag, as_command, print_json
 from coordinator.cli.plugin_flags import PluginFlag
 from coordinator.reports.numbers import plural
-from coordinator.scenario.blocks.registry import BLOCK_KINDS
-from coordinator.scenario.fault_sets import STRATEGIES
-from coordinator.scenario.fault_syntax import forms
 from coordinator.scenario.plugins import load_plugins
 from emunode.algorithms.base import ANY_FAMILY, Algorithm
 from emunode.algorithms.program import PROGRAM
-from emunode.algorithms.registry import Entry, registered
+from emunode.algorithms.registry import Entry
 from emunode.errors import ScenarioError
-from emunode.model import ALL_RANKS, Collective, CollectiveSpec
-from emunode.topologies.base import FAMILIES
-from emunode.topologies.registry import descriptions, parse_topology
+from emunode.model import Collective, CollectiveSpec
+from emunode.topologies.base import FAMILIES, Topology
+from emunode.topologies.registry import parse_topology
 
 FILTERS = Group("Filters", sort_key=1)
-EXAMPLE_BYTES = 720
-"""Size of a message in the example of an algorithm, which divides into as many parts as any of them needs."""
+TITLES = {
+    "fault": "faults",
+    "block": "blocks that fail together, in sets of faults",
+    "strategy": "strategies of sets of faults",
+}
+"""The tables of `list faults`, by the use of their rows."""
 
 
 def list_topologies(*, plugin: PluginFlag = None, json: JsonFlag = False) -> None:
@@ -41,18 +50,7 @@ def list_topologies(*, plugin: PluginFlag = None, json: JsonFlag = False) -> Non
       coordinator list topologies --json
     """
     load_plugins(plugin or ())
-    rows: list[dict[str, object]] = [
-        {
-            "family": known.family,
-            "form": known.form,
-            "condition": known.condition,
-            "example": known.example,
-            "describe": known.describe,
-            **{key: value for key, value in parse_topology(known.example).facts().items() if key != "topology"},
-        }
-        for known in descriptions()
-        if known.defined_by_name
-    ]
+    rows = topology_rows()
     if json:
         print_json(rows)
         return
@@ -66,7 +64,10 @@ def list_algorithms(
     name: Annotated[str | None, Parameter(help="algorithm to describe in full")] = None,
     *,
     topology: Annotated[
-        str | None, Parameter(group=FILTERS, help="only for this family, such as star, or star:5")
+        str | None,
+        Parameter(
+            group=FILTERS, help="only what can run on this network, such as star:5, or is for this family, such as star"
+        ),
     ] = None,
     collective: Annotated[Collective | None, Parameter(group=FILTERS, help="only for this collective")] = None,
     schedule: Annotated[
@@ -80,35 +81,50 @@ def list_algorithms(
 
     With NAME: its documentation, port models, duplexes, citation, and its claims on a small network. In a local rule a
     node derives its sends from its own label; a precomputed schedule is a table of the whole network, which every node
-    computes from the network and the job before the first step.
+    computes from the network and the job before the first step. Citations are in `list algorithms NAME` and in --json.
 
     Examples:
       coordinator list algorithms --topology star --collective broadcast --schedule local
+      coordinator list algorithms --topology mesh:3x4 --collective allgather
       coordinator list algorithms edt
     """
     load_plugins(plugin or ())
+    network = network_of_filter(topology)
+    # To describe one algorithm, also one that cannot run on this network: `_details` then says why.
+    considered = topology if network is None or name is None else network.family
     entries = [
         (family, entry)
-        for family, entry in _entries(topology, collective)
+        for family, entry in chosen_algorithms(considered, collective)
         if schedule is None or entry.precomputed == (schedule == "precomputed")
     ]
     if name is not None:
         chosen = [(family, entry) for family, entry in entries if entry.name == name.lower()]
         if not chosen:
             raise ScenarioError("algorithm", name, _suggestion(name, [entry.name for _, entry in entries]))
-        details = [_details(family, entry) for family, entry in chosen]
+        details = [_details(family, entry, network) for family, entry in chosen]
         if json:
             print_json(details)
         for each in () if json else details:
             show_algorithm(each)
     elif json:
-        print_json([_row(family, entry) for family, entry in entries])
+        print_json([algorithm_row(family, entry) for family, entry in entries])
     else:
         for family in dict.fromkeys(family for family, _ in entries):
-            rows = [_row(family, entry) for other, entry in entries if other == family]
-            # The title names the topology: a column for it would leave too little room in 80 columns.
-            shown = [{key: value for key, value in row.items() if key != "topology"} for row in rows]
-            render.show_rows(f"algorithms on {_networks_of(family)}", shown)
+            rows = [_table_row(entry) for other, entry in entries if other == family]
+            render.show_rows(f"algorithms on {_networks_of(family) if network is None else network.name}", rows)
+        if network is not None and not all(is_tried(network, entry) for _, entry in entries):
+            names = dict.fromkeys(entry.name for _, entry in entries if not is_tried(network, entry))
+            render.console().print(f"not tried here, because the network is large: {', '.join(names)}")
+
+
+def _table_row(entry: Entry) -> dict[str, object]:
+    """Describe an algorithm in 80 columns: the title of its table names the topology, and citations are too long."""
+    return {
+        "collective": str(entry.collective),
+        "algorithm": entry.name,
+        "port_models": ", ".join(entry.port_models),
+        "schedule": "precomputed" if entry.precomputed else "local rule",
+    }
 
 
 def list_faults(*, plugin: PluginFlag = None, json: JsonFlag = False) -> None:
@@ -121,38 +137,12 @@ def list_faults(*, plugin: PluginFlag = None, json: JsonFlag = False) -> None:
       coordinator list faults --json
     """
     load_plugins(plugin or ())
-    rows = {
-        "fault": ("faults", forms()),
-        "block": ("blocks that fail together, in sets of faults", _block_forms()),
-        "strategy": ("strategies of sets of faults", _strategy_forms()),
-    }
+    rows = fault_rows()
     if json:
-        print_json([{**row, "use": use} for use, (_, shown) in rows.items() for row in shown])
+        print_json(rows)
         return
-    for title, shown in rows.values():
-        render.show_rows(title, shown)
-
-
-def _block_forms() -> list[dict[str, object]]:
-    return [
-        {"kind": name, "written": f"random:{kind.form}", "meaning": (kind.__doc__ or "").strip().splitlines()[0]}
-        for name, kind in BLOCK_KINDS.items()
-    ]
-
-
-def _strategy_forms() -> list[dict[str, object]]:
-    return [{"kind": name, "written": example, "meaning": meaning} for name, (example, meaning) in STRATEGIES.items()]
-
-
-def _entries(topology: str | None, collective: Collective | None) -> Iterator[tuple[str, Entry]]:
-    """Every algorithm with its family, filtered; without a family, those for every network once, as of family `any`."""
-    wanted = topology and topology.partition(":")[0].lower()
-    if wanted and wanted not in FAMILIES:
-        raise ScenarioError("topology", topology, f"expected one of {', '.join(FAMILIES)}")
-    found = [(family if wanted else entry.family, entry) for family, entry in registered() if wanted in (None, family)]
-    for family, entry in sorted(dict.fromkeys(found), key=lambda each: each[0] == ANY_FAMILY):
-        if collective in (None, entry.collective):
-            yield family, entry
+    for use, title in TITLES.items():
+        render.show_rows(title, [{key: row[key] for key in row if key != "use"} for row in rows if row["use"] == use])
 
 
 def _networks_of(family: str) -> str:
@@ -166,23 +156,14 @@ def _suggestion(name: str, known: list[str]) -> str:
     return f"did you mean {near[0]!r}?" if near else f"known are: {', '.join(dict.fromkeys(known))}"
 
 
-def _row(family: str, entry: Entry) -> dict[str, object]:
-    return {
-        "topology": family,
-        "collective": str(entry.collective),
-        "algorithm": entry.name,
-        "port_models": ", ".join(entry.port_models),
-        "schedule": "precomputed schedule" if entry.precomputed else "local rule",
-        "citation": entry.citation,
-    }
+def _details(family: str, entry: Entry, network: Topology | None) -> dict[str, Any]:
+    """Collect all that is known of an algorithm, with its claims on a network, or on the example of its family.
 
-
-def _details(family: str, entry: Entry) -> dict[str, Any]:
-    """All that is known of an algorithm, with its claims on the example network of the family."""
-    example = _example(family, entry)
+    Raises ScenarioError if it cannot run on the network.
+    """
+    example = _example(family, entry) if network is None else accepted(network, entry)
     return {
-        **_row(family, entry),
-        "duplexes": ", ".join(entry.duplexes),
+        **algorithm_row(family, entry),
         "documentation": getdoc(entry) or "",
         "example": None if example is None else _setting(example.spec),
         "claims": [
@@ -193,26 +174,12 @@ def _details(family: str, entry: Entry) -> dict[str, Any]:
 
 
 def _example(family: str, entry: Entry) -> Algorithm | None:
-    """The algorithm on the example network of its family, under the first setting that it accepts."""
+    """Make the algorithm on the example network of its family, under the first setting that it accepts."""
     families = [FAMILIES[family]] if family in FAMILIES else FAMILIES.values()
     # An algorithm for any network may need links that the first families lack.
-    for topology in (parse_topology(known.example) for known in families):
-        target = topology.farthest_from(0) if entry.collective is Collective.UNICAST else ALL_RANKS
-        # Some algorithms send one message over each port and accept no other number.
-        for port_model, duplex, messages in product(entry.port_models, entry.duplexes, (1, topology.degree)):
-            spec = CollectiveSpec(
-                topology.name,
-                entry.collective,
-                entry.name,
-                0,
-                port_model,
-                duplex,
-                EXAMPLE_BYTES,
-                messages,
-                target=target,
-            )
-            with suppress(ScenarioError):
-                return entry(topology, spec)
+    for known in families:
+        with suppress(ScenarioError):
+            return accepted(parse_topology(known.example), entry)
     return None
 
 
@@ -227,7 +194,8 @@ def show_algorithm(details: Mapping[str, Any]) -> None:
     out.print(f"[bold]{details['algorithm']}[/]: {details['collective']} on {_networks_of(details['topology'])}\n")
     out.print(f"{escape(details['documentation'])}\n")
     for key in ("port_models", "duplexes", "schedule", "citation"):
-        out.print(f"{key.replace('_', ' ')}: {escape(details[key])}", soft_wrap=True)
+        value = details[key] if isinstance(details[key], str) else ", ".join(details[key])
+        out.print(f"{key.replace('_', ' ')}: {escape(value)}", soft_wrap=True)
     out.print(f"claims on {details['example']}:\n", soft_wrap=True)
     render.show_claims(details["claims"])
 

@@ -42,11 +42,15 @@ LOSING = (Crash, Down, Loss, Drop, Corrupt, ByzantineFault)
 
 
 class Verdict(StrEnum):
-    """The verdict on one claim, or on all claims of a run."""
+    """The verdict on one claim, or on all claims of a run: one of three texts, and shown as such."""
 
     HOLDS = "holds"
     VIOLATED = "violated"
     UNDECIDED = "undecided"
+
+    def __repr__(self) -> str:
+        """Show the text: a verdict equals it."""
+        return repr(str(self))
 
 
 EXIT_STATUS = {Verdict.HOLDS: 0, Verdict.VIOLATED: 1, Verdict.UNDECIDED: 3}

@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from difflib import get_close_matches
 from enum import StrEnum
+from numbers import Integral
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -121,6 +122,11 @@ def knowledge_of(scenario: "Scenario") -> tuple[FaultKnowledge, Detection | None
     return FaultKnowledge.DETECT, Detection(int(detect[1]), bool(detect[2]), interval)
 
 
+def _label(value: object) -> object:
+    """Turn the label of a node that is a whole number, as in many graphs, into its text."""
+    return str(value) if isinstance(value, Integral) and not isinstance(value, bool) else value
+
+
 Seconds = Annotated[float, BeforeValidator(parse_duration), PlainSerializer(format_duration)]
 OptionalSeconds = Annotated[
     float | None,
@@ -128,6 +134,7 @@ OptionalSeconds = Annotated[
     PlainSerializer(lambda value: None if value is None else format_duration(value)),
 ]
 Number = Annotated[int, BeforeValidator(_number)]
+Label = Annotated[str, BeforeValidator(_label)]
 Count = Annotated[Number, Field(ge=1, lt=2**31)]
 Automatic = Annotated[Literal["auto"], BeforeValidator(_lower)]
 Unlimited = Annotated[Literal["unlimited"], BeforeValidator(_lower)]
@@ -154,10 +161,10 @@ class Scenario(BaseModel):
     )
     collective: Annotated[Collective, BeforeValidator(_lower)] = Field(description="collective operation")
     algorithm: Annotated[str, BeforeValidator(_lower)] = Field(description="see `coordinator list algorithms`")
-    source: str | None = Field(
+    source: Label | None = Field(
         None, description="label of the source (broadcast, scatter, unicast) or of the target (gather, reduce)"
     )
-    target: str | None = Field(
+    target: Label | None = Field(
         None, description="label of the target of a unicast; default: the node of lowest rank farthest from the source"
     )
     permutation: str | None = Field(

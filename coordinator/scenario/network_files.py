@@ -13,6 +13,7 @@ from coordinator.scenario.network_json import MAX_BYTES, is_network_document, ne
 from coordinator.scenario.network_readers import READERS, declared, load_json
 from coordinator.stored.reading import read_bytes
 from emunode.errors import ScenarioError
+from emunode.topologies.base import Topology
 from emunode.topologies.table import TableTopology
 
 if TYPE_CHECKING:
@@ -53,6 +54,22 @@ def from_networkx(graph: "networkx.Graph[Any]", name: str | None = None, *, rela
         return network.topology(name, relabel=relabel)
     except ValueError as error:
         raise ScenarioError("topology", f"{TableTopology.family}:{name}", str(error)) from None
+
+
+def to_networkx(topology: Topology) -> "networkx.Graph[str]":
+    """Return the network as a graph of its labels, with ranks, switches, ports and the attributes of a file."""
+    import networkx  # noqa: PLC0415  # most readers do without
+
+    nodes = topology.node_attributes if isinstance(topology, TableTopology) else {}
+    links = topology.link_attributes if isinstance(topology, TableTopology) else {}
+    label = topology.label
+    graph: networkx.Graph[str] = networkx.Graph(name=topology.name.removeprefix(f"{TableTopology.family}:"))
+    for rank in topology.ranks():
+        switch = {"switch": True} if topology.is_switch(rank) else {}
+        graph.add_node(label(rank), **{**nodes.get(rank, {}), "rank": rank, **switch})
+    for one, port, other, its_port in topology.links():
+        graph.add_edge(label(one), label(other), **{**links.get((one, other), {}), "ports": (port, its_port)})
+    return graph
 
 
 def network_name(stem: str) -> str:

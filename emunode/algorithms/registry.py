@@ -126,13 +126,18 @@ def find_algorithm(topology: Topology, spec: CollectiveSpec) -> Entry:
 def make_algorithm(topology: Topology, spec: CollectiveSpec) -> Algorithm:
     """The algorithm that `spec` names, ready on `topology`, with its repair; ScenarioError when it cannot do the job."""
     entry = find_algorithm(topology, spec)
+    require_visitable(topology, entry)
+    return entry(topology, spec) if spec.repair is None else make_repaired(entry, topology, spec)
+
+
+def require_visitable(topology: Topology, entry: Entry) -> None:
+    """Refuse a network that is too large for an algorithm that looks at all of it; ScenarioError (field `topology`)."""
     if entry.visits_all or entry.precomputed:
         topology.require(
             topology.order * topology.degree <= VISITED_ENDS,
             f"{entry.name} looks at every link before it runs, and the network has {topology.order} nodes of up to "
             f"{topology.degree} links; at most {VISITED_ENDS} link ends are allowed",
         )
-    return entry(topology, spec) if spec.repair is None else make_repaired(entry, topology, spec)
 
 
 def _allowed(topology: Topology, spec: CollectiveSpec, known: Mapping[str, Entry]) -> str:

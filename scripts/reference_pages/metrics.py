@@ -87,7 +87,7 @@ def claims_by_metric() -> dict[str, set[str]]:
             "topology": EXAMPLES[row["topology"]],
             "collective": row["collective"],
             "algorithm": row["algorithm"],
-            "port_model": row["port_models"].split(", ")[0],
+            "port_model": row["port_models"][0],
             "messages": MESSAGES.get(row["algorithm"], 1),
             "driver": "memory",
         }

@@ -29,7 +29,16 @@ def algorithms_page() -> str:
     }
     parts = [f"{len(rows)} combinations of network, collective and algorithm."]
     for family, members in groupby(rows, key=lambda row: row["topology"]):
-        cells = [tuple(f"`{row[key]}`" if key == "algorithm" else row[key] for key in columns) for row in members]
+        cells = [
+            (
+                row["collective"],
+                f"`{row['algorithm']}`",
+                ", ".join(row["port_models"]),
+                row["schedule"],
+                row["citation"],
+            )
+            for row in members
+        ]
         parts += [f"## {family}", table(list(columns.values()), cells)]
     return page("Algorithms", *parts)
 

@@ -53,6 +53,13 @@ class MinimalUnicast(Algorithm):
         topology = self.topology
         if self.spec.permutation:
             # Segments of several nodes meet: they come in over several ports at once, and over a link in both directions.
+            allowed = self.spec.port_model is PortModel.ALL_PORT and self.spec.duplex is Duplex.FULL
+            if self.spec.port_model in self.port_models and self.spec.duplex in self.duplexes and not allowed:
+                model = f"{self.spec.port_model}, {self.spec.duplex}-duplex"
+                reason = (
+                    f"{self.name} carries one only all-port over full-duplex links, where segments meet; not {model}"
+                )
+                raise ScenarioError("permutation", None, reason)
             self.port_models = (PortModel.ALL_PORT,)
             self.duplexes = (Duplex.FULL,)
             self.keeps_time = self.exact_losses = False
@@ -232,8 +239,8 @@ class DisjointUnicast(RoutedCollective):
     def validate(self) -> None:
         spec, topology = self.spec, self.topology
         if spec.permutation:
-            reason = "it joins one source and one target; minimal carries permutations"
-            raise ScenarioError("algorithm", self.name, reason)
+            reason = f"{self.name} joins one source and one target; minimal carries permutations"
+            raise ScenarioError("permutation", None, reason)
         topology.require(
             topology.order <= MOST_NODES, f"{self.name} searches it, which is limited to {MOST_NODES} nodes"
         )

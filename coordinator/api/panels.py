@@ -1,0 +1,55 @@
+"""One panel of a report, alone."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import unescape
+from typing import Final
+
+from coordinator.api.pictures import Page, Picture
+from coordinator.reports.data import RunData
+from coordinator.reports.panels.base import Panel as Draw
+from coordinator.reports.panels.base import Report
+from coordinator.reports.panels.registry import PANELS
+from coordinator.reports.run_report import render
+from coordinator.reports.theme import standalone
+from emunode.errors import ScenarioError
+
+# Charts have a second form for small screens, which shows the same.
+CHART: Final = re.compile(r'<svg class="chart(?! narrow)[^"]*"[^>]*aria-label="([^"]*)".*?</svg>', re.DOTALL)
+
+
+@dataclass(frozen=True, repr=False)
+class Panel(Page):
+    """A panel of a report as a page of its own, with its charts."""
+
+    pictures: Sequence[Picture] = ()
+    """The charts of the panel as SVG documents; empty for panels of text, tables or the map."""
+
+    def __repr__(self) -> str:
+        return f"<panel {self.title!r}, {len(self.pictures)} pictures>"
+
+
+def panel_of_run(data: RunData, name: str) -> Panel:
+    """Draw one panel of a run. Raises ScenarioError (field `panel`) for an unknown name, and for a panel with nothing to show."""
+    draw = _drawers().get(str(name).replace("_", "-"))
+    if draw is None:
+        raise ScenarioError("panel", name, f"expected one of: {', '.join(_drawers())}")
+    section = draw(Report(data))
+    if section is None:
+        raise ScenarioError(
+            "panel", name, f"it has nothing to show of this run; there is: {', '.join(shown_panels(data))}"
+        )
+    pictures = [Picture(standalone(each.group()), unescape(each.group(1))) for each in CHART.finditer(section)]
+    return Panel(render(data, panels=(draw,)), f"{data.name}: {name}", pictures=pictures)
+
+
+def shown_panels(data: RunData) -> list[str]:
+    """Name the panels that have something to show of a run, in the order of the report."""
+    report = Report(data)
+    return [name for name, draw in _drawers().items() if draw(report) is not None]
+
+
+def _drawers() -> dict[str, Draw]:
+    """Return the panels by name; plug-ins and programs may have added some."""
+    return {draw.__name__.removesuffix("_panel").replace("_", "-"): draw for draw in PANELS}

@@ -1,0 +1,27 @@
+"""A run as one flat row of a table."""
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+from coordinator.api.options import DURATIONS
+from coordinator.scenario.model import parse_duration
+
+Scalar: TypeAlias = str | int | float | bool | None
+
+
+def run_row(name: str, scenario: Mapping[str, Any], summary: Mapping[str, Any]) -> dict[str, Scalar]:
+    """Return a run as one row: the fields of its scenario, the metrics that are single numbers, verdict and violated claims.
+
+    A key of both is that of the summary, as `segments`, which counts those that were sent.
+    """
+    fields = {key: _in_seconds(value) if key in DURATIONS else value for key, value in scenario.items()}
+    row: dict[str, Scalar] = {"name": name}
+    row |= {key: value for key, value in {**fields, **summary}.items() if isinstance(value, Scalar)}
+    row["faults"] = ", ".join(scenario.get("fault") or summary.get("faults") or ())
+    claims = summary.get("claims") or ()
+    row["violated"] = ", ".join(dict.fromkeys(claim["name"] for claim in claims if claim["verdict"] == "violated"))
+    return row
+
+
+def _in_seconds(value: object) -> object:
+    return parse_duration(value) if isinstance(value, str) else value
