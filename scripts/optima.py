@@ -1,12 +1,12 @@
-"""Compute the fewest steps of every collective on all connected networks of up to five nodes, by integer programming.
+"""Compute the fewest steps of every collective on all connected networks of up to five nodes, with a SAT solver.
 
-    pip install highspy; scripts/optima --nodes 4 --out optima.csv
+    pip install python-sat; scripts/optima --nodes 4 --out optima.csv
 
 A time-expanded model: item i is at node v after step t only if it was there before or crossed a link to v in step t, and it
-crosses a link only from a node that has it. T steps suffice if and only if the model with T steps has a solution; T grows
+crosses a link only from a node that has it. T steps suffice if and only if the formula for T steps is satisfiable; T grows
 from 1. An allreduce moves sums instead: a node has the sum of a set of contributions if it received it, or has those of two
 disjoint sets that make it up. Nothing of this project but the names of the port models is used, so the bounds that runs
-claim can be held against the results (tests/golden/optima.csv, tests/coordinator/theory/test_optima.py). A schedule
+claim can be held against the results (tests/golden/any/optima.csv, tests/coordinator/theory/test_optima.py). A schedule
 backwards is one of the reverse collective, so reduce, gather and reduce-scatter take as many steps as broadcast, scatter and
 allgather.
 
@@ -19,7 +19,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from importlib.util import find_spec
-from itertools import product
+from itertools import combinations, product
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -44,7 +44,7 @@ class Case(NamedTuple):
     port_model: str
     duplex: str
     capacity: int
-    """Most items in a packet; 0 for any number."""
+    """Most items in a packet: 1, or 0 for any number."""
     messages: int
 
 
@@ -76,115 +76,120 @@ def items_of(case: Case) -> list[Item]:
 
 
 class Model:
-    """The model of a case with `steps` steps. `feasible` is None if the limit was reached."""
+    """A formula that is satisfiable if and only if the case can be done in `steps` steps."""
 
-    def __init__(self, case: Case, steps: int, seconds: float) -> None:
+    def __init__(self, case: Case, steps: int) -> None:
         self._case, self._steps = case, steps
         self._arcs = arcs_of(case)
-        self._highs: Any = import_module("highspy").Highs()
-        for option, value in (("output_flag", False), ("time_limit", seconds), ("threads", 1)):
-            self._highs.setOptionValue(option, value)
-        self._used = {(arc, step): self._highs.addBinary() for arc in self._arcs for step in range(1, steps + 1)}
+        self._solver: Any = import_module("pysat.solvers").Glucose4()
+        self._variables = 0
+        self._used = {(arc, step): self._new() for arc in self._arcs for step in range(1, steps + 1)}
         self._require_ports()
         if case.collective == "allreduce":
             self._sums()
         else:
             self._items()
 
-    def feasible(self) -> bool | None:
-        """Whether the collective can be done in that many steps."""
-        self._highs.run()
-        status = self._highs.modelStatusToString(self._highs.getModelStatus())
-        return {"Optimal": True, "Infeasible": False}.get(status)
+    def feasible(self, conflicts: int) -> bool | None:
+        """Return whether the formula can be satisfied; None if `conflicts` conflicts did not decide that."""
+        self._solver.conf_budget(conflicts)
+        satisfiable: bool | None = self._solver.solve_limited()
+        self._solver.delete()
+        return satisfiable
 
-    def _require(self, constraint: Any) -> None:
-        self._highs.addConstr(constraint)
+    def _new(self) -> int:
+        self._variables += 1
+        return self._variables
 
-    def _sum(self, terms: Sequence[Any]) -> Any:
-        return self._highs.qsum(terms)
+    def _require(self, *literals: int) -> None:
+        """Require one of the literals; a negative number is the negation of its variable."""
+        self._solver.add_clause(literals)
+
+    def _at_most_one(self, variables: Sequence[int]) -> None:
+        for one, other in combinations(variables, 2):
+            self._require(-one, -other)
 
     def _require_ports(self) -> None:
-        """The port model, and links that carry one packet at a time where they are half-duplex."""
-        case, nodes = self._case, range(self._case.nodes)
-        for step in range(1, self._steps + 1):
-            out = {node: [self._used[arc, step] for arc in self._arcs if arc[0] == node] for node in nodes}
-            into = {node: [self._used[arc, step] for arc in self._arcs if arc[1] == node] for node in nodes}
+        """Require the port model, and links that carry one packet at a time where they are half-duplex."""
+        case = self._case
+        for step, node in product(range(1, self._steps + 1), range(case.nodes)):
+            out = [self._used[arc, step] for arc in self._arcs if arc[0] == node]
+            into = [self._used[arc, step] for arc in self._arcs if arc[1] == node]
             if case.port_model == "one-port":
-                for node in nodes:
-                    self._require(self._sum(out[node]) <= 1)
-                    self._require(self._sum(into[node]) <= 1)
+                self._at_most_one(out)
+                self._at_most_one(into)
             elif case.port_model == "send-or-receive":
-                for node in nodes:
-                    self._require(self._sum([*out[node], *into[node]]) <= 1)
-            elif case.port_model == "exchange":
-                pairs = {frozenset(arc): self._highs.addBinary() for arc in self._arcs}
+                self._at_most_one([*out, *into])
+        for step in range(1, self._steps + 1):
+            if case.port_model == "exchange":
+                pairs = {frozenset(arc): self._new() for arc in self._arcs}
                 for arc in self._arcs:
-                    self._require(self._used[arc, step] <= pairs[frozenset(arc)])
-                for node in nodes:
-                    self._require(self._sum([pair for ends, pair in pairs.items() if node in ends]) <= 1)
+                    self._require(-self._used[arc, step], pairs[frozenset(arc)])
+                for node in range(case.nodes):
+                    self._at_most_one([pair for ends, pair in pairs.items() if node in ends])
             if case.duplex == "half":
-                for one, other in self._arcs[::2]:
-                    self._require(self._used[(one, other), step] + self._used[(other, one), step] <= 1)
+                for one, other in zip(self._arcs[::2], self._arcs[1::2], strict=True):
+                    self._at_most_one([self._used[one, step], self._used[other, step]])
 
-    def _require_crossings(self, crossings: Mapping[tuple[Any, Arc, int], Any], things: Sequence[Any]) -> None:
-        """Crossings use the arc, and no more share a packet than its capacity."""
+    def _require_crossings(self, crossings: Mapping[tuple[Any, Arc, int], int], things: Sequence[Any]) -> None:
+        """Require that crossings use the arc, and that at most `capacity` of them, 1 if given, share a packet."""
         for arc, step in self._used:
             here = [crossings[thing, arc, step] for thing in things]
             for crossing in here:
-                self._require(crossing <= self._used[arc, step])
+                self._require(-crossing, self._used[arc, step])
             if self._case.capacity:
-                self._require(self._sum(here) <= self._case.capacity)
+                self._at_most_one(here)
 
     def _items(self) -> None:
-        """Messages that are passed on as they are."""
+        """Describe messages that are passed on unchanged."""
         items, nodes, steps = items_of(self._case), range(self._case.nodes), range(1, self._steps + 1)
         numbers = range(len(items))
-        there = {(i, v, t): self._highs.addBinary() for i in numbers for v in nodes for t in (0, *steps)}
-        crossing = {(i, arc, t): self._highs.addBinary() for i in numbers for arc in self._arcs for t in steps}
+        there = {(i, v, t): self._new() for i in numbers for v in nodes for t in (0, *steps)}
+        crossing = {(i, arc, t): self._new() for i in numbers for arc in self._arcs for t in steps}
         self._require_crossings(crossing, numbers)
         for i, item in enumerate(items):
             for v in nodes:
-                self._require(there[i, v, 0] == int(v == item.origin))
+                self._require(there[i, v, 0] if v == item.origin else -there[i, v, 0])
                 for t in steps:
                     arrivals = [crossing[i, arc, t] for arc in self._arcs if arc[1] == v]
-                    self._require(there[i, v, t] <= self._sum([there[i, v, t - 1], *arrivals]))
+                    self._require(-there[i, v, t], there[i, v, t - 1], *arrivals)
             for arc, t in self._used:
-                self._require(crossing[i, arc, t] <= there[i, arc[0], t - 1])
+                self._require(-crossing[i, arc, t], there[i, arc[0], t - 1])
             for target in item.targets:
-                self._require(there[i, target, self._steps] == 1)
+                self._require(there[i, target, self._steps])
 
     def _sums(self) -> None:
-        """Sums of contributions: of sets of nodes, as numbers whose bits are the nodes."""
+        """Describe sums of contributions: of sets of nodes, as numbers whose bits are the nodes."""
         nodes, steps = range(self._case.nodes), range(1, self._steps + 1)
         sets = range(1, 1 << self._case.nodes)
-        has = {(s, v, t): self._highs.addBinary() for s in sets for v in nodes for t in (0, *steps)}
-        crossing = {(s, arc, t): self._highs.addBinary() for s in sets for arc in self._arcs for t in steps}
+        has = {(s, v, t): self._new() for s in sets for v in nodes for t in (0, *steps)}
+        crossing = {(s, arc, t): self._new() for s in sets for arc in self._arcs for t in steps}
         self._require_crossings(crossing, sets)
         for s, v in product(sets, nodes):
-            self._require(has[s, v, 0] == int(s == 1 << v))
+            self._require(has[s, v, 0] if s == 1 << v else -has[s, v, 0])
             for t in steps:
                 ways = [has[s, v, t - 1], *(crossing[s, arc, t] for arc in self._arcs if arc[1] == v)]
                 part = (s - 1) & s
                 while part > s - part:
-                    both = self._highs.addBinary()
-                    self._require(both <= has[part, v, t])
-                    self._require(both <= has[s - part, v, t])
+                    both = self._new()
+                    self._require(-both, has[part, v, t])
+                    self._require(-both, has[s - part, v, t])
                     ways.append(both)
                     part = (part - 1) & s
-                self._require(has[s, v, t] <= self._sum(ways))
+                self._require(-has[s, v, t], *ways)
         for s, (arc, t) in product(sets, self._used):
-            self._require(crossing[s, arc, t] <= has[s, arc[0], t - 1])
+            self._require(-crossing[s, arc, t], has[s, arc[0], t - 1])
         for v in nodes:
-            self._require(has[sets[-1], v, self._steps] == 1)
+            self._require(has[sets[-1], v, self._steps])
 
 
-def optimum(case: Case, seconds: float) -> int | None:
-    """The fewest steps; None if the limit of one model, in seconds, was reached."""
+def optimum(case: Case, conflicts: int) -> int | None:
+    """Return the fewest steps; None if the limit of conflicts was reached."""
     for steps in range(1, MOST_STEPS):
-        found = Model(case, steps, seconds).feasible()
-        if found is None:
+        feasible = Model(case, steps).feasible(conflicts)
+        if feasible is None:
             return None
-        if found:
+        if feasible:
             return steps
     return None
 
@@ -208,7 +213,7 @@ def cases(largest: int) -> Iterator[Case]:
                     yield Case(len(graph), links, "broadcast", source, -1, ports, duplex, capacity, messages)
 
 
-def _row(work: tuple[Case, float]) -> tuple[Case, int | None]:
+def _row(work: tuple[Case, int]) -> tuple[Case, int | None]:
     return work[0], optimum(*work)
 
 
@@ -216,14 +221,14 @@ def main() -> int:
     """Write the file, and print how many optima were found."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("--nodes", type=int, choices=range(2, 6), default=5, help="nodes of the largest networks")
-    parser.add_argument("--seconds", type=float, default=20.0, help="limit of the solver for one number of steps")
+    parser.add_argument("--conflicts", type=int, default=50_000, help="limit of the solver for one number of steps")
     parser.add_argument("--processes", type=int, default=2, help="processes that solve")
     parser.add_argument("--out", type=Path, default=Path("optima.csv"), help="file to write")
     options = parser.parse_args()
-    if find_spec("highspy") is None:
-        print("optima: highspy is not installed: pip install highspy", file=sys.stderr)
+    if find_spec("pysat") is None:
+        print("optima: the solver is not installed: pip install python-sat", file=sys.stderr)
         return 4
-    work = [(case, options.seconds) for case in cases(options.nodes)]
+    work = [(case, options.conflicts) for case in cases(options.nodes)]
     unsolved = 0
     with get_context("spawn").Pool(options.processes) as pool, options.out.open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")

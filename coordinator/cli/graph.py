@@ -6,6 +6,7 @@ from time import monotonic
 from typing import Annotated
 
 from cyclopts import Parameter
+from rich.markup import escape
 
 from coordinator.cli import render
 from coordinator.cli.output import OUTPUT, JsonFlag, as_command, print_json
@@ -87,6 +88,8 @@ def graph(
         return 0
     if not figure:
         show_properties(topology, values)
+        for remark in topology.remarks:
+            render.console().print(escape(remark), soft_wrap=True)
     # Connectivity is a property, and a figure with a closed form: in print once is enough.
     show_figures([each for each in figures if each.figure not in values], counts=bool(figure))
     if picture is not None:

@@ -83,6 +83,7 @@ def load(spec: CollectiveSpec) -> str:
 
 def _notes(plan: Plan, summary: Mapping[str, Any]) -> Iterator[str]:
     """Nodes that were cut off, idle links that are not listed, and faults without effect."""
+    yield from (escape(remark) for remark in plan.topology.remarks)
     yield from (escape(search) for search in plan.searches)
     yield from _repair(plan, summary)
     yield from _decisions(summary)
@@ -165,6 +166,6 @@ def _cut_off(summary: Mapping[str, Any]) -> Iterator[str]:
     what = "without the right value" if summary["corrupt"] else "cut off"
     for number, (because, labels) in enumerate(groups.items(), 1):
         count = len(labels) + (unlisted if number == len(groups) else 0)
-        more = f" and {count - SHOWN_NODES:,} more" if count > SHOWN_NODES else ""
+        more = f" and {count - SHOWN_NODES:,} more (see the report)" if count > SHOWN_NODES else ""
         cause = f" by {because}" if because else ""
         yield escape(f"{what}{cause}, {plural(count, 'node')}: {', '.join(labels[:SHOWN_NODES])}{more}")

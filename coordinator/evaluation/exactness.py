@@ -10,6 +10,7 @@ from emunode.algorithms.base import Algorithm
 from emunode.algorithms.claims import Value
 from emunode.algorithms.classical.doubling import RecursiveDoubling
 from emunode.algorithms.losses import Outages
+from emunode.faults.byzantine import Silent
 from emunode.faults.kinds import Crash, Down, Fault, Hang, Loss, Up
 from emunode.model import FOLDING, FaultKnowledge
 
@@ -19,7 +20,7 @@ HOP_BYTES: Final = 350
 """Memory per hop of a schedule and its groups while they are made. Measured: 170 to 330, of which 130 to 210 remain."""
 PASS_BYTES: Final = 2**26
 """Memory of the rows of one pass, about; trials beyond it wait for the next pass."""
-EXACT_KINDS: Final[frozenset[type[Fault]]] = frozenset({Crash, Hang, Down, Loss, *FORGERS})
+EXACT_KINDS: Final[frozenset[type[Fault]]] = frozenset({Crash, Hang, Silent, Down, Loss, *FORGERS})
 """Kinds of faults that the evaluator follows."""
 LEAST_BYTES: Final = 8
 """Bytes of the shortest segment whose wrong contents are taken to differ from the right one: they agree once in 2^64."""

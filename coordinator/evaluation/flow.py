@@ -26,11 +26,12 @@ from coordinator.evaluation.bit_rows import (
 from coordinator.evaluation.fault_batch import Arcs, Effect, FaultBatch
 from coordinator.evaluation.forging import FORGERS, Values
 from coordinator.evaluation.schedule import BEGIN, Schedule
+from emunode.faults.byzantine import Silent
 from emunode.faults.kinds import Crash, Down, Fault, Hang, Loss
 from emunode.faults.transit import FaultRandom
 from emunode.model import Step
 
-SILENT: Final = (Crash, Hang)
+STOPPED: Final = (Crash, Hang)
 """Kinds of faults in which a node neither sends nor receives."""
 
 
@@ -115,17 +116,20 @@ class Tracer:
         return Flow(arrived[:-1], wrong, apart, steps, *(numbers(each, batch.trials) for each in (segments, packets)))
 
     def _silence(self, batch: FaultBatch, each: Round, sent: Bits) -> None:
-        """Take out what ranks out of service would send."""
-        for effect, rows in _in_force(batch, each.step, SILENT):
-            # A rank that has been silent from the first step on has received nothing that it could pass on.
+        """Take out the hops that stopped ranks would send."""
+        for effect, rows in _in_force(batch, each.step, STOPPED):
+            # A rank that is stopped from the first step on has received nothing that it could pass on.
             at = each.begins if effect.first <= 1 else slice(None)
             sent[at] &= ~rows[self._schedule.sender[each.hops[at]]]
 
     def _received(self, batch: FaultBatch, each: Round, sent: Bits, lossy: tuple[Indices, Bits] | None) -> Bits:
         """Copies that arrive, of those that are sent."""
         found = sent
-        for _, rows in _in_force(batch, each.step, SILENT):
+        for _, rows in _in_force(batch, each.step, STOPPED):
             found = found & ~rows[self._schedule.receiver[each.part]]
+        for _, rows in _in_force(batch, each.step, (Silent,)):
+            # A silent rank counts its packets as sent, so they are lost, not missing.
+            found = found & ~rows[self._schedule.sender[each.part]]
         for _, rows in _in_force(batch, each.step, (Down,)):
             found = found & ~rows[self._arcs.of_hop[each.part]]
         if lossy is not None:

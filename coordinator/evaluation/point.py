@@ -11,13 +11,14 @@ from coordinator.evaluation.draws import Struck
 from coordinator.evaluation.evaluator import Evaluator, Outcome, count_by_trial
 from coordinator.evaluation.exactness import why_inexact
 from coordinator.evaluation.fault_batch import Effect, FaultBatch, effects_of
-from coordinator.evaluation.flow import SILENT
+from coordinator.evaluation.flow import STOPPED
 from coordinator.planning.plan import Plan
 from coordinator.scenario.fault_draws import FaultSites, Link
 from coordinator.scenario.fault_sets import FaultSetSpec, FaultSetTerm
+from emunode.faults.byzantine import Silent
 from emunode.faults.kinds import FOREVER, KINDS, Down, LinkFault, Loss, NodeFault
 
-OUTAGES: Final = (*SILENT, Down)
+OUTAGES: Final = (*STOPPED, Silent, Down)
 """Kinds of faults that lose packets only; theory then counts places out of service."""
 
 

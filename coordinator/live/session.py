@@ -13,6 +13,7 @@ from coordinator.execution.drive import is_last
 from coordinator.networks.base import StepResult
 from coordinator.planning.plan import Plan
 from coordinator.scenario.command import LONGEST_COMMAND, run_command
+from coordinator.scenario.fault_syntax import meaning_of
 from emunode.errors import ScenarioError
 from emunode.faults.kinds import KINDS, LinkFault, NodeFault, field_names, value_names
 from emunode.model import Step
@@ -214,7 +215,7 @@ def fault_kinds() -> list[dict[str, object]]:
             "on": "node" if issubclass(record, NodeFault) else "link",
             "values": list(value_names(record)),
             "lasts": "last" in field_names(record),
-            "meaning": (record.__doc__ or "").strip().splitlines()[0],
+            "meaning": meaning_of(record),
         }
         for kind, record in KINDS.items()
         if not record.slows

@@ -79,8 +79,15 @@ def as_rows(comparison: Mapping[str, Any]) -> list[dict[str, object]]:
             row: dict[str, object] = {"about": what, "name": key, **dict(zip(names, values, strict=True))}
             if len(names) == 2:
                 row["ratio"] = _ratio(*values) if part == "metrics" else None
-            rows.append(row)
+            rows.append({name: _labels(value) for name, value in row.items()})
     return rows
+
+
+def _labels(value: object) -> object:
+    """Return the labels of a list of nodes as text; any other value unchanged."""
+    if isinstance(value, list) and value and all(isinstance(node, dict) and "label" in node for node in value):
+        return ", ".join(str(node["label"]) for node in value)
+    return value
 
 
 def _ratio(one: object, other: object) -> float | None:

@@ -19,6 +19,8 @@ class DeclaredNetwork:
     def __init__(self, *, directed: bool = False) -> None:
         self.directed = directed
         self.switches = set[Rank]()
+        self.remarks: list[str] = []
+        """Remarks for the user about the way in which the file was read."""
         self._ranks: dict[Hashable, Rank] = {}
         self._labels: list[str] = []
         self._links: list[Link] = []
@@ -74,6 +76,7 @@ class DeclaredNetwork:
             switches=self.switches,
             node_attributes=node_attributes,
             link_attributes=self._link_attributes,
+            remarks=self.remarks,
         )
 
     def _undirected_links(self) -> list[Link]:

@@ -94,10 +94,20 @@ def parse_faults(specs: Iterable[str], topology: Topology, *, timed: bool = Fals
 
 def forms() -> list[dict[str, object]]:
     """Every kind of fault with its name, syntax and meaning."""
-    return [
-        {"kind": kind, "written": record.form, "meaning": (record.__doc__ or "").strip().splitlines()[0]}
-        for kind, record in KINDS.items()
-    ]
+    return [{"kind": kind, "written": record.form, "meaning": meaning_of(record)} for kind, record in KINDS.items()]
+
+
+def meaning_of(record: type[Fault]) -> str:
+    """Return the first line of the docstring of a kind, in which the names of its syntax replace the names of its fields.
+
+    The syntax `loss:A~B:RATE[@STEP[-STEP]]` calls the fields `rate` and `step` RATE and STEP.
+    """
+    moment = "TIME" if "@TIME" in record.form else "STEP"
+    written = re.split(r"\[?@", record.form)[0].split(":")[2:]
+    names = {"rank": "LABEL", "step": moment, "last": f"the last {moment}"}
+    names |= dict(zip(value_names(record), written, strict=False))
+    text = (record.__doc__ or "").strip().splitlines()[0]
+    return re.sub("`([a-z_]+)`", lambda name: names.get(name[1], name[0]), text)
 
 
 def read_when(text: str) -> When | None:

@@ -6,6 +6,7 @@ silently. networkx reads GML and sparse6.
 
 import json
 from ast import literal_eval
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, cast
 from xml.etree.ElementTree import Element, ParseError, XMLPullParser
@@ -86,6 +87,7 @@ class GraphmlReader:
         self._defaults: dict[str, dict[str, object]] = {"node": {}, "edge": {}}
         self._nodes: list[tuple[str, dict[str, object]]] = []
         self._links: list[tuple[str, str, dict[str, object]]] = []
+        self._unknown_directions: list[str] = []
 
     def read(self, parser: "XMLPullParser[Element]") -> None:
         """Take the elements that the parser has ready."""
@@ -101,6 +103,8 @@ class GraphmlReader:
         """The network, with links after all nodes: a file may declare them in any order."""
         if self._graphs != 1:
             raise ValueError(f"{self._graphs or 'no'} graphs in the file, expected one")
+        if self._unknown_directions:
+            raise ValueError(f"unknown edgedefault {self._unknown_directions[0]!r}; known are directed and undirected")
         if len(self._directions) > 1:
             raise ValueError("directed and undirected edges are mixed")
         network = DeclaredNetwork(directed=self._directions == {True})
@@ -116,7 +120,10 @@ class GraphmlReader:
                 if any(local_name(outer) == "graph" for outer in self._open):
                     raise ValueError("a graph inside a node cannot be read")
                 self._graphs += 1
-                self._directed = element.get("edgedefault") == "directed"
+                direction = element.get("edgedefault", "undirected")
+                self._directed = direction == "directed"
+                if direction not in ("directed", "undirected"):
+                    self._unknown_directions.append(direction)
             case "hyperedge":
                 raise ValueError("a hyperedge joins any number of nodes; a link joins two nodes")
 
@@ -193,8 +200,15 @@ def read_gml(data: bytes) -> DeclaredNetwork:
     except Exception as error:  # a malformed record surfaces as any exception
         raise ValueError(f"it is not GML: {shortened(error)}") from None
     labels = {node: str(attributes["label"]) for node, attributes in graph.nodes(data=True) if "label" in attributes}
-    usable = len(set(labels.values())) == len(graph)
-    return declared(graph, labels if usable else None)
+    network: DeclaredNetwork
+    if len(set(labels.values())) == len(graph):
+        return declared(graph, labels)
+    network = declared(graph)
+    if labels:
+        (label, count), *_ = Counter(labels.values()).most_common(1)
+        reason = f"{count} nodes have the label {label!r}" if count > 1 else f"{len(graph) - len(labels)} have no label"
+        network.remarks.append(f"nodes are called by their ids, since {reason}")
+    return network
 
 
 def shortened(error: Exception) -> str:

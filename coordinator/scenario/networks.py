@@ -43,6 +43,7 @@ def load_topology(name: str, sha256: str | None = None, *, relabel: bool = False
     Raises ScenarioError (field `topology`).
     """
     if not name.startswith(PREFIX):
+        _refuse_path(name)
         return parse_topology(name)
     held = _held.get((name, sha256)) if sha256 is not None else None
     if held is not None:
@@ -59,6 +60,20 @@ def load_topology(name: str, sha256: str | None = None, *, relabel: bool = False
             "topology", name, f"digest mismatch: the scenario says {sha256}, the file has {topology.sha256}"
         )
     return topology
+
+
+def _refuse_path(name: str) -> None:
+    """Raise ScenarioError for the path of a file without `file:`, so that its suffix is explained and not the families."""
+    if ":" in name or not Path(name).suffix:
+        return
+    from coordinator.scenario.network_readers import READERS  # noqa: PLC0415  # see `_read`
+
+    suffix = Path(name).suffix.lower()
+    if suffix in READERS:
+        raise ScenarioError("topology", name, f"a network from a file is named {PREFIX}{name}")
+    raise ScenarioError(
+        "topology", name, f"unknown suffix {suffix!r} of a network file; the known ones are {' '.join(READERS)}"
+    )
 
 
 @lru_cache(8)

@@ -285,7 +285,7 @@ class Duplicate(RatedFault):
 @register
 @dataclass(frozen=True, slots=True)
 class Delay(LinkFault):
-    """A packet crosses `steps` steps after the step in which it left."""
+    """A packet crosses `steps` steps later; under the timed clock it arrives later by that many of its durations."""
 
     steps: int
     last: Step = FOREVER

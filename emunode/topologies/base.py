@@ -84,6 +84,8 @@ class Topology(ABC):
     order: int
     degree: int
     """How many port numbers there are: the degree of every rank, unless `neighbour` says that ports are absent."""
+    remarks: Sequence[str] = ()
+    """Remarks for the user about the way in which the file of the network was read."""
 
     @classmethod
     @abstractmethod

@@ -30,6 +30,8 @@ FORBIDDEN_IN_LABELS: Final = "~>@:;=#"
 Attributes = Mapping[str, str | int | float | bool]
 """Attributes of a node or a link in a file, beyond the structure, such as a rate or a rack."""
 
+BY_RANKS: Final = "call every node by its rank (--relabel; in Python relabel=True)"
+
 _MAGIC = b"network1"
 _HEADER = Struct("<8sIIII")
 """The magic number, order, links, switches, and bytes of text."""
@@ -57,12 +59,14 @@ class TableTopology(Topology):
         switches: Iterable[Rank] = (),
         node_attributes: Mapping[Rank, Attributes] | None = None,
         link_attributes: Mapping[tuple[Rank, Rank], Attributes] | None = None,
+        remarks: Iterable[str] = (),
     ) -> None:
-        """`name` is that of the file without folder and suffix; links are pairs of ranks in any order.
+        """Build the network `name`, the name of its file without folder and suffix; links are pairs of ranks in any order.
 
         Raises ScenarioError (field `topology`) unless the graph is simple, connected and within the limits of this module.
-        The keys of `link_attributes` are pairs with the lower rank first.
+        The keys of `link_attributes` are pairs with the lower rank first. `remarks` tell the user how the file was read.
         """
+        self.remarks = tuple(remarks)
         self.name = f"file:{name}"
         self.title = f"network {name} from a file"
         self._labels = tuple(labels)
@@ -98,10 +102,10 @@ class TableTopology(Topology):
         if len(set(self._labels)) < self.order:
             seen: set[str] = set()
             twice = next(label for label in self._labels if label in seen or seen.add(label))  # type: ignore[func-returns-value]
-            raise self._error(f"two nodes have the same label {twice!r}; give each node its own, or use --relabel")
+            raise self._error(f"two nodes have the same label {twice!r}; give each node its own, or {BY_RANKS}")
         for label in self._labels:
             if problem := label_problem(label):
-                raise self._error(f"{problem}; rename it, or use --relabel to call every node by its rank")
+                raise self._error(f"{problem}; rename it, or {BY_RANKS}")
 
     def _check_switches(self) -> None:
         for switch in self.switches:

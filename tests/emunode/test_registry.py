@@ -301,6 +301,7 @@ def test_a_registered_kind_is_parsed_listed_sent_and_drawn() -> None:
     crash, *_ = parse_faults(["crash:011@1"], cube)
     assert in_order([fault, crash]) == (crash, fault)
     assert forms()[-1]["written"] == DropEvery.form
+    assert not any("`" in str(row["meaning"]) for row in forms())
     for spec in ("drop-every:000>001:0", "drop-every:000>001"):
         with pytest.raises(ScenarioError, match="its period must be a whole number of at least 1"):
             parse_faults([spec], cube)

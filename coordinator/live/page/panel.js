@@ -3,13 +3,20 @@
 import { element } from "/element.js";
 
 const WORDS = {
-  crash: "Crash", hang: "Hang", byzantine: "Make byzantine", recover: "Recover", down: "Cut", up: "Reconnect", heal: "Heal",
-  loss: "Lose packets",
-  corrupt: "Corrupt packets", duplicate: "Duplicate packets", delay: "Delay packets", drop: "Drop one packet",
+  crash: "Crash", hang: "Hang", recover: "Recover", down: "Cut", up: "Reconnect", heal: "Heal",
+  loss: "Lose packets", corrupt: "Corrupt packets", duplicate: "Duplicate packets", delay: "Delay packets", drop: "Drop one packet",
+  byzantine: "Make byzantine", equivocate: "Forge differently for each neighbour", collude: "Forge where it wins a vote",
+  silent: "Send nothing", "silent-ports": "Send nothing by some ports", "silent-segments": "Withhold some segments",
+  selective: "Withhold some copies, forge others",
 };
 const VALUES = {
-  rate: ["share of packets, from 0 to 1", "1"], steps: ["by steps", "1"], packet: ["number of the packet, from now on", "1"],
+  rate: ["probability, from 0 to 1", "1"], steps: ["by steps", "1"], packet: ["number of the packet, from now on", "1"],
 };
+
+/** The words on a button; the name of a kind that only a plug-in knows begins with a capital and has no hyphens. */
+function wordsOf(kind) {
+  return WORDS[kind] ?? (kind[0].toUpperCase() + kind.slice(1)).replaceAll("-", " ");
+}
 
 /** Buttons for every kind of fault of a node or a link; `add` gets what the fault is, without its place. */
 export function faultButtons(kinds, place, add) {
@@ -17,7 +24,7 @@ export function faultButtons(kinds, place, add) {
   const buttons = kinds.filter(({ on }) => on === place).map(({ kind, values, lasts, meaning }) => {
     const inputs = values.map((value) => {
       const [words, initial] = VALUES[value] ?? [value, ""];
-      return element("input", { class: "number", value: initial, "aria-label": `${WORDS[kind] ?? kind}: ${words}`, title: words });
+      return element("input", { class: "number", value: initial, "aria-label": `${wordsOf(kind)}: ${words}`, title: words });
     });
     const click = () => {
       const content = { kind };
@@ -25,7 +32,7 @@ export function faultButtons(kinds, place, add) {
       if (lasts && lasting.value.trim()) content.steps = Number(lasting.value);
       add(content);
     };
-    return element("span", { class: "fault" }, element("button", { click, title: meaning, "data-kind": kind }, WORDS[kind] ?? kind), ...inputs);
+    return element("span", { class: "fault" }, element("button", { click, title: meaning, "data-kind": kind }, wordsOf(kind)), ...inputs);
   });
   const timed = kinds.some(({ on, lasts }) => on === place && lasts);
   const label = element("label", {}, "for this many steps ", lasting);

@@ -107,9 +107,9 @@ def _texts(run: MapRun, frames: Frames, full: Sequence[int], due: NDArray[np.boo
             before = have[rank]
             have[rank] += segments
             done += bool(due[rank]) and before < full[rank] <= have[rank]
-        gone = f", {plural(len(lost), 'link')} {'loses' if len(lost) == 1 else 'lose'} packets" if lost else ""
-        carry = "carries" if len(links) == 1 else "carry"
-        moves = f"{plural(len(links), 'link')} {carry} {plural(sum(loads), 'segment')}{gone}; " if links else ""
+        gone = f", and {plural(len(lost), 'link')} {'loses' if len(lost) == 1 else 'lose'} some" if lost else ""
+        sent = f"{plural(sum(loads), 'segment')} {'is' if sum(loads) == 1 else 'are'} sent"
+        moves = f"{sent} over {plural(len(links), 'link')}{gone}; " if links else ""
         texts.append(f"{moves}{run.done(done, all_due, last)}")
     return texts
 

@@ -99,13 +99,13 @@ def fault_table(data: RunData) -> list[dict[str, str]]:
             "kind": str(fault.get("kind", "?")),
             "where": str(fault.get("label", fault.get("rank", "?"))),
             "step": show(fault.get("step")),
-            "words": "; ".join(_words(fault, data.faults)),
+            "words": "; ".join(_words(fault, data)),
         }
         for fault in data.faults[:LISTED_FAULTS]
     ]
 
 
-def _words(fault: Mapping[str, Any], faults: Sequence[Mapping[str, Any]]) -> list[str]:
+def _words(fault: Mapping[str, Any], data: RunData) -> list[str]:
     words = []
     if isinstance(fault.get("seconds"), float):
         until = fault.get("until_seconds")
@@ -119,12 +119,21 @@ def _words(fault: Mapping[str, Any], faults: Sequence[Mapping[str, Any]]) -> lis
         words.append(f"packet number {show(fault['packet'])}")
     words += [f"{name} {show(fault[name])}" for name in ("factor", "spread", "drift") if fault.get(name) is not None]
     if fault.get("kind") not in REPAIRS and "last" in fault and "seconds" not in fault:
-        last = _last(fault, faults)
+        last = _last(fault, data.faults)
         words.append("until the end" if last is None else f"to the end of step {show(last)}")
     if "seen" in fault:
         seen = fault["seen"]
-        words.append("no effect observed" if seen is None else f"first effect in step {show(seen)}")
+        # The journal shows packets that were lost or altered, but not packets that were never sent.
+        unseen = "no packet was lost or altered, but nodes were cut off" if _cut_nodes_off(fault, data) else ""
+        words.append(unseen or "no effect observed" if seen is None else f"first effect in step {show(seen)}")
     return words
+
+
+def _cut_nodes_off(fault: Mapping[str, Any], data: RunData) -> bool:
+    """Report whether the summary names a fault of this kind at this place as the reason why a node missed something."""
+    named = data.summary.get("cut_off")
+    reasons = [node.get("because") for node in named if isinstance(node, dict)] if isinstance(named, list) else []
+    return any(str(reason).partition("@")[0] == f"{fault.get('kind')}:{fault.get('label')}" for reason in reasons)
 
 
 def _last(fault: Mapping[str, Any], faults: Sequence[Mapping[str, Any]]) -> object:

@@ -56,6 +56,8 @@ def figures(store: FinishedTrials) -> list[Row]:
             {"collective": "allgather", "algorithm": "rotated-trees", "redundancy": 1, "topology": "star:3"},
         ),
         (["nodes=1"], {"collective": "reduce", "algorithm": "greedy-tree", "redundancy": 1}),
+        (["silent=2", "silent=1;nodes=1;byzantine=1@2-3"], {"fault": ["silent:2134@3"]}),
+        (["silent=2"], {"collective": "reduce", "algorithm": "greedy-tree", "redundancy": 1}),
     ],
 )
 def test_figures_are_those_of_messages(faults: list[str], more: dict[str, Any]) -> None:

@@ -74,7 +74,7 @@ def test_relabel(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     path.write_text("a=1 b\nb c\n")
     status, out, err = output(capsys, str(path))
     assert (status, out) == (2, "")
-    assert "label 'a=1' contains the character '='; rename it, or use --relabel" in err
+    assert "label 'a=1' contains the character '='; rename it, or call every node by its rank (--relabel" in err
     assert data(capsys, str(path), "--relabel")["order"] == 3
 
 

@@ -1,5 +1,6 @@
 """Two runs on one page: what differs comes first, and both maps show the step of the one slider."""
 
+import json
 import re
 from pathlib import Path
 
@@ -97,6 +98,14 @@ def test_the_command_writes_the_page(call: Call, runs: Path, tmp_path: Path) -> 
     assert "it cannot be written: No such file or directory" in refused.err
 
 
+def test_nodes_that_were_cut_off_are_labels_in_a_table(call: Call, runs: Path) -> None:
+    table = call("compare --csv", runs / "greedy", runs / "crash").out
+    (row,) = [line for line in table.splitlines() if line.startswith("metric,cut_off,")]
+    assert "'label'" not in table
+    summary = json.loads((runs / "crash" / "summary.json").read_text())
+    assert ", ".join(node["label"] for node in summary["cut_off"]) in row
+
+
 # --- in a browser ----------------------------------------------------------------------------------------------------
 
 TEXTS = "[...document.querySelectorAll('.side output')].map((output) => output.textContent)"
@@ -116,7 +125,8 @@ def test_one_slider_moves_both_maps(page: Browser, runs: Path) -> None:
             last = int(journal["step"].max())  # type: ignore[arg-type]
             sent = journal.filter(step=min(step, last))
             links = sent.select("sender", "receiver").n_unique()
-            assert text.startswith(f"step {min(step, last)} of {last}: {links} link"), f"step {step}"
+            assert text.startswith(f"step {min(step, last)} of {last}: "), f"step {step}"
+            assert f" over {links} link" in text, f"step {step}"
         page.press("ArrowRight", 39)
     page.click("#whole")
     assert all(text.startswith("whole run: ") for text in page.evaluate(TEXTS))

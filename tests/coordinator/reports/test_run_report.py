@@ -185,7 +185,7 @@ def test_report_shows_scenario_claims_and_results(runs: Runs) -> None:
     assert "* Derived" not in run.text
     assert run.script["names"] == ["1", "2", "3", "4"]
     assert [len(links) for links in run.script["links"]] == [3, 6, 9, 5]
-    assert run.script["texts"][0] == "3 links carry 3 segments; 3 of 23 nodes done"
+    assert run.script["texts"][0] == "3 segments are sent over 3 links; 3 of 23 nodes done"
 
 
 def test_derived_claims_are_marked(runs: Runs) -> None:
@@ -395,6 +395,19 @@ def test_faults_are_described_in_words() -> None:
         "",
     ]
     assert {row["step"] for row in table} == {"1", "2", "3", "5", "6", "7"}
+
+
+def test_a_crash_that_cuts_nodes_off_has_an_effect() -> None:
+    """A leaf of a tree that crashed lost no packet, but the nodes behind it received nothing."""
+    records: list[dict[str, object]] = [
+        {"kind": "crash", "step": 2, "rank": 1, "label": name, "last": None, "seen": None} for name in ("4231", "2134")
+    ]
+    summary = {"cut_off": [{"label": "2341", "because": "crash:4231@2"}]}
+    table = fault_table(RunData(Path(), "run", summary=summary, faults=records))
+    assert [row["words"] for row in table] == [
+        "until the end; no packet was lost or altered, but nodes were cut off",
+        "until the end; no effect observed",
+    ]
 
 
 LOSSY = {

@@ -10,9 +10,11 @@ from typing import Any
 import networkx
 import pytest
 
+from coordinator.cli.app import main
 from coordinator.scenario.network_files import from_networkx, network_name, read_network
 from coordinator.scenario.network_json import MAX_BYTES, network_document, read_network_json, write_network
 from coordinator.scenario.network_readers import READERS
+from coordinator.scenario.networks import load_topology
 from emunode.errors import ScenarioError
 from emunode.topologies.digest import network_sha256
 from emunode.topologies.registry import parse_topology
@@ -103,6 +105,7 @@ BAD_FILES: dict[str, tuple[str, str | bytes, str]] = {
         graphml(PAIR + '<edge source="b" target="a" directed="true"/>'),
         "directed and undirected",
     ),
+    "unknown direction": ("graphml", graphml(PAIR).replace("undirected", "both"), "unknown edgedefault 'both'"),
     "deep xml": ("graphml", "<a>" * 100_000, "not XML"),
     "utf-16": ("graphml", graphml(PAIR).encode("utf-16"), "not UTF-8"),
     "latin-1 edges": ("edges", "a Zürich\n".encode("latin-1"), "not UTF-8 text: byte 0xfc at offset 3"),
@@ -219,9 +222,42 @@ def test_a_byte_order_mark_is_no_part_of_a_label(tmp_path: Path) -> None:
         assert [topology.label(rank) for rank in topology.ranks()] == ["a", "b"]
 
 
+@pytest.mark.parametrize(
+    ("labels", "remark"),
+    [
+        (("x", "x", "y"), "2 nodes have the label 'x'"),
+        (("x", "y", None), "1 have no label"),
+        ((None, None, None), None),
+        (("x", "y", "z"), None),
+    ],
+)
+def test_gml_says_why_nodes_are_called_by_their_ids(
+    labels: tuple[str | None, ...], remark: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nodes = " ".join(f"node [ id {7 + i} " + (f'label "{text}" ]' if text else "]") for i, text in enumerate(labels))
+    path = written(tmp_path, "gml", f"graph [ {nodes} edge [ source 7 target 8 ] edge [ source 8 target 9 ] ]")
+    topology = read_network(path)
+    assert topology.label(0) == ("x" if remark is None and labels[0] else "7")
+    expected = [] if remark is None else [f"nodes are called by their ids, since {remark}"]
+    assert list(topology.remarks) == expected
+    assert main(["graph", str(path)]) == 0
+    assert [line for line in capsys.readouterr().out.splitlines() if "by their ids" in line] == expected
+
+
+def test_a_path_without_the_family_is_explained_by_its_suffix() -> None:
+    for name, words in (("net.graphml", "is named file:net.graphml"), ("a/net.xyz", "unknown suffix '.xyz'")):
+        with pytest.raises(ScenarioError) as caught:
+            load_topology(name)
+        assert words in caught.value.allowed
+        assert "pancake" not in caught.value.allowed
+
+
 def test_relabel_calls_nodes_by_their_ranks(tmp_path: Path) -> None:
     path = written(tmp_path, "json", node_link("New York", "<script>", "=cmd", "\ud800"))
-    assert "contains the character ' '; rename it, or use --relabel" in refusal(path)
+    assert (
+        "contains the character ' '; rename it, or call every node by its rank (--relabel; in Python relabel=True)"
+        in refusal(path)
+    )
     topology = read_network(path, relabel=True)
     assert [topology.label(rank) for rank in topology.ranks()] == ["0", "1", "2", "3"]
     assert [topology.node_attributes[rank].get("original_label") for rank in range(3)] == [
