@@ -29,6 +29,7 @@ from coordinator.reports.run_report import render
 from coordinator.reports.trace import trace_of_run
 from coordinator.results.claims import EXIT_STATUS, Verdict
 from coordinator.scenario.model import dump_scenario
+from coordinator.stored.reading import read_bytes
 from emunode.errors import RunError, ScenarioError
 
 if TYPE_CHECKING:
@@ -40,6 +41,8 @@ CLAIMS: Mapping[str, type[pl.DataType] | pl.DataType] = {
     "ratio": pl.Float64, "source": pl.String, "derived": pl.Boolean, "predicted_series": pl.List(pl.Float64),
     "measured_series": pl.List(pl.Float64),
 }  # fmt: skip
+LOG_BYTES = 256 * 2**20
+"""The largest log that is read."""
 CLAIM_PIXELS = 44
 """Height of a row of the table of claims."""
 PAGE_PIXELS, PAGE_WIDTH = 360, 900
@@ -178,13 +181,15 @@ class Run:
 
     @property
     def log(self) -> str:
-        """The events of the run, one JSON object per line."""
+        """The events of the run, one JSON object per line; RunError if they cannot be read."""
         if isinstance(self._result, MemoryRun):
             return self._result.log
         try:
-            return (self.data.path / "log.jsonl").read_text(encoding="utf-8", errors="replace")
-        except OSError:
+            return read_bytes(self.data.path / "log.jsonl", LOG_BYTES, follow=False).decode(errors="replace")
+        except FileNotFoundError:
             return ""
+        except (OSError, ValueError) as error:
+            raise RunError(f"log.jsonl of this run cannot be read: {error}") from None
 
     def save(self, folder: Path | str) -> Path:
         """Write a run directory, which `coordinator verify` accepts, and return its path.

@@ -10,17 +10,27 @@ import os
 import time
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any, Self, TextIO
+from typing import Any, Final, Self, TextIO
 
 import tomli_w
 
 from coordinator.campaigns.counts import Block, Counts, total
 from coordinator.campaigns.grid import DRAWS, Done, Grid, Key
+from coordinator.campaigns.stored_records import (
+    COUNT,
+    RESULT,
+    TEXT,
+    TEXTS,
+    Check,
+    read_records,
+    require_block,
+    require_trial,
+)
 from coordinator.campaigns.trial_runner import Trial, TrialResult, result_of
 from coordinator.scenario.model import Scenario
 from coordinator.scenario.networks import absolute_network, keep_network, network_of, with_absolute_network
 from coordinator.scenario.plugins import keep_plugins
-from coordinator.stored.reading import read_toml
+from coordinator.stored.reading import RefusedError, read_toml
 from emunode.errors import ScenarioError
 from emunode.topologies.table import TableTopology
 
@@ -113,7 +123,7 @@ class Store(FinishedTrials):
             # Trials of another grid would be counted as those of this one.
             if known.exists():
                 require_same_draws(read_grid_file(folder), folder)
-            if known.exists() and read_grid_file(folder)["fingerprint"] != fingerprint:
+            if known.exists() and read_grid_file(folder).get("fingerprint") != fingerprint:
                 raise ScenarioError(
                     "out",
                     str(folder),
@@ -205,25 +215,41 @@ class Store(FinishedTrials):
             raise ScenarioError("out", str(self.folder), "another process is running the campaign in it") from None
 
     def _load(self) -> None:
-        """Read the records and truncate an incomplete last line."""
-        self._file.seek(0)
-        data = self._file.read()
-        # A kill may have left half a line at the end.
-        whole = data.rfind(b"\n") + 1
-        if whole < len(data):
+        """Read the records and truncate an incomplete last line, as a kill leaves it."""
+        try:
+            whole = load_records(self, self.folder / RECORDS)
+        except RefusedError as error:
+            self._file.close()
+            raise ScenarioError("out", str(self.folder), f"its {RECORDS} is refused: {error}") from None
+        if whole < self._file.seek(0, os.SEEK_END):
             self._file.truncate(whole)
-        for line in data[:whole].splitlines():
-            fields = json.loads(line)
-            if "block" in fields:
-                super().add_block(Block.of_record(fields))
-                continue
-            sockets = fields.pop("over", None)
-            key, trial, result = record_of(fields)
-            if sockets:
-                self.sockets[key] = result
-            else:
-                self.findings[key] = trial, result
         self._file.seek(0, os.SEEK_END)
+
+
+def load_records(found: FinishedTrials, path: Path) -> int:
+    """Add the records of a campaign file to the finished trials; return the number of bytes of its complete lines.
+
+    OSError if the file cannot be read; RefusedError for a record that is malformed or of no point and variant of the grid.
+    """
+    grid, whole = found.grid, 0
+    for line, size, fields in read_records(path):
+        try:
+            exact = "block" in fields
+            (require_block if exact else require_trial)(fields)
+            if fields["point"] >= len(grid.points) or fields["variant"] >= len(grid.variants):
+                raise RefusedError("its point or its variant is not one of the grid")
+        except RefusedError as error:
+            raise RefusedError(f"line {line}: {error}") from None
+        if exact:
+            FinishedTrials.add_block(found, Block.of_record(fields))
+        else:
+            key, trial, result = record_of(fields)
+            if "over" in fields:
+                found.sockets[key] = result
+            else:
+                found.findings[key] = trial, result
+        whole += size
+    return whole
 
 
 def _record(key: Key, trial: Trial, result: TrialResult) -> dict[str, object]:
@@ -233,10 +259,10 @@ def _record(key: Key, trial: Trial, result: TrialResult) -> dict[str, object]:
 
 
 def record_of(fields: dict[str, Any]) -> tuple[Key, Trial, TrialResult]:
-    """A record from its JSON values."""
-    key = Key(*(fields.pop(name) for name in Key._fields))
-    trial = Trial(key.variant, tuple(fields.pop("faults")), fields.pop("seed"))
-    return key, trial, result_of(fields)
+    """Return a record from its JSON values; keys of later versions are left out."""
+    key = Key(*(fields[name] for name in Key._fields))
+    trial = Trial(key.variant, tuple(fields["faults"]), fields["seed"])
+    return key, trial, result_of({name: value for name, value in fields.items() if name in RESULT})
 
 
 def grid_values(grid: Grid) -> dict[str, object]:
@@ -251,9 +277,11 @@ def grid_values(grid: Grid) -> dict[str, object]:
 def read_grid_file(folder: Path) -> Mapping[str, Any]:
     """The values of `campaign.toml`; ScenarioError (field `resume`) if the folder is not a campaign folder."""
     try:
-        return read_toml(folder / GRID)
-    except (OSError, ValueError) as error:
-        raise ScenarioError("resume", str(folder), f"no campaign to resume: {error}") from None
+        return read_toml(folder / GRID, follow=False)
+    except OSError as error:
+        raise ScenarioError("resume", str(folder), f"no campaign to resume: {GRID}: {error.strerror}") from None
+    except ValueError as error:
+        raise ScenarioError("resume", str(folder), f"no campaign to resume: {GRID}: {error}") from None
 
 
 def require_same_draws(values: Mapping[str, Any], folder: Path) -> None:
@@ -274,8 +302,29 @@ def read_grid(folder: Path) -> Grid:
     missing = [repr(key) for key in ("scenario", "vary", "faults", "trials", "engine") if key not in values]
     if missing:
         raise ScenarioError("resume", str(folder), f"its {GRID} lacks {', '.join(missing)}")
+    for name, (expected, fits) in GRID_VALUES.items():
+        if name in values and not fits(values[name]):
+            raise ScenarioError(
+                "resume", str(folder), f"{name} in its {GRID} is {str(values[name])[:60]}, expected {expected}"
+            )
     base = with_absolute_network(values["scenario"], folder)
     vary = dict(values["vary"])
     if "topology" in vary:
-        vary["topology"] = [absolute_network(name, folder) for name in vary["topology"]]
+        vary["topology"] = [absolute_network(str(name), folder) for name in vary["topology"]]
     return Grid(base, vary, values["faults"], values["trials"], values.get("precision"), values["engine"])
+
+
+def _are_lists(value: object) -> bool:
+    return isinstance(value, dict) and all(isinstance(items, list) for items in value.values())
+
+
+GRID_VALUES: Final[Mapping[str, tuple[str, Check]]] = {
+    "scenario": ("a table", lambda value: isinstance(value, dict)),
+    "vary": ("a table of lists", _are_lists),
+    "faults": TEXTS,
+    "trials": COUNT,
+    "precision": ("a number", lambda value: isinstance(value, float)),
+    "engine": TEXT,
+    "fingerprint": TEXT,
+}
+"""The values of a campaign file."""

@@ -5,6 +5,7 @@ larger one reuses the runs of a smaller one.
 """
 
 import json
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from typing import Any, Final
 
 import polars as pl
 
+from coordinator.campaigns.stored_records import read_records, require_row
 from coordinator.execution.run import FinishedRun, run_in_memory
 from coordinator.execution.stop_signal import InterruptGuard
 from coordinator.networks.base import Progress
@@ -24,6 +26,7 @@ from coordinator.reports import sweep_report
 from coordinator.reports.tables import Row, to_csv
 from coordinator.results.claims import EXIT_STATUS, Verdict, ratio_to
 from coordinator.scenario.model import make_scenario
+from coordinator.stored.reading import RefusedError, exists
 from emunode.algorithms.claims import DELIVERY, TRAFFIC
 from emunode.algorithms.program import PROGRAM
 from emunode.errors import RunError, ScenarioError
@@ -276,19 +279,26 @@ def _read_rows(folder: Path) -> dict[str, dict[str, Any]]:
     """
     file = folder / ROWS
     try:
-        if folder.exists() and not file.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        if folder.exists() and not exists(file) and (not folder.is_dir() or any(folder.iterdir())):
             raise ScenarioError("out", str(folder), "it exists and is not the folder of a sweep")
         folder.mkdir(parents=True, exist_ok=True)
-        data = file.read_bytes() if file.exists() else b""
-        whole = data.rfind(b"\n") + 1
-        if whole < len(data) or not file.exists():
-            file.write_bytes(data[:whole])
+        if not exists(file):
+            file.touch(exist_ok=False)
+        rows, whole = {}, 0
+        for line, size, record in read_records(file):
+            try:
+                require_row(record)
+            except RefusedError as error:
+                raise RefusedError(f"line {line}: {error}") from None
+            whole += size
+            rows[record.pop("key")] = record
+        if whole < file.lstat().st_size:
+            os.truncate(file, whole)
+        return rows
     except OSError as error:
         raise ScenarioError("out", str(folder), f"it cannot be written: {error.strerror}") from None
-    try:
-        return {record.pop("key"): record for record in map(json.loads, data[:whole].splitlines())}
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise ScenarioError("out", str(folder), f"its {ROWS} is damaged; use another folder") from None
+    except RefusedError as error:
+        raise ScenarioError("out", str(folder), f"its {ROWS} is damaged: {error}; use another folder") from None
 
 
 def _append(folder: Path, record: Mapping[str, Any]) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from math import isclose
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import polars as pl
@@ -20,7 +20,14 @@ import polars as pl
 from coordinator.evaluation.derived import derived_claims
 from coordinator.history.faulty_timetable import UnderFaults, completed, prediction
 from coordinator.history.journal import COLUMNS, OUTCOMES, RECORD, SORT_KEY, table
-from coordinator.history.run_directory import translate_summary
+from coordinator.history.stored_run import (
+    KNOWN,
+    MOST_STEPS,
+    read_records,
+    read_scenario_file,
+    read_summary,
+    unknown_keys,
+)
 from coordinator.history.timetable import TIME_RECORD, Timetable, make_timetable
 from coordinator.planning.costs import costs_of
 from coordinator.planning.plan import Plan, make_plan
@@ -31,7 +38,8 @@ from coordinator.scenario.model import DEFAULT_BYTES, Scenario, make_scenario
 from coordinator.scenario.networks import network_of, with_absolute_network
 from coordinator.scenario.plugins import altered_files
 from coordinator.scenario.programs import command_of, is_allowed
-from coordinator.stored.reading import read_json, read_toml
+from coordinator.stored.reading import RefusedError, exists
+from coordinator.stored.tables import damage_as_value_error, require_regular
 from coordinator.theory.lower_bounds import GENERAL
 from emunode.algorithms.base import cuts_vector
 from emunode.algorithms.registry import find_algorithm
@@ -39,11 +47,9 @@ from emunode.errors import ScenarioError
 from emunode.model import ROOTLESS, VECTOR, CollectiveSpec
 from emunode.timed.cost_model import NANO
 
-MOST_TEXT_BYTES = 16 * 2**20
 MOST_TABLE_BYTES = 2 * 2**30
 MOST_ROWS = 5_000_000
 """Most rows of a journal that is verified."""
-MOST_STEPS = 1_000_000
 MOST_NODES = 500_000
 MOST_MESSAGES = 20_000_000
 """Most messages, times their pieces and trees, of a run that is verified."""
@@ -63,7 +69,11 @@ NOT_IN_JOURNAL = frozenset({"wall_seconds", "setup_seconds", "links_opened", "ho
 
 
 class UnreadableError(Exception):
-    """A file that is missing, malformed or too large."""
+    """A file that is missing or malformed."""
+
+
+class TooLargeError(UnreadableError):
+    """A run, or a certificate, whose verification would take too long: nothing is wrong with it, and nothing is checked."""
 
 
 @dataclass
@@ -76,7 +86,7 @@ class Verification:
     unchecked: list[str] = field(default_factory=list)
     """Parts that could not be checked, with the reason."""
     undecided: bool = False
-    """Whether the claim of a certificate depends on a part that could not be checked."""
+    """Whether the result depends on a part that could not be checked."""
 
     @property
     def verified(self) -> bool:
@@ -103,6 +113,9 @@ def verify(path: Path) -> Verification:
     verification = Verification(path)
     try:
         _verify(path, verification)
+    except TooLargeError as error:
+        verification.unchecked.append(str(error))
+        verification.undecided = True
     except UnreadableError as error:
         verification.findings.append(str(error))
     except OSError as error:
@@ -112,9 +125,9 @@ def verify(path: Path) -> Verification:
 
 
 def _verify(path: Path, verification: Verification) -> None:
-    scenario, older = _read_scenario(path)
+    scenario, older = _read_scenario(path, verification)
     verification.findings += altered_files(scenario.plugin, path)
-    summary = translate_summary(_read_json(path / "summary.json", dict))
+    summary = _read(path / "summary.json", lambda file: read_summary(file.parent))
     older |= "cut_off_count" not in summary
     if scenario.collective in VECTOR and "blocks" not in summary:
         scenario, summary = _with_whole_vector(scenario, summary)
@@ -144,12 +157,12 @@ def _verify(path: Path, verification: Verification) -> None:
     if strange:
         verification.findings.append(f"journal.parquet: {strange} hops differ from what the algorithm does")
     _check_tables(path, conclusion, verification)
-    faults = _read_json(path / "faults.json", list)
+    faults = _read(path / "faults.json", _list)
     if json.loads(json.dumps(conclusion.measurement.faults)) != faults:
         verification.findings.append("faults.json: differs from the scenario and the journal")
     for name, entries in conclusion.records.items():
         # Runs of earlier versions do not have these files.
-        if (path / f"{name}.json").is_file() and _read_json(path / f"{name}.json", list) != list(entries):
+        if exists(path / f"{name}.json") and _read(path / f"{name}.json", _list) != list(entries):
             verification.findings.append(f"{name}.json: differs from the scenario and the journal")
     _check_summary(scenario, plan, conclusion, summary, verification)
     _check_claims(conclusion, summary, verification, older=older)
@@ -162,32 +175,29 @@ def _verify(path: Path, verification: Verification) -> None:
 # --- reading untrusted files -------------------------------------------------------------------------------------------
 
 
-def _size(path: Path, most: int) -> None:
-    if not path.is_file():
-        raise UnreadableError(f"{path.name}: no such file")
-    size = path.stat().st_size
-    if size > most:
-        raise UnreadableError(f"{path.name}: {size} bytes, and at most {most} are read")
+Value = TypeVar("Value")
 
 
-def _read_json(path: Path, kind: type) -> Any:
-    _size(path, MOST_TEXT_BYTES)
+def _read(path: Path, read: Callable[[Path], Value]) -> Value:
     try:
-        value = read_json(path, MOST_TEXT_BYTES)
+        return read(path)
+    except FileNotFoundError:
+        raise UnreadableError(f"{path.name}: no such file") from None
+    except RefusedError as error:
+        raise UnreadableError(f"{path.name}: {_short(error)}") from None
     except ValueError as error:
-        raise UnreadableError(f"{path.name}: not JSON: {_short(error)}") from None
-    if not isinstance(value, kind):
-        raise UnreadableError(f"{path.name}: expected {'an object' if kind is dict else 'a list'}")
-    return value
+        raise UnreadableError(f"{path.name}: it cannot be read: {_short(error)}") from None
 
 
-def _read_scenario(path: Path) -> tuple[Scenario, bool]:
-    """The scenario, and whether an earlier version wrote it."""
-    _size(path / "scenario.toml", MOST_TEXT_BYTES)
-    try:
-        values = read_toml(path / "scenario.toml", MOST_TEXT_BYTES)
-    except ValueError as error:
-        raise UnreadableError(f"scenario.toml: not TOML: {_short(error)}") from None
+def _list(path: Path) -> Any:
+    return read_records(path, list)
+
+
+def _read_scenario(path: Path, verification: Verification) -> tuple[Scenario, bool]:
+    """Read the scenario; also return whether an earlier version wrote it."""
+    values = _read(path / "scenario.toml", lambda file: read_scenario_file(file.parent))
+    verification.unchecked += unknown_keys("scenario.toml", values, Scenario.model_fields)
+    values = {name: value for name, value in values.items() if name in Scenario.model_fields}
     older = "worst_lateness_limit" not in values
     if older:
         values["worst_lateness_limit"] = 1e9
@@ -217,32 +227,37 @@ def plan_of(scenario: Scenario) -> Plan:
 def _bounded_plan(scenario: Scenario) -> Plan:
     topology = network_of(scenario)
     if topology.order > MOST_NODES:
-        raise UnreadableError(f"scenario: a network of {topology.order} nodes; at most {MOST_NODES} are verified")
+        raise TooLargeError(f"scenario: a network of {topology.order} nodes; at most {MOST_NODES} are verified")
     pairs = topology.order**2 if scenario.collective in ROOTLESS else topology.order
     pieces = 1 if scenario.segments == "auto" else scenario.segments
     messages = pairs * scenario.messages * pieces * scenario.redundancy
     if messages > MOST_MESSAGES:
-        raise UnreadableError(f"scenario: {messages} pieces are due; runs with at most {MOST_MESSAGES} are verified")
+        raise TooLargeError(f"scenario: {messages} pieces are due; runs with at most {MOST_MESSAGES} are verified")
     if len(scenario.fault) > MOST_FAULTS:
-        raise UnreadableError(f"scenario: {len(scenario.fault)} faults; at most {MOST_FAULTS} are verified")
+        raise TooLargeError(f"scenario: {len(scenario.fault)} faults; at most {MOST_FAULTS} are verified")
     here = {"driver": "memory", "ranks_per_host": "auto", "hang_by": "pause"}
     return make_plan(scenario.model_copy(update={**here, "netns": Scenario.model_fields["netns"].default}))
 
 
 def _read_table(path: Path, schema: Mapping[str, Any], most: int) -> pl.DataFrame:
     """A table with exactly these columns and types, and at most `most` rows."""
-    _size(path, MOST_TABLE_BYTES)
-    try:
+    return _read(path, lambda file: _table(file, schema, most))
+
+
+def _table(path: Path, schema: Mapping[str, Any], most: int) -> pl.DataFrame:
+    require_regular(path)
+    size = path.lstat().st_size
+    if size > MOST_TABLE_BYTES:
+        raise TooLargeError(f"{path.name}: {size} bytes, and at most {MOST_TABLE_BYTES} are verified")
+    with damage_as_value_error():
         stored = pl.read_parquet_schema(path)
         if stored.keys() != schema.keys() or not all(_is_type(stored[name], schema[name]) for name in schema):
             raise UnreadableError(f"{path.name}: unexpected columns or types")
         scan = pl.scan_parquet(path, glob=False)
         rows = scan.select(pl.len()).collect().item()
         if rows > most:
-            raise UnreadableError(f"{path.name}: {rows} rows, and at most {most} are read")
+            raise TooLargeError(f"{path.name}: {rows} rows, and at most {most} are verified")
         return scan.collect()
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:  # some damaged files make polars panic
-        raise UnreadableError(f"{path.name}: it cannot be read: {_short(error)}") from None
 
 
 def _is_type(stored: pl.DataType, expected: pl.DataType) -> bool:
@@ -273,7 +288,7 @@ def _read_journal(path: Path, plan: Plan) -> np.ndarray:
             raise UnreadableError(f"{path.name}: values of {name} that are not within {least}..{most}")
     last = int(frame["step"].max() or 0)  # type: ignore[arg-type]
     if last * max(1, len(plan.faults)) > MOST_MESSAGES:
-        raise UnreadableError(f"{path.name}: {last} steps with {len(plan.faults)} faults are too many to audit")
+        raise TooLargeError(f"{path.name}: {last} steps with {len(plan.faults)} faults are too many to audit")
     records = np.zeros(len(frame), dtype=RECORD)
     for name in COLUMNS:
         column = frame[name].to_physical() if name == "outcome" else frame[name]
@@ -361,11 +376,14 @@ def _check_tables(path: Path, conclusion: Conclusion, verification: Verification
         if unsure and name in ("elections", "nodes", "steps"):
             continue
         if expected is None:
-            if file.exists():
+            if exists(file):
                 verification.findings.append(f"{file.name}: the journal has no pieces to vote on")
             continue
         try:
             stored = _read_table(file, dict(expected.schema), len(expected))
+        except TooLargeError:
+            verification.findings.append(f"{file.name}: it has more than {len(expected)} rows")
+            continue
         except UnreadableError as error:
             verification.findings.append(str(error))
             continue
@@ -397,6 +415,7 @@ def _check_summary(
         **({"agreement": list(conclusion.measurement.agreement)} if plan.spec.agreement is not None else {}),
     }  # fmt: skip
     unsure = any(text.startswith("elections") for text in verification.unchecked)
+    verification.unchecked += unknown_keys("summary.json", summary, KNOWN | expected.keys())
     for name, value in expected.items():
         if name not in summary:
             verification.unchecked.append(f"summary.json: {name} is missing: an earlier version wrote it")

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final, get_type_hints
 
 from coordinator.history.run_directory import RUNS, replace_text
+from coordinator.stored.reading import read_bytes, read_json
 from emunode.errors import RunError
 
 INDEX: Final = "index.html"
@@ -29,8 +30,8 @@ DATA_BEGIN: Final = '<script type="application/json" id="runs">'
 DATA_END: Final = "</script>"
 LOCK_SECONDS: Final = 5.0
 """How long an update waits for one that is under way."""
-SUMMARY_BYTES: Final = 64 * 2**20
-"""Larger summaries are not read."""
+PAGE_BYTES: Final = 256 * 2**20
+"""A larger page is no index."""
 LONGEST_TEXT: Final = 200
 STAMP: Final = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d)-(\d\d)-(\d\d)\.(\d{3})Z-")
 WORDS: Final = (
@@ -104,12 +105,12 @@ def _folders(path: Path) -> list[str]:
 def _entry(root: Path, path: str, known: Mapping[str, RunEntry]) -> RunEntry | None:
     file = root / path / "summary.json"
     try:
-        status = file.stat()
+        status = file.lstat()
         if path in known and known[path].modified == status.st_mtime_ns:
             return known[path]
         # Not `Path.is_file` first: the folder may be removed at any moment.
-        summary = json.loads(file.read_bytes()) if status.st_size <= SUMMARY_BYTES else None
-    except (OSError, ValueError, RecursionError):
+        summary = read_json(file, follow=False)
+    except (OSError, ValueError):
         return None
     # The least that makes a summary: other programs write files of this name too.
     if not isinstance(summary, dict) or not all(isinstance(summary.get(key), str) for key in ("topology", "verdict")):
@@ -193,9 +194,11 @@ def _locked(folder: Path) -> Iterator[None]:
 def _known(page: Path) -> dict[str, RunEntry]:
     """The entries in a page of ours; empty without a page, or if its data cannot be used. RunError for other pages."""
     try:
-        text = page.read_text(encoding="utf-8", errors="replace")
+        text = read_bytes(page, PAGE_BYTES, follow=False).decode(errors="replace")
     except FileNotFoundError:
         return {}
+    except ValueError as error:
+        raise RunError(f"{page} is not an index of runs: {error}; rename it to get one") from None
     if GENERATOR not in text:
         raise RunError(f"{page} is not an index of runs; rename it to get one")
     try:

@@ -1,10 +1,10 @@
 """The content of a run directory, as far as it can be read: reports also cover damaged and interrupted runs.
 
-A missing or damaged file never raises an error: it is listed in `notes`, and its data is absent. Only a directory that holds
-no part of a run is refused.
+A missing or damaged file never raises an error: it is listed in `notes`, and its data is absent. A directory that holds no
+part of a run is refused, and so is a file with content that no run leaves behind (`coordinator.history.stored_run`).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -12,7 +12,13 @@ from typing import Any, TypeVar
 
 import polars as pl
 
-from coordinator.history.run_directory import translate_summary
+from coordinator.history.stored_run import (
+    open_journal,
+    read_entries,
+    read_run_table,
+    read_scenario_file,
+    read_summary,
+)
 from coordinator.planning.plan import Plan
 from coordinator.reports.numbers import plural
 from coordinator.results.faults_in_steps import judged_plan
@@ -21,7 +27,7 @@ from coordinator.results.reliable import IS_DATA
 from coordinator.scenario.model import make_scenario
 from coordinator.scenario.networks import stored_topology, with_absolute_network
 from coordinator.scenario.plugins import absolute_plugins, require_loaded
-from coordinator.stored.reading import read_json, read_toml
+from coordinator.stored.reading import RefusedError, exists
 from emunode.errors import EmulatorError, ScenarioError
 from emunode.topologies.base import Topology
 
@@ -31,19 +37,6 @@ LATEST = "latest"
 RUN_FILES = ("summary.json", "scenario.toml", "journal.parquet")
 LARGEST_ORDER = 10_000_000
 """Larger networks are described but not drawn."""
-
-COLUMNS: Mapping[str, Sequence[str]] = {
-    "nodes": ("rank", "label", "received", "expected", "first_step", "last_step", "state"),
-    "links": ("sender", "port", "receiver", "packets", "segments", "bytes", "busiest_step_segments"),
-    "steps": (
-        "step", "sending", "receiving", "active", "free", "packets", "segments", "bytes", "max_link_segments",
-        "virtual_seconds",
-    ),
-    "journal": ("step", "sender", "port", "receiver", "origin", "target", "tree", "segment", "bytes", "outcome"),
-    "elections": ("receiver", "origin", "segment", "elected"),
-    "timeline": ("step", "sender", "port", "receiver", "bytes", "start", "started", "end", "ended"),
-}  # fmt: skip
-"""Columns of the tables of a run directory; files that lack one are rejected."""
 
 
 @dataclass
@@ -129,7 +122,7 @@ def find_run(run: Path) -> Path:
 def _require_plugins(path: Path) -> None:
     """Refuse a run whose scenario can be read and names a plug-in that is not loaded."""
     try:
-        named = read_toml(path / "scenario.toml").get("plugin", [])
+        named = read_scenario_file(path).get("plugin", [])
     except (OSError, ValueError):
         return
     if isinstance(named, list):
@@ -137,28 +130,24 @@ def _require_plugins(path: Path) -> None:
 
 
 def read_run(path: Path, name: str | None = None) -> RunData:
-    """Read a run directory. Missing tables are measured again if the journal and the scenario are intact."""
+    """Read a run directory. Missing tables are measured again if the journal and the scenario are intact.
+
+    ScenarioError (field `run`) for a file with content that no run leaves behind: a link, wrong types, values out of range.
+    """
     data = RunData(path, name or path.name)
-    summary = _read(data, "summary.json", read_json)
-    scenario = _read(data, "scenario.toml", read_toml)
-    faults = _read(data, "faults.json", read_json)
-    data.summary = translate_summary(_expect(data, "summary.json", summary, dict) or {})
-    data.scenario = scenario or {}
-    data.faults = [fault for fault in _expect(data, "faults.json", faults, list) or [] if isinstance(fault, dict)]
+    data.summary = _read(data, "summary.json", lambda _: read_summary(path)) or {}
+    data.scenario = _read(data, "scenario.toml", lambda _: read_scenario_file(path)) or {}
+    data.faults = _entries(data, "faults")
     for part in ("served", "suspicions"):
-        if (path / f"{part}.json").is_file():
-            entries = _read(data, f"{part}.json", read_json)
-            listed = _expect(data, f"{part}.json", entries, list) or []
-            setattr(data, part, [entry for entry in listed if isinstance(entry, dict)])
+        if exists(path / f"{part}.json"):
+            setattr(data, part, _entries(data, part))
     data.topology = _topology(data)
     data.journal = _journal(data)
     for table in ("nodes", "links", "steps"):
-        frame = _read(data, f"{table}.parquet", lambda file, table=table: _columns(pl.read_parquet(file), table))  # type: ignore[misc]
-        setattr(data, table, frame)
+        setattr(data, table, _table(data, table))
     for table in ("elections", "timeline"):
-        if (path / f"{table}.parquet").is_file():
-            frame = _read(data, f"{table}.parquet", lambda file, table=table: _columns(pl.read_parquet(file), table))  # type: ignore[misc]
-            setattr(data, table, frame)
+        if exists(path / f"{table}.parquet"):
+            setattr(data, table, _table(data, table))
     if data.nodes is None or data.links is None or data.steps is None:
         _measure_again(data)
     _drop_unfitting(data)
@@ -166,34 +155,29 @@ def read_run(path: Path, name: str | None = None) -> RunData:
 
 
 def _read(data: RunData, name: str, read: Callable[[Path], Value]) -> Value | None:
-    file = data.path / name
-    if not file.is_file():
-        data.notes.append(f"{name} is missing")
-        return None
     try:
-        return read(file)
-    except (OSError, ValueError, pl.exceptions.PolarsError) as error:
+        return read(data.path / name)
+    except FileNotFoundError:
+        data.notes.append(f"{name} is missing")
+    except RefusedError as error:
+        raise ScenarioError("run", str(data.path), f"{name}: {error}") from None
+    except (OSError, ValueError) as error:
         data.notes.append(f"{name} cannot be read: {_first_line(error)}")
-        return None
+    return None
 
 
 def _first_line(error: Exception) -> str:
+    if isinstance(error, OSError):
+        return error.strerror or type(error).__name__
     return (str(error).splitlines() or [type(error).__name__])[0][:200]
 
 
-def _expect(data: RunData, name: str, value: Any, kind: type) -> Any:
-    if value is not None and not isinstance(value, kind):
-        data.notes.append(f"{name} contains a {type(value).__name__}, expected a {kind.__name__}")
-        return None
-    return value
+def _entries(data: RunData, part: str) -> list[dict[str, Any]]:
+    return _read(data, f"{part}.json", read_entries) or []
 
 
-def _columns(frame: pl.DataFrame, table: str) -> pl.DataFrame:
-    """The frame; ValueError if it lacks columns of its table."""
-    missing = [column for column in COLUMNS[table] if column not in frame.columns]
-    if missing:
-        raise ValueError(f"no column {', '.join(missing)}")
-    return frame
+def _table(data: RunData, table: str) -> pl.DataFrame | None:
+    return _read(data, f"{table}.parquet", lambda _: read_run_table(data.path, table))
 
 
 def _topology(data: RunData) -> Topology | None:
@@ -209,27 +193,15 @@ def _topology(data: RunData) -> Topology | None:
 def _journal(data: RunData) -> pl.LazyFrame | None:
     """The journal, or the parts that an interrupted run left of it."""
     parts = sorted(data.path.glob("journal-*.parquet"))
-    if parts and not (data.path / "journal.parquet").is_file():
-        data.notes.append(
-            f"journal.parquet is missing; this report uses the {plural(len(parts), 'part')} that the run had written"
-        )
-        files = parts
-    else:
-        files = [data.path / "journal.parquet"]
-        if not files[0].is_file():
-            data.notes.append("journal.parquet is missing")
-            return None
-    try:
-        frame = pl.scan_parquet(files, glob=False)
-        names = frame.collect_schema().names()
-    except (OSError, pl.exceptions.PolarsError) as error:
-        data.notes.append(f"journal.parquet cannot be read: {_first_line(error)}")
-        return None
-    missing = [column for column in COLUMNS["journal"] if column not in names]
-    if missing:
-        data.notes.append(f"journal.parquet has no column {', '.join(missing)}")
-        return None
-    return frame
+    if not parts or exists(data.path / "journal.parquet"):
+        return _read(data, "journal.parquet", open_journal)
+    data.notes.append(
+        f"journal.parquet is missing; this report uses the {plural(len(parts), 'part')} that the run had written"
+    )
+    read = [_read(data, part.name, open_journal) for part in parts]
+    # A part that cannot be read is noted; without it the others are not the history of the run.
+    whole = [part for part in read if part is not None]
+    return pl.concat(whole) if len(whole) == len(parts) else None
 
 
 def _measure_again(data: RunData) -> None:

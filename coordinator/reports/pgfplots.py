@@ -6,10 +6,13 @@ empty without a prediction. The document is made from such rows, so a stored cam
 
 import csv
 from collections.abc import Iterator, Sequence
+from io import StringIO
 from itertools import groupby
+from math import isfinite
 from pathlib import Path
 
 from coordinator.reports.tables import Row
+from coordinator.stored.reading import read_text
 from emunode.errors import ScenarioError
 
 FILE = "curves.csv"
@@ -37,18 +40,29 @@ def read_curves(folder: Path) -> list[Row]:
     """The rows of a campaign folder; ScenarioError (field `campaign`) if they cannot be read."""
     path = folder / FILE
     try:
-        with path.open(newline="", encoding="utf-8") as file:
-            rows = list(csv.DictReader(file))
+        rows = list(csv.DictReader(StringIO(read_text(path, follow=False), newline="")))
         if rows and set(COLUMNS) - rows[0].keys():
             raise ValueError("columns are missing")
-        return [{**row, **{key: float(row[key]) if row[key] else None for key in NUMBERS}} for row in rows]
-    except (OSError, ValueError, TypeError) as error:
+        return [_curve_row(row) for row in rows]
+    except (OSError, ValueError, csv.Error) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise ScenarioError(
             "campaign",
             str(folder),
             f"its {FILE} cannot be read: {reason}; `coordinator campaign --resume` writes it again",
         ) from None
+
+
+def _curve_row(row: dict[str, str]) -> Row:
+    """The values of a row; ValueError for a number that is missing or not finite."""
+    if any(value is None for value in row.values()) or None in row:
+        raise ValueError("rows of different lengths")
+    numbers = {key: float(row[key]) if row[key] else None for key in NUMBERS}
+    if any(value is not None and not isfinite(value) for value in numbers.values()):
+        raise ValueError("a number is not finite")
+    if any(numbers[key] is None for key in ("x", "value", "low", "high")):
+        raise ValueError("a number is missing")
+    return {**row, **numbers}
 
 
 def pgfplots(rows: Sequence[Row]) -> Iterator[str]:

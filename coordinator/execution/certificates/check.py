@@ -13,11 +13,10 @@ from typing import Any, Final
 
 from coordinator.execution.certificates.cuts import Cuts
 from coordinator.execution.certificates.judged import JudgedRuns
-from coordinator.execution.certificates.paths import TooLargeError
 from coordinator.execution.certificates.reading import read_certificate
 from coordinator.execution.certificates.runs import Runs
 from coordinator.execution.certificates.subject import Subject
-from coordinator.execution.verify import UnreadableError, Verification
+from coordinator.execution.verify import TooLargeError, UnreadableError, Verification
 from coordinator.scenario.fault_sets import FaultSetSpec
 from coordinator.scenario.fault_syntax import parse_faults
 from emunode.errors import EmulatorError, ScenarioError
@@ -33,7 +32,10 @@ def verify_certificate(path: Path) -> Verification:
     """Check a certificate file; raises nothing, whatever it contains."""
     verification = Verification(path)
     try:
-        Check(path, read_certificate(path), verification).everything()
+        Check(path, read_certificate(path, verification), verification).everything()
+    except TooLargeError as error:
+        verification.unchecked.append(str(error))
+        verification.undecided = True
     except UnreadableError as error:
         verification.findings.append(str(error))
     except OSError as error:
@@ -49,11 +51,9 @@ class Check:
         self._subject = Subject(path, data, verification)
 
     def everything(self) -> None:
-        """Run all checks; what would take too long is noted, and leaves the certificate undecided."""
+        """Run all checks; TooLargeError if that would take too long."""
         try:
             self._all()
-        except TooLargeError as error:
-            self._subject.undecided(str(error))
         except EmulatorError as error:
             self._subject.findings.append(f"a run fails: {str(error)[:200]}")
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
-from coordinator.execution.certificates.paths import MOST_HOPS, Threat, TooLargeError, every_set
+from coordinator.execution.certificates.paths import MOST_HOPS, Threat, every_set
 from coordinator.execution.certificates.subject import Subject
-from coordinator.execution.verify import plan_of
+from coordinator.execution.verify import TooLargeError, plan_of
 from coordinator.history.journal import RECORD, sorted_records
 from coordinator.results.claims import Verdict
 from coordinator.results.conclude import rule_counted

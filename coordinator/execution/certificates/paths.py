@@ -7,7 +7,7 @@ from hashlib import sha256
 from itertools import combinations, product
 from typing import Any, Final
 
-from coordinator.execution.verify import UnreadableError
+from coordinator.execution.verify import TooLargeError, UnreadableError
 from coordinator.planning.plan import Plan
 from coordinator.scenario.fault_sets import FaultSetSpec
 from emunode.engine.memory import MemoryEngine
@@ -27,10 +27,6 @@ EFFECTS: Final[Mapping[str, bool]] = {
 Place = Rank | tuple[Rank, Rank]
 Move = tuple[int, int, int]
 """The effect of a fault on the copies of a message: its part, the copies it stops and those it alters, as bits."""
-
-
-class TooLargeError(Exception):
-    """A check that would take too long."""
 
 
 # --- the schedule ------------------------------------------------------------------------------------------------------

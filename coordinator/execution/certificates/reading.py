@@ -1,16 +1,19 @@
 """Reading a certificate file: its size, its nesting, its keys, and the types of all values are checked."""
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from coordinator.execution.verify import UnreadableError
+from coordinator.execution.verify import UnreadableError, Verification
+from coordinator.history.stored_run import unknown_keys
+from coordinator.stored.reading import parse_json, read_text
 
 FORMAT: Final = "coordinator-certificate"
 VERSION: Final = 1
 MOST_BYTES: Final = 64 * 2**20
 MOST_LEVELS: Final = 10_000
+LARGEST: Final = 10**4000
+"""A bound on whole numbers: there are more sets of faults than 64 bits can count."""
 MAYBE_INT: Final = (int, type(None))
 KEYS: Final = {
     "format": str, "version": int, "software": str, "verdict": str, "method": str, "network": dict, "schedule": dict,
@@ -27,48 +30,45 @@ CLASS_KEYS: Final = {
 }  # fmt: skip
 
 
-def read_certificate(path: Path) -> dict[str, Any]:
-    size = path.stat().st_size
-    if size > MOST_BYTES:
-        raise UnreadableError(f"it has {size} bytes, and at most {MOST_BYTES} are read")
+def read_certificate(path: Path, verification: Verification) -> dict[str, Any]:
+    """Return the values of a certificate file; keys that this version does not know are noted and left out."""
     try:
-        data = json.loads(
-            path.read_text(encoding="utf-8"), object_pairs_hook=_without_repetition, parse_constant=_no_constant
-        )
-    except (ValueError, RecursionError) as error:
+        data = parse_json(read_text(path, MOST_BYTES), LARGEST)
+    except ValueError as error:
         raise UnreadableError(f"not a certificate: {str(error)[:120]}") from None
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise UnreadableError('not a certificate: it has no "format": "coordinator-certificate"')
     if type(data.get("version")) is not int or data["version"] != VERSION:
         raise UnreadableError(f"version {str(data.get('version'))[:40]!r} of the format is unknown; expected {VERSION}")
-    _require({name: value for name, value in data.items() if name != "different"}, KEYS, "certificate")
+    notes = verification.unchecked
+    _require({name: value for name, value in data.items() if name != "different"}, KEYS, "certificate", notes)
     if "different" in data:
-        _require(data["different"], DIFFERENT_KEYS, "different")
+        _require(data["different"], DIFFERENT_KEYS, "different", notes)
         _require_each(data["different"]["faults"], str, "different: faults")
-    _require(data["network"], {"name": str, "order": int, "links": int, "sha256": str}, "network")
-    _require(data["schedule"], {"hops": int, "sha256": str}, "schedule")
+    _require(data["network"], {"name": str, "order": int, "links": int, "sha256": str}, "network", notes)
+    _require(data["schedule"], {"hops": int, "sha256": str}, "schedule", notes)
     if data["counterexample"] is not None:
-        _require(data["counterexample"], {"faults": list, "unserved": list}, "counterexample")
+        _require(data["counterexample"], {"faults": list, "unserved": list}, "counterexample", notes)
         _require_each(data["counterexample"]["faults"], str, "counterexample: faults")
         _require_each(data["counterexample"]["unserved"], str, "counterexample: unserved")
     if not 1 <= len(data["levels"]) <= MOST_LEVELS:
         raise UnreadableError(f"{len(data['levels'])} levels; expected 1 to {MOST_LEVELS}")
     for at, level in enumerate(data["levels"]):
-        _require(level, LEVEL_KEYS, f"level {at}")
+        _require(level, LEVEL_KEYS, f"level {at}", notes)
         _require_each(level["survived"], int, f"level {at}: survived")
         for history in level["histories"]:
-            _require(history, {"faults": list, "journal_hash": str}, f"level {at}: history")
+            _require(history, {"faults": list, "journal_hash": str}, f"level {at}: history", notes)
             _require_each(history["faults"], str, f"level {at}: history")
     for at, threat in enumerate(data["threats"]):
-        _require(threat, THREAT_KEYS, f"threat {at}")
+        _require(threat, THREAT_KEYS, f"threat {at}", notes)
         _require_each(threat["kinds"], str, f"threat {at}: kinds")
         for each in threat["classes"]:
-            _require_class(each, f"threat {at}: class")
+            _require_class(each, f"threat {at}: class", notes)
     return data
 
 
-def _require_class(each: object, where: str) -> None:
-    _require(each, CLASS_KEYS, where)
+def _require_class(each: object, where: str, notes: list[str]) -> None:
+    _require(each, CLASS_KEYS, where, notes)
     assert isinstance(each, dict)
     for name in ("members", "paths"):
         _require_each(each[name], list, f"{where}: {name}")
@@ -80,9 +80,10 @@ def _require_class(each: object, where: str) -> None:
     _require_each(each["cut"] or [], str, f"{where}: cut")
 
 
-def _require(value: object, keys: Mapping[str, Any], where: str) -> None:
-    if not isinstance(value, dict) or value.keys() != keys.keys():
-        raise UnreadableError(f"{where}: expected an object with exactly the keys {', '.join(keys)}")
+def _require(value: object, keys: Mapping[str, Any], where: str, notes: list[str]) -> None:
+    if not isinstance(value, dict) or not value.keys() >= keys.keys():
+        raise UnreadableError(f"{where}: expected an object with the keys {', '.join(keys)}")
+    notes += unknown_keys(where, value, keys)
     for name, kind in keys.items():
         kinds = kind if isinstance(kind, tuple) else (kind,)
         if type(value[name]) not in kinds:
@@ -92,14 +93,3 @@ def _require(value: object, keys: Mapping[str, Any], where: str) -> None:
 def _require_each(values: object, kind: type, where: str) -> None:
     if not isinstance(values, list) or any(type(value) is not kind for value in values):
         raise UnreadableError(f"{where}: expected a list of values of type {kind.__name__}")
-
-
-def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("a key is repeated")
-    return found
-
-
-def _no_constant(text: str) -> float:
-    raise ValueError(f"{text} is not a number of JSON")

@@ -1,6 +1,5 @@
 """The faults of a run, and the nodes that they cut off."""
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,7 +15,7 @@ from coordinator.reports.votes import State, Votes
 from coordinator.results import cut_off as results
 from coordinator.results.cut_off import LISTED_NODES, CutOff
 from coordinator.scenario.model import format_duration
-from coordinator.stored.reading import read_text
+from coordinator.stored.reading import parse_json, read_text
 from emunode.host.placement import Placement
 
 LISTED_FAULTS = 200
@@ -38,7 +37,7 @@ def faults_panel(report: Report) -> Markup | None:
 def process_table(data: RunData) -> list[dict[str, str]]:
     """One row for each time that the process of a host was killed, stopped, continued or restarted, from the log."""
     try:
-        lines = read_text(data.path / "log.jsonl").splitlines()
+        lines = read_text(data.path / "log.jsonl", follow=False).splitlines()
     except (OSError, ValueError):
         return []
     events = [event for line in lines if (event := _event(line)).get("event") == PROCESS_FAULT]
@@ -48,8 +47,8 @@ def process_table(data: RunData) -> list[dict[str, str]]:
 def _event(line: str) -> Mapping[str, Any]:
     """The event of a line of the log; empty for any other text, since anybody may have written the file."""
     try:
-        event = json.loads(line)
-    except (ValueError, RecursionError):
+        event = parse_json(line)
+    except ValueError:
         return {}
     return event if isinstance(event, dict) else {}
 

@@ -78,8 +78,8 @@ def test_suspicions_are_in_the_diagram_and_in_the_trace(tmp_path: Path) -> None:
 
 def test_damaged_files_only_lose_their_panel(tmp_path: Path) -> None:
     path = run_scenario(tmp_path / "run", **DETECTING).path
-    (path / "served.json").write_text('[{"label": 3}, {"label": "000", "seconds": "soon"}, 7]')
-    (path / "suspicions.json").write_text('[{"rank": 99, "seconds": 1, "port": 0}, {"rank": 0}, 1]')
+    (path / "served.json").write_text('[{"rank": 3}, {"label": "000", "seconds"')
+    (path / "suspicions.json").write_text('[{"rank": 99, "seconds": 1, "port": 0}, {"rank": 0}]')
     data = read_run(path)
     assert served_panel(Report(data)) is None
     assert space_time_panel(Report(data)) is not None

@@ -1,0 +1,293 @@
+"""Stored runs, campaigns and sweeps with content that no run leaves behind: one line and status 2 of every command."""
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from coordinator.execution.verify import verify
+from tests.command_line import Call, fields
+from tests.support import run_scenario
+
+RUNS = {
+    "steps": "star:3 broadcast edt redundancy=2 fault=byzantine:213",
+    "timed": "hypercube:3 broadcast sbt clock=timed fault=down:000~001@1",
+}
+COMMANDS = (
+    "report {run}",
+    "compare {run} {other}",
+    "compare {other} {run} --out page.html",
+    "export {run} --goal run.goal",
+    "export {run} --graphml run.graphml",
+    "export {run} --trace run.json",
+)
+DEEP = "[" * 100_000
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("stored")
+    return {name: run_scenario(folder / name, **fields(scenario)).path for name, scenario in RUNS.items()}
+
+
+def changed_json(name: str, change: Callable[[Any], object]) -> Callable[[Path], None]:
+    def spoil(run: Path) -> None:
+        file = run / name
+        value = json.loads(file.read_text())
+        change(value)
+        file.write_text(json.dumps(value))
+
+    return spoil
+
+
+def summary(**values: object) -> Callable[[Path], None]:
+    return changed_json("summary.json", lambda value: value.update(values))
+
+
+def claim(**values: object) -> Callable[[Path], None]:
+    return changed_json("summary.json", lambda value: value["claims"][0].update(values))
+
+
+def text(name: str, content: str) -> Callable[[Path], None]:
+    return lambda run: void((run / name).write_text(content))
+
+
+def void(_: object) -> None:
+    """Discard a value."""
+
+
+def column(table: str, name: str, value: pl.Expr) -> Callable[[Path], None]:
+    """Replace a column of a table."""
+
+    def spoil(run: Path) -> None:
+        file = run / f"{table}.parquet"
+        pl.read_parquet(file).with_columns(value.alias(name)).write_parquet(file)
+
+    return spoil
+
+
+def null(table: str, name: str) -> Callable[[Path], None]:
+    """Take away the first value of a column."""
+    return column(table, name, pl.when(pl.int_range(pl.len()) > 0).then(pl.col(name)))
+
+
+def linked(name: str) -> Callable[[Path], None]:
+    """Replace a file by a link to its content."""
+
+    def spoil(run: Path) -> None:
+        (run / name).rename(run.parent / f"elsewhere-{name}")
+        (run / name).symlink_to(run.parent / f"elsewhere-{name}")
+
+    return spoil
+
+
+def pipe(name: str) -> Callable[[Path], None]:
+    def spoil(run: Path) -> None:
+        (run / name).unlink()
+        os.mkfifo(run / name)
+
+    return spoil
+
+
+def large(name: str, size: int) -> Callable[[Path], None]:
+    def spoil(run: Path) -> None:
+        os.truncate(run / name, size)
+
+    return spoil
+
+
+REFUSED: dict[str, tuple[Callable[[Path], None], str]] = {
+    "deep summary": (text("summary.json", DEEP), "summary.json: it has more than 32 levels"),
+    "deep faults": (text("faults.json", DEEP), "faults.json: it has more than 32 levels"),
+    "deep scenario": (text("scenario.toml", f"x = {DEEP}"), "scenario.toml: it has more than 32 levels"),
+    "dates": (text("scenario.toml", "x = 2000-01-01"), "scenario.toml: 2000-01-01 is neither text nor a number"),
+    "large summary": (large("summary.json", 200 * 2**20), "summary.json: it has more than 16777216 bytes"),
+    "NaN": (summary(delivery_ratio=float("nan")), "summary.json: NaN is not a number of JSON"),
+    "infinite": (text("summary.json", '{"steps": 1e999}'), "summary.json: inf is not a finite number"),
+    "large number": (summary(packets=10**400), "summary.json: it has a whole number of more than 64 bits"),
+    "text for a number": (summary(steps="x"), "summary.json: steps is 'x', expected a number or a list of numbers"),
+    "object for text": (summary(topology={}), "summary.json: topology is an object, expected text"),
+    "verdict": (summary(verdict="fine"), "summary.json: verdict is 'fine', expected one of holds, violated, undecided"),
+    "claims": (summary(claims={"a": 1}), "summary.json: claims is an object, expected a list of objects"),
+    "claim": (claim(predicted={}), "summary.json: claims: predicted is an object, expected a number or a list"),
+    "twice": (text("summary.json", '{"a": 1, "a": 2}'), "summary.json: a key is repeated"),
+    "no step": (null("journal", "step"), "journal.parquet: rows with missing values of step"),
+    "no outcome": (null("journal", "outcome"), "journal.parquet: rows with missing values of outcome"),
+    "text for steps": (
+        column("journal", "step", pl.lit("x" * 1000)), "journal.parquet: column step is of type String; expected whole"
+    ),
+    "late": (
+        column("journal", "step", pl.lit(2**31 - 1, pl.Int32)),
+        "journal.parquet: values of step that are not within 1..2000000",
+    ),
+    "negative": (
+        column("nodes", "received", pl.lit(-1)), "nodes.parquet: values of received that are not within 0.."
+    ),
+    "not finite": (
+        column("steps", "virtual_seconds", pl.lit(float("inf"))),
+        "steps.parquet: values of virtual_seconds that are not finite",
+    ),
+    "lists": (column("links", "packets", pl.lit([1])), "links.parquet: column packets is of type List(Int64)"),
+    "linked summary": (linked("summary.json"), "summary.json: it is a symbolic link"),
+    "linked journal": (linked("journal.parquet"), "journal.parquet: it is a symbolic link"),
+    "fault": (
+        changed_json("faults.json", lambda value: value[0].update(last="x")), "faults.json: last is 'x', expected a number"
+    ),
+    "faults": (text("faults.json", "[1]"), "faults.json: it is a list, expected a list of objects"),
+    "pipe": (pipe("steps.parquet"), "steps.parquet: it is not a regular file"),
+    "timed: text": (column("timeline", "start", pl.lit("x")), "timeline.parquet: column start is of type String"),
+    "timed: until": (
+        changed_json("faults.json", lambda value: value[0].update(until_seconds=[])),
+        "faults.json: until_seconds is a list, expected a number",
+    ),
+    "timed: served": (text("served.json", DEEP), "served.json: it has more than 32 levels"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_every_command_refuses_content_that_no_run_leaves_behind(
+    name: str, stored: dict[str, Path], call: Call, tmp_path: Path
+) -> None:
+    spoil, words = REFUSED[name]
+    whole = stored["timed" if name.startswith("timed") else "steps"]
+    run = Path(shutil.copytree(whole, tmp_path / "run"))
+    spoil(run)
+    before = (run / "report.html").read_bytes()
+    for command in COMMANDS:
+        ended = call(command.format(run=run, other=whole))
+        assert ended.status == 2, (command, ended.err)
+        assert ended.err.startswith(f"coordinator: invalid run '{run}': {words}")
+        assert len(ended.err.splitlines()) == 1
+        assert ended.out == ""
+    verified = call("verify", run)
+    assert verified.status == 1
+    assert words.partition(" is of type")[0].split(":")[0] in verified.out
+    assert (run / "report.html").read_bytes() == before
+
+
+def test_the_list_of_runs_leaves_out_refused_summaries(stored: dict[str, Path], call: Call, tmp_path: Path) -> None:
+    for name in ("good", "deep", "nan", "linked", "pipe"):
+        shutil.copytree(stored["steps"], tmp_path / "runs" / name)
+    text("summary.json", DEEP)(tmp_path / "runs" / "deep")
+    summary(steps=float("nan"))(tmp_path / "runs" / "nan")
+    linked("summary.json")(tmp_path / "runs" / "linked")
+    pipe("summary.json")(tmp_path / "runs" / "pipe")
+    listed = call("list runs --json", tmp_path / "runs")
+    assert [entry["path"] for entry in listed.data] == [str(tmp_path / "runs" / "good")]
+
+
+def test_unknown_keys_are_noted_and_change_no_status(stored: dict[str, Path], call: Call, tmp_path: Path) -> None:
+    run = Path(shutil.copytree(stored["steps"], tmp_path / "run"))
+    summary(mood="fine")(run)
+    with (run / "scenario.toml").open("a") as file:
+        file.write('weather = "dry"\n')
+    found = verify(run)
+    assert (found.findings, found.undecided) == ([], False)
+    assert found.unchecked == ["scenario.toml: unknown key 'weather'", "summary.json: unknown key 'mood'"]
+    verified = call("verify", run)
+    assert verified.status == 0
+    assert f"{run}: not checked: summary.json: unknown key 'mood'" in verified.out
+
+
+# --- campaigns and sweeps --------------------------------------------------------------------------------------------
+
+CAMPAIGN = "campaign --topology star:3 --algorithm edt --faults nodes=1 --trials 6 --workers 1 --out"
+SWEEP = "sweep --topology star:3 --algorithm edt --out"
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A campaign by messages, one evaluated exactly, and a sweep."""
+    from coordinator.cli.app import main
+
+    folder = tmp_path_factory.mktemp("folders")
+    lines = {"messages": f"{CAMPAIGN} {folder}/messages --engine messages"}
+    lines |= {"exact": f"{CAMPAIGN} {folder}/exact --engine exact", "sweep": f"{SWEEP} {folder}/sweep"}
+    for name, line in lines.items():
+        assert main(line.split()) == 0, name
+    return {name: folder / name for name in lines}
+
+
+def line_of(name: str, at: int, **values: object) -> Callable[[Path], None]:
+    """Replace values of a record."""
+
+    def spoil(folder: Path) -> None:
+        lines = (folder / name).read_text().splitlines()
+        lines[at] = json.dumps({**json.loads(lines[at]), **values})
+        (folder / name).write_text("\n".join(lines) + "\n")
+
+    return spoil
+
+
+def added(name: str, line: str) -> Callable[[Path], None]:
+    def spoil(folder: Path) -> None:
+        with (folder / name).open("a") as file:
+            file.write(f"{line}\n")
+
+    return spoil
+
+
+TRIALS = "trials.jsonl"
+RECORDS: dict[str, tuple[Callable[[Path], None], str]] = {
+    "messages: deep": (added(TRIALS, DEEP), "its trials.jsonl is refused: line 7: it is nested too deeply"),
+    "messages: no JSON": (added(TRIALS, "{"), "line 7: Expecting property name"),
+    "messages: list": (added(TRIALS, "[1]"), "line 7: expected an object"),
+    "messages: missing": (added(TRIALS, "{}"), "line 7: point is missing"),
+    "messages: NaN": (line_of(TRIALS, 0, predicted=float("nan")), "line 1: NaN is not a number of JSON"),
+    "messages: text": (line_of(TRIALS, 1, steps="x"), "line 2: steps is 'x', expected a whole number from 0 on"),
+    "messages: number": (line_of(TRIALS, 1, packets=2**63), "line 2: packets is 9223372036854775808, expected"),
+    "messages: point": (line_of(TRIALS, 2, point=7), "line 3: its point or its variant is not one of the grid"),
+    "messages: intact": (line_of(TRIALS, 2, intact=9), "line 3: 9 of 4 messages arrived intact"),
+    "messages: link": (linked(TRIALS), "it is a symbolic link"),
+    "messages: long": (added(TRIALS, " " * (16 * 2**20 + 1)), "line 7 has more than 16777216 bytes"),
+    "exact: due": (line_of(TRIALS, 0, due=[[4, 5]]), "line 1: due is a list, expected a list of lists of 4 whole numbers"),
+    "exact: trials": (line_of(TRIALS, 0, trials=9), "line 1: due has 6 trials, and 9 are decided"),
+    "messages: deep grid": (text("campaign.toml", f"x = {DEEP}"), "campaign.toml: it has more than 32 levels"),
+    "messages: no grid": (text("campaign.toml", 'draws = "2"'), "its campaign.toml lacks 'scenario'"),
+    "messages: scenario": (
+        text("campaign.toml", 'draws = "2"\nscenario = 3\nvary = {}\nfaults = []\ntrials = 1\nengine = "auto"'),
+        "scenario in its campaign.toml is 3, expected a table",
+    ),
+    "messages: linked grid": (linked("campaign.toml"), "campaign.toml: it is a symbolic link"),
+    "sweep: deep": (added("rows.jsonl", DEEP), "its rows.jsonl is damaged: line 2: it is nested too deeply"),
+    "sweep: text": (line_of("rows.jsonl", 0, order="x"), "line 1: order is 'x', expected a whole number"),
+    "sweep: measured": (line_of("rows.jsonl", 0, measured={"steps": []}), "line 1: measured is an object, expected"),
+    "sweep: claims": (line_of("rows.jsonl", 0, claims=[1]), "line 1: claims is a list, expected a list of claims"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_hostile_campaigns_and_sweeps_are_not_resumed(
+    name: str, folders: dict[str, Path], call: Call, tmp_path: Path
+) -> None:
+    spoil, words = RECORDS[name]
+    kind = name.partition(":")[0]
+    folder = Path(shutil.copytree(folders[kind], tmp_path / kind))
+    spoil(folder)
+    before = {file.name: file.read_bytes() for file in folder.iterdir()}
+    ended = call(SWEEP, folder) if kind == "sweep" else call("campaign --resume", folder)
+    assert (ended.status, ended.out) == (2, "")
+    assert words in ended.err
+    assert len(ended.err.splitlines()) == 1
+    assert {file.name: file.read_bytes() for file in folder.iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [("nan", "a number is not finite"), ("", "a number is missing"), ("x" * 200_000, "field larger than field limit")],
+)
+def test_hostile_curves_are_not_exported(
+    row: str, words: str, folders: dict[str, Path], call: Call, tmp_path: Path
+) -> None:
+    folder = Path(shutil.copytree(folders["messages"], tmp_path / "campaign"))
+    with (folder / "curves.csv").open("a") as file:
+        file.write(f"a,b,c,1,{row},1,1,\n")
+    ended = call("export", folder, "--pgfplots", tmp_path / "curves.tex")
+    assert ended.status == 2
+    assert f"its curves.csv cannot be read: {words}" in ended.err
+    assert len(ended.err.splitlines()) == 1
