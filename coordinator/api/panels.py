@@ -31,7 +31,7 @@ class Panel(Page):
 
 
 def panel_of_run(data: RunData, name: str) -> Panel:
-    """Draw one panel of a run. Raises ScenarioError (field `panel`) for an unknown name, and for a panel with nothing to show."""
+    """Draw one panel of a run. Raises ScenarioError (field `panel`) for unknown names, or if nothing is to be shown."""
     draw = _drawers().get(str(name).replace("_", "-"))
     if draw is None:
         raise ScenarioError("panel", name, f"expected one of: {', '.join(_drawers())}")

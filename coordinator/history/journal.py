@@ -44,6 +44,8 @@ SETTLE_BYTES = 32 * 2**20
 """Bytes of rows that are collected before they are sorted and written together."""
 
 
+FEW_ROWS = 5_000
+"""Up to this many rows are sorted by numpy."""
 Observe = Callable[[Sequence[bytes | bytearray]], None]
 
 
@@ -97,10 +99,7 @@ class Journal:
         records = records[done]
         if not len(records):
             return
-        # All columns that can differ, so that the order of equal keys does not depend on arrival.
-        keys = pl.DataFrame({name: records[name] for name in (*SORT_KEY, "outcome", "bytes")})
-        order = keys.select(pl.arg_sort_by(*keys.columns)).to_series().to_numpy()
-        records = records[order]
+        records = records[_sorting(records)]
         # Hashed before it is written: the hash is over the rows, not over the file.
         self._hash.update(records.tobytes())
         frame = table(records)
@@ -136,8 +135,17 @@ class Journal:
 def sorted_records(rows: Iterable[bytes | bytearray]) -> np.ndarray:
     """Packed rows as records, sorted as a journal is."""
     records = np.frombuffer(b"".join(rows), dtype=RECORD)
-    # np.lexsort is faster on the few rows of a trial, polars (as in `_write`) on the many of a run.
-    return records[np.lexsort([records[name] for name in ("bytes", "outcome", *reversed(SORT_KEY))])]
+    return np.asarray(records[_sorting(records)])
+
+
+def _sorting(records: np.ndarray) -> np.ndarray:
+    """The indices that sort records by all columns that can differ, so that their order does not depend on arrival."""
+    keys = (*SORT_KEY, "outcome", "bytes")
+    # np.lexsort is faster on the few rows of a trial, polars on the many of a run.
+    if len(records) <= FEW_ROWS:
+        return np.asarray(np.lexsort([records[name] for name in reversed(keys)]))
+    table = pl.DataFrame({name: records[name] for name in keys})
+    return table.select(pl.arg_sort_by(*keys)).to_series().to_numpy()
 
 
 def records_of_rows(rows: pl.LazyFrame) -> np.ndarray:

@@ -24,7 +24,7 @@ from emunode.faults.detection import StepDetection
 from emunode.faults.injector import Faults
 from emunode.faults.kinds import Crash, Delay, Drop, Duplicate, LinkFault, NodeFault, Recover
 from emunode.model import ALL_RANKS, FOLDING, Collective, Duplex, FaultKnowledge, Port, PortModel, Rank, Step
-from emunode.topologies.base import Topology
+from emunode.topologies.base import ABSENT, Topology
 
 PIECE = ["origin", "target", "segment"]
 AUDITED_LINKS = 100_000
@@ -34,20 +34,17 @@ NO_RANK: Rank = -2
 """A target that no segment has."""
 
 
-def illegal_hops(
-    plan: Plan,
-    journal: pl.LazyFrame,
-    packets: pl.DataFrame,
-    links: pl.DataFrame,
-    timetable: Timetable | None = None,
-) -> int:
-    """Number of impossible hops, once per rule that a hop breaks. `packets` and `links` are those that carried data.
+def broken_rules(
+    plan: Plan, journal: pl.LazyFrame, packets: pl.DataFrame, timetable: Timetable | None = None
+) -> list[pl.LazyFrame]:
+    """List the impossible hops: one query for each rule, with a row for each hop that breaks it.
 
-    `timetable` is that of a run under the timed clock.
+    `packets` are those that carried data; `timetable` is that of a run under the timed clock. `nonexistent_links` belongs to
+    the audit as well.
     """
     copies, data = plan.algorithm.copies_keep_trees, data_hops(plan, journal)
     times = timetable if timetable is not None and timetable.under is not None else None
-    rules = [
+    return [
         wrong_outcomes(plan, data, times),
         wrong_addresses(plan, data),
         *([_repeated(plan, data)] if copies else []),
@@ -63,9 +60,6 @@ def illegal_hops(
         # Where nodes agree, their reports are judged with the agreement.
         *([journal.filter(IS_REPORT).select("step")] if plan.spec.agreement is None else []),
     ]
-    # Streaming: a journal may be larger than memory, and every rule is a filter over it.
-    broken: int = sum(rule.select(pl.len()).collect(engine="streaming").item() for rule in rules)
-    return broken + nonexistent_links(plan, links)
 
 
 def _causality(plan: Plan, journal: pl.LazyFrame, times: Timetable | None) -> list[pl.LazyFrame]:
@@ -420,15 +414,15 @@ def _except(plan: Plan, packets: pl.LazyFrame, kinds: tuple[type[LinkFault], ...
 
 def nonexistent_links(plan: Plan, links: pl.DataFrame) -> int:
     """Number of packets between ranks that no link of the topology joins at that port."""
-    topology = plan.topology
-    sample = links.gather_every(1 + len(links) // AUDITED_LINKS).select("sender", "port", "receiver", "packets")
+    every = 1 + len(links) // AUDITED_LINKS
+    sample = (links[name][::every].to_list() for name in ("sender", "port", "receiver", "packets"))
     return sum(
         packets
-        for sender, port, receiver, packets in sample.iter_rows()
-        if not _joins(topology, sender, port, receiver)
+        for sender, port, receiver, packets in zip(*sample, strict=True)
+        if not _joins(plan.topology, sender, port, receiver)
     )
 
 
 def _joins(topology: Topology, sender: Rank, port: Port, receiver: Rank) -> bool:
     """Whether `port` of `sender` leads to `receiver`."""
-    return port in topology.ports(sender) and topology.neighbour(sender, port) == receiver
+    return 0 <= port < topology.degree and receiver != ABSENT and topology.neighbour(sender, port) == receiver

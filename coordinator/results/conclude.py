@@ -99,7 +99,7 @@ def conclude(
     timetable = history.timetable
     if timetable is not None:
         plan = in_steps(plan, timetable)
-    measurement = measure(plan, history.journal, history.altered, timetable)
+    measurement = measure(plan, history.journal, history.altered, timetable, history.rows)
     metrics = dict(measurement.metrics)
     reasons, claims, timeline = [history.ended], claims_of(plan), None
     if history.ended is None:

@@ -216,14 +216,13 @@ def meant_for_receiver(plan: Plan) -> pl.Expr:
     )
 
 
-def journal_arrivals(plan: Plan, journal: pl.LazyFrame) -> pl.DataFrame:
+def journal_arrivals(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
     """Arrivals of a journal in which nothing was altered: receiver, origin, segment, step and intact (always true)."""
     order = arrival_order(plan)
     rows = (
         journal.filter(pl.col("outcome") == "first", meant_for_receiver(plan))
         .select("receiver", owner(plan), "origin", "segment", "step", intact=pl.lit(value=True))
         .sort(*order, "step")
-        .collect(engine="streaming")
     )
     # A sorted table has repetitions next to each other: no second hash table of all arrivals is needed.
     repeated = pl.all_horizontal(pl.col(order) == pl.col(order).shift())

@@ -5,9 +5,11 @@ campaign asks of one of its many small trials, in less than a millisecond, from 
 defined once, in `deliveries` and in `shared_metrics`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from hashlib import blake2b
+from math import fsum
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +19,7 @@ from coordinator.history.journal import records_of_rows, table
 from coordinator.history.timetable import Timetable
 from coordinator.planning.plan import Plan
 from coordinator.results.agreement import Verdicts, judge_agreement, records_of
-from coordinator.results.audit import illegal_hops
+from coordinator.results.audit import broken_rules, nonexistent_links
 from coordinator.results.contributions import count_contributions
 from coordinator.results.deliveries import (
     Deliveries,
@@ -34,13 +36,13 @@ from coordinator.results.deliveries import (
 from coordinator.results.detection import detection_metrics, timed_detection_metrics
 from coordinator.results.journal_rows import IS_REPORT
 from coordinator.results.latency import latency_metrics, served_latencies
+from coordinator.results.queries import collect
 from coordinator.results.reliable import data_hops, reliable_metrics
 from coordinator.results.repair import repair_metrics
 from coordinator.results.repetition import Repetition, repetition_metrics, repetition_of
 from coordinator.results.structure import structure_metrics
 from coordinator.results.tables import (
     fault_records,
-    heaviest_packets,
     link_table,
     node_table,
     packets_of,
@@ -80,8 +82,6 @@ def shared_metrics(traffic: Traffic, deliveries: Deliveries) -> dict[str, Metric
 class Measurement:
     """Tables by node, link and step, and the metrics that claims are judged against."""
 
-    nodes: pl.DataFrame
-    links: pl.DataFrame
     steps: pl.DataFrame
     metrics: dict[str, Metric]
     faults: list[dict[str, object]]
@@ -95,6 +95,20 @@ class Measurement:
     """The decisions of nodes on failures that stand at the end, that of most nodes first."""
     missing: tuple[Rank, ...] = ()
     """The ranks whose contributions the result with the fewest lacks, ascending."""
+    make_nodes: Callable[[], pl.DataFrame] = pl.DataFrame
+    make_links: Callable[[], pl.DataFrame] = pl.DataFrame
+
+    # No metric needs these two tables, and making them takes a fifth of the time of a short run.
+
+    @cached_property
+    def nodes(self) -> pl.DataFrame:
+        """The table by node."""
+        return self.make_nodes()
+
+    @cached_property
+    def links(self) -> pl.DataFrame:
+        """The table by directed link."""
+        return self.make_links()
 
     @property
     def tables(self) -> dict[str, pl.DataFrame | None]:
@@ -107,35 +121,41 @@ def measure(
     journal: pl.LazyFrame,
     altered_copies: Sequence[AlteredCopy] = (),
     timetable: Timetable | None = None,
+    rows: int | None = None,
 ) -> Measurement:
     """Measure a finished run without knowing what the algorithm was meant to do.
 
     `altered_copies` are the altered copies that arrived, in scenarios with redundancy; `timetable` is that of a run
-    under the timed clock.
+    under the timed clock; `rows` is the length of the journal, if it is known.
     """
     agreement = judge_agreement(plan, journal)
     if plan.spec.agreement is not None:
         journal = journal.filter(~IS_REPORT)
     hops, journal = journal, data_hops(plan, journal)
     by_events = timetable if timetable is not None and timetable.events is not None else None
-    packets = packets_of(journal)
-    by_outcome = dict(journal.group_by("outcome").agg(pl.len()).collect(engine="streaming").iter_rows())
-    outcomes = [by_outcome.get(outcome.name.lower(), 0) for outcome in HopOutcome]
+    first_arrivals = journal_arrivals(plan, journal)
+    by_outcome = journal.group_by("outcome").agg(pl.len())
+    packets, counts, unaltered = collect([packets_of(journal), by_outcome, first_arrivals], rows)
+    numbers = dict(counts.iter_rows())
+    outcomes = [numbers.get(outcome.name.lower(), 0) for outcome in HopOutcome]
     # Copies are voted on only if some were altered: otherwise the first arrival is right by definition.
     elections = elect(plan, journal, altered_copies) if outcomes[HopOutcome.CORRUPT] else None
-    arrivals = journal_arrivals(plan, journal) if elections is None else elected_arrivals(plan, elections)
+    arrivals = unaltered if elections is None else elected_arrivals(plan, elections)
     deliveries = count_deliveries(plan, arrivals_of(arrivals))
-    unaltered = arrivals if elections is None else journal_arrivals(plan, journal)
     # By rank the last new piece.
-    last_arrivals = arrivals.group_by("receiver").agg(pl.col("step").max())
-    steps = step_table(plan, packets, arrivals)
-    links = used_links(packets)
+    latest = arrivals.lazy().group_by("receiver").agg(pl.col("step").max())
+    rules = [rule.select(pl.len()) for rule in broken_rules(plan, hops, packets, timetable)]
+    steps, links, last_arrivals, *broken = collect(
+        [step_table(plan, packets, arrivals), used_links(packets.lazy()), latest, *rules], rows
+    )
+    illegal = sum(count.item() for count in broken) + nonexistent_links(plan, links)
+    heaviest_bytes = tuple(steps.drop_in_place("max_link_bytes"))
     traffic = Traffic(len(steps), len(packets), int(packets["segments"].sum()), int(packets["bytes"].sum()), outcomes)
     repetition, cut_off_again = _repetition(plan, hops, agreement, deliveries)
     contributions = count_contributions(plan, journal)
     metrics = {
         **shared_metrics(traffic, deliveries),
-        **_link_metrics(plan, packets, links),
+        **_link_metrics(plan, steps, heaviest_bytes, links),
         **_step_metrics(steps, last_arrivals),
         **latency_metrics(
             served_latencies(plan, deliveries, arrivals_of(unaltered)),
@@ -150,7 +170,7 @@ def measure(
         **repair_metrics(plan, hops, timetable),
         **agreement.metrics,
         **repetition,
-        "illegal_hops": illegal_hops(plan, hops, packets, links, timetable),
+        "illegal_hops": illegal,
         **structure_metrics(plan, journal),
         **contributions.metrics,
     }
@@ -161,8 +181,6 @@ def measure(
     # In a gather the healthy origins are of interest: the target is one rank.
     cut_off = deliveries.unheard(plan) if plan.spec.collective is Collective.GATHER else deliveries.unserved
     return Measurement(
-        nodes=node_table(plan, arrivals),
-        links=link_table(plan.topology, links),
         steps=steps,
         metrics=metrics,
         faults=fault_records(plan, hops, timetable),
@@ -170,6 +188,8 @@ def measure(
         cut_off=cut_off if cut_off_again is None else cut_off_again,
         agreement=records_of(plan, agreement),
         missing=contributions.missing,
+        make_nodes=partial(node_table, plan, arrivals),
+        make_links=partial(link_table, plan.topology, links),
     )
 
 
@@ -190,27 +210,30 @@ def _repetition(
     return found, tuple(cut_off) if "final_delivery_ratio" in found and agreement.standing else None
 
 
-def _link_metrics(plan: Plan, packets: pl.DataFrame, links: pl.DataFrame) -> dict[str, Metric]:
-    heaviest = heaviest_packets(packets)
+def _link_metrics(
+    plan: Plan, steps: pl.DataFrame, heaviest_bytes: tuple[int, ...], links: pl.DataFrame
+) -> dict[str, Metric]:
+    # The heaviest link decides: by the cost model it sets the duration of its step.
     return {
         "max_link_segments_per_step": int(links["busiest_step_segments"].max() or 0),  # type: ignore[arg-type]
         "max_link_segments": int(links["segments"].max() or 0),  # type: ignore[arg-type]
         "links_used": len(links),
-        # The heaviest link decides: by the cost model it sets the duration of its step.
-        "startups": sum(startups(size, plan.scenario.packet_limit) for size in heaviest["bytes"]),
-        "transfer_bytes": sum(heaviest["bytes"]),
-        "heaviest_link_segments_per_step": tuple(heaviest["segments"]),
-        "heaviest_link_bytes_per_step": tuple(heaviest["bytes"]),
+        "startups": sum(startups(size, plan.scenario.packet_limit) for size in heaviest_bytes),
+        "transfer_bytes": sum(heaviest_bytes),
+        "heaviest_link_segments_per_step": tuple(steps["max_link_segments"]),
+        "heaviest_link_bytes_per_step": heaviest_bytes,
     }
 
 
 def _step_metrics(steps: pl.DataFrame, last_arrivals: pl.DataFrame) -> dict[str, Metric]:
+    receiving = tuple(steps["receiving"])
     # On cycles of odd length, flooding sends for one step more than any rank receives something new.
-    last_receipt = int(steps.filter(pl.col("receiving") > 0)["step"].max() or 0)  # type: ignore[arg-type]
+    last_receipt = max((step for step, ranks in enumerate(receiving, start=1) if ranks), default=0)
     return {
-        "virtual_seconds": float(steps["virtual_seconds"].sum()),
+        # The order of the additions does not depend on how the table was made.
+        "virtual_seconds": fsum(steps["virtual_seconds"]),
         "senders_per_step": tuple(steps["sending"]),
-        "receivers_per_step": tuple(steps["receiving"][:last_receipt]),
+        "receivers_per_step": receiving[:last_receipt],
         "average_receive_step": float(last_arrivals["step"].mean() or 0.0),  # type: ignore[arg-type]
     }
 

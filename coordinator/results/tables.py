@@ -17,6 +17,10 @@ from emunode.faults.kinds import FOREVER, Fault, LinkFault, NodeFault, kind_of, 
 from emunode.timed.cost_model import NANO
 from emunode.topologies.base import ABSENT, Topology
 
+STEP_COLUMNS = (
+    "step", "sending", "receiving", "active", "free", "packets", "segments", "bytes", "max_link_segments",
+    "virtual_seconds",
+)  # fmt: skip
 LISTED_LINKS = 2_000_000
 """Up to this many directed links, links.parquet lists idle links too."""
 
@@ -26,16 +30,14 @@ def startups(size: int, limit: int | None) -> int:
     return ceil(size / limit) if limit else min(size, 1)
 
 
-def packets_of(journal: pl.LazyFrame) -> pl.DataFrame:
+def packets_of(journal: pl.LazyFrame) -> pl.LazyFrame:
     """One row per packet: everything that crossed a directed link in one step."""
-    return (
-        journal.group_by("step", "sender", "port", "receiver")
-        .agg(segments=pl.len(), bytes=pl.col("bytes").cast(pl.Int64).sum())
-        .collect(engine="streaming")
+    return journal.group_by("step", "sender", "port", "receiver").agg(
+        segments=pl.len(), bytes=pl.col("bytes").cast(pl.Int64).sum()
     )
 
 
-def used_links(packets: pl.DataFrame) -> pl.DataFrame:
+def used_links(packets: pl.LazyFrame) -> pl.LazyFrame:
     """One row per directed link that carried anything."""
     return (
         packets.group_by("sender", "port", "receiver")
@@ -73,55 +75,41 @@ def link_table(topology: Topology, used: pl.DataFrame) -> pl.DataFrame:
     return every.join(used, by, "full", coalesce=True).fill_null(0).sort(by)
 
 
-def heaviest_packets(packets: pl.DataFrame) -> pl.DataFrame:
-    """Most segments and most bytes on one directed link in each step; 0 in steps in which nothing is sent."""
-    most = packets.group_by("step").agg(pl.col("segments").max(), pl.col("bytes").max())
-    return _every_step(packets).join(most, "step", "left").fill_null(0).sort("step")
-
-
-def _every_step(packets: pl.DataFrame) -> pl.DataFrame:
-    last = int(packets["step"].max() or 0)  # type: ignore[arg-type]
+def step_table(plan: Plan, packets: pl.DataFrame, arrivals: pl.DataFrame) -> pl.LazyFrame:
+    """One row per step, steps without packets included; `max_link_bytes`, the most on a link, is not part of the file."""
     # Steps in which nothing is sent occur in runs with late or delayed packets, and must not shift the others.
-    return pl.DataFrame({"step": range(1, last + 1)}, schema={"step": pl.Int32})
-
-
-def step_table(plan: Plan, packets: pl.DataFrame, arrivals: pl.DataFrame) -> pl.DataFrame:
-    """One row per step, steps without packets included."""
-    scenario = plan.scenario
-
-    def virtual_seconds(size: int) -> float:
-        return scenario.startup * startups(size, scenario.packet_limit) + scenario.per_byte * size
-
-    traffic = packets.group_by("step").agg(
+    last = int(packets["step"].max() or 0)  # type: ignore[arg-type]
+    table = pl.LazyFrame({"step": range(1, last + 1)}, schema={"step": pl.Int32})
+    crossing, arriving = packets.lazy(), arrivals.lazy()
+    traffic = crossing.group_by("step").agg(
         sending=pl.col("sender").n_unique(),
         packets=pl.len(),
         segments=pl.col("segments").sum(),
         bytes=pl.col("bytes").sum(),
         max_link_segments=pl.col("segments").max(),
-        heaviest=pl.col("bytes").max(),
+        max_link_bytes=pl.col("bytes").max(),
     )
-    receiving = arrivals.group_by("step").agg(receiving=pl.col("receiver").n_unique())
+    receiving = arriving.group_by("step").agg(receiving=pl.col("receiver").n_unique())
     # A node that sends and receives in one step is active once.
     active = (
-        pl.concat([packets.select("step", rank="sender"), arrivals.select("step", rank="receiver")])
+        pl.concat([crossing.select("step", rank="sender"), arriving.select("step", rank="receiver")])
         .group_by("step")
         .agg(active=pl.col("rank").n_unique())
     )
-    table = _every_step(packets)
     for counts in (traffic, receiving, active):
         table = table.join(counts, "step", "left")
+    size, limit = pl.col("max_link_bytes"), plan.scenario.packet_limit
+    # As `startups`, which rounds up.
+    begun = (size + limit - 1) // limit if limit else size.clip(upper_bound=1)
     return (
         table.fill_null(0)
         .with_columns(
             free=plan.topology.order - pl.col("active").cast(pl.Int64),
-            virtual_seconds=pl.col("heaviest").map_elements(virtual_seconds, return_dtype=pl.Float64),
+            virtual_seconds=begun * plan.scenario.startup + size * plan.scenario.per_byte,
         )
-        .select(
-            "step", "sending", "receiving", "active", "free", "packets", "segments", "bytes", "max_link_segments",
-            "virtual_seconds",
-        )
+        .select(*STEP_COLUMNS, "max_link_bytes")
         .sort("step")
-    )  # fmt: skip
+    )
 
 
 def node_table(plan: Plan, arrivals: pl.DataFrame) -> pl.DataFrame:

@@ -78,7 +78,7 @@ def test_link_ends_of_the_largest_host_are_counted(topology: Topology) -> None:
 @pytest.mark.parametrize("topology", ["fat-tree:4", "mesh:3x4", "star:4"])
 def test_every_link_end_is_one_row_of_the_table_of_links(topology: str) -> None:
     network = parse_topology(topology)
-    idle = used_links(pl.DataFrame(schema=PACKETS))
+    idle = used_links(pl.LazyFrame(schema=PACKETS)).collect()
     rows = link_table(network, idle).select("sender", "port", "receiver").rows()
     assert rows == [(rank, port, peer) for rank in network.ranks() for port, peer in network.adjacent(rank)]
 
