@@ -78,6 +78,7 @@ SHELLS: Final = (
     "coordinator.history.run_index",
     "coordinator.history.state_folder",
     "coordinator.stored.reading",
+    "coordinator.stored.writing",
     "coordinator.live.frames",
     "coordinator.live.http",
     "coordinator.live.loop_thread",

@@ -38,6 +38,7 @@ from coordinator.results.claims import EXIT_STATUS, Verdict
 from coordinator.scenario.model import dump_scenario
 from coordinator.scenario.networks import keep_network
 from coordinator.scenario.plugins import plugin_flags
+from coordinator.stored.writing import replacing
 from emunode.errors import ScenarioError
 from emunode.topologies.table import TableTopology
 
@@ -351,9 +352,8 @@ def _write_results(done: Campaign, store: Store) -> None:
     store.write("losses.csv", to_csv(loss_rows(store)))
     if done.process_rows:
         store.write("processes.csv", to_csv(done.process_rows))
-    partial = store.folder / ".trials.parquet.partial"
-    done.trials.write_parquet(partial)
-    partial.replace(store.folder / "trials.parquet")
+    with replacing(store.folder / "trials.parquet") as file:
+        done.trials.write_parquet(file)
 
 
 def _smallest_violations(store: Store) -> list[dict[str, object]]:

@@ -20,6 +20,7 @@ from coordinator.campaigns.cut_certifier import CutCertifier, NotProvableError, 
 from coordinator.campaigns.engines import ENGINES, Engine
 from coordinator.campaigns.exact_certifier import ExactCertifier
 from coordinator.evaluation.schedule import InexactError
+from coordinator.history.run_directory import replace_file
 from coordinator.networks.base import Progress
 from coordinator.results.claims import EXIT_STATUS, Verdict
 from coordinator.scenario.model import Scenario
@@ -207,7 +208,7 @@ def save_counterexample(path: Path, certificate: Found) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         scenario, topology = certificate.counterexample.scenario, certificate.plan.topology
-        path.write_text(stored_scenario(scenario, topology, path.parent, f"{path.stem}-network.json"))
+        replace_file(path, stored_scenario(scenario, topology, path.parent, f"{path.stem}-network.json"))
     except OSError as error:
         raise ScenarioError("out", str(path), f"it cannot be written: {error.strerror}") from None
 

@@ -9,6 +9,7 @@ import polars as pl
 
 from coordinator.api.pictures import Picture
 from coordinator.api.runs import Run
+from coordinator.history.run_directory import replace_file
 from coordinator.reports.compare import as_rows, compare_data, compare_figure
 from coordinator.reports.compare_page import compare_page
 from coordinator.reports.data import RunData
@@ -98,7 +99,7 @@ class Comparison:
         if len(self._data) != 2:
             raise ScenarioError("out", str(path), f"a page has two runs side by side, not {len(self._data)}")
         try:
-            path.write_text(compare_page(self._data, self.record), encoding="utf-8")
+            replace_file(path, compare_page(self._data, self.record))
         except OSError as error:
             raise ScenarioError("out", str(path), f"it cannot be written: {error.strerror}") from None
         return path

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from coordinator.campaigns.certify import Certificate, Level
+from coordinator.history.run_directory import replace_file
 from coordinator.scenario.fault_draws import FaultSites
 from coordinator.scenario.networks import stored_scenario
 from coordinator.theory.message_paths import Part
@@ -40,7 +41,7 @@ def save_certificate(path: Path, certificate: Certificate) -> None:
         text = json.dumps({**contents(certificate), "scenario": tomllib.loads(stored)}, separators=(",", ":"))
         if len(text) > MOST_BYTES:
             raise ScenarioError("out", str(path), f"the certificate has {len(text):,} bytes; at most {MOST_BYTES:,}")
-        path.write_text(text + "\n", encoding="utf-8")
+        replace_file(path, text + "\n")
     except OSError as error:
         raise ScenarioError("out", str(path), f"it cannot be written: {error.strerror}") from None
 

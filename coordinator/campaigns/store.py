@@ -27,10 +27,12 @@ from coordinator.campaigns.stored_records import (
     require_trial,
 )
 from coordinator.campaigns.trial_runner import Trial, TrialResult, result_of
+from coordinator.history.run_directory import replace_file, require_no_links
 from coordinator.scenario.model import Scenario
 from coordinator.scenario.networks import absolute_network, keep_network, network_of, with_absolute_network
 from coordinator.scenario.plugins import keep_plugins
 from coordinator.stored.reading import RefusedError, read_toml
+from coordinator.stored.writing import open_to_append
 from emunode.errors import ScenarioError
 from emunode.topologies.table import TableTopology
 
@@ -115,6 +117,7 @@ class Store(FinishedTrials):
         grid, folder = self.grid, self.folder
         fingerprint = grid.fingerprint  # raises for an invalid grid, before anything is written
         known = folder / GRID
+        require_no_links(folder, "out")
         try:
             # A folder with other files is not overwritten.
             if not known.exists() and folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
@@ -130,11 +133,11 @@ class Store(FinishedTrials):
                     "it holds a campaign of another grid or scenario; nothing was changed. Use another folder",
                 )
             # Unbuffered: a record is with the kernel as soon as `write` returns, so a kill loses none.
-            self._file = (folder / RECORDS).open("ab+", buffering=0)
+            self._file = os.fdopen(open_to_append(folder / RECORDS), "ab+", buffering=0)
             self._lock()
             # After the lock: only its owner may change the folder.
             values = {"fingerprint": fingerprint, "draws": DRAWS, **self._with_files(grid_values(grid))}
-            self._replace(GRID, tomli_w.dumps(values).encode())
+            self.write(GRID, tomli_w.dumps(values))
         except OSError as error:
             raise ScenarioError("out", str(folder), f"it cannot be written: {error.strerror}") from None
         self._load()
@@ -169,11 +172,14 @@ class Store(FinishedTrials):
 
     def open_log(self) -> TextIO:
         """The log of all sessions in this folder, opened to append."""
-        return (self.folder / "log.jsonl").open("a", encoding="utf-8", buffering=1)
+        try:
+            return os.fdopen(open_to_append(self.folder / "log.jsonl"), "a", encoding="utf-8", buffering=1)
+        except OSError as error:
+            raise ScenarioError("out", str(self.folder), f"it cannot be written: {error.strerror}") from None
 
     def write(self, name: str, content: str | bytes) -> None:
         """Write a file of results, replacing an earlier one atomically."""
-        self._replace(name, content.encode() if isinstance(content, str) else content)
+        replace_file(self.folder / name, content)
 
     def files_of(self, scenario: Scenario) -> dict[str, object]:
         """The values of a scenario in this folder that name its plug-ins, and its network if that comes from a file."""
@@ -200,12 +206,6 @@ class Store(FinishedTrials):
         if "topology" in vary:
             vary = {**vary, "topology": [named.get(name, name) for name in vary["topology"]]}
         return {**values, "scenario": base, "vary": vary}
-
-    def _replace(self, name: str, content: bytes) -> None:
-        partial = self.folder / f".{name}.partial"
-        partial.write_bytes(content)
-        # Renaming is atomic: a reader finds the old file or the new one.
-        partial.replace(self.folder / name)
 
     def _lock(self) -> None:
         try:

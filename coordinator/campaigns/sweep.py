@@ -19,6 +19,7 @@ import polars as pl
 from coordinator.campaigns.stored_records import read_records, require_row
 from coordinator.execution.run import FinishedRun, run_in_memory
 from coordinator.execution.stop_signal import InterruptGuard
+from coordinator.history.run_directory import replace_file, require_no_links
 from coordinator.networks.base import Progress
 from coordinator.planning.feasibility import require_possible
 from coordinator.planning.plan import Plan, make_plan
@@ -27,6 +28,7 @@ from coordinator.reports.tables import Row, to_csv
 from coordinator.results.claims import EXIT_STATUS, Verdict, ratio_to
 from coordinator.scenario.model import make_scenario
 from coordinator.stored.reading import RefusedError, exists
+from coordinator.stored.writing import open_to_append
 from emunode.algorithms.claims import DELIVERY, TRAFFIC
 from emunode.algorithms.program import PROGRAM
 from emunode.errors import RunError, ScenarioError
@@ -123,7 +125,7 @@ class Sweep:
                 ("sweep.svg", self.svg()),
                 ("sweep.html", self.page()),
             ):
-                (folder / name).write_text(text)
+                replace_file(folder / name, text)
 
 
 def sweep(
@@ -278,12 +280,13 @@ def _read_rows(folder: Path) -> dict[str, dict[str, Any]]:
     Makes the folder. ScenarioError (field `out`) if it holds something else or cannot be written.
     """
     file = folder / ROWS
+    require_no_links(folder, "out")
     try:
         if folder.exists() and not exists(file) and (not folder.is_dir() or any(folder.iterdir())):
             raise ScenarioError("out", str(folder), "it exists and is not the folder of a sweep")
         folder.mkdir(parents=True, exist_ok=True)
         if not exists(file):
-            file.touch(exist_ok=False)
+            os.close(open_to_append(file))
         rows, whole = {}, 0
         for line, size, record in read_records(file):
             try:
@@ -304,7 +307,7 @@ def _read_rows(folder: Path) -> dict[str, dict[str, Any]]:
 def _append(folder: Path, record: Mapping[str, Any]) -> None:
     try:
         # Unbuffered: a line is with the kernel as soon as `write` returns, so a kill loses none.
-        with (folder / ROWS).open("ab", buffering=0) as file:
+        with os.fdopen(open_to_append(folder / ROWS), "ab", buffering=0) as file:
             file.write(json.dumps(record, separators=(",", ":")).encode() + b"\n")
     except OSError as error:
         raise RunError(f"operating system error: {error.strerror}; the runs that are finished are kept") from None

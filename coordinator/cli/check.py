@@ -18,7 +18,7 @@ from coordinator.grading.grade import Grade, Options, Subject
 from coordinator.grading.grade import grade as grade_file
 from coordinator.grading.gradescope import results
 from coordinator.grading.marks import MarkVerdict
-from coordinator.history.run_directory import replace_text
+from coordinator.history.run_directory import replace_file
 from emunode.errors import ScenarioError
 from emunode.model import PortModel
 from emunode.topologies.registry import parse_topology
@@ -107,7 +107,7 @@ def check(
     with on_stderr("check") as progress:
         found = grade_file(file, options, progress)
     if gradescope is not None:
-        replace_text(gradescope, dumps(results(found, time.monotonic() - began), indent=2) + "\n")
+        replace_file(gradescope, dumps(results(found, time.monotonic() - began), indent=2) + "\n")
     if json:
         print_json(found.record())
     else:

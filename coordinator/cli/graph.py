@@ -11,6 +11,7 @@ from rich.markup import escape
 from coordinator.cli import render
 from coordinator.cli.output import OUTPUT, JsonFlag, as_command, print_json
 from coordinator.cli.plugin_flags import PluginFlag
+from coordinator.history.run_directory import replace_file
 from coordinator.reports.network_picture import draw_network
 from coordinator.scenario.network_files import is_network_file
 from coordinator.scenario.networks import PREFIX, load_topology
@@ -117,7 +118,7 @@ def _clock(seconds: float) -> Callable[[], Callable[[], bool]]:
 
 def _write(path: Path, text: str) -> None:
     try:
-        path.write_text(text)
+        replace_file(path, text)
     except OSError as error:
         raise ScenarioError("picture", str(path), f"it cannot be written: {error.strerror}") from None
 

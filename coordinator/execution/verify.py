@@ -6,6 +6,7 @@ memory are bounded for any content.
 """
 
 import json
+import os
 import shlex
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -125,6 +126,7 @@ def verify(path: Path) -> Verification:
 
 
 def _verify(path: Path, verification: Verification) -> None:
+    verification.findings += [f"{name}: it is a symbolic link" for name in links_in(path)]
     scenario, older = _read_scenario(path, verification)
     verification.findings += altered_files(scenario.plugin, path)
     summary = _read(path / "summary.json", lambda file: read_summary(file.parent))
@@ -170,6 +172,12 @@ def _verify(path: Path, verification: Verification) -> None:
         verification.findings.append(
             f"journal.parquet: {conclusion.metrics['illegal_hops']} hops that the model, the network or the faults rule out"
         )
+
+
+def links_in(folder: Path) -> list[str]:
+    """Return the symbolic links in a folder and the folders in it, which no run, campaign or sweep leaves there."""
+    inside = [Path(place) / name for place, folders, files in os.walk(folder) for name in (*folders, *files)]
+    return sorted(str(path.relative_to(folder)) for path in inside if path.is_symlink())
 
 
 # --- reading untrusted files -------------------------------------------------------------------------------------------

@@ -16,10 +16,13 @@ from tempfile import gettempdir
 from typing import Any
 
 from coordinator.history.state_folder import state_folder
+from coordinator.stored.writing import PARTIAL, Content, partial_of
+from coordinator.stored.writing import replace_file as replace_unnoted
 from emunode.errors import ScenarioError
 
 RUNS = Path("runs")
-PARTIAL = ".partial-"
+LATEST = "latest"
+"""The link in a folder of runs to the newest of them."""
 REPRODUCE = "coordinator-reproduce-"
 """Prefix of the folders of `reproduce` in the temporary folder; the process id follows."""
 PROCESS_FAULT = "process fault"
@@ -30,6 +33,18 @@ TAIL_BYTES = 16 * 1024
 
 RENAMED = {"strange_hops": "replay_mismatches", "late_share": "lateness_ratio"}
 """Metrics in summaries of version 0.1.0 and their present names."""
+
+
+def require_no_links(path: Path, field: str) -> None:
+    """Refuse a path whose part below `runs` is a symbolic link, since it leads elsewhere: ScenarioError for `field`.
+
+    A link `latest` may name a folder beside it.
+    """
+    below = [folder for folder in (path, *path.parents) if RUNS.absolute() in folder.absolute().parents]
+    for folder in filter(Path.is_symlink, below):
+        target = folder.readlink()
+        if folder.name != LATEST or len(target.parts) != 1 or target.name in ("", ".."):
+            raise ScenarioError(field, str(path), f"{folder} is a symbolic link; name the folder that it leads to")
 
 
 class RunDirectory:
@@ -48,6 +63,7 @@ class RunDirectory:
 
     def make(self) -> None:
         """Create the folder; ScenarioError if that fails. `discard` removes whatever an interrupted call created."""
+        require_no_links(self.final, "out")
         try:
             if self.final.exists() and (not self.final.is_dir() or any(self.final.iterdir())):
                 raise ScenarioError("out", self._requested, "it exists and is not an empty directory")
@@ -78,7 +94,7 @@ class RunDirectory:
             link = self.final.parent / f"{PARTIAL}{os.getpid()}-latest"
             link.unlink(missing_ok=True)
             link.symlink_to(self.final.name)
-            link.replace(self.final.parent / "latest")
+            link.replace(self.final.parent / LATEST)
 
     def log_tail(self, lines: int = 3) -> str:
         """The last events of the log, one per line; empty for an empty log."""
@@ -101,15 +117,13 @@ class RunDirectory:
                 parent.rmdir()
 
 
-def replace_text(path: Path, text: str) -> None:
-    """Replace a file as a whole: readers never see half of it, and `clean` finds what a killed process leaves."""
-    partial = path.absolute().with_name(f"{PARTIAL}{os.getpid()}-{path.name}")
+def replace_file(path: Path, content: Content) -> None:
+    """Replace a file as a whole; `clean` finds what a killed process leaves. OSError if that is not possible."""
+    partial = partial_of(path)
     _write_note(partial)
     try:
-        partial.write_text(text, encoding="utf-8")
-        partial.replace(path)
+        replace_unnoted(path, content)
     finally:
-        partial.unlink(missing_ok=True)
         with contextlib.suppress(OSError):
             _note(partial).unlink(missing_ok=True)
 

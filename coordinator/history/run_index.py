@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, get_type_hints
 
-from coordinator.history.run_directory import RUNS, replace_text
+from coordinator.history.run_directory import RUNS, replace_file
 from coordinator.stored.reading import read_bytes, read_json
 from emunode.errors import RunError
 
@@ -163,7 +163,7 @@ def write_index(root: Path, render: Render, *, fresh: bool = False) -> Path:
     try:
         with _locked(root):
             known = _known(page)
-            replace_text(page, render(read_runs(root, {} if fresh else known)))
+            replace_file(page, render(read_runs(root, {} if fresh else known)))
     except OSError as error:
         raise RunError(f"{page} cannot be written: {error.strerror}") from None
     return page

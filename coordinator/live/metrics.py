@@ -14,7 +14,7 @@ from typing import Final, Self
 
 import trio
 
-from coordinator.history.run_directory import replace_text
+from coordinator.history.run_directory import replace_file
 from coordinator.live.http import HttpConnection, Request, RequestError, Response, require_local, serve_http
 from coordinator.live.loop_thread import LoopThread
 from coordinator.reports.open_metrics import CONTENT_TYPE
@@ -70,6 +70,6 @@ class MetricsServer:
 def write_metrics(path: Path, text: str) -> None:
     """Replace a file as a whole, so that its readers never see half of it; RunError if that is not possible."""
     try:
-        replace_text(path, text)
+        replace_file(path, text)
     except OSError as error:
         raise RunError(f"the metrics cannot be written to {path}: {error.strerror}") from None

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from markupsafe import Markup
 
+from coordinator.history.run_directory import replace_file
 from coordinator.papers.base import Figure, Reproduction, Section
 from coordinator.papers.tables import (
     ERRATUM,
@@ -122,11 +123,11 @@ def write(done: Sequence[Reproduced], folder: Path) -> list[Path]:
     require_folder(folder)
     try:
         page = folder / PAGE
-        page.write_text(render(done), encoding="utf-8")
+        replace_file(page, render(done))
         files = [page]
         for name, table in _named(done):
             files.append(folder / f"{name}.csv")
-            files[-1].write_text(to_csv(table.shown), encoding="utf-8")
+            replace_file(files[-1], to_csv(table.shown))
     except OSError as error:
         raise _unwritable(folder, error) from None
     return files

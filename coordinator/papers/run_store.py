@@ -22,7 +22,7 @@ from stat import S_ISREG
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from coordinator.history.run_directory import replace_text, temporary_prefix
+from coordinator.history.run_directory import replace_file, temporary_prefix
 from coordinator.history.state_folder import state_folder
 from coordinator.stored.reading import read_bytes, read_json
 from emunode import __version__
@@ -72,7 +72,7 @@ class RunStore:
         path = self.path(scenario)
         about = {**_program(), "scenario": scenario, "files": _digests(path)}
         with contextlib.suppress(OSError):  # a full disk: the run is made again
-            replace_text(self._record(path), json.dumps({**about, "code": _code(self._key, about)}, indent=1) + "\n")
+            replace_file(self._record(path), json.dumps({**about, "code": _code(self._key, about)}, indent=1) + "\n")
 
     def discard(self) -> None:
         """Remove all runs, and the folder unless it holds other files."""

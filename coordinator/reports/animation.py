@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 from xml.etree import ElementTree
 
+from coordinator.history.run_directory import replace_file
 from coordinator.reports.data import RunData
 from coordinator.reports.interactive.packing import unpack
 from coordinator.reports.maps.base import NetworkMap
@@ -62,7 +63,7 @@ def write_gif(data: RunData, path: Path) -> Path:
     content = BytesIO()
     next(pictures).save(content, "GIF", save_all=True, append_images=pictures, duration=durations, loop=0)
     try:
-        path.write_bytes(content.getvalue())
+        replace_file(path, content.getvalue())
     except OSError as error:
         raise ScenarioError("gif", str(path), f"cannot be written: {error.strerror}") from None
     return path

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from coordinator.history.run_directory import replace_file
 from coordinator.reports.charts import grouped_bars
 from coordinator.reports.data import RunData
 from coordinator.reports.raster import png_of
@@ -114,6 +115,6 @@ def write_figure(svg: str, path: Path) -> None:
         raise ScenarioError("plot", str(path), f"expected a file name that ends in {' or '.join(FORMATS)}")
     content = svg.encode() if path.suffix == ".svg" else png_of(svg, "plot", path, "; or use .svg")
     try:
-        path.write_bytes(content)
+        replace_file(path, content)
     except OSError as error:
         raise ScenarioError("plot", str(path), f"cannot be written: {error.strerror}") from None

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import polars as pl
 
+from coordinator.history.run_directory import LATEST, RUNS, require_no_links
 from coordinator.history.stored_run import (
     open_journal,
     read_entries,
@@ -33,7 +34,6 @@ from emunode.topologies.base import Topology
 
 Value = TypeVar("Value")
 
-LATEST = "latest"
 RUN_FILES = ("summary.json", "scenario.toml", "journal.parquet")
 LARGEST_ORDER = 10_000_000
 """Larger networks are described but not drawn."""
@@ -108,10 +108,12 @@ class RunData:
 def find_run(run: Path) -> Path:
     """The run directory that `run` refers to: itself, the newest run in it, or the newest run of `runs/<run>`.
 
-    Raises ScenarioError (field `run`) if there is no run, and (field `plugin`) if it names a plug-in that is not loaded.
+    Raises ScenarioError (field `run`) if there is no run, for a link in `runs` other than `latest`, and (field `plugin`) if
+    it names a plug-in that is not loaded.
     """
-    for candidate in (run, run / LATEST, Path("runs") / run, Path("runs") / run / LATEST):
-        if any((candidate / name).is_file() for name in RUN_FILES):
+    for candidate in (run, run / LATEST, RUNS / run, RUNS / run / LATEST):
+        require_no_links(candidate, "run")
+        if any(exists(candidate / name) for name in RUN_FILES):
             _require_plugins(candidate.resolve())
             return candidate.resolve()
     if not run.exists() and not (Path("runs") / run).exists():

@@ -22,6 +22,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 import polars as pl
 
+from coordinator.history.run_directory import replace_file
 from coordinator.reports.data import LARGEST_ORDER, RunData
 from coordinator.scenario.networks import load_topology
 from emunode.algorithms.base import Algorithm
@@ -187,8 +188,7 @@ def _goal(data: RunData, topology: Topology, packets: pl.DataFrame) -> Iterator[
 def write_lines(path: Path, lines: Iterable[str], field: str) -> Path:
     """Write a document and return its path. Raises ScenarioError (for `field`) if the file cannot be written."""
     try:
-        with path.open("w", encoding="utf-8") as file:
-            file.writelines(lines)
+        replace_file(path, lines)
         return path
     except OSError as error:
         raise ScenarioError(field, str(path), f"cannot be written: {error.strerror}") from None

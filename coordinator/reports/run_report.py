@@ -14,6 +14,7 @@ from pathlib import Path
 
 from markupsafe import Markup
 
+from coordinator.history.run_directory import replace_file
 from coordinator.history.run_index import REPORT, THUMBNAIL
 from coordinator.reports.data import RunData, read_run
 from coordinator.reports.numbers import verdict_sentence
@@ -36,9 +37,9 @@ def write_report(run: Path, out: Path | None = None, *, name: str | None = None,
     """
     data = read_run(run, name)
     target = out or run / REPORT
-    target.write_text(render(data, thorough=thorough), encoding="utf-8")
+    replace_file(target, render(data, thorough=thorough))
     if out is None and (picture := thumbnail(data)) is not None:
-        (run / THUMBNAIL).write_text(picture, encoding="utf-8")
+        replace_file(run / THUMBNAIL, picture)
     return target
 
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from coordinator.scenario.declared_network import plain_attributes
 from coordinator.stored.reading import read_json
+from coordinator.stored.writing import replace_file
 from emunode.errors import ScenarioError
 from emunode.topologies.digest import network_sha256
 from emunode.topologies.table import Attributes, TableTopology
@@ -24,7 +25,7 @@ MAX_BYTES: Final = 2**28
 
 def write_network(path: Path, topology: TableTopology) -> None:
     """Write a network as `network.json`."""
-    path.write_text(json.dumps(network_document(topology), separators=(",", ":"), sort_keys=True) + "\n")
+    replace_file(path, json.dumps(network_document(topology), separators=(",", ":"), sort_keys=True) + "\n")
 
 
 def read_network_json(path: Path) -> TableTopology:

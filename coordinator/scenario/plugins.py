@@ -10,6 +10,8 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Final
 
+from coordinator.stored.reading import exists, read_bytes
+from coordinator.stored.writing import replace_file
 from emunode.errors import ScenarioError
 from emunode.model import Plugin
 from emunode.plugins import LOADED, MAX_PLUGINS, find_installed, load, read_file
@@ -95,11 +97,20 @@ def _keep(entry: str, folder: Path) -> str:
         return entry
     path = folder / FOLDER / plugin.name
     data = plugin.text.encode()
-    if path.exists() and path.read_bytes() != data:  # that of somebody else
+    if path.parent.is_symlink():
+        raise ScenarioError("plugin", str(path.parent), "it is a symbolic link, and nothing is written through it")
+    if exists(path) and not _has(path, data):  # of another plug-in
         path = path.with_name(f"{path.stem}-{plugin.sha256[:12]}.py")
     path.parent.mkdir(exist_ok=True)
-    path.write_bytes(data)
+    replace_file(path, data)
     return _entry(path.relative_to(folder).as_posix(), plugin)
+
+
+def _has(path: Path, data: bytes) -> bool:
+    try:
+        return read_bytes(path, len(data), follow=False) == data
+    except (OSError, ValueError):
+        return False
 
 
 def altered_files(entries: Iterable[str], folder: Path) -> list[str]:

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from coordinator.cli import browser, render
-from coordinator.history.run_directory import replace_text
+from coordinator.history.run_directory import replace_file
 from tests.command_line import Call, command, run_process
 from tests.coordinator.cli.test_maintenance import ended_process
 
@@ -141,11 +141,11 @@ def test_clean_removes_what_was_half_written_elsewhere(call: Call, tmp_path: Pat
     """A process is killed while it replaces a file, such as metrics; `clean` is called in another folder."""
     (tmp_path / "far").mkdir()
     target = tmp_path / "far" / "run.prom"
-    replace_text(target, "old")
+    replace_file(target, "old")
     halted = (
-        "import os, signal; from pathlib import Path; from coordinator.history.run_directory import replace_text; "
+        "import os, signal; from pathlib import Path; from coordinator.history.run_directory import replace_file; "
         "Path.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL); "
-        f"replace_text(Path({str(target)!r}), 'new')"
+        f"replace_file(Path({str(target)!r}), 'new')"
     )
     assert run_process(tmp_path, [sys.executable, "-c", halted]).status == -signal.SIGKILL
     assert target.read_text() == "old"

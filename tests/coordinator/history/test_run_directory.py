@@ -10,7 +10,8 @@ from resource import RLIMIT_AS, getrlimit, setrlimit
 
 import pytest
 
-from coordinator.history.run_directory import PARTIAL, TAIL_BYTES, RunDirectory, abandoned
+from coordinator.history.run_directory import TAIL_BYTES, RunDirectory, abandoned
+from coordinator.stored.writing import PARTIAL
 from emunode.errors import ScenarioError
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
