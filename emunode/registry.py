@@ -1,4 +1,4 @@
-"""Registration by name: topologies, algorithms, fault kinds, reproductions and drivers are found through a `Registry`.
+"""Registration by name: topologies, algorithms, fault kinds, metrics, reproductions and drivers are found in a `Registry`.
 
 The module that defines a base class creates the registry for its subclasses, or for its instances. `register` then adds an
 entry to the registry of its base class; the built-in families and plug-ins use the same call:

@@ -189,9 +189,9 @@ def network(
     """A network to run collectives on.
 
     `source` is a name such as `star:4`, `torus:4x4` or `file:NET.graphml` (`coordinator list topologies`), the path of a
-    file (.graphml, .gml, .json, .edges, ..), a networkx graph, or a Topology. `name` names a graph; `relabel` calls the nodes
-    of a file or a graph by their ranks. `plugin` is one plug-in or several, `FILE.py` or the name of an installed module:
-    they are executed, and every run of the network names them. Raises ScenarioError (field `topology` or `plugin`).
+    file (.graphml, .gml, .json, .edges, ..), a networkx graph, or a Topology. `name` names a graph; `relabel` calls the
+    nodes of a file or a graph by their ranks. `plugin` is one plug-in or several, `FILE.py` or the name of an installed
+    module: they are executed, and every run of the network names them. Raises ScenarioError (field `topology` or `plugin`).
     """
     plugins = load_plugins(as_list(plugin))
     return Network(topology_of(source, name, relabel=relabel), plugins)

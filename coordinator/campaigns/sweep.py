@@ -26,6 +26,7 @@ from coordinator.planning.plan import Plan, make_plan
 from coordinator.reports import sweep_report
 from coordinator.reports.tables import Row, to_csv
 from coordinator.results.claims import EXIT_STATUS, Verdict, ratio_to
+from coordinator.results.run_metrics import RUN_METRICS
 from coordinator.scenario.model import make_scenario
 from coordinator.stored.reading import RefusedError, exists
 from coordinator.stored.writing import open_to_append
@@ -144,10 +145,10 @@ def sweep(
     `driver` is given. ScenarioError before anything runs, for an unknown metric, for an algorithm that is defined on none of
     the networks, and for a folder that holds something else; RunError for a run that this machine cannot do.
     """
-    if metric not in METRICS:
-        raise ScenarioError("metric", metric, f"expected one of {', '.join(METRICS)}")
+    if metric not in METRICS and metric not in RUN_METRICS:
+        raise ScenarioError("metric", metric, f"expected one of {', '.join((*METRICS, *RUN_METRICS))}")
     points, left_out = _points(topologies, collective, algorithms, values)
-    known = _read_rows(out) if out else {}
+    known = {key: record for key, record in (_read_rows(out) if out else {}).items() if metric in record["measured"]}
     for point in points:
         if point.key not in known:
             require_possible(point.plan)
@@ -236,7 +237,7 @@ def _record(result: FinishedRun) -> dict[str, Any]:
         for judgement in result.judgements
         if judgement.claim.name in METRICS and judgement.claim.relation != "<="
     ]
-    measured = {name: summary[name] for name in METRICS if isinstance(summary.get(name), int | float)}
+    measured = {name: summary[name] for name in (*METRICS, *RUN_METRICS) if isinstance(summary.get(name), int | float)}
     facts = {name: summary[name] for name in ("order", "degree", "verdict", "journal_hash")}
     return {**facts, "measured": measured, "claims": claims}
 

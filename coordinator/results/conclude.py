@@ -32,6 +32,8 @@ from coordinator.results.cut_off import CutOff, cut_off
 from coordinator.results.differential import REPLAYED_ROWS, replay_mismatches
 from coordinator.results.faults_in_steps import in_steps
 from coordinator.results.metrics import Measurement, Metric, measure
+from coordinator.results.reliable import data_hops
+from coordinator.results.run_metrics import own_metrics
 from coordinator.results.served import Record, served_records, suspicion_records
 from emunode.algorithms.claims import Claim
 from emunode.engine.rank_set import AlteredCopy
@@ -101,6 +103,7 @@ def conclude(
         plan = in_steps(plan, timetable)
     measurement = measure(plan, history.journal, history.altered, timetable, history.rows)
     metrics = dict(measurement.metrics)
+    metrics.update(own_metrics(plan, data_hops(plan, history.journal)))
     reasons, claims, timeline = [history.ended], claims_of(plan), None
     if history.ended is None:
         claims += derived(plan, claims)
