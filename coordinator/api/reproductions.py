@@ -87,7 +87,7 @@ def run_reproductions(
         for about, sizes in chosen:
             sections: list[Section] = []
             try:
-                for section in about.build(replace(cache, sizes=sizes)):
+                for section in about.sections(replace(cache, sizes=sizes)):
                     sections.append(section)
                     show(section)
             except (EmulatorError, KeyboardInterrupt):

@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -14,7 +14,7 @@ from coordinator.api.reproductions import Reproductions, run_reproductions
 from coordinator.cli.output import OUTPUT, JsonFlag, as_command, print_json
 from coordinator.cli.plugin_flags import PluginFlag
 from coordinator.cli.render import console, print_rows, show_rows, verdict_text
-from coordinator.papers.base import Figure, Reproduction, Section
+from coordinator.papers.base import LEFT_OUT, Figure, Reproduction, Section
 from coordinator.papers.costs import RunEstimate, cost_of, duration
 from coordinator.papers.registry import REPRODUCTIONS, find_reproduction
 from coordinator.papers.tables import verdict_of
@@ -35,19 +35,30 @@ def reproduce(
             help="folder for one page with tables and figures, and each table as CSV; continues an interrupted call",
         ),
     ] = None,
+    list: Annotated[  # noqa: A002
+        bool,
+        Parameter(negative=(), show_default=False, help="list the statements of the papers that are not reproduced"),
+    ] = False,
     minutes: Annotated[float, Parameter(help="start no further run after this time")] = 60.0,
     plugin: PluginFlag = None,
     json: JsonFlag = False,
 ) -> int:
     """Re-run a paper's experiments: published, predicted and measured values.
 
-    Without NAME or --all, list the reproductions and how long each takes. The exit status is 1 if a row is violated.
+    Without NAME or --all, list the reproductions and how long each takes; with --list, what they leave out. The exit status
+    is 1 if a row is violated.
 
     Examples:
-      coordinator reproduce
+      coordinator reproduce --list
       coordinator reproduce tseng-sheu-1997 --n 4 --out paper
     """
     load_plugins(plugin or ())
+    if list:
+        if n is not None or out is not None:
+            raise ScenarioError("list", None, "--list runs nothing; leave --n and --out out")
+        listed = REPRODUCTIONS.values() if name is None else [find_reproduction(name)]
+        print_rows("not reproduced", [_left_out(row) for about in listed for row in about.left_out], json)
+        return 0
     if all and name is not None:
         raise ScenarioError("reproduce", name, "give a name or --all, not both")
     if not all and name is None:
@@ -59,7 +70,7 @@ def reproduce(
         raise ScenarioError("minutes", minutes, "a number above 0")
     if all and n is not None:
         raise ScenarioError("n", n, "--all covers every size; leave --n out, or name one reproduction")
-    chosen = [find_reproduction(name)] if name is not None else list(REPRODUCTIONS.values())
+    chosen = [find_reproduction(name)] if name is not None else [*REPRODUCTIONS.values()]
     return _reproduce([(about, about.over(n)) for about in chosen], out, minutes, as_json=json)
 
 
@@ -70,6 +81,10 @@ def _summary(about: Reproduction) -> dict[str, object]:
         "about": about.description,
         "takes": str(cost_of(about.name) or "?"),
     }
+
+
+def _left_out(row: Mapping[str, str]) -> dict[str, object]:
+    return {key: row[key] for key in ("reproduction", *LEFT_OUT)}
 
 
 def _reproduce(

@@ -1,11 +1,11 @@
 """A reproduction: a function from a `RunCache` to the tables and figures of a paper."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from coordinator.papers.run_cache import RunCache
-from coordinator.papers.tables import Table, texts
+from coordinator.papers.tables import NOT_MEASURED, VERDICT, Table, printed, texts
 from emunode.errors import ScenarioError
 from emunode.registry import Registry
 
@@ -21,6 +21,8 @@ class Figure:
 
 Section = Table | Figure
 Build = Callable[[RunCache], Iterator[Section]]
+LEFT_OUT = ("item", "statement", "reason")
+"""The columns of the table of what is not reproduced."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,18 @@ class Reproduction:
     build: Build
     sizes: range = range(0)
     """The sizes n available to `--n`; empty for a reproduction of fixed size."""
+
+    def sections(self, cache: RunCache) -> Iterator[Section]:
+        """Yield what `build` yields, then the table of what is not reproduced, if there is any."""
+        yield from self.build(cache)
+        if self.left_out:
+            rows = ({**{key: row[key] for key in LEFT_OUT}, VERDICT: NOT_MEASURED} for row in self.left_out)
+            yield Table("Not reproduced", rows)
+
+    @property
+    def left_out(self) -> Sequence[Mapping[str, str]]:
+        """Statements of the paper that no row reproduces: `item`, `statement` and `reason` of each."""
+        return [row for row in printed("not_reproduced") if row["reproduction"] == self.name]
 
     def over(self, n: int | None) -> Sequence[int]:
         """All sizes, or the requested one; raises ScenarioError (field `n`) if there is no such size."""

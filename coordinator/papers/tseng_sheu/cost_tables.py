@@ -9,8 +9,9 @@ from math import ceil, factorial, log2, sqrt
 
 from coordinator.papers.base import Figure
 from coordinator.papers.communication_cost import Cost
+from coordinator.papers.growth import spread, status
 from coordinator.papers.run_cache import RunCache, Trial
-from coordinator.papers.tables import compared, printed, unmeasured
+from coordinator.papers.tables import VERDICT, compared, compared_metric, printed, unmeasured
 from coordinator.papers.tseng_sheu.closed_forms import (
     PER_BYTE,
     STARTUP,
@@ -124,6 +125,25 @@ def table_1(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
     slots = algorithm_1(n, m, pieces(trial))
     one_port = Cost((n - 1) * slots.startups, (n - 1) * slots.transfer)
     yield from rows("section 4.2", one_port, trial, startups="<=")
+
+
+def without_pipelining(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
+    """Section 6.1: h' (Ts + m Tc) along one tree of height h', the message in one piece."""
+    star, m = StarGraph(n), BROADCAST_BYTES
+    trial = broadcast(cache, n, "greedy-tree", m, segments=1)
+    bounds = {"startups": star.diameter, "transfer_bytes": m / star.degree}
+    for name, depth, run in (("Sheu [16]", 2 * n - 3, None), ("Day [7]", star.diameter, trial)):
+        for quantity, metric, predicted in (("start-ups", "startups", depth), ("bytes", "transfer_bytes", depth * m)):
+            about: dict[str, object] = {"n": n, "tree": name, "height h'": depth, "quantity": quantity}
+            paper = "h' Ts" if metric == "startups" else "h' m Tc"
+            yield about | compared_metric(predicted, run, metric, paper=paper, bound=bounds[metric])
+
+
+def excess() -> dict[str, object]:
+    """Section 6.1: the bytes of one tree without pipelining are an order of n^2 above the optimum m/(n-1)."""
+    found = spread("diameter*(n-1)", "n^2")
+    about: dict[str, object] = {"quantity": "bytes of Day [7] over the optimum", "paper": "O(n^2)"}
+    return about | {"form": "D_n (n-1)", "spread": round(found, 3), VERDICT: status(found)}
 
 
 def best_segments_row(cache: RunCache, n: int) -> dict[str, object]:

@@ -9,14 +9,17 @@ from collections.abc import Iterator
 from coordinator.papers.base import Section, described
 from coordinator.papers.run_cache import RunCache
 from coordinator.papers.tables import Table, notes
+from coordinator.papers.tseng_sheu.any_tree import LARGEST, any_tree
 from coordinator.papers.tseng_sheu.cost_tables import (
     ALLGATHER_BYTES,
     BROADCAST_BYTES,
     best_segments_row,
+    excess,
     over_message_size,
     over_segments,
     table_1,
     table_2,
+    without_pipelining,
 )
 from coordinator.papers.tseng_sheu.figures import figure_1, figure_2, figure_3, figure_4, figure_checks
 from coordinator.papers.tseng_sheu.lemmas import greedy_tree, heights, level_loads
@@ -34,6 +37,9 @@ def build(cache: RunCache) -> Iterator[Section]:
     drawn = max(n for n in cache.sizes if n <= LARGEST_DRAWN or len(cache.sizes) == 1)
     yield over_message_size(cache, drawn)
     yield over_segments(cache, drawn)
+    pieces = (row for n in cache.sizes for row in without_pipelining(cache, n))
+    yield Table("Section 6.1: one tree without pipelining", pieces)
+    yield Table("Section 6.1: order of the bytes without pipelining", [excess()], NOTES["order"])
     yield Table("Section 4.1: the best number of segments", [best_segments_row(cache, n) for n in cache.sizes])
     for n in cache.sizes:
         title = f"Table 2, all-to-all broadcast, n = {n}, m = {ALLGATHER_BYTES} bytes"
@@ -45,6 +51,10 @@ def build(cache: RunCache) -> Iterator[Section]:
     yield Table("Lemmas 5 and 6: heights and congestion", of_trees, NOTES["heights"])
     loads = [level_loads(cache, n) for n in cache.sizes]
     yield Table("Lemma 7: segments on each directed link in each step", loads)
+    small = [n for n in cache.sizes if n <= LARGEST]
+    if small and not cache.rehearsing:
+        trees = (row for n in small for row in any_tree(n))
+        yield Table("Section 5.1: algorithm 2 with any spanning tree", trees, NOTES["any_tree"])
     yield figure_1()
     yield figure_2()
     yield figure_3()

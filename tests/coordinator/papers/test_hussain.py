@@ -209,12 +209,12 @@ def test_a_misprint_has_the_same_history_over_sockets(run_cache: RunCache) -> No
 
 
 def test_determined_figures_are_drawn_and_the_others_are_listed(run_cache: RunCache) -> None:
-    sections = list(hussain.figures.REPRODUCTION.build(run_cache))
+    sections = list(hussain.figures.REPRODUCTION.sections(run_cache))
     assert [figure.title.partition(":")[0] for figure in figures_of(sections)] == [
         f"Figure {number}" for number in range(1, 12)
     ]
     checks, left_out = tables_of(sections).values()
     assert {row["figure"] for row in checks.rows} == {*range(1, 12)}
     assert set(checks.statuses) == {"holds"}
-    assert [row["figure"] for row in left_out.rows] == [12, 13, 14]
+    assert [row["item"] for row in left_out.rows] == ["figure 12", "figure 13", "figure 14"]
     assert set(left_out.statuses) == {"not measured"}

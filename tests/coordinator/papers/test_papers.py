@@ -292,6 +292,29 @@ def test_the_command_shows_the_estimate_before_and_the_effort_after(capsys: pyte
 # --- the command -----------------------------------------------------------------------------------------------------
 
 
+def test_the_list_of_what_is_not_reproduced_has_reasons(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["reproduce", "--list", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert {row["reproduction"] for row in rows} <= {*REPRODUCTIONS}
+    assert all(row["item"] and row["statement"] and len(row["reason"].split()) > 4 for row in rows)
+    assert len({(row["reproduction"], row["item"], row["statement"]) for row in rows}) == len(rows)
+    assert main(["reproduce", "hussain-figures", "--list"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "figure 12" in text
+    assert "names neither alpha" in " ".join(row["reason"] for row in rows)
+    assert main(["reproduce", "hussain-figures", "--list", "--out", "x"]) == 2
+    assert "leave --n and --out out" in capsys.readouterr().err
+
+
+def test_the_page_lists_what_is_not_reproduced(tmp_path: Path) -> None:
+    about = find_reproduction("hussain-figures")
+    with open_run_cache() as cache:
+        page, *files = write([Reproduced(about, [*about.sections(cache)])], tmp_path)
+    assert "Not reproduced" in page.read_text()
+    with files[-1].open() as file:
+        assert [row["verdict"] for row in csv.DictReader(file)] == ["not measured"] * len(about.left_out)
+
+
 def test_every_reproduction_has_its_registered_name() -> None:
     assert all(name == about.name and about.paper and about.description for name, about in REPRODUCTIONS.items())
 

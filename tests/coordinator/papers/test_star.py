@@ -13,12 +13,14 @@ from coordinator.papers.base import Section
 from coordinator.papers.fragopoulou_akl import lemmas, orders, paper_1996, report_1993, theorems
 from coordinator.papers.run_cache import RunCache
 from coordinator.papers.tables import ERRATUM, VERDICT, Table, printed, verdict_of
-from coordinator.papers.tseng_sheu import closed_forms, paper_1997
+from coordinator.papers.tseng_sheu import any_tree, closed_forms, cost_tables, paper_1997
 from coordinator.papers.tseng_sheu.figures import cycles_of_shift
 from coordinator.results.claims import Verdict
+from emunode.testing import check_trees
 from emunode.topologies.star import StarGraph
 from emunode.trees.star.balanced import NearBalancedTree
 from emunode.trees.star.rotation import Rotation
+from emunode.trees.statistics import is_greedy
 from tests.paper_support import carry_out, figures_of, golden, require_sound, table_at, tables_of
 
 
@@ -47,7 +49,7 @@ def tseng(run_cache: RunCache) -> list[Section]:
 
 
 def test_every_row_of_tseng_and_sheu_holds(tseng: list[Section]) -> None:
-    require_sections(tseng, tables=7, figures=6)
+    require_sections(tseng, tables=10, figures=6)
 
 
 def test_table_1_includes_every_algorithm_it_names(tseng: list[Section]) -> None:
@@ -379,6 +381,46 @@ def test_orders_of_1996_follow_the_bounds_and_a_wrong_one_is_violated(order: dic
     right = orders.ORDER_OF_RATIO[order["better"]]
     for wrong in {"1", "log_n", "1/log_n"} - {right}:
         assert growth.status(growth.spread(order["S/C"], wrong)) == "violated", wrong
+
+
+@pytest.mark.parametrize("name", any_tree.TREES)
+def test_section_5_1_runs_over_spanning_trees_of_their_kind(name: str) -> None:
+    """The height by a count of its own; only L is greedy, and the path has n! - 1 links."""
+    star = StarGraph(5)
+    parents = any_tree.TREES[name](star)
+    tree = any_tree.ListedTree(star, parents)
+    check_trees(tree)
+    height = max(len(tree.route(rank, 0)) for rank in range(1, star.order))
+    assert max(any_tree.heights(star, parents).values()) == height
+    wanted = {"greedy L": 6, "height D_n, not greedy": 6, "random links": height, "Hamiltonian path": 119}
+    assert height == wanted[name]
+    assert is_greedy(tree) == (name == "greedy L")
+
+
+def test_section_5_1_finds_uneven_loads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the rotations the links of a level are not even: algorithm 2 with n - 1 copies of one tree."""
+
+    class Same(any_tree.ListedTree):
+        def __init__(self, star: StarGraph, tree: any_tree.ListedTree) -> None:
+            super().__init__(star, tree._parents)
+            self.count = star.degree
+
+    monkeypatch.setattr(any_tree, "RotatedTrees", Same)
+    rows = [row for row in any_tree.any_tree(4) if row["tree"] == "greedy L"]
+    verdicts = {str(row["quantity"]).partition(",")[0].partition(" ")[0]: row["verdict"] for row in rows}
+    assert verdicts["links"] == "violated"
+    assert verdicts["steps"] == "holds"
+
+
+def test_section_6_1_without_pipelining_by_hand(run_cache: RunCache) -> None:
+    """S_4: the tree of Day has height 4, so 4 start-ups and 4 m bytes, m = 60,000."""
+    rows = [*cost_tables.without_pipelining(run_cache, 4)]
+    assert [(row["predicted"], row["measured"]) for row in rows] == [
+        (5, None),
+        (300_000, None),
+        (4, 4),
+        (240_000, 240_000),
+    ]
 
 
 def test_the_spread_of_a_form_by_hand() -> None:
