@@ -6,6 +6,8 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from emunode.terminal import say
+
 if TYPE_CHECKING:  # importing it takes longer than all of `coordinator list topologies`
     from coordinator.networks.base import Progress
 
@@ -70,10 +72,9 @@ def _in_notebook(title: str) -> "Iterator[Progress]":
 @contextlib.contextmanager
 def on_stderr(title: str) -> "Iterator[Progress]":
     """Show progress on standard error: one changing line on a terminal, otherwise a line every two seconds at most."""
-    from rich.console import Console  # noqa: PLC0415  # most calls of the API show nothing
+    from coordinator.api.console import PlainConsole  # noqa: PLC0415  # most calls of the API show nothing
 
-    # Without emoji: a name such as file:grid:3 has the form of one.
-    errors = Console(stderr=True, highlight=False, emoji=False)
+    errors = PlainConsole(stderr=True)
     if errors.is_terminal:
         with errors.status(title) as status:
             yield lambda phase, done, total: status.update(_line(title, phase, done, total))
@@ -84,7 +85,7 @@ def on_stderr(title: str) -> "Iterator[Progress]":
         nonlocal last
         if time.monotonic() - last > SPARSE_SECONDS:
             last = time.monotonic()
-            print(_line(title, phase, done, total), file=sys.stderr, flush=True)
+            say(_line(title, phase, done, total), err=True, flush=True)
 
     yield sparse
 

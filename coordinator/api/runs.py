@@ -31,6 +31,7 @@ from coordinator.results.claims import EXIT_STATUS, Verdict
 from coordinator.scenario.model import dump_scenario
 from coordinator.stored.reading import read_bytes
 from emunode.errors import RunError, ScenarioError
+from emunode.terminal import visible
 
 if TYPE_CHECKING:
     from coordinator.live.watch import Watch
@@ -277,7 +278,7 @@ class Run:
         values = {**self.scenario, **self.summary}
         what = " ".join(str(values.get(name)) for name in ("topology", "collective", "algorithm"))
         because = f" ({self.undecided})" if self.undecided else ""
-        return f"<run {what}: {self.verdict}{because}>"
+        return visible(f"<run {what}: {self.verdict}{because}>", lines=False)
 
     def _repr_html_(self) -> str:
         page = render(self.data, thorough=False, panels=(network_panel, claims_panel))

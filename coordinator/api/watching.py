@@ -1,6 +1,5 @@
 """A run that is steered from a page in a browser."""
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Unpack
@@ -12,6 +11,7 @@ from coordinator.live.opening import WATCH_SECONDS, open_listener, watched_plan
 from coordinator.live.watch import Watch
 from coordinator.planning.feasibility import require_possible
 from emunode.errors import ScenarioError
+from emunode.terminal import say
 
 LONGEST_SECONDS = 86_400
 
@@ -53,4 +53,4 @@ def watch(
 
 
 def _print(url: str) -> None:
-    print(f"watch the run at {url}", file=sys.stderr, flush=True)
+    say(f"watch the run at {url}", err=True, flush=True)

@@ -3,6 +3,7 @@
 from coordinator.cli.output import JsonFlag, as_command, print_json
 from coordinator.history.run_directory import remove_abandoned
 from coordinator.networks.launchers.records import orphans
+from emunode.terminal import say
 
 
 def clean(*, json: JsonFlag = False) -> None:
@@ -23,7 +24,7 @@ def clean(*, json: JsonFlag = False) -> None:
             removed += sweep(record)
     finally:  # list the folders that were removed even if the container engine does not answer
         if not json:
-            print("\n".join(f"removed {each}" for each in removed) or "nothing to clean")
+            say("\n".join(f"removed {each}" for each in removed) or "nothing to clean")
     if json:
         print_json({"removed": removed})
 

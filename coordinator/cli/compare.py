@@ -16,6 +16,7 @@ from coordinator.reports.data import find_run
 from coordinator.reports.tables import to_csv, to_markdown
 from coordinator.scenario.plugins import load_plugins
 from emunode.errors import ScenarioError
+from emunode.terminal import say, visible
 
 
 def compare_runs(
@@ -55,7 +56,7 @@ def compare_runs(
     if json:
         print_json(comparison.record)
     elif markdown or csv:
-        print(to_markdown(rows) if markdown else to_csv(rows), end="")
+        say(to_markdown(rows) if markdown else to_csv(rows), end="")
     else:
         show_comparison(comparison.record, rows)
     return 0
@@ -65,11 +66,18 @@ def show_comparison(comparison: Mapping[str, Any], rows: Sequence[Mapping[str, o
     """Print what differs between runs, and their metrics and claims side by side."""
     out = render.console()
     for name, notes in comparison["missing"].items():
-        out.print(f"[yellow]{escape(name)} is incomplete[/]: {escape('; '.join(notes))}", soft_wrap=True)
+        out.print(
+            f"[yellow]{escape(_plain(name))} is incomplete[/]: {escape(_plain('; '.join(notes)))}", soft_wrap=True
+        )
     same = "the same history, byte for byte" if comparison["same_history"] else "different histories"
     differs = ", ".join(comparison["differs"]) or "nothing"
-    out.print(f"the scenarios differ in: {escape(differs)}; {same}", soft_wrap=True)
-    render.show_rows("compared", rows)
+    out.print(f"the scenarios differ in: {escape(_plain(differs))}; {same}", soft_wrap=True)
+    # A line feed in a name of somebody else begins no line of its own.
+    render.show_rows("compared", [{_plain(key): _plain(value) for key, value in row.items()} for row in rows])
+
+
+def _plain(value: Any) -> Any:
+    return visible(value, lines=False) if isinstance(value, str) else value
 
 
 compare_command = as_command(compare_runs, "compare")

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from coordinator.cli.output import JsonFlag, print_json
+from emunode.terminal import say
 
 
 def install_completion(
@@ -25,4 +26,4 @@ def install_completion(
     if json:
         print_json({"written": str(written)})
     else:
-        print(written)
+        say(written)

@@ -18,6 +18,7 @@ from coordinator.planning.namespace import enter_own_network
 from coordinator.planning.plan import Plan, make_plan
 from emunode.errors import ScenarioError
 from emunode.runtime import single_threaded_imports
+from emunode.terminal import say
 
 if TYPE_CHECKING:
     from coordinator.execution.observer import RunObserver
@@ -44,9 +45,9 @@ def run_scenario(
     metrics = None if output.metrics is None else metrics_target(output.metrics)
     if needs_own_network(plan):
         if plan.scenario.netns == "auto":
-            print(
+            say(
                 f"{plan.topology.title}: {tracking_exceeded(plan)}; moving to a network namespace of its own",
-                file=sys.stderr,
+                err=True,
             )
         enter_own_network()
     return run_plan(plan, output, None if listener is None else (listener, timeout), metrics)
@@ -86,7 +87,7 @@ def run_plan(
             from coordinator.live.watch import Watch  # noqa: PLC0415
 
             watch = stack.enter_context(Watch(plan, page[0], timeout=page[1]))
-            print(f"{plan.topology.title}: watch it at {watch.url}", file=sys.stderr, flush=True)
+            say(f"{plan.topology.title}: watch it at {watch.url}", err=True, flush=True)
         observer = RunObserver(plan, None if watch is None else lambda: watch.plan)
         if isinstance(metrics, socket.socket):
             _serve_metrics(observer, metrics, stack)
@@ -123,7 +124,7 @@ def _serve_metrics(observer: "RunObserver", listener: socket.socket, stack: cont
     from coordinator.live.metrics import MetricsServer  # noqa: PLC0415
 
     server = stack.enter_context(MetricsServer(listener, lambda: metrics_text(observer)))
-    print(f"{observer.plan.topology.title}: metrics at {server.url}", file=sys.stderr, flush=True)
+    say(f"{observer.plan.topology.title}: metrics at {server.url}", err=True, flush=True)
 
 
 def _write_metrics(observer: "RunObserver", path: Path) -> None:
@@ -138,4 +139,4 @@ def _open(report: Path) -> None:
 
     problem = open_page(report)
     if problem is not None:
-        print(f"{report}: not opened: {problem}", file=sys.stderr)
+        say(f"{report}: not opened: {problem}", err=True)

@@ -15,6 +15,7 @@ from coordinator.reports.export import graphml_of_plan, write_lines
 from coordinator.reports.pgfplots import read_curves
 from coordinator.scenario.plugins import load_plugins
 from emunode.errors import ScenarioError
+from emunode.terminal import say
 
 WITHOUT_RUN = Group("Without a run", sort_key=1)
 
@@ -86,7 +87,7 @@ def _show(files: Mapping[str, Path], *, as_json: bool) -> int:
         print_json({"written": {kind: str(path) for kind, path in files.items()}})
     else:
         for kind, path in files.items():
-            print(f"wrote {kind}: {path}")
+            say(f"wrote {kind}: {path}", lines=False)
     return 0
 
 

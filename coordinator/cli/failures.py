@@ -1,7 +1,6 @@
 """Errors as messages, as JSON records and as exit statuses."""
 
 import contextlib
-import sys
 import traceback
 from difflib import get_close_matches
 
@@ -9,6 +8,7 @@ from cyclopts import CycloptsError, UnknownOptionError
 
 from coordinator.cli.output import print_json
 from emunode.errors import EmulatorError, FaultError, RuleError, ScenarioError
+from emunode.terminal import say
 
 INTERNAL = "internal error: "
 
@@ -20,8 +20,8 @@ def report_error(error: BaseException, as_json: bool) -> int:
     message, status = describe(error)
     with contextlib.suppress(OSError):  # where nothing can be written, the status remains
         if message.startswith(INTERNAL):
-            traceback.print_exception(error)
-        print(f"coordinator: {message}", file=sys.stderr)
+            say("".join(traceback.format_exception(error)), err=True, end="")
+        say(f"coordinator: {message}", err=True)
         if as_json:
             print_json({"error": _record(error, message), "exit_status": status})
     return status

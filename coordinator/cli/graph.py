@@ -22,6 +22,7 @@ from coordinator.theory.figures.registry import FIGURES
 from coordinator.theory.figures.survival import RATES
 from coordinator.theory.graph_properties import GraphProperties, Known, NotComputed
 from emunode.errors import ScenarioError
+from emunode.terminal import say
 from emunode.topologies.base import Topology
 
 DAY = 86_400.0
@@ -94,7 +95,7 @@ def graph(
     # Connectivity is a property, and a figure with a closed form: in print once is enough.
     show_figures([each for each in figures if each.figure not in values], counts=bool(figure))
     if picture is not None:
-        print(f"wrote picture: {picture}")
+        say(f"wrote picture: {picture}")
     return 0
 
 
@@ -145,10 +146,10 @@ def show_properties(topology: Topology, values: Mapping[str, Known]) -> None:
             rows.append({"property": name.replace("_", " "), "value": _shown(name, value)})
     render.show_rows("", rows)
     if isinstance(values["network_sha256"], str):  # a line of its own: in a table it would be broken
-        print(f"network sha256: {values['network_sha256']}")
+        say(f"network sha256: {values['network_sha256']}")
     for name, value in values.items():
         if isinstance(value, NotComputed):
-            print(f"{name.replace('_', ' ')}: not computed, {value.reason}")
+            say(f"{name.replace('_', ' ')}: not computed, {value.reason}")
 
 
 def show_figures(figures: Sequence[FigureValue], *, counts: bool) -> None:
@@ -161,20 +162,20 @@ def show_figures(figures: Sequence[FigureValue], *, counts: bool) -> None:
     ]
     render.show_table(("figure", "value", "closed form", "source"), rows)
     for source, number in sources.items():
-        print(f"{number:>3}  {source}")
+        say(f"{number:>3}  {source}")
     if any(each.survival for each in figures):
         rates = ", ".join(map(str, RATES))
-        print(f"reliabilities: probability to survive, if each link or node fails with probability {rates}")
+        say(f"reliabilities: probability to survive, if each link or node fails with probability {rates}")
     for each in figures:
         if each.survival and counts:
-            print(f"{each.title}, {FIGURES[each.figure].meaning}:")
-            print(" ".join(map(str, each.value)))  # type: ignore[arg-type]
+            say(f"{each.title}, {FIGURES[each.figure].meaning}:")
+            say(" ".join(map(str, each.value)))  # type: ignore[arg-type]
     missing: dict[str, list[str]] = {}
     for each in figures:
         if each.not_computed is not None:
             missing.setdefault(each.not_computed, []).append(each.title)
     for reason, titles in missing.items():
-        print(f"not computed, {reason}: {'; '.join(titles)}")
+        say(f"not computed, {reason}: {'; '.join(titles)}")
 
 
 def _figure_text(figure: FigureValue) -> str:

@@ -12,6 +12,7 @@ import coordinator
 from coordinator.cli.output import JsonFlag, as_command, print_json
 from emunode import __version__
 from emunode.errors import RunError, ScenarioError
+from emunode.terminal import say
 
 PACKAGED = "container"
 """Folder of this package into which a wheel puts `compose/` and `scripts/image` of the source tree."""
@@ -81,7 +82,7 @@ def compose(
     if json:
         print_json({"file": file, "content": content})
     else:
-        print(content, end="")
+        say(content, end="")
     return 0
 
 

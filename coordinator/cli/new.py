@@ -9,6 +9,7 @@ from coordinator.cli.output import JsonFlag, as_command, print_json
 from coordinator.grading.scaffold import algorithm_text, network_text
 from emunode.errors import ScenarioError
 from emunode.model import Collective
+from emunode.terminal import say
 
 OutFlag = Annotated[Path | None, Parameter(help="file to write; the name with underscores and .py in this folder")]
 
@@ -66,7 +67,7 @@ def _write(path: Path, text: str, *, json: bool) -> None:
     if json:
         print_json({"file": str(path)})
     else:
-        print(f"{path}: written; `coordinator check {path}` grades it")
+        say(f"{path}: written; `coordinator check {path}` grades it")
 
 
 algorithm_command = as_command(algorithm)

@@ -9,6 +9,8 @@ from typing import Annotated
 
 from cyclopts import App, Group, Parameter
 
+from emunode.terminal import say
+
 OUTPUT = Group("Output", sort_key=90)
 JsonFlag = Annotated[
     bool,
@@ -54,4 +56,4 @@ def as_command(function: Callable[..., object], name: str | None = None) -> App:
 
 def print_json(value: Mapping[str, object] | Sequence[Mapping[str, object]]) -> None:
     """Print a value as JSON on standard output."""
-    print(json.dumps(value, indent=2))
+    say(json.dumps(value, indent=2))

@@ -1,6 +1,5 @@
 """The output of `coordinator plan`."""
 
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from time import process_time
@@ -12,6 +11,7 @@ from coordinator.cli.output import print_json
 from coordinator.evaluation.exactness import evaluator_bytes
 from coordinator.planning.feasibility import describe_needs, why_impossible
 from coordinator.planning.plan import Plan, make_plan
+from emunode.terminal import say
 
 
 def print_plan(file: Path | None, flags: Any, as_json: bool) -> int:
@@ -31,7 +31,7 @@ def print_plan(file: Path | None, flags: Any, as_json: bool) -> int:
     else:
         show_plan(made, needs, claims)
     if reason is not None:
-        print(f"coordinator: {reason}", file=sys.stderr)
+        say(f"coordinator: {reason}", err=True)
     return 0 if reason is None else 4
 
 

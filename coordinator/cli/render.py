@@ -4,10 +4,10 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from coordinator.api.console import PlainConsole
 from coordinator.cli.output import print_json
 from coordinator.reports.numbers import show
 
@@ -17,10 +17,9 @@ COLUMNS = 80
 STYLES = {"holds": "green", "violated": "bold red", "undecided": "yellow"}
 
 
-def console() -> Console:
+def console() -> PlainConsole:
     """Standard output, as wide as its terminal; 80 columns if it is not a terminal."""
-    # Without emoji: a fault such as silent-ports:LABEL:RATE has the form of one.
-    return Console(width=None if sys.stdout.isatty() else COLUMNS, highlight=False, emoji=False)
+    return PlainConsole(width=None if sys.stdout.isatty() else COLUMNS)
 
 
 def show_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:

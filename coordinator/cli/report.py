@@ -12,6 +12,7 @@ from coordinator.reports.data import find_run
 from coordinator.reports.run_report import write_report
 from coordinator.scenario.plugins import load_plugins
 from emunode.errors import ScenarioError
+from emunode.terminal import say
 
 
 def report(
@@ -41,7 +42,7 @@ def report(
     if json:
         print_json({"written": str(written)})
     else:
-        print(written)
+        say(written, lines=False)
     return 0
 
 

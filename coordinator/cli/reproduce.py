@@ -1,6 +1,5 @@
 """`coordinator reproduce`."""
 
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -21,6 +20,7 @@ from coordinator.papers.tables import verdict_of
 from coordinator.results.claims import EXIT_STATUS
 from coordinator.scenario.plugins import load_plugins
 from emunode.errors import ScenarioError
+from emunode.terminal import say
 
 
 def reproduce(
@@ -112,7 +112,7 @@ def show_estimate(estimate: RunEstimate | None) -> None:
     found = (
         "the runs follow from results and cannot be counted" if estimate is None else f"{estimate} on two idle cores"
     )
-    print(f"reproduce: {found}", file=sys.stderr, flush=True)
+    say(f"reproduce: {found}", err=True, flush=True)
 
 
 def show_section(section: Section) -> None:

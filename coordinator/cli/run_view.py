@@ -5,11 +5,12 @@ import time
 from collections.abc import Iterator
 from typing import Final
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from coordinator.api.console import PlainConsole
 from coordinator.execution.observer import RunObserver
 from coordinator.reports.numbers import abbreviate, plural
 from emunode.model import HopOutcome
@@ -26,7 +27,7 @@ BAR: Final = 24
 def run_view(observer: RunObserver) -> Iterator[None]:
     """Show the run on standard error, a terminal, within the context."""
     view = RunView(observer)
-    console = Console(stderr=True, highlight=False, emoji=False)
+    console = PlainConsole(stderr=True)
     with Live(
         get_renderable=view.render, console=console, refresh_per_second=REFRESHES_PER_SECOND, transient=True,
         redirect_stdout=False, redirect_stderr=False,

@@ -1,6 +1,5 @@
 """`coordinator list runs` and `coordinator open`: find stored runs, and show their reports."""
 
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -14,6 +13,7 @@ from coordinator.history.run_directory import RUNS
 from coordinator.history.run_index import REPORT, read_runs, write_index
 from coordinator.reports.numbers import plural
 from emunode.errors import ScenarioError
+from emunode.terminal import say
 
 LAST = 20
 
@@ -48,9 +48,9 @@ def list_runs(
         return
     render.show_rows("", [{"run": run.path, "steps": run.steps, "verdict": run.verdict} for run in shown])
     if not runs:
-        print(f"no runs in {folder}")
+        say(f"no runs in {folder}")
     elif len(shown) < len(runs):
-        print(f"and {plural(len(runs) - len(shown), 'older run')}: --last 0 lists all")
+        say(f"and {plural(len(runs) - len(shown), 'older run')}: --last 0 lists all")
 
 
 def open_run(
@@ -77,9 +77,9 @@ def open_run(
     if json:
         print_json({"page": str(page), "opened": problem is None})
         return
-    print(page)
+    say(page, lines=False)
     if problem is not None:
-        print(f"not opened: {problem}", file=sys.stderr)
+        say(f"not opened: {problem}", err=True)
 
 
 def _index(run: Path | None) -> Path:

@@ -1,6 +1,5 @@
 """`coordinator verify`, and the warning of other commands about runs that do not verify."""
 
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from coordinator.cli.plugin_flags import PluginFlag, ProgramFlag
 from coordinator.scenario.plugins import load_plugins
 from coordinator.scenario.programs import allow_program
 from emunode.errors import ScenarioError
+from emunode.terminal import say
 
 
 def verify(*runs: RunArgument, plugin: PluginFlag = None, program: ProgramFlag = None, json: JsonFlag = False) -> int:
@@ -34,11 +34,11 @@ def verify(*runs: RunArgument, plugin: PluginFlag = None, program: ProgramFlag =
     else:
         for found in checked:
             for finding in found.findings:
-                print(f"{found.path}: {finding}")
+                say(f"{found.path}: {finding}", lines=False)
             for note in found.unchecked:
-                print(f"{found.path}: not checked: {note}")
+                say(f"{found.path}: not checked: {note}", lines=False)
             outcome = "does not verify" if not found.verified else "undecided" if found.undecided else "verified"
-            print(f"{found.path}: {outcome}")
+            say(f"{found.path}: {outcome}", lines=False)
     if not all(found.verified for found in checked):
         return 1
     return 3 if any(found.undecided for found in checked) else 0
@@ -49,7 +49,7 @@ def warn_unverified(runs: Iterable[Path]) -> None:
     for run in dict.fromkeys(runs):
         warning = verify_run(run).warning()
         if warning:
-            print(f"warning: {warning}", file=sys.stderr)
+            say(f"warning: {warning}", err=True, lines=False)
 
 
 verify_command = as_command(verify)

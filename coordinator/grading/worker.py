@@ -23,6 +23,7 @@ from coordinator.grading.layers import Layer
 from coordinator.grading.session import Session
 from emunode import runtime as libc
 from emunode.algorithms.base import ALGORITHMS
+from emunode.terminal import say
 from emunode.topologies.base import FAMILIES
 
 LENGTH: Final = Struct("<I")
@@ -89,7 +90,7 @@ def _fork(control: socket.socket, descriptors: list[int], setting: Setting) -> i
         control.close()
         _run(descriptors, setting)
     except BaseException:  # a forked child must not continue in its parent's code
-        traceback.print_exc()
+        say(traceback.format_exc(), err=True)
         sys.stderr.flush()
         os._exit(FAILED)
     finally:

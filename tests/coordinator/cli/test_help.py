@@ -168,4 +168,5 @@ def test_help_imports_no_command() -> None:
         *(f"coordinator.cli.{name}" for name in ("app", "failures", "interrupts", "invoke", "output")),
         "emunode",
         "emunode.errors",
+        "emunode.terminal",
     }

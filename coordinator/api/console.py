@@ -1,0 +1,28 @@
+"""Consoles of rich that escape control characters in everything they show (`emunode.terminal`)."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+from rich.text import Text
+
+from emunode.terminal import visible
+
+
+class PlainConsole(Console):
+    """A console whose only escape sequences are those of its own styles."""
+
+    def __init__(self, **options: Any) -> None:
+        # Without emoji: a fault such as silent-ports:LABEL:RATE has the form of one.
+        super().__init__(highlight=False, emoji=False, **options)
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """Escape text before it is measured, so that tables stay aligned."""
+        return super().render_str(visible(text), **options)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Escape what other renderables contain."""
+        for segment in super().render(renderable, options):
+            text, style, control = segment
+            yield segment if control or text.isprintable() else Segment(visible(text), style)

@@ -1,0 +1,33 @@
+"""Text for terminals: the one function by which anything is printed escapes control characters.
+
+Names, labels, reasons and logs may come from files, plug-ins, programs or hosts of somebody else. Escape sequences in them
+would move the cursor or change earlier lines, and bidirectional overrides would show another order than the text has.
+"""
+
+import sys
+from unicodedata import category
+
+SHOWN = frozenset({"Zs", "Cn", "Co"})
+"""Categories that Python does not count as printable, and that change nothing but their own place."""
+
+
+def visible(text: str, *, lines: bool = True) -> str:
+    r"""Return a text with escapes, such as \x1b, in place of control, format and separator characters.
+
+    With `lines`, line feeds and tabs stay. A text that has been escaped is returned as it is.
+    """
+    if text.isprintable():
+        return text
+    kept = "\n\t" if lines else ""
+    return "".join(
+        char if char.isprintable() or char in kept or category(char) in SHOWN else _escaped(char) for char in text
+    )
+
+
+def _escaped(char: str) -> str:
+    return char.encode("ascii", "backslashreplace").decode() if ord(char) > 127 else repr(char)[1:-1]
+
+
+def say(text: object = "", *, err: bool = False, end: str = "\n", flush: bool = False, lines: bool = True) -> None:
+    """Print a text on standard output, or with `err` on standard error, escaped as by `visible`."""
+    print(visible(str(text), lines=lines), file=sys.stderr if err else sys.stdout, end=end, flush=flush)
