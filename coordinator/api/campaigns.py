@@ -1,7 +1,7 @@
 """Campaigns as objects: tables of results and trials, figures, and the failing trials."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -29,9 +29,11 @@ from coordinator.campaigns.store import FinishedTrials, Store
 from coordinator.campaigns.tables import FIGURES, Row, families, label_of, rows, trial_rows
 from coordinator.history.run_directory import temporary_prefix
 from coordinator.networks.base import Progress
+from coordinator.planning.plan import Plan
 from coordinator.reports import pgfplots
 from coordinator.reports.campaign_report import MEASURES, curve_rows, figures, page
 from coordinator.reports.export import write_lines
+from coordinator.reports.numbers import describe_load
 from coordinator.reports.tables import Row as ReportRow
 from coordinator.reports.tables import to_csv, to_markdown
 from coordinator.results.claims import EXIT_STATUS, Verdict
@@ -40,6 +42,7 @@ from coordinator.scenario.networks import keep_network
 from coordinator.scenario.plugins import plugin_flags
 from coordinator.stored.writing import replacing
 from emunode.errors import ScenarioError
+from emunode.model import ROOTLESS
 from emunode.topologies.table import TableTopology
 
 SHOWN_VIOLATIONS = 3
@@ -106,6 +109,26 @@ def campaign(  # noqa: PLR0913  # all but the first three are optional
     if not done.session.finished:
         raise KeyboardInterrupt
     return done
+
+
+def _source(plan: Plan) -> str:
+    return "" if plan.spec.collective in ROOTLESS or plan.spec.permutation else plan.topology.label(plan.spec.source)
+
+
+_HEAD: Mapping[str, Callable[[Plan], object]] = {
+    "algorithm": lambda plan: plan.spec.algorithm,
+    "redundancy": lambda plan: plan.spec.redundancy,
+    "source": _source,
+    "messages": lambda plan: describe_load(plan.spec),
+    "segments": lambda plan: plan.algorithm.segments_per_message,
+    "port_model": lambda plan: str(plan.spec.port_model),
+    "clock": lambda plan: plan.scenario.clock,
+    "driver": lambda plan: plan.scenario.driver,
+    "seed": lambda plan: plan.spec.seed,
+    "fault_knowledge": lambda plan: plan.scenario.fault_knowledge,
+    "faults_in_every_trial": lambda plan: ", ".join(plan.scenario.fault),
+}
+"""The head of a page: by name, the value of a plan; an empty one is left out."""
 
 
 class Campaign:
@@ -244,10 +267,19 @@ class Campaign:
         points = self._grid.points
         return {name: [(points[at].name, size) for at, size in sizes] for name, sizes in families(self._grid).items()}
 
+    def _head(self) -> dict[str, object]:
+        """The values that all trials share: those of the scenario that is not varied, and the faults of every trial."""
+        plans = [variant.plan for variant in self._grid.variants]
+        found: dict[str, object] = {}
+        for name, value_of in _HEAD.items():
+            values = list(dict.fromkeys(value_of(plan) for plan in plans))
+            if name not in self._grid.vary and values != [""]:
+                found[name.replace("_", " ")] = values[0] if len(values) == 1 else ", ".join(map(str, values))
+        return found
+
     def report(self, path: Path | str | None = None) -> Page:
         """The page of the campaign, which a notebook shows; with `path`, it is also written to that file."""
-        driver = self._grid.variants[0].plan.scenario.driver
-        facts = {"trials": self._count, "engine": self.engines, "driver": driver, "grid": self._grid.fingerprint}
+        facts = {**self._head(), "trials": self._count, "engine": self.engines, "grid": self._grid.fingerprint}
         losses, worst = loss_rows(self._store), worst_rows(self._store)
         text = page(
             self.title, facts, self.rows, self._named_families, losses, worst, self.process_rows, self._grid.searches

@@ -15,7 +15,7 @@ from coordinator.api.progress import ProgressOption, progress_display
 from coordinator.api.threads import call
 from coordinator.campaigns.certificate_file import save_certificate
 from coordinator.campaigns.certify import Certificate as Found
-from coordinator.campaigns.certify import Certifier, Counterexample, exhaustive_fault_sets
+from coordinator.campaigns.certify import Certifier, Counterexample, exhaustive_fault_sets, refuse_random
 from coordinator.campaigns.cut_certifier import CutCertifier, NotProvableError, argument_text, threat_name
 from coordinator.campaigns.engines import ENGINES, Engine
 from coordinator.campaigns.exact_certifier import ExactCertifier
@@ -177,6 +177,7 @@ def certify_scenario(
         raise ScenarioError("method", method, f"one of: {', '.join(METHODS)}")
     if engine not in ENGINES:
         raise ScenarioError("engine", engine, f"one of: {', '.join(ENGINES)}")
+    refuse_random(scenario, fault_sets)
     with Path(os.devnull).open("w") as log:
         if method != "runs":
             try:

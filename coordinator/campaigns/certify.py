@@ -26,6 +26,7 @@ from coordinator.scenario.model import Scenario
 from coordinator.theory.symmetry import Orbit, Orbits, Symmetry, identity, symmetries
 from coordinator.theory.tolerance import Tolerance
 from emunode.errors import RunError, ScenarioError
+from emunode.faults.kinds import is_random
 from emunode.logging import logging_to
 
 Method = Literal["runs", "cuts"]
@@ -161,6 +162,16 @@ def exhaustive_fault_sets(texts: Sequence[str]) -> list[FaultSetSpec]:
                 )
             fault_sets.append(replace(fault_set, how="all"))
     return sorted(dict.fromkeys(fault_sets), key=lambda fault_set: fault_set.size)
+
+
+def refuse_random(scenario: Scenario, fault_sets: Sequence[FaultSetSpec]) -> None:
+    """Raise ScenarioError if faults draw random numbers during a run: one run of each set would prove nothing."""
+    remedy = "and one run of each set proves nothing; use a rate of 0 or 1, or estimate with `coordinator campaign`"
+    for fault_set in fault_sets:
+        if any(part.is_random for part in fault_set.parts):
+            raise ScenarioError("faults", fault_set.name, f"it draws random numbers during a run, {remedy}")
+    if fault_sets and scenario.fault and any(map(is_random, plan_trials(scenario).faults)):
+        raise ScenarioError("fault", ", ".join(scenario.fault), f"it draws random numbers during a run, {remedy}")
 
 
 def failed(result: TrialResult) -> bool:

@@ -1,9 +1,11 @@
 """Counts of trials: all that the figures of a campaign are computed from, whatever engine ran the trials."""
 
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -11,6 +13,7 @@ from numpy.typing import NDArray
 
 from coordinator.campaigns.trial_runner import TrialResult
 from coordinator.evaluation.bit_rows import Indices
+from coordinator.evaluation.draws import BLOCK
 from coordinator.evaluation.evaluator import Outcome
 
 KEPT = 3
@@ -88,6 +91,27 @@ class Times:
         return cls(fields["packets"], sums, fields["longest"], Counter(dict(map(tuple, fields["by_step"]))))
 
 
+def _early_groups() -> list[int]:
+    starts = [0]
+    while starts[-1] < BLOCK:
+        starts.append(starts[-1] + max(LEAST_GROUP, starts[-1] // 4))
+    return starts
+
+
+LEAST_GROUP = 16
+EARLY_GROUPS = _early_groups()
+"""The first positions of the groups of the first block, each a quarter of all draws before it; later groups are blocks."""
+Ratios = Counter[tuple[int, int]]
+"""(messages due, messages that arrived intact) -> trials."""
+
+
+def group_of(position: int) -> int:
+    """Return the first position of the group of draws that contains a position."""
+    if position >= BLOCK:
+        return position // BLOCK * BLOCK
+    return EARLY_GROUPS[bisect_right(EARLY_GROUPS, position) - 1]
+
+
 @dataclass
 class Counts:
     """Counts of some trials; all but the first three are over decided trials."""
@@ -106,6 +130,8 @@ class Counts:
     """Sum of the shares of messages that claims predict; None if a trial has no such claim."""
     times: Times | None = field(default_factory=Times)
     """None if some trial was recorded without latencies."""
+    groups: dict[int, Ratios] | None = field(default_factory=dict)
+    """By first position of a group of consecutive draws: its trials. None if blocks of an earlier version lack them."""
 
     @property
     def decided(self) -> int:
@@ -134,12 +160,14 @@ class Counts:
 
     def count(self, result: TrialResult) -> None:
         """Add a trial of the message engine."""
+        group = group_of(self.trials)
         self.trials += 1
         self.violated += bool(result.violated)
         if result.undecided is not None:
             self.undecided += 1
             return
         self._count_due(result.expected, 1, result.intact, int(result.served))
+        self._add_groups({group: Counter({(result.expected, result.intact): 1})})
         self.lost[len(result.unserved)] += 1
         self.steps += result.steps
         self.segments += result.segments
@@ -156,6 +184,7 @@ class Counts:
         for expected, counts in other.due.items():
             self._count_due(expected, *counts)
         self.lost += other.lost
+        self._add_groups(other.groups)
         known = self.predicted is not None and other.predicted is not None
         self.predicted = self.predicted + other.predicted if known else None  # type: ignore[operator]
         self._add_times(other.times)
@@ -166,14 +195,21 @@ class Counts:
         elif self.times is not None:
             self.times.add(other)
 
+    def _add_groups(self, other: Mapping[int, Ratios] | None) -> None:
+        if other is None:
+            self.groups = None
+        elif self.groups is not None:
+            for group, ratios in other.items():
+                self.groups.setdefault(group, Counter()).update(ratios)
+
     def _count_due(self, expected: int, trials: int, intact: int, served: int) -> None:
         here = self.due.setdefault(expected, [0, 0, 0])
         for at, more in enumerate((trials, intact, served)):
             here[at] += more
 
     @classmethod
-    def of_outcome(cls, outcome: Outcome, broken: NDArray[np.bool_]) -> Self:
-        """The counts of trials of the exact evaluator; `broken` marks those that break a promise."""
+    def of_outcome(cls, outcome: Outcome, broken: NDArray[np.bool_], start: int = 0) -> Self:
+        """The counts of trials of the exact evaluator from position `start` on; `broken`: trials that break a promise."""
         kept = np.flatnonzero(outcome.decided)
         counts = cls(
             len(outcome.decided), len(outcome.decided) - len(kept), int(broken.sum()),
@@ -186,7 +222,20 @@ class Counts:
             counts.due[due] = [int(here.sum()), int(outcome.intact[kept][here].sum()), int(served[here].sum())]
         values, trials = np.unique(outcome.unserved[kept], return_counts=True)
         counts.lost.update(dict(zip(values.tolist(), trials.tolist(), strict=True)))
+        counts.groups = dict(_groups_of(outcome, start))
         return counts
+
+
+def _groups_of(outcome: Outcome, start: int) -> Iterator[tuple[int, Ratios]]:
+    trials = len(outcome.decided)
+    groups = [group_of(start + at) for at in range(trials)]
+    starts = [at for at in range(trials) if at == 0 or groups[at] != groups[at - 1]]
+    for first, last in pairwise([*starts, trials]):
+        here = np.flatnonzero(outcome.decided[first:last]) + first
+        pairs = np.stack([outcome.expected[here], outcome.intact[here]])
+        values, counts = np.unique(pairs, axis=1, return_counts=True)
+        ratios = {(due, intact): count for due, intact, count in np.vstack([values, counts]).T.tolist()}
+        yield groups[first], Counter(ratios)
 
 
 @dataclass
@@ -220,7 +269,7 @@ class Block:
         order = np.argsort(-lost, kind="stable")[:KEPT]
         worst = [[int(lost[at]), int(drawn[at])] for at in order.tolist() if lost[at]]
         violations = [int(drawn[at]) for at in np.flatnonzero(broken)[:KEPT].tolist()]
-        return cls(*place, Counts.of_outcome(outcome, broken), worst, violations, whole)
+        return cls(*place, Counts.of_outcome(outcome, broken, place[2]), worst, violations, whole)
 
     def record(self) -> dict[str, object]:
         """The block as a line of the campaign's record."""
@@ -231,6 +280,10 @@ class Block:
             "segments": counts.segments, "due": [[due, *each] for due, each in sorted(counts.due.items())],
             "lost": sorted(map(list, counts.lost.items())), "worst": self.worst, "violations": self.violations,
             "whole": self.whole, "times": counts.times.record() if counts.times else None,
+            "groups": [
+                [group, [[*key, trials] for key, trials in sorted(ratios.items())]]
+                for group, ratios in sorted((counts.groups or {}).items())
+            ],
         }  # fmt: skip
 
     @classmethod
@@ -242,8 +295,16 @@ class Block:
         counts = Counts(**{name: fields[name] for name in names}, predicted=None, times=times)
         counts.due = {due: list(each) for due, *each in fields["due"]}
         counts.lost = Counter(dict(map(tuple, fields["lost"])))
+        counts.groups = _groups_of_record(fields.get("groups"))
         place = (fields["point"], fields["variant"], fields["block"])
         return cls(*place, counts, fields["worst"], fields["violations"], fields["whole"])
+
+
+def _groups_of_record(groups: Sequence[Any] | None) -> dict[int, Ratios] | None:
+    """Read the groups of a block; None for a block of an earlier version, which has none."""
+    if not groups:
+        return None
+    return {group: Counter({(due, intact): trials for due, intact, trials in ratios}) for group, ratios in groups}
 
 
 def total(blocks: Iterable[Block]) -> Counts:

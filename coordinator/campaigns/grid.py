@@ -28,6 +28,7 @@ from coordinator.scenario.model import DEFAULT_BYTES, OnFailure, Scenario, make_
 from coordinator.scenario.networks import network_of
 from coordinator.scenario.plugins import loaded_plugins
 from emunode.errors import ScenarioError
+from emunode.faults.kinds import is_random
 from emunode.model import VECTOR
 from emunode.topologies.table import TableTopology
 
@@ -75,6 +76,11 @@ class Variant:
             if not (key == "redundancy" and self.plan.algorithm.max_redundancy == 1)
         ]
         return " ".join(words) or self.scenario.algorithm
+
+    @cached_property
+    def is_random(self) -> bool:
+        """Whether faults of the scenario itself draw random numbers during a run."""
+        return any(map(is_random, self.plan.faults))
 
 
 @dataclass(frozen=True)
@@ -179,6 +185,8 @@ class Grid:
         scenarios = [_described(variant.scenario) for variant in self.variants]
         # Without `trials` and `precision`: a campaign may be continued with more of either.
         said = f"{DRAWS}/{scenarios}/{[fault_set.name for fault_set in self.points]}"
+        if any(variant.is_random for variant in self.variants):
+            said += "/a seed for each trial"  # earlier versions drew the losses of the scenario once for all trials
         return blake2b(said.encode(), digest_size=16).hexdigest()
 
     def set_count(self, point: int, variant: int) -> int | None:
@@ -204,7 +212,9 @@ class Grid:
         count = set_count(fault_set, places)
         if fault_set.how != "all":
             # A strategy without randomness has one set, which need not be run twice.
-            return range(min(self.trials, count or self.trials))
+            return range(
+                self.trials if count is None or self.is_random(fault_set, variant) else min(self.trials, count)
+            )
         if not count:
             raise ScenarioError("faults", fault_set.name, "it needs more nodes or links than may fail")
         if count > max(self.trials, MOST_SAMPLED):
@@ -218,9 +228,18 @@ class Grid:
         return len(self.numbers(point, variant))
 
     def whole(self, point: int, variant: int) -> bool:
-        """Whether the draws cover every set of the point, so that its figures are exact."""
-        # All sets were run: the share is exact and needs no interval.
+        """Whether the draws cover every set of the point, so that its figures are exact if nothing else is random."""
         return self.set_count(point, variant) == self.wanted(point, variant)
+
+    def is_random(self, fault_set: FaultSetSpec, variant: int) -> bool:
+        """Whether the outcome of one set depends on the seed, so that figures over all sets are estimates too."""
+        return self.variants[variant].is_random or any(part.is_random for part in fault_set.parts)
+
+    def _seed_of(self, point: int, variant: int, number: int) -> int:
+        """The seed of a trial: that of the scenario, or one of its own if faults draw random numbers during the run."""
+        seed = self.variants[variant].scenario.seed
+        own = self.variants[variant].is_random or any(part.argument for part in self.points[point].parts)
+        return (seed + number) % 2**63 if own else seed
 
     def counted(self, point: int, variant: int, finished: Collection[int]) -> Collection[int]:
         """The finished draws that enter the figures. As long as sets of `all` are missing, only its random sample does."""
@@ -300,9 +319,9 @@ class Grid:
         """The evaluator of the draws of a point."""
         key = point, variant
         if key not in self._point_evaluators:
-            plan, fault_set = self.variants[variant].plan, self.points[point]
+            plan = self.variants[variant].plan
             # Bound here: the seed of a draw depends on nothing but its number.
-            seed_of = partial(trial_seed, self.variants[variant].scenario.seed, fault_set)
+            seed_of = partial(self._seed_of, point, variant)
             self._point_evaluators[key] = PointEvaluator(
                 self.evaluator(variant), plan, self.draws(point, variant), self.places[variant], seed_of
             )
@@ -342,9 +361,7 @@ class Grid:
     def trial(self, key: Key) -> Trial:
         """A trial by its key."""
         faults = self.draws(key.point, key.variant).specs(key.number)
-        # Each draw has its own seed only where faults draw random numbers in every step.
-        seed = trial_seed(self.variants[key.variant].scenario.seed, self.points[key.point], key.number)
-        return Trial(key.variant, faults, seed)
+        return Trial(key.variant, faults, self._seed_of(*key))
 
     def _target(self, point: int, done: Done) -> int:
         """The number of draws of a point after this round."""
@@ -405,8 +422,3 @@ def _described(scenario: Scenario) -> dict[str, object]:
 def _without_gap(order: Sequence[int], finished: Collection[int]) -> int:
     """Number of finished draws before the first unfinished one."""
     return next((at for at, number in enumerate(order) if number not in finished), len(order))
-
-
-def trial_seed(seed: int, fault_set: FaultSetSpec, number: int) -> int:
-    """The seed of a trial: that of the scenario, or a seed of its own if faults are random in each step."""
-    return (seed + number) % 2**63 if any(part.argument for part in fault_set.parts) else seed

@@ -59,6 +59,7 @@ def residuals(store: FinishedTrials) -> list[Residual]:
                     or fault_set.sources
                     or len(fault_set.parts) != 1
                     or fault_set.parts[0].argument
+                    or grid.is_random(fault_set, at)
                 ):
                     continue
                 counts = store.counts(point, at, numbers.get((point, at), []))

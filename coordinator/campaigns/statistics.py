@@ -1,7 +1,10 @@
 """Confidence intervals for the figures of a campaign."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import ceil, floor, inf, log, sqrt
+
+import numpy as np
+from numpy.typing import NDArray
 
 
 def half_width(outcomes: Iterable[bool | None]) -> float:
@@ -36,6 +39,65 @@ def mean_interval(total: float, trials: int, z: float = 1.959964) -> tuple[float
     often as Wilson's interval covers a share, however rare losses are.
     """
     return wilson(total, trials, z)
+
+
+def betting_interval(groups: Iterable[Mapping[float, int]], level: float = 0.05) -> tuple[float, float]:
+    """Confidence interval of the mean of numbers from 0 to 1, proved for any distribution and for any time to stop.
+
+    `groups` are consecutive draws, each as value -> number of draws. A gambler bets on a mean above m, and another one on a
+    mean below m, each with half of the capital; means at which one of them would multiply it by 2 / `level` are excluded
+    (hedged capital with predictable bets: Waudby-Smith and Ramdas 2024, theorem 3; Ville 1939). A bet depends on earlier
+    groups only and stays the same within a group, so the order within a group has no influence.
+    """
+    bets = list(_bets(groups, level))
+    if not bets:
+        return 0.0, 1.0
+    return _end(bets, level, above=True), _end(bets, level, above=False)
+
+
+MOST_BET = 0.75
+"""The largest share of the capital that is lost in one draw."""
+_Bet = tuple[NDArray[np.float64], NDArray[np.float64], float]
+"""The values of a group, how often each of them was drawn, and the bet before its truncation."""
+
+
+def _bets(groups: Iterable[Mapping[float, int]], level: float) -> Iterator[_Bet]:
+    # One draw of 1/2 with a variance of 1/4 stands before the first one: a bet needs a mean and a variance.
+    drawn, total, squares = 1.0, 0.5, 0.25
+    for group in groups:
+        if not group:
+            continue
+        values = np.array(list(group), np.float64)
+        counts = np.array(list(group.values()), np.float64)
+        # The best bet for a known number of draws; twice as many as so far stand for the number, which need not be planned.
+        horizon = 1 << max(4, int(drawn).bit_length())
+        yield values, counts, sqrt(2 * log(2 / level) / (horizon * squares / drawn))
+        drawn += float(counts.sum())
+        total += float(counts @ values)
+        squares += float(counts @ (values - total / drawn) ** 2)
+
+
+def _end(bets: Sequence[_Bet], level: float, *, above: bool) -> float:
+    """The lower end, above which means are not excluded by the gambler who bets on a larger one, or the upper end."""
+    inner, outer = (1.0, 0.0) if above else (0.0, 1.0)
+    for _ in range(40):
+        middle = (inner + outer) / 2
+        if _highest(bets, middle, above=above) >= log(2 / level):
+            outer = middle
+        else:
+            inner = middle
+    return outer
+
+
+def _highest(bets: Sequence[_Bet], mean: float, *, above: bool) -> float:
+    """The highest log-capital after a group of a gambler who bets that the mean is above `mean`, or below it."""
+    log_capital = highest = 0.0
+    for values, counts, bet in bets:
+        gains = (values - mean) if above else (mean - values)
+        limit = MOST_BET / (mean if above else 1 - mean)
+        log_capital += float(counts @ np.log1p(min(bet, limit) * gains))
+        highest = max(highest, log_capital)
+    return highest
 
 
 FINDING_LEVEL = 1e-4

@@ -1,14 +1,15 @@
 """The tables of a campaign: one row per variant and point, with confidence intervals, and one row per trial."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from itertools import product
 from math import isclose
 
-from coordinator.campaigns.counts import Counts
+from coordinator.campaigns.counts import Counts, Ratios
 from coordinator.campaigns.field_figures import field_figures
 from coordinator.campaigns.grid import Grid, Key
-from coordinator.campaigns.statistics import mean_interval, outside, sure_interval, wilson
+from coordinator.campaigns.statistics import betting_interval, mean_interval, outside, sure_interval, wilson
 from coordinator.campaigns.store import FinishedTrials
 from coordinator.campaigns.trial_runner import Trial, TrialResult
 from coordinator.scenario.fault_sets import BY_SHARE, FaultSetTerm
@@ -27,6 +28,8 @@ def rows(store: FinishedTrials) -> list[Row]:
       run with messages, in memory or over TCP, with the same results.
     - `delivery_ratio`: mean share of messages due to healthy nodes that arrived intact; `guaranteed`: share of trials in
       which all of them did. Both have a 95% interval, which is the figure itself if the trials cover every set.
+    - `ratio_betting_low`, `ratio_betting_high`: the betting interval of the delivery ratio (`betting_interval`), for
+      independent draws.
     - `lost`: mean number of healthy nodes that miss a message.
     - `predicted`: mean of the algorithm's claims about these faults; empty where trials were evaluated exactly.
     - `theory`, `guaranteed_theory`: exact predictions of both figures; `promised`: 1 if the algorithm tolerates this
@@ -53,8 +56,11 @@ def _row(grid: Grid, point: int, variant: int, counts: Counts, again: int | None
         "engine": "messages" if again is None else "exact", "again": again,
         "undecided": counts.undecided, "violated": counts.violated,
     }  # fmt: skip
-    # All sets decided: figures are exact, without an interval.
-    row |= _figures(counts, exact=sets == counts.decided)
+    # All sets decided: figures are exact, without an interval, unless a set has several outcomes.
+    exact = sets == counts.decided and not grid.is_random(fault_set, variant)
+    row |= _figures(counts, exact=exact)
+    # A sample of all sets has no repetitions and is in the order of their numbers: its draws are not independent.
+    row |= _betting(counts, exact=exact, independent=fault_set.how != "all")
     knowledge, _ = knowledge_of(plan.scenario)
     theory = Expected()
     # Under the timed clock packets have no fixed steps.
@@ -63,7 +69,7 @@ def _row(grid: Grid, point: int, variant: int, counts: Counts, again: int | None
     row["theory"] = _rounded(theory.ratio)
     row["promised"] = 1 if promises(plan.algorithm, plan.faults, fault_set) else None
     row["guaranteed_theory"] = _rounded(theory.guaranteed)
-    row["finding"] = _finding(counts, theory, exact=sets == counts.decided)
+    row["finding"] = _finding(counts, theory, exact=exact)
     return row | field_figures(counts, plan, grid.fault_free_latency(variant))
 
 
@@ -116,6 +122,23 @@ def _figures(counts: Counts, *, exact: bool) -> Row:
     )  # fmt: skip
     shown = (None if value is None else round(value, 9) for value in figures)
     return dict(zip(FIGURES, shown, strict=True))
+
+
+def _betting(counts: Counts, *, exact: bool, independent: bool) -> Row:
+    """The betting interval of the delivery ratio; empty without trials, and where draws are not independent."""
+    ends: tuple[float, float] | tuple[None, None] = (None, None)
+    if counts.decided and exact:
+        ends = (float(counts.ratios / counts.decided),) * 2
+    elif counts.decided and independent and counts.groups is not None:
+        ends = betting_interval([_by_ratio(counts.groups[start]) for start in sorted(counts.groups)])
+    return dict(zip(("ratio_betting_low", "ratio_betting_high"), map(_rounded, ends), strict=True))
+
+
+def _by_ratio(ratios: Ratios) -> Counter[float]:
+    found = Counter[float]()
+    for (due, intact), trials in ratios.items():
+        found[intact / due] += trials
+    return found
 
 
 FIGURES = (

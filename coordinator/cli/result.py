@@ -9,10 +9,10 @@ from coordinator.cli import render
 from coordinator.execution.run import RunResult
 from coordinator.history.run_index import REPORT
 from coordinator.planning.plan import Plan
-from coordinator.reports.numbers import plural, verdict_note
+from coordinator.reports.numbers import describe_load, plural, verdict_note
 from coordinator.results.tables import LISTED_LINKS
 from coordinator.scenario.model import format_duration
-from emunode.model import ALL_RANKS, VECTOR, CollectiveSpec
+from emunode.model import ALL_RANKS, VECTOR
 
 SHOWN_NODES = 12
 """Most nodes that are listed for one fault that cut nodes off."""
@@ -65,20 +65,7 @@ def _run_lines(plan: Plan, summary: Mapping[str, Any]) -> Iterator[str]:
             else " along a permutation"
         )
     faults = f", faults: {escape(', '.join(plan.scenario.fault))}" if plan.faults else ""
-    yield f"{spec.collective}{source} by {spec.algorithm}, {spec.port_model}, {load(spec)}{faults}"
-
-
-def load(spec: CollectiveSpec) -> str:
-    """Describe the contribution of a rank: `1 message of 64 bytes`, `1 vector of 100 bytes in 24 blocks of 5 or 4 bytes`."""
-    size = plural(spec.contributed_bytes, "byte")
-    if spec.collective not in VECTOR:
-        return f"{plural(spec.messages, 'message')} of {size}"
-    vectors = f"{plural(spec.messages, 'vector')} of {size}"
-    if spec.blocks == 1:
-        return vectors
-    shorter = f" or {spec.least_message_bytes}" if spec.short_blocks else ""
-    many = "s" if spec.message_bytes > 1 else ""
-    return f"{vectors} in {spec.blocks:,} blocks of {spec.message_bytes:,}{shorter} byte{many}"
+    yield f"{spec.collective}{source} by {spec.algorithm}, {spec.port_model}, {describe_load(spec)}{faults}"
 
 
 def _notes(plan: Plan, summary: Mapping[str, Any]) -> Iterator[str]:

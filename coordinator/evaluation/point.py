@@ -74,7 +74,9 @@ class PointEvaluator:
         self, drawn: Indices, *, copies: bool = False, latencies: bool = False
     ) -> tuple[Outcome, NDArray[np.bool_]]:
         """The results of the draws with these numbers, and whether each breaks a promise of theory about deliveries."""
-        lossy = any(term.argument for term in self._draws.fault_set.parts)
+        lossy = any(term.argument for term in self._draws.fault_set.parts) or any(
+            effect.rate < 1 for effect, _ in self._given
+        )
         seeds = [self._seed_of(number) for number in drawn.tolist()] if lossy else None
         batch = FaultBatch(self.evaluator.arcs, len(drawn), seeds or [self._plan.spec.seed] * len(drawn))
         batch.strike_all(self._given)

@@ -174,6 +174,7 @@ def page(
         searches=list(searches),
         js=Markup((FOLDER / "campaign.js").read_text()),
         columns=list(zip([*names, "verdict"], [*numeric, False], strict=True)) if rows else [],
+        meanings=[(name.replace("_", " "), MEANINGS[name]) for name in MEANINGS if name in columns],
         rows=[[*cells, _verdict(row)] for cells, row in zip(shown, rows, strict=True)],
         css=Markup(theme.CHART_CSS + theme.RESPONSIVE_CSS + (FOLDER / "page.css").read_text()),
         colours=Markup(theme.colour_variables()),
@@ -195,9 +196,17 @@ COUNTED = ("undecided", "violated", "finding")
 """Columns that the verdict summarises."""
 TABLE_ONLY = (
     "tfr_one_to_one", "tfr_one_to_all", "mean_latency", "max_latency", "stretch", "redundancy_cost",
-    "informed_nodes_per_step",
+    "informed_nodes_per_step", "ratio_betting_low", "ratio_betting_high",
 )  # fmt: skip
 """Columns that are in `table.csv` only: with them the page would be wider than a screen."""
+
+
+MEANINGS = {
+    "again": "trials that were evaluated exactly and then run with messages too, with the same results.",
+    "promised": "1 where the algorithm claims to tolerate that many faults.",
+    "guaranteed_theory": "the predicted share of trials in which every healthy node receives everything.",
+}
+"""Meanings of columns whose names do not say them."""
 
 
 def _columns(rows: Sequence[Row]) -> list[str]:
@@ -212,14 +221,17 @@ def _columns(rows: Sequence[Row]) -> list[str]:
 
 
 def _cell(row: Row, column: str, name: str, numeric: bool) -> dict[str, str]:
-    value, interval = row[column], ""
+    value, interval, betting = row[column], "", ""
     if column in MEASURES and value is not None:
         low, high = (row[f"{MEASURES[column][1]}_{end}"] for end in ("low", "high"))
         interval = f"({_short(low)} to {_short(high)})" if low != high else ""
+        bets = [row.get(f"{MEASURES[column][1]}_betting_{end}") for end in ("low", "high")]
+        betting = f"(betting {_short(bets[0])} to {_short(bets[1])})" if interval and None not in bets else ""
     return {
         "name": name,
         "text": _short(value),
         "interval": interval,
+        "betting": betting,
         "css": f"{'n' if numeric else ''}{' long' * (column in LONG)}",
     }
 
@@ -275,4 +287,4 @@ def _verdict(row: Row) -> dict[str, str]:
     if row.get("finding"):
         verdict, words = "violated", [*words, "theory excluded"]
     text = f"{MARKS[verdict]} {', '.join(words) or verdict}"
-    return {"name": "verdict", "text": text, "interval": str(row.get("finding") or ""), "css": f"v {verdict}"}
+    return {"name": "verdict", "text": text, "interval": str(row.get("finding") or ""), "betting": "", "css": f"v {verdict}"}

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from emunode.model import VECTOR, CollectiveSpec
+
 MOST_ITEMS = 12
 
 
@@ -73,3 +75,16 @@ def show_seconds(value: float) -> str:
 def plural(count: int, noun: str, ending: str = "s", singular: str = "") -> str:
     """A count and its noun: `1 node`, `2 nodes`; `ending` and `singular` are what follows the stem (`ies`, `y`)."""
     return f"{count:,} {noun}{singular if count == 1 else ending}"
+
+
+def describe_load(spec: CollectiveSpec) -> str:
+    """Describe the contribution of a rank: `1 message of 64 bytes`, `1 vector of 100 bytes in 24 blocks of 5 or 4 bytes`."""
+    size = plural(spec.contributed_bytes, "byte")
+    if spec.collective not in VECTOR:
+        return f"{plural(spec.messages, 'message')} of {size}"
+    vectors = f"{plural(spec.messages, 'vector')} of {size}"
+    if spec.blocks == 1:
+        return vectors
+    shorter = f" or {spec.least_message_bytes}" if spec.short_blocks else ""
+    many = "s" if spec.message_bytes > 1 else ""
+    return f"{vectors} in {spec.blocks:,} blocks of {spec.message_bytes:,}{shorter} byte{many}"

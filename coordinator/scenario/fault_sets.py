@@ -25,7 +25,7 @@ from coordinator.scenario.blocks.registry import BLOCK_KINDS
 from coordinator.scenario.fault_processes import Geometric, Lifetime, Mean
 from coordinator.scenario.fault_syntax import TIME, When, example_value, read_value, read_when, require_drawable
 from emunode.errors import ScenarioError
-from emunode.faults.kinds import KINDS, LinkFault, Moment, field_names, value_names
+from emunode.faults.kinds import KINDS, LinkFault, Moment, field_names, is_random, value_names
 
 SHORT: Final = {"nodes": "crash", "links": "down"}
 """The kinds of fault that `nodes` and `links` stand for."""
@@ -103,6 +103,17 @@ class FaultSetTerm:
     def on_links(self) -> bool:
         """Whether its faults concern links instead of nodes."""
         return on_links(self.kind)
+
+    @property
+    def is_random(self) -> bool:
+        """Whether its faults draw random numbers during a run, such as the losses of a link."""
+        if not (self.count or self.share) or not self.argument:
+            return False
+        record = KINDS[self.kind]
+        place = {"sender": 0, "port": 0} if self.on_links else {"rank": 0}
+        value = next(iter(value_names(record)))
+        values = {value: read_value(value, self.argument, self.argument.removeprefix(":"))}
+        return is_random(record(step=1, **place, **values))
 
 
 @dataclass(frozen=True)

@@ -330,6 +330,17 @@ def states_effects(kind: type[Fault]) -> bool:
     return kind.__mro__[stated] is not Fault and stated <= next(acts, stated)
 
 
+def is_random(fault: Fault) -> bool:
+    """Report whether another seed can give another history: an effect has a probability between 0 and 1, or a spread.
+
+    A kind that does not state its effects may be random.
+    """
+    if not states_effects(type(fault)):
+        return True
+    effects = [effect for _, _, effect in fault.effects()]
+    return any(0 < getattr(effect, "probability", 1.0) < 1 or getattr(effect, "spread", 0.0) > 0 for effect in effects)
+
+
 def kind_of(fault: Fault) -> str:
     """The name of a fault's kind."""
     return _name(type(fault))

@@ -185,6 +185,24 @@ def test_what_paths_do_not_decide(algorithm: str, faults: str, values: dict[str,
         by_cuts(scenario_of("star:4", algorithm, **values), faults)
 
 
+@pytest.mark.parametrize(
+    ("faults", "values", "field"),
+    [("loss=1:0.5", {}, "faults"), ("nodes=1", {"fault": ["loss:1234~2134:0.5"]}, "fault"),
+     ("silent-ports=1:0.5", {}, "faults")],
+)  # fmt: skip
+def test_random_faults_have_no_certificate(faults: str, values: dict[str, Any], field: str) -> None:
+    """Two trees lose a message where both copies are lost, which one run of each set need not show."""
+    with pytest.raises(ScenarioError, match="one run of each set proves nothing") as caught:
+        certify_scenario(scenario_of("star:4", "edt", 2, **values), [faults], None, 1, lambda *_: None)
+    assert caught.value.field == field
+
+
+def test_faults_that_always_act_have_a_certificate() -> None:
+    scenario = scenario_of("star:4", "edt", 2, fault=["loss:1234~2134:1"])
+    assert certify_scenario(scenario, ["loss=0:1"], None, 1, lambda *_: None).verdict == "holds"
+    assert certify_scenario(scenario, ["loss=1:1"], None, 1, lambda *_: None).verdict == "violated"
+
+
 def test_a_search_that_is_too_long_leaves_it_to_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("coordinator.theory.tolerance.MOST_CASES", -(10**6))
     scenario = make_scenario(fields("hypercube:3 broadcast nesbt redundancy=2 driver=memory"))

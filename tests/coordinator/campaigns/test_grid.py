@@ -1,5 +1,6 @@
 """Grids: the trials of a campaign, resumed campaigns, and confidence intervals."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from math import comb, sqrt
 from statistics import fmean, stdev
@@ -9,8 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from coordinator.campaigns.counts import group_of
 from coordinator.campaigns.grid import CHUNK, Done, Grid, Key
-from coordinator.campaigns.statistics import half_width, mean_interval, outside, sure_interval, wilson
+from coordinator.campaigns.session import run_campaign
+from coordinator.campaigns.statistics import betting_interval, half_width, mean_interval, outside, sure_interval, wilson
+from coordinator.campaigns.store import FinishedTrials
+from coordinator.campaigns.tables import rows
 from coordinator.cli.campaign import make_grid
 from coordinator.scenario.fault_syntax import parse_faults
 from coordinator.scenario.model import read_scenario
@@ -45,6 +50,30 @@ def test_finished_trials_are_not_run_again() -> None:
     assert rest.keys() == {Key(0, 0, 1), Key(0, 0, 3)}
     assert all(every[key] == trial for key, trial in rest.items())
     assert not list(grid.rest({(0, 0): dict.fromkeys(range(4), True), (1, 0): dict.fromkeys(range(9), True)}))
+
+
+RANDOM = "loss:1234~2134:0.5"
+
+
+def test_trials_draw_the_losses_of_the_scenario_anew() -> None:
+    """One tree sends each message over the lossy link: it arrives everywhere in half of the trials, else nowhere."""
+    base = {**STAR, "redundancy": 1, "fault": [RANDOM]}
+    for engine in ("messages", "exact"):
+        store = FinishedTrials(Grid(base, {}, ["nodes=0"], trials=200, engine=engine))
+        run_campaign(store, 1, lambda *_: None)
+        (row,) = rows(store)
+        assert (row["trials"], row["theory"], row["finding"]) == (200, 0.5, None)
+        assert row["guaranteed_low"] < 0.5 < row["guaranteed_high"]  # type: ignore[operator]
+
+
+def test_a_run_of_every_set_is_an_estimate_where_losses_are_random() -> None:
+    for faults, more in (("all:loss=1:0.5", {}), ("all:nodes=1", {"fault": [RANDOM]})):
+        store = FinishedTrials(Grid({**STAR, "redundancy": 1, **more}, {}, [faults], trials=100))
+        run_campaign(store, 1, lambda *_: None)
+        (row,) = rows(store)
+        assert (row["trials"], row["finding"]) == (row["sets"], None)
+        assert row["ratio_low"] < row["theory"] < row["ratio_high"]  # type: ignore[operator]
+    assert grid_of("all:loss=1:1").is_random(grid_of("all:loss=1:1").points[0], 0) is False
 
 
 def test_few_sets_are_enumerated() -> None:
@@ -210,6 +239,32 @@ def coverage(name: str, trials: int, interval: Callable[[Sequence[float]], tuple
 def test_interval_of_a_mean_covers_the_mean(name: str, trials: int) -> None:
     """At least 94 % of 20,000 experiments, in every row of the table in docs/how-to/campaigns.md."""
     assert coverage(name, trials, lambda shares: mean_interval(sum(shares), len(shares))) >= 0.94
+
+
+@pytest.mark.parametrize(
+    ("name", "trials", "width"),
+    [("four values near 1", 400, 0.015), ("six values 0.3 to 1", 400, 0.050), ("1 (99 %), 0.3", 2000, 0.008),
+     ("0 or 1, p = .9", 400, 0.100)],
+)  # fmt: skip
+def test_the_betting_interval_covers_the_mean_in_the_documented_width(name: str, trials: int, width: float) -> None:
+    values, weights = DISTRIBUTIONS[name]
+    mean = sum(value * weight for value, weight in zip(values, weights, strict=True))
+    random, ends = numpy.random.default_rng(1), []
+    for _ in range(200):
+        groups: dict[int, Counter[float]] = {}
+        for position, value in enumerate(random.choice(values, size=trials, p=weights).tolist()):
+            groups.setdefault(group_of(position), Counter())[float(value)] += 1
+        ends.append(betting_interval(list(groups.values())))
+    assert sum(low <= mean <= high for low, high in ends) >= 0.95 * 200
+    assert fmean(high - low for low, high in ends) == pytest.approx(width, abs=0.002)
+
+
+def test_the_betting_interval_is_never_empty_and_shrinks() -> None:
+    assert betting_interval([]) == (0, 1)
+    low, high = betting_interval([{1.0: 16}])
+    assert 0.5 < low < high == 1
+    assert betting_interval([{1.0: 16}, {1.0: 1000}])[0] > low
+    assert betting_interval([{0.0: 16}, {0.0: 1000}])[1] < 0.1
 
 
 def test_the_simulation_finds_an_interval_that_does_not_cover() -> None:

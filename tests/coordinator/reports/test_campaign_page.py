@@ -47,6 +47,8 @@ def test_campaign_page_fits_the_screen_and_shows_its_table(width: int, campaign:
         assert [text for font, box, text in page.evaluate(LETTERS) if font < 9 or box < 9] == []
         text = page.evaluate("getComputedStyle(document.querySelector('td'), '::before').content")
         assert text == '"topology"', "without a header row, each cell shows its column name"
+    head = page.evaluate("document.querySelector('.lead').textContent")
+    assert "algorithm: bfs-tree; redundancy: 1; source: 1234, 0000; messages: 1 message of 64 bytes; segments: 1" in head
     title = page.evaluate("document.querySelector('h1').innerHTML")
     assert "S<sub>4</sub>" in title
     assert "Q<sub>4</sub>" in title
@@ -60,6 +62,7 @@ def test_campaign_page_fits_the_screen_and_shows_its_table(width: int, campaign:
         for column, prefix in (("delivery_ratio", "ratio"), ("guaranteed", "guaranteed")):
             numbers = [float(number) for number in re.findall(r"[0-9.]+", cells[column.replace("_", " ")])]
             ends = [row[column], row[f"{prefix}_low"], row[f"{prefix}_high"]]
+            ends += [row[name] for name in ("ratio_betting_low", "ratio_betting_high") if prefix == "ratio"]
             assert numbers == pytest.approx(ends if ends[1] < ends[2] else ends[:1], abs=5.1e-5)
         for column in ("theory", "promised", "lost"):
             number = None if cells[column] == "-" else float(cells[column])

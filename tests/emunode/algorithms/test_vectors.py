@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.cli.result import load
 from coordinator.planning.plan import Plan, make_plan
+from coordinator.reports.numbers import describe_load
 from coordinator.scenario.model import make_scenario
 from emunode.algorithms.payload import Payloads
 from emunode.algorithms.registry import registered
@@ -98,12 +98,12 @@ def test_a_vector_without_a_byte_for_every_rank_is_refused() -> None:
 
 def test_the_first_line_says_the_whole_vector() -> None:
     assert (
-        load(plan_for("allreduce", **RING, message_bytes=100).spec)
+        describe_load(plan_for("allreduce", **RING, message_bytes=100).spec)
         == "1 vector of 100 bytes in 6 blocks of 17 or 16 bytes"
     )
-    assert load(plan_for("allreduce", **RING).spec) == "1 vector of 384 bytes in 6 blocks of 64 bytes"
+    assert describe_load(plan_for("allreduce", **RING).spec) == "1 vector of 384 bytes in 6 blocks of 64 bytes"
     whole = plan_for("allreduce", topology="complete:6", algorithm="bfs-tree", messages=2).spec
-    assert load(whole) == "2 vectors of 384 bytes"
+    assert describe_load(whole) == "2 vectors of 384 bytes"
 
 
 def test_long_vectors_go_faster_in_blocks_and_short_ones_whole() -> None:
