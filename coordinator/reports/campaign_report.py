@@ -226,7 +226,7 @@ def _cell(row: Row, column: str, name: str, numeric: bool) -> dict[str, str]:
         low, high = (row[f"{MEASURES[column][1]}_{end}"] for end in ("low", "high"))
         interval = f"({_short(low)} to {_short(high)})" if low != high else ""
         bets = [row.get(f"{MEASURES[column][1]}_betting_{end}") for end in ("low", "high")]
-        betting = f"(betting {_short(bets[0])} to {_short(bets[1])})" if interval and None not in bets else ""
+        betting = f"[{_short(bets[0])} to {_short(bets[1])}]" if interval and None not in bets else ""
     return {
         "name": name,
         "text": _short(value),
