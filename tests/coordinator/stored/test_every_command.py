@@ -243,7 +243,7 @@ RECORDS: dict[str, tuple[Callable[[Path], None], str]] = {
     "messages: number": (line_of(TRIALS, 1, packets=2**63), "line 2: packets is 9223372036854775808, expected"),
     "messages: point": (line_of(TRIALS, 2, point=7), "line 3: its point or its variant is not one of the grid"),
     "messages: intact": (line_of(TRIALS, 2, intact=9), "line 3: 9 of 4 messages arrived intact"),
-    "messages: link": (linked(TRIALS), "it is a symbolic link"),
+    "messages: link": (linked(TRIALS), "is a symbolic link"),
     "messages: long": (added(TRIALS, " " * (16 * 2**20 + 1)), "line 7 has more than 16777216 bytes"),
     "exact: due": (line_of(TRIALS, 0, due=[[4, 5]]), "line 1: due is a list, expected a list of lists of 4 whole numbers"),
     "exact: trials": (line_of(TRIALS, 0, trials=9), "line 1: due has 6 trials, and 9 are decided"),
