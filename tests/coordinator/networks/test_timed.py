@@ -3,6 +3,7 @@
 No test depends on how late this machine is; `scripts/timed` measures that.
 """
 
+import json
 import signal
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 
 from coordinator.api.comparisons import compare
 from coordinator.execution.run import RunResult, run
+from coordinator.execution.verify import verify
 from coordinator.planning.plan import make_plan
 from coordinator.scenario.model import make_scenario
 from emunode.errors import RuleError
@@ -108,6 +110,7 @@ def test_the_step_limit_ends_a_timed_run(tmp_path: Path) -> None:
     assert "the step limit of 7 was reached" in str(timed.summary["undecided_because"])
     assert timed.summary["journal_hash"] == steps.summary["journal_hash"]
     assert timed.summary["intended_seconds"] == pytest.approx(7 * (0.010 + 64e-6))
+    assert verify(timed.path).findings == []
 
 
 def test_an_algorithm_that_breaks_its_own_rules_is_stopped_before_any_host_starts(tmp_path: Path) -> None:
@@ -137,13 +140,26 @@ def test_clocks_are_compared_by_modelled_time(tmp_path: Path) -> None:
     ("number", "target", "because"),
     [(signal.SIGINT, "coordinator", "interrupted"), (signal.SIGKILL, "host", "disconnected")],
 )
+@pytest.mark.parametrize("faults", [[], ["down:{}~{}@2"]])
 def test_a_timed_run_that_ends_early_keeps_what_was_measured(
-    number: int, target: str, because: str, tmp_path: Path
+    number: int, target: str, because: str, faults: list[str], tmp_path: Path
 ) -> None:
     sender_of_signal = SignalSender(number, target)
-    result = run(make_plan(make_scenario(LONG)), tmp_path / "run", sender_of_signal)
+    plan = make_plan(make_scenario(LONG))
+    one, other = (plan.topology.label(rank) for rank in (0, plan.topology.neighbour(0, 0)))
+    plan = make_plan(make_scenario(LONG | {"fault": [fault.format(one, other) for fault in faults]}))
+    result = run(plan, tmp_path / "run", sender_of_signal)
     assert sender_of_signal.done
     assert result.exit_status == 3
     assert because in str(result.summary["undecided_because"])
     assert not psutil.Process().children()
     assert (tmp_path / "run" / "timeline.parquet").exists()
+    found = verify(result.path)
+    assert found.findings == []
+    assert any("the reason of its early end" in note for note in found.unchecked)
+    # The timetable of the whole run is still compared.
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert summary["intended_seconds"] > summary["achieved_seconds"]
+    summary["intended_seconds"] *= 2
+    (tmp_path / "run" / "summary.json").write_text(json.dumps(summary))
+    assert any("intended_seconds" in finding for finding in verify(result.path).findings)
