@@ -1,4 +1,4 @@
-"""The lemmas of Fragopoulou and Akl 1996 on SPT, SPG and EDT, counted in a broadcast over all n - 1 trees.
+"""The lemmas of Fragopoulou and Akl 1996, counted over the network and in runs over all n - 1 trees.
 
 The only available text has lost its formulas and the numbers of its lemmas. S^k is the set of nodes with symbol 1 at
 position k, I the set with x_1 = 1. Tree l of EDT reaches S^l by the arcs of SPT, and every node of I from its neighbour over
@@ -6,11 +6,14 @@ link l, as SPG does, so one run over all trees shows all three.
 """
 
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from math import factorial
 
+import numpy as np
 import polars as pl
 
-from coordinator.papers.fragopoulou_akl.theorems import distances, rotate
+from coordinator.papers.fragopoulou_akl.theorems import distances, necklace_of, rotate
+from coordinator.papers.fragopoulou_akl.translation import translations
 from coordinator.papers.run_cache import RunCache, Trial
 from coordinator.papers.tables import Table, notes, stated
 from emunode.algorithms.claims import Value
@@ -26,8 +29,53 @@ Parents = Mapping[Rank, tuple[Rank, Port]]
 
 def lemmas(cache: RunCache) -> Table:
     """One table over all sizes."""
-    rows = [{"n": n, **row} for n in cache.sizes for row in _rows(cache, n)]
-    return Table("The lemmas on SPT, SPG and EDT", rows, NOTES["lemmas"])
+    parts = (_operations, _rows, _child_order)
+    rows = [{"n": n, **row} for n in cache.sizes for part in parts for row in part(cache, n)]
+    return Table("The lemmas on translation, necklaces, SPT, SPG, EDT and the order of children", rows, NOTES["lemmas"])
+
+
+def _operations(_: RunCache, n: int) -> Iterator[dict[str, object]]:
+    """Translation, rotation and necklaces, counted over the whole network."""
+    star = StarGraph(n)
+    row = stated("fragopoulou_akl_1996_lemmas", n=n, f=star.order)
+    neighbours = np.array([star.neighbours(rank) for rank in star.ranks()])
+    kept = sum(int((neighbours[moved] == moved[neighbours]).sum()) for moved in translations(star))
+    yield row("translated", kept)
+    turned = np.array([star.rank_of(rotate(star.permutation(rank))) for rank in star.ranks()])
+    yield row("rotated", int((np.roll(neighbours[turned], -1, axis=1) == turned[neighbours]).sum()))
+    distance = np.array(distances(star))
+    yield row("distance", int((distance[turned] == distance).sum()))
+    necklaces = {frozenset(necklace_of(star.permutation(rank))) for rank in range(1, star.order)}
+    places = [sorted(symbols.index(1) for symbols in necklace) for necklace in necklaces]
+    yield row("one of each", sum(found == [*range(1, n)] for found in places))
+    yield row("at home", sum(len(found) for found in places if not any(found)))
+    yield row("divisors", len({len(found) for found in places if (n - 1) % len(found)}))
+
+
+def _child_order(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
+    """The order of children, in the depth-first traversal that depends on it."""
+    star = StarGraph(n)
+    trial = cache.run(star, "allgather", "edt-dfs", messages=1, redundancy=n - 1)
+    if cache.rehearsing:
+        return
+    row = stated("fragopoulou_akl_1996_lemmas", n=n, f=star.order)
+    by_step = trial.journal().group_by("origin", "step").agg(links=pl.len(), ports=pl.col("port").n_unique())
+    yield row("dimensions", by_step.filter(pl.col("links") > pl.col("ports")).select(pl.len()).collect().item(), trial)
+    hops = (
+        trial.journal().filter(pl.col("origin") == 0).sort("step").select("tree", "step", "sender", "port", "receiver")
+    )
+    reached: list[dict[Rank, int]] = [{} for _ in range(n - 1)]
+    served: dict[tuple[int, Rank], list[int]] = {}
+    for tree, step, sender, port, receiver in hops.collect().iter_rows():
+        reached[tree][receiver] = step
+        served.setdefault((tree, sender), []).append((port - tree) % (n - 1))
+    together = sum(
+        reached[(tree + 1) % (n - 1)].get(star.rank_of(rotate(star.permutation(rank)))) == step
+        for tree, steps in enumerate(reached)
+        for rank, step in steps.items()
+    )
+    yield row("in step", together, trial)
+    yield row("order", sum(one > other for places in served.values() for one, other in pairwise(places)), trial)
 
 
 def surpluses(n: int) -> tuple[int, int, int]:

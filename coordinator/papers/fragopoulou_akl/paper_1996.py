@@ -18,11 +18,12 @@ from coordinator.papers.fragopoulou_akl.orders import order_tables, sum_of_depth
 from coordinator.papers.fragopoulou_akl.report_1993 import others, total_distance
 from coordinator.papers.run_cache import RunCache, Trial
 from coordinator.papers.tables import ERRATUM, VERDICT, Table, compared, compared_metric, notes
-from coordinator.reports.paper_figures import COLOURS, branch_of, network_panel, tree_arcs, tree_panel
+from coordinator.reports.paper_figures import COLOURS, Panel, branch_of, network_panel, tree_arcs, tree_panel
+from emunode.model import Port, Rank
 from emunode.topologies.hypercube import Hypercube
 from emunode.topologies.star import StarGraph
 from emunode.trees.base import levels
-from emunode.trees.star.edge_disjoint import EdgeDisjointTrees
+from emunode.trees.star.edge_disjoint import EdgeDisjointTrees, ShortestPathGraph
 from emunode.trees.statistics import shared_rank
 
 NOTES = notes("fragopoulou_akl", "paper_1996")
@@ -63,6 +64,7 @@ def build(cache: RunCache) -> Iterator[Section]:
         if found := list(rows):  # the largest sizes have none
             yield Table(title, found, notes_below)
     yield from order_tables(cache)
+    yield _spt_and_spg()
     yield _drawn()
 
 
@@ -217,6 +219,31 @@ def _hypercubes(cache: RunCache) -> Iterator[dict[str, object]]:
             }
             verdict = None if measured is None else compared(on_cube, measured, trial, relation=">=")[VERDICT]
             yield row | {"C_k, measured": measured, VERDICT: verdict}
+
+
+def _spt_and_spg() -> Figure:
+    """SPT, and two subtrees of SPG, as S_4 has them; the schematic figures of the paper are not in the text."""
+    star = StarGraph(4)
+    graph = ShortestPathGraph(star)
+
+    def panel(title: str, reached: Sequence[Rank], subtree: Port | None = None) -> Panel:
+        children: dict[Rank, set[Port]] = {}
+        for rank in reached:
+            here = 0
+            for port in graph.route(rank, star.permutation(rank).index(1) - 1 if subtree is None else subtree):
+                children.setdefault(here, set()).add(port)
+                here = star.neighbour(here, port)
+        return tree_panel(
+            title, branch_of(star, lambda rank: sorted(children.get(rank, ())), link=lambda port: str(port + 2))
+        )
+
+    apart = [rank for rank in star.ranks() if star.permutation(rank)[0] != 1]
+    at_home = [rank for rank in range(1, star.order) if star.permutation(rank)[0] == 1]
+    panels = [panel("SPT", apart)]
+    for subtree in range(2):
+        own = [rank for rank in apart if star.permutation(rank).index(1) == subtree + 1]
+        panels.append(panel(f"SPG, subtree {subtree + 2}", [*own, *at_home], subtree))
+    return drawn("fragopoulou_akl", "SPT", panels)
 
 
 def _drawn() -> Figure:

@@ -1,4 +1,4 @@
-"""Theorems 3, 5 to 10 of Fragopoulou and Akl 1993, counted over whole networks and in the journals of runs.
+"""Theorems 1 to 10 of Fragopoulou and Akl 1993, counted over whole networks and in the journals of runs.
 
 Theorems on cycle rotation are counted over the network, with the rotation implemented as in definition 5. Theorems on trees
 are counted in the runs that use them: the message to a node crosses the root's link of the subtree with that node, and every
@@ -12,6 +12,7 @@ from math import factorial
 import polars as pl
 
 from coordinator.papers.base import Section
+from coordinator.papers.fragopoulou_akl.translation import translation, ways_closer
 from coordinator.papers.run_cache import RunCache, Trial
 from coordinator.papers.tables import Table, notes, stated
 from emunode.algorithms.claims import Value
@@ -29,9 +30,11 @@ EXCEPTIONS_8_3 = {3: 2}
 
 
 def theorems(cache: RunCache) -> Iterator[Section]:
-    """A table for the rotation, and one for each of the three trees."""
+    """A table for translations, for the rotation, for the ways to the root, and for each of the three trees."""
     for title, rows, notes_below in (
+        ("Theorems 1, 2 and 4, and rule 1: translation and rotated paths", translation, NOTES["translation"]),
         ("Theorems 3 and 5 to 7: cycle rotation and necklaces", _rotation, NOTES["rotation"]),
+        ("Rules 2 to 4: the links that lead closer", _ways_closer, NOTES["rules"]),
         ("Theorem 8: the tree MBST", _mbst, NOTES["theorem_8"]),
         ("Theorem 9: the tree balanced to within a constant factor", _near_balanced, NOTES["theorem_9"]),
         ("Theorem 10: the perfectly balanced tree with repeated nodes", _replicated, NOTES["theorem_10"]),
@@ -90,6 +93,10 @@ def _rotation(_: RunCache, n: int) -> Iterator[dict[str, object]]:
     yield row("full necklaces", full)
     distance = distances(star)
     yield row("distances", sum(distance[rank] == distance[turned[rank]] for rank in star.ranks()))
+
+
+def _ways_closer(_: RunCache, n: int) -> Iterator[dict[str, object]]:
+    return ways_closer(distances(StarGraph(n)), n)
 
 
 def distances(topology: Topology) -> list[int]:

@@ -10,7 +10,7 @@ import pytest
 
 from coordinator.papers import fragopoulou_akl, growth
 from coordinator.papers.base import Section
-from coordinator.papers.fragopoulou_akl import lemmas, orders, paper_1996, report_1993, theorems
+from coordinator.papers.fragopoulou_akl import lemmas, orders, paper_1996, report_1993, theorems, translation
 from coordinator.papers.run_cache import RunCache
 from coordinator.papers.tables import ERRATUM, VERDICT, Table, printed, verdict_of
 from coordinator.papers.tseng_sheu import any_tree, closed_forms, cost_tables, paper_1997
@@ -142,7 +142,7 @@ def report(request: pytest.FixtureRequest, run_cache: RunCache) -> tuple[int, li
 
 
 def test_every_row_of_the_report_holds(report: tuple[int, list[Section]]) -> None:
-    require_sections(report[1], tables=14, figures=6)
+    require_sections(report[1], tables=16, figures=6)
 
 
 METHOD_TABLES = {
@@ -191,7 +191,21 @@ def test_the_closed_form_of_all_distances(n: int) -> None:
 def test_every_part_of_the_theorems_is_covered(report: tuple[int, list[Section]]) -> None:
     n, found = report
     rows = [row for title, table in tables_of(found).items() if title.startswith("Theorem") for row in table.rows]
-    parts = {"3.1", "3.2", "5", "6", "7", "8.1", "8.2", "8.3", *(f"9.{i}" for i in range(1, 6))}
+    parts = {
+        "1",
+        "2",
+        "4",
+        "rule 1",
+        "3.1",
+        "3.2",
+        "5",
+        "6",
+        "7",
+        "8.1",
+        "8.2",
+        "8.3",
+        *(f"9.{i}" for i in range(1, 6)),
+    }
     assert {row["theorem"] for row in rows} == parts | {f"10.{i}" for i in range(1, 8)}
     (largest,) = [row["measured"] for row in rows if row["quantity"] == "largest subtree"]
     (smallest,) = [row["measured"] for row in rows if row["quantity"] == "smallest subtree"]
@@ -270,7 +284,7 @@ def disjoint(request: pytest.FixtureRequest, run_cache: RunCache) -> Iterator[tu
 
 
 def test_every_row_of_the_disjoint_trees_holds(disjoint: tuple[int, list[Section]]) -> None:
-    require_sections(disjoint[1], tables=13, figures=1)
+    require_sections(disjoint[1], tables=13, figures=2)
 
 
 def test_one_fault_more_than_claimed_is_not_judged_and_loses_deliveries(disjoint: tuple[int, list[Section]]) -> None:
@@ -338,8 +352,8 @@ def test_the_number_of_survived_faults(case: tuple[int, int, str, int], promised
 
 def test_lemmas_match_counts_by_brute_force(disjoint: tuple[int, list[Section]]) -> None:
     n, found = disjoint
-    table = tables_of(found)["The lemmas on SPT, SPG and EDT"]
-    assert {row["graph"] for row in table.rows} == {"SPT", "SPG", "EDT"}
+    table = tables_of(found)["The lemmas on translation, necklaces, SPT, SPG, EDT and the order of children"]
+    assert {row["graph"] for row in table.rows} == {"S_n", "necklaces", "SPT", "SPG", "EDT"}
     (row,) = [row for row in golden("star", "edt") if row["n"] == str(n)]
     (lengths,) = cells(table, quantity="paths of length d, d + 2, d + 4")
     assert sum(lengths) == int(row["arcs_used_measured"])  # type: ignore[call-overload]
@@ -381,6 +395,50 @@ def test_orders_of_1996_follow_the_bounds_and_a_wrong_one_is_violated(order: dic
     right = orders.ORDER_OF_RATIO[order["better"]]
     for wrong in {"1", "log_n", "1/log_n"} - {right}:
         assert growth.status(growth.spread(order["S/C"], wrong)) == "violated", wrong
+
+
+def test_translations_and_cycles_as_the_report_prints_them() -> None:
+    """Definition 2: F_312(213) = 132; definition 3: 341526 is (13)(245)."""
+    star = StarGraph(3)
+    by_label = {star.label(rank): rank for rank in star.ranks()}
+    moved = [*translation.translations(star)][by_label["312"]]
+    assert moved[by_label["213"]] == by_label["132"]
+    assert translation.cycle_notation(bytes((3, 4, 1, 5, 2, 6))) == [(1, 3), (2, 4, 5)]
+
+
+def test_trees_that_are_not_translated_violate_theorem_1(run_cache: RunCache, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = translation.translations
+    monkeypatch.setattr(translation, "translations", lambda star: [*own(star)][::-1])
+    rows = [*translation.translation(run_cache, 4)]
+    assert {row["quantity"] for row in rows if row["verdict"] == "violated"} == {
+        "hops of a message that 12..n's message makes in the same step, translated"
+    }
+
+
+def test_links_of_equal_type_in_a_step_violate_theorem_2(run_cache: RunCache, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Levels of the necklace tree in one packet: several messages cross a link in a step."""
+    monkeypatch.setattr(translation, "ALGORITHMS", ("rotated-hamiltonian", "mbst-levels"))
+    rows = {(row["algorithm"], row["theorem"]): row["verdict"] for row in translation.translation(run_cache, 4)}
+    assert rows["mbst-levels", "2"] == "violated"
+    assert rows["mbst-levels", "1"] == rows["rotated-hamiltonian", "2"] == "holds"
+
+
+@pytest.mark.parametrize(("n", "counts"), [(3, (1, 4, 0)), (4, (5, 15, 3))])
+def test_rules_2_to_4_cover_every_node(n: int, counts: tuple[int, ...]) -> None:
+    """S_4: 15 = 3 + 6 + 6 nodes with one cycle of 2, 3, 4 symbols with 1; wrong distances show."""
+    star = StarGraph(n)
+    rows = [*translation.ways_closer(theorems.distances(star), n)]
+    assert [row["measured"] for row in rows] == [*counts]
+    assert sum(counts) == star.order - 1
+    wrong = [*translation.ways_closer([0, *[5 - star.weight(rank) for rank in range(1, star.order)]], n)]
+    assert wrong[0]["verdict"] == "violated"
+
+
+def test_another_order_of_children_violates_the_lemma(run_cache: RunCache, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The traversal of a tree taken for the one of the next tree is served in the wrong order."""
+    monkeypatch.setattr(lemmas, "rotate", lambda symbols: symbols)
+    rows = {row["quantity"]: row["verdict"] for row in lemmas._child_order(run_cache, 4)}
+    assert rows["nodes of a tree reached in the step in which the next tree reaches their rotation"] == "violated"
 
 
 @pytest.mark.parametrize("name", any_tree.TREES)
