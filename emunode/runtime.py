@@ -22,6 +22,8 @@ LOOK_SECONDS: Final = 5.0
 """How often to look whether a silent process is stopped: several times in the 30 s that a host may be silent."""
 OPENBLAS_THREADS: Final = "OPENBLAS_NUM_THREADS"
 TOKEN_VARIABLE: Final = "EMUNODE_TOKEN"
+MOST_TOKEN_BYTES: Final = 4096
+"""The largest file of a token."""
 """The environment variable with the token of the run that a host joins."""
 
 # None: the symbols of the process itself, whichever C library it was linked with.

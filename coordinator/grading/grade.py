@@ -19,6 +19,7 @@ from coordinator.grading.submission import (
     SubmissionServer,
 )
 from coordinator.grading.tree_marks import PROPERTIES, grade_trees, read_csv
+from coordinator.stored.reading import read_text
 from emunode.algorithms.base import ANY_FAMILY
 from emunode.errors import RunError, ScenarioError
 from emunode.model import PortModel
@@ -112,12 +113,13 @@ def grade(path: Path, options: Options, progress: Progress) -> Grade:
         raise ScenarioError("file", str(path), "there is no such file")
     if path.suffix == ".csv":
         return _grade_csv(path, options)
-    if path.stat().st_size > MOST_BYTES:
-        raise ScenarioError("file", str(path), f"at most {MOST_BYTES >> 20} MB")
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_text(path, MOST_BYTES)
     except UnicodeDecodeError as error:
         raise ScenarioError("file", str(path), f"it is not UTF-8: {error}") from None
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise ScenarioError("file", str(path), f"it cannot be read: {reason}") from None
     with SubmissionServer(path.name, text, options.limits) as server:
         missing = server.protection.missing
         if missing and options.require_confinement:

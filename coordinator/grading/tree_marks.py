@@ -4,6 +4,7 @@ A tree is given by the answer of every node: the label of its parent, the port t
 """
 
 import csv
+import io
 import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any, Final
 
 from coordinator.grading.marks import Mark
 from coordinator.grading.played_run import named, port_names
+from coordinator.stored.reading import RefusedError, read_text
 from emunode.errors import ScenarioError
 from emunode.model import Rank
 from emunode.topologies.base import Topology
@@ -163,11 +165,9 @@ def read_csv(path: Path, topology: Topology) -> list[Answers]:
     The parent of a root is empty. Raises ScenarioError (field `file`) with the line for a file that is malformed; trees that
     are wrong are for the judge.
     """
-    if path.stat().st_size > MOST_BYTES:
-        raise ScenarioError("file", str(path), f"at most {MOST_BYTES >> 20} MB")
     answers: dict[int, list[Any]] = {}
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
+        with io.StringIO(read_text(path, MOST_BYTES).removeprefix("\ufeff"), newline="") as file:
             rows = csv.DictReader(file)
             columns = [name.strip() for name in rows.fieldnames or ()]
             by_port = "port" in columns and "parent" not in columns
@@ -184,6 +184,9 @@ def read_csv(path: Path, topology: Topology) -> list[Answers]:
                 _put(path, rows.line_num, answers, topology, (tree, label, parent), by_port=by_port)
     except (UnicodeDecodeError, csv.Error) as error:
         raise ScenarioError("file", str(path), f"it is not CSV in UTF-8: {error}") from None
+    except (OSError, RefusedError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise ScenarioError("file", str(path), f"it cannot be read: {reason}") from None
     missing = sorted(set(range(max(answers, default=-1) + 1)) - set(answers))
     if missing or not answers:
         raise ScenarioError("file", str(path), f"there is no tree {missing[0] if missing else 0}; trees count from 0")

@@ -287,4 +287,10 @@ def _verdict(row: Row) -> dict[str, str]:
     if row.get("finding"):
         verdict, words = "violated", [*words, "theory excluded"]
     text = f"{MARKS[verdict]} {', '.join(words) or verdict}"
-    return {"name": "verdict", "text": text, "interval": str(row.get("finding") or ""), "betting": "", "css": f"v {verdict}"}
+    return {
+        "name": "verdict",
+        "text": text,
+        "interval": str(row.get("finding") or ""),
+        "betting": "",
+        "css": f"v {verdict}",
+    }

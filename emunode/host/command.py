@@ -1,6 +1,7 @@
 """The work of `emunode` once its command line is parsed: read the token and the prepared files, and run hosts."""
 
 import argparse
+import errno
 import os
 import signal
 import sys
@@ -23,7 +24,7 @@ from emunode.logging import log
 from emunode.net import wire
 from emunode.net.protocol import spec_from_record
 from emunode.net.validation import items, text
-from emunode.runtime import TOKEN_VARIABLE
+from emunode.runtime import MOST_TOKEN_BYTES, TOKEN_VARIABLE
 
 
 def run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
@@ -97,7 +98,11 @@ def _token(file: str | None, deadline: float) -> bytes:
         return sys.stdin.readline().strip().encode()
     while True:
         try:
-            return Path(file).read_bytes().strip()
+            with Path(file).open("rb") as content:
+                token = content.read(MOST_TOKEN_BYTES + 1)
+            if len(token) > MOST_TOKEN_BYTES:
+                raise OSError(errno.EFBIG, f"it has more than {MOST_TOKEN_BYTES} bytes", file)
+            return token.strip()
         except FileNotFoundError:
             if time.monotonic() > deadline:
                 raise

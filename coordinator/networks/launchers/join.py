@@ -10,7 +10,9 @@ import trio
 from coordinator.networks.launchers.base import Launch
 from coordinator.planning.endpoint import JoinEndpoint
 from coordinator.planning.plan import Plan
+from coordinator.stored.reading import read_bytes
 from emunode.errors import ScenarioError
+from emunode.runtime import MOST_TOKEN_BYTES
 
 
 class JoinLaunch(Launch):
@@ -36,13 +38,16 @@ class JoinLaunch(Launch):
         try:
             if not path.exists():
                 fresh = path.with_name(f".{path.name}-{os.getpid()}")
-                fresh.touch(mode=0o600)
-                fresh.write_text(secrets.token_hex(32) + "\n")
+                fresh.unlink(missing_ok=True)
+                with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+                    file.write(secrets.token_hex(32) + "\n")
                 fresh.rename(path)
                 self._token_is_ours = True
-            token = path.read_bytes().strip()
+            token = read_bytes(path, MOST_TOKEN_BYTES).strip()
         except OSError as error:
             raise ScenarioError("token_file", str(path), f"cannot be read or created: {error.strerror}") from None
+        except ValueError as error:
+            raise ScenarioError("token_file", str(path), str(error)) from None
         if not token:
             raise ScenarioError("token_file", str(path), "it is empty; remove it, and a new token is created")
         return token

@@ -9,6 +9,7 @@ import pytest
 
 from coordinator.cli.app import main
 from coordinator.stored.reading import LEVELS, TEXT_BYTES, read_bytes, read_json, read_toml
+from tests.command_line import Call
 from tests.support import run_scenario
 
 SCENARIO = ["--topology", "hypercube:3", "--driver", "memory", "--collective"]
@@ -105,6 +106,61 @@ def test_stored_runs_with_a_hostile_file_cost_no_traceback(
         assert main(command) in (0, 1, 2, 3)
         output = capsys.readouterr()
         assert "Traceback" not in output.out + output.err
+
+
+GROWING = "it has more than"
+
+
+@pytest.mark.parametrize(
+    ("line", "name", "size", "words"),
+    [
+        ("check {file}", "mine.py", 2**26, GROWING),
+        ("check {file} --topology star:3", "trees.csv", 2**30, GROWING),
+        ("graph {file}", "net.graphml", 2**28 + 1, "it has more than 268435456 bytes"),
+        ("plan --plugin {file}", "mine.py", 2**20 + 1, "expected a file of 1 to 1,048,576 bytes"),
+        ("certify {file}", "counterexample.toml", 2**24 + 1, "it has more than 16777216 bytes"),
+        ("campaign {file}", "campaign.toml", 2**24 + 1, "it has more than 16777216 bytes"),
+        ("plan --topology hypercube:3 --collective unicast --algorithm minimal --permutation {file}", "moves.csv", 2**40,
+         GROWING),
+        ("serve --topology star:3 --collective broadcast --algorithm edt --token-file {file}", "token", 4097,
+         "it has more than 4096 bytes"),
+        ("run --topology star:3 --collective broadcast --algorithm program --program {file}", "node", 2**28 + 1,
+         "has more than 268,435,456 bytes"),
+    ],
+)  # fmt: skip
+def test_every_file_that_a_command_reads_has_a_limit_that_the_message_names(
+    line: str, name: str, size: int, words: str, call: Call, tmp_path: Path
+) -> None:
+    file = tmp_path / name
+    with file.open("wb") as hollow:
+        hollow.truncate(size)
+    file.chmod(0o755)
+    ended = call(line.format(file=file))
+    assert (ended.status, ended.out) == (2, "")
+    assert words in ended.err
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ("check {file}", "mine.py"),
+        ("check {file} --topology star:3", "trees.csv"),
+        ("graph {file}", "net.graphml"),
+        ("plan --plugin {file}", "mine.py"),
+        ("certify {file}", "counterexample.toml"),
+        ("serve --topology star:3 --collective broadcast --algorithm edt --token-file {file}", "token"),
+        ("verify {file}", "certificate.json"),
+        ("run --topology star:3 --collective broadcast --algorithm program --program {file}", "node"),
+    ],
+)
+@pytest.mark.parametrize("make", [a_pipe, a_device])
+def test_every_file_that_a_command_reads_is_a_regular_one(
+    line: str, name: str, make: Callable[[Path], None], call: Call, tmp_path: Path
+) -> None:
+    make(tmp_path / name)
+    ended = call(line.format(file=tmp_path / name))
+    assert ended.status == 2
+    assert len(ended.err.splitlines()) == 1
 
 
 def test_the_null_device_is_an_empty_scenario() -> None:
