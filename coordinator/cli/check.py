@@ -149,11 +149,13 @@ def _show_marks(subject: Subject) -> None:
     ]
     render.show_table(("requirement", "verdict", "points", "cases", "meaning"), rows)
     out = render.console()
+    texts: dict[str, list[str]] = {}
     for mark in subject.marks:
-        for finding in mark.findings:
-            out.print(f"{mark.requirement}: {escape(finding)}", soft_wrap=True)
-        for note in (*mark.notes, *([mark.stopped] if mark.stopped else [])):
-            out.print(f"{mark.requirement}: {escape(note)}", soft_wrap=True)
+        for text in (*mark.findings, *mark.notes, *([mark.stopped] if mark.stopped else [])):
+            texts.setdefault(text, []).append(mark.requirement)
+    # A reason that holds for several requirements is printed once.
+    for text, requirements in texts.items():
+        out.print(f"{', '.join(requirements)}: {escape(text)}", soft_wrap=True)
 
 
 check_command = as_command(check)

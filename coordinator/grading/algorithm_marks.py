@@ -8,6 +8,7 @@ from operator import eq, ge, le
 from typing import Any, Final
 
 from coordinator.grading.bound import fewest_steps
+from coordinator.grading.confinement import REFUSED_CALL
 from coordinator.grading.marks import Mark
 from coordinator.grading.played_run import JUDGED, Faults, PlayedRun, Player, answered_sends
 from coordinator.grading.submission import OutOfTimeError, SubmissionEndedError, SubmissionProcess, SubmissionServer
@@ -93,9 +94,12 @@ class AlgorithmGrader:
         if self._failed_runs >= MOST_FAILED_RUNS:
             for mark in marks.values():
                 mark.notes.append(f"the rest was not tried: {MOST_FAILED_RUNS} runs or processes did not end normally")
+        if not marks["model"].cases and marks["delivery"].cases and marks["limits"].findings:
+            marks["model"].required = False
+            marks["model"].notes.append("not judged: every run ended with a call that is not allowed")
         for name in ("model", "delivery", "locality"):
             # Nothing that was not tried has passed.
-            if not marks[name].cases and marks[name].stopped is None:
+            if marks[name].required and not marks[name].cases and marks[name].stopped is None:
                 marks[name].add(["no case could be run"])
         return list(marks.values())
 
@@ -138,7 +142,9 @@ class AlgorithmGrader:
 
     def _judge(self, run: PlayedRun, where: str, *, first: bool) -> None:
         marks = self.marks
-        sound = marks["model"].add(f"{where}: {problem}" for problem in run.problems)
+        refused = [problem for problem in run.problems if REFUSED_CALL in problem]
+        # A call that is not allowed costs the points of `limits`; the port model is not judged by it.
+        sound = not refused and marks["model"].add(f"{where}: {problem}" for problem in run.problems)
         delivered = marks["delivery"].add(f"{where}: {problem}" for problem in run.undelivered or _stopped(run))
         if sound and delivered:
             self._judge_claims(run, where)

@@ -194,6 +194,8 @@ def _install_filter() -> None:
 
 # --- the audit hook --------------------------------------------------------------------------------------------------
 
+REFUSED_CALL: Final = "a submission may not call"
+"""How the message of a refused call begins."""
 DENIED_EVENTS: Final = frozenset({
     "os.exec", "os.fork", "os.forkpty", "os.kill", "os.killpg", "os.posix_spawn", "os.spawn", "os.system", "os.remove",
     "os.rename", "os.rmdir", "os.mkdir", "os.link", "os.symlink", "os.truncate", "os.chmod", "os.chown",
@@ -217,7 +219,7 @@ class _AuditHook:
             name = event if event != "open" else f"open of {arguments[0]!r} to write"
             if len(self._denied) < 20:
                 self._denied.append(name)
-            raise PermissionError(f"a submission may not call {name}")
+            raise PermissionError(f"{REFUSED_CALL} {name}")
 
 
 def _writes(arguments: tuple[object, ...]) -> bool:

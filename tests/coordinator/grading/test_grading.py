@@ -377,6 +377,26 @@ def test_submission_that_misbehaves_is_stopped(
 
 
 @pytest.mark.skipif(architecture() is None, reason="there is no table of system calls for this machine")
+def test_a_fork_costs_points_once(tmp_path: Path) -> None:
+    """The call costs the points of `limits`, and nothing arrives; the port model is not judged by it."""
+    found = graded(tmp_path, flood(rule=receive("os.fork()")))
+    seen = marks(found)
+    assert "it tried os.fork" in seen["limits"].findings
+    assert (seen["model"].required, seen["model"].cases, seen["delivery"].passed) == (False, 0, 0)
+    assert seen["model"].notes == ["not judged: every run ended with a call that is not allowed"]
+    pretended = graded(tmp_path, flood(rule=receive("raise PermissionError('a submission may not call os.fork')")))
+    assert marks(pretended)["model"].verdict is MarkVerdict.FAIL
+
+
+def test_a_reason_is_printed_once(tmp_path: Path, call: Call) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(flood(rule=receive("while True: pass")))
+    ended = call("check --topology star:3 --answer-seconds 1", file)
+    assert ended.status == 1
+    assert ended.out.count("no case could be run") == ended.out.count("the rest was not tried") == 1
+    assert "model, delivery, locality: no case could be run" in ended.out
+
+
 def test_system_calls_are_denied_where_the_hook_is_not_asked(tmp_path: Path) -> None:
     calls = ("os.setsid()", "os.mkfifo('left')", "os.pidfd_open(os.getppid())", "os.sched_setaffinity(0, {0})")
     tries = "".join(f"try: {call}\nexcept PermissionError: denied += 1\n" for call in calls)

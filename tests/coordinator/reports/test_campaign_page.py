@@ -48,7 +48,9 @@ def test_campaign_page_fits_the_screen_and_shows_its_table(width: int, campaign:
         text = page.evaluate("getComputedStyle(document.querySelector('td'), '::before').content")
         assert text == '"topology"', "without a header row, each cell shows its column name"
     head = page.evaluate("document.querySelector('.lead').textContent")
-    assert "algorithm: bfs-tree; redundancy: 1; source: 1234, 0000; messages: 1 message of 64 bytes; segments: 1" in head
+    assert (
+        "algorithm: bfs-tree; redundancy: 1; source: 1234, 0000; messages: 1 message of 64 bytes; segments: 1" in head
+    )
     title = page.evaluate("document.querySelector('h1').innerHTML")
     assert "S<sub>4</sub>" in title
     assert "Q<sub>4</sub>" in title
