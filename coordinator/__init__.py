@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from coordinator.api.certificates import Certificate, certify
     from coordinator.api.comparisons import compare
     from coordinator.api.lists import algorithms, faults, topologies
+    from coordinator.api.mapping import map  # noqa: A004
     from coordinator.api.networks import Network, network
     from coordinator.api.reproductions import reproduce
     from coordinator.api.runs import Run
@@ -58,6 +59,7 @@ __all__ = [
     "certify",
     "compare",
     "faults",
+    "map",
     "network",
     "reproduce",
     "sweep",
@@ -71,6 +73,7 @@ _HOMES = {
     "coordinator.api.certificates": ("Certificate", "certify"),
     "coordinator.api.comparisons": ("compare",),
     "coordinator.api.lists": ("algorithms", "faults", "topologies"),
+    "coordinator.api.mapping": ("map",),
     "coordinator.api.networks": ("Network", "network"),
     "coordinator.api.reproductions": ("reproduce",),
     "coordinator.api.runs": ("Run",),

@@ -20,6 +20,7 @@ from coordinator.api import (
     certificates,
     comparisons,
     lists,
+    mapping,
     networks,
     reproductions,
     sweeps,
@@ -40,6 +41,7 @@ __all__ = [
     "certify",
     "compare",
     "faults",
+    "map",
     "network",
     "reproduce",
     "sweep",
@@ -122,6 +124,7 @@ campaign = as_async(campaigns.campaign)
 certify = as_async(certificates.certify)
 compare = as_async(comparisons.compare)
 faults = as_async(lists.faults)
+map = as_async(mapping.map)  # noqa: A001  # as `coordinator.map`
 reproduce = as_async(reproductions.reproduce)
 sweep = as_async(sweeps.sweep)
 topologies = as_async(lists.topologies)

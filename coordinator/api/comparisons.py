@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from coordinator.api.forks import require_usable
 from coordinator.api.pictures import Picture
 from coordinator.api.runs import Run
 from coordinator.history.run_directory import replace_file
@@ -21,6 +22,7 @@ def compare(*runs: Run | Path | str) -> "Comparison":
 
     Raises ScenarioError (field `run`) for fewer than two runs, and for a path that is not a run.
     """
+    require_usable()
     if len(runs) < 2:
         raise ScenarioError("run", " ".join(map(str, runs)), "expected two or more runs to compare")
     named: dict[str, RunData] = {}

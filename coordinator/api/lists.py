@@ -9,6 +9,7 @@ from contextlib import suppress
 from itertools import product
 from typing import TYPE_CHECKING
 
+from coordinator.api.forks import require_usable
 from coordinator.scenario.blocks.registry import BLOCK_KINDS
 from coordinator.scenario.fault_sets import STRATEGIES
 from coordinator.scenario.fault_syntax import forms
@@ -56,6 +57,7 @@ def faults() -> "pl.DataFrame":
 def _frame(rows: Sequence[Row]) -> "pl.DataFrame":
     import polars as pl  # noqa: PLC0415  # the command line prints the rows without it
 
+    require_usable()
     return pl.DataFrame(rows, infer_schema_length=None)
 
 

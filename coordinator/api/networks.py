@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar, Un
 
 from coordinator.api.lists import runnable
 from coordinator.api.options import Faults, Options, as_list, scenario_of
+from coordinator.api.pickling import KeptTopology, keep_topology, kept_plugins, load_kept_plugins, restore_topology
 from coordinator.api.progress import ProgressOption
 from coordinator.api.runs import Run, run_plan
 from coordinator.planning.plan import make_plan
@@ -17,7 +18,7 @@ from coordinator.scenario.model import Scenario
 from coordinator.scenario.networks import PREFIX, hold_network, load_topology
 from coordinator.scenario.plugins import load_plugins
 from emunode.errors import ScenarioError
-from emunode.model import Collective
+from emunode.model import Collective, Plugin
 from emunode.topologies.base import Topology
 from emunode.topologies.registry import parse_topology
 from emunode.topologies.table import TableTopology
@@ -101,6 +102,10 @@ class BaseNetwork:
     def __hash__(self) -> int:
         return hash(self._identity)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the network as its name, or whole if it is from a file, with the plug-ins that it needs."""
+        return restore_network, (type(self), keep_topology(self.topology), self.plugins, kept_plugins(self.plugins))
+
     @property
     def _identity(self) -> tuple[str, str, tuple[str, ...]]:
         digest = self.topology.sha256 if isinstance(self.topology, TableTopology) else ""
@@ -124,6 +129,17 @@ class BaseNetwork:
 
     def _repr_svg_(self) -> str | None:
         return draw_network(self.topology) if self.order <= LARGEST_DRAWN else None
+
+
+def restore_network(
+    kind: Callable[[Topology, Sequence[str]], BaseNetwork],
+    kept: KeptTopology,
+    plugins: Sequence[str],
+    loaded: Sequence[Plugin],
+) -> BaseNetwork:
+    """Make a network from its pickle; as with all pickles, this executes what its author wants."""
+    load_kept_plugins(loaded)
+    return kind(restore_topology(kept), plugins)
 
 
 class CollectiveMethod(Protocol[Outcome_co]):

@@ -2,14 +2,16 @@
 
 import json
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import polars as pl
 
+from coordinator.api.forks import require_usable
 from coordinator.api.panels import Panel, panel_of_run, shown_panels
+from coordinator.api.pickling import KeptTopology, keep_topology, kept_plugins, load_kept_plugins, restore_topology
 from coordinator.api.pictures import Page, frame
 from coordinator.api.progress import ProgressOption, progress_display
 from coordinator.api.rows import run_row
@@ -31,6 +33,7 @@ from coordinator.results.claims import EXIT_STATUS, Verdict
 from coordinator.scenario.model import dump_scenario
 from coordinator.stored.reading import read_bytes
 from emunode.errors import RunError, ScenarioError
+from emunode.model import Plugin
 from emunode.terminal import visible
 
 if TYPE_CHECKING:
@@ -44,6 +47,11 @@ CLAIMS: Mapping[str, type[pl.DataType] | pl.DataType] = {
 }  # fmt: skip
 LOG_BYTES = 256 * 2**20
 """The largest log that is read."""
+PICKLED = (
+    "name", "summary", "scenario", "faults", "nodes", "links", "steps", "elections", "timeline", "served", "suspicions",
+    "notes",
+)  # fmt: skip
+"""The parts of the data of a run that pickles hold as they are."""
 CLAIM_PIXELS = 44
 """Height of a row of the table of claims."""
 PAGE_PIXELS, PAGE_WIDTH = 360, 900
@@ -57,15 +65,31 @@ class Run:
     notebook it shows its claims, and the network with a slider for the steps.
     """
 
-    def __init__(self, data: RunData | None, result: RunResult | MemoryRun | None = None) -> None:
-        """Take the data of a stored run, or the result of a run in memory: its data is put together on first use."""
+    def __init__(
+        self, data: RunData | None, result: RunResult | MemoryRun | None = None, log: str | None = None
+    ) -> None:
+        """Take the data of a stored run, or the result of a run in memory: its data is put together on first use.
+
+        `log` is that of a run in memory that comes from a pickle.
+        """
         assert data is not None or isinstance(result, MemoryRun)
         self._data = data
         self._result = result
+        self._kept_log = log
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle a stored run as its path, and one in memory whole, with the plug-ins that it needs."""
+        plugins = kept_plugins(self.scenario.get("plugin", ()))
+        if self.path is not None:
+            return _restore_stored, (type(self), self.path.absolute(), plugins)
+        parts = {name: getattr(self.data, name) for name in PICKLED}
+        network = None if self.data.topology is None else keep_topology(self.data.topology)
+        return _restore_in_memory, (type(self), parts, network, self.journal, self.log, plugins)
 
     @property
     def data(self) -> RunData:
         """The data of the report; not part of the public API."""
+        require_usable()
         if self._data is None:
             self._data = _data_of(self._fresh, self.summary, self.scenario)
         return self._data
@@ -113,6 +137,7 @@ class Run:
 
         Claims about one number per step have `predicted_series` and `measured_series` instead.
         """
+        require_usable()
         rows = self.summary.get("claims")
         return pl.DataFrame([_claim_row(claim) for claim in rows or ()], schema=CLAIMS)
 
@@ -189,6 +214,7 @@ class Run:
         return self.data.timeline
 
     def _table(self, name: str, table: Table | None) -> Table:
+        require_usable()
         if table is None:
             raise RunError(f"{name} of this run cannot be read: {'; '.join(self.data.notes)}")
         return table
@@ -198,13 +224,15 @@ class Run:
     @property
     def path(self) -> Path | None:
         """The run directory; None for a run that is only in memory."""
-        return None if isinstance(self._result, MemoryRun) else self.data.path
+        return None if isinstance(self._result, MemoryRun) or self._kept_log is not None else self.data.path
 
     @property
     def log(self) -> str:
         """The events of the run, one JSON object per line; RunError if they cannot be read."""
         if isinstance(self._result, MemoryRun):
             return self._result.log
+        if self._kept_log is not None:
+            return self._kept_log
         try:
             return read_bytes(self.data.path / "log.jsonl", LOG_BYTES, follow=False).decode(errors="replace")
         except FileNotFoundError:
@@ -215,9 +243,11 @@ class Run:
     def save(self, folder: Path | str) -> Path:
         """Write a run directory, which `coordinator verify` accepts, and return its path.
 
-        Raises ScenarioError (field `out`) if the folder exists and is not empty or cannot be created, or if the run has a
-        directory already; RunError if a file cannot be written.
+        Raises ScenarioError (field `out`) if the folder exists and is not empty or cannot be created, if the run has a
+        directory already, and if it comes from a pickle; RunError if a file cannot be written.
         """
+        if self._kept_log is not None:
+            raise ScenarioError("out", str(folder), "this run comes from a pickle; save it in the process that ran it")
         if not isinstance(self._result, MemoryRun):
             raise ScenarioError("out", str(folder), f"this run has a directory already, {self.path}; copy that")
         return save(self._result, Path(folder))
@@ -288,6 +318,24 @@ class Run:
         return frame(page, repr(self), height)
 
 
+def _restore_stored(kind: type[Run], path: Path, plugins: Sequence[Plugin]) -> Run:
+    load_kept_plugins(plugins)
+    return kind.read(path)
+
+
+def _restore_in_memory(
+    kind: type[Run],
+    parts: Mapping[str, Any],
+    network: KeptTopology | None,
+    journal: pl.DataFrame,
+    log: str,
+    plugins: Sequence[Plugin],
+) -> Run:
+    load_kept_plugins(plugins)
+    topology = None if network is None else restore_topology(network)
+    return kind(RunData(Path(), **parts, topology=topology, journal=journal.lazy()), log=log)
+
+
 def run_plan(plan: Plan, out: Path | None, progress: ProgressOption, page: "Watch | None" = None) -> Run:
     """Run a plan, in memory or into the run directory `out`, steered from `page` if there is one.
 
@@ -331,6 +379,7 @@ def _data_of(result: MemoryRun, summary: dict[str, Any], scenario: dict[str, Any
         journal=result.journal,
         elections=measurement.elections,
         timeline=result.conclusion.timeline,
+        **json.loads(json.dumps(dict(result.conclusion.records))),
     )
     data.plan = plan
     return data

@@ -10,6 +10,7 @@ from typing import Generic, TypeVar, TypeVarTuple
 
 import trio
 
+from coordinator.api.forks import require_usable
 from coordinator.execution.stop_signal import InterruptGuard, StopRequest, stopped_by
 from coordinator.planning.namespace import enter_own_network
 from emunode.errors import RunError
@@ -46,8 +47,10 @@ def call(function: Callable[[*Arguments], Result], *arguments: *Arguments, own_n
     """Call a function that runs trio: in this thread, or in a new one if an event loop is running in this one.
 
     `own_network` moves the new thread to a network namespace of its own, which ends with it; RunError if that is not
-    allowed. Ctrl-C and SIGTERM stop the function as its `InterruptGuard` provides.
+    allowed. Ctrl-C and SIGTERM stop the function as its `InterruptGuard` provides. RunError in a forked process in which
+    tables would hang.
     """
+    require_usable()
     if own_network:
         return _in_new_thread(_in_own_network, function, *arguments)
     if is_loop_running():

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from coordinator.api.forks import require_usable
 from coordinator.api.runs import Run
 from coordinator.execution.certificates.check import verify_certificate
 from coordinator.execution.verify import Verification
@@ -18,6 +19,7 @@ def verify(run: Run | Path | str) -> Verification:
     checked without the code that made it. The result is `verified`, or has one line per contradiction in `findings`; it is
     `undecided` if a certificate could not be checked completely. Raises ScenarioError (field `run`) if there is no run.
     """
+    require_usable()
     if not isinstance(run, Run) and Path(run).is_file():
         return verify_certificate(Path(run))
     path = run.path if isinstance(run, Run) else find_run(Path(run))

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -35,7 +36,8 @@ class WorkerPool:
     async def __aenter__(self) -> Self:
         # A checkpoint, as every async function of trio has one.
         await trio.lowlevel.checkpoint()
-        self._workers = [Worker(self._scenarios, self._log) for _ in range(self._size)]
+        greeting = write_greeting(self._scenarios)
+        self._workers = [Worker(greeting, self._log) for _ in range(self._size)]
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -80,12 +82,17 @@ class WorkerPool:
             raise failures[0]
 
 
-class Worker:
-    """One worker process, as the pool sees it."""
+class LostWorkerError(RunError):
+    """A worker process has ended although it was not told to."""
 
-    def __init__(self, scenarios: Sequence[Scenario], log: TextIO) -> None:
+
+class Worker:
+    """One worker process, as its parent sees it: it answers each line on standard input by one on standard output."""
+
+    def __init__(self, greeting: bytes, log: TextIO, module: str = "coordinator.campaigns.worker") -> None:
+        """Start a process that executes `module`; `greeting` is sent to it in front of the first lines."""
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "coordinator.campaigns.worker"],
+            [sys.executable, "-m", module],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,
@@ -100,7 +107,7 @@ class Worker:
         self._process.stdin.close()
         self._process.stdout.close()
         self._pending = bytearray()
-        self._greeting = write_greeting(scenarios)
+        self._greeting = greeting
 
     @property
     def pid(self) -> int:
@@ -111,26 +118,45 @@ class Worker:
         """Run trials until there are no more."""
         # `numbered` is shared by all workers: each takes the next batch, so none waits for a slow one.
         while batch := list(islice(numbered, BATCH)):
-            # Scenarios are sent once, in front of the first batch.
-            greeting, self._greeting = self._greeting, b""
-            try:
-                await self._in.send_all(greeting + b"".join(encode(trial) for _, trial in batch))
-            except trio.BrokenResourceError:
-                raise RunError("a worker process ended unexpectedly") from None
+            await self.send(b"".join(encode(trial) for _, trial in batch))
             for place, trial in batch:
-                sink(place, trial, await self._read_result())
+                sink(place, trial, read_answer(await self.receive()))
 
-    async def _read_result(self) -> TrialResult:
+    async def send(self, lines: bytes) -> None:
+        """Send lines. Raises LostWorkerError if the process has ended."""
+        # The greeting is sent once, in front of the first lines.
+        greeting, self._greeting = self._greeting, b""
+        try:
+            await self._in.send_all(greeting + lines)
+        except trio.BrokenResourceError:
+            raise self._lost() from None
+
+    async def receive(self) -> bytes:
+        """Return the next answer. Raises LostWorkerError if the process has ended."""
         while True:
             line, newline, rest = self._pending.partition(b"\n")
             if newline:
                 # Bytes beyond the line belong to the next result.
                 self._pending = rest
-                return read_answer(bytes(line))
+                return bytes(line)
             data = await self._out.receive_some(65536)
             if not data:
-                raise RunError("a worker process ended unexpectedly")
+                raise self._lost()
             self._pending += data
+
+    def _lost(self) -> LostWorkerError:
+        try:
+            # It has closed its output, so it is about to end.
+            status = self._process.wait(0.5)
+        except subprocess.TimeoutExpired:
+            return LostWorkerError("a worker process ended unexpectedly")
+        cause = f"was killed by signal {-status}" if status < 0 else f"exit status {status}"
+        return LostWorkerError(f"a worker process ended unexpectedly ({cause})")
+
+    def stop(self) -> None:
+        """Ask the process to end what it does and itself, by SIGTERM; also if it is stopped."""
+        for number in (signal.SIGTERM, signal.SIGCONT):
+            self._process.send_signal(number)
 
     def dismiss(self) -> None:
         """Close its standard input, upon which it ends."""
@@ -178,9 +204,10 @@ def read_answer(line: bytes) -> TrialResult:
     return result_of(fields)
 
 
-def write_greeting(scenarios: Sequence[Scenario]) -> bytes:
-    """The first line that a worker reads: the scenarios, and the plug-ins that they name."""
-    plugins = {plugin for scenario in scenarios for plugin in loaded_plugins(scenario.plugin, all_of_them=True)}
+def write_greeting(scenarios: Sequence[Scenario], further: Iterable[str] = ()) -> bytes:
+    """The first line that a worker reads: the scenarios, and the plug-ins that they name, with `further` ones."""
+    named = {entry for scenario in scenarios for entry in scenario.plugin}.union(further)
+    plugins = set(loaded_plugins(sorted(named), all_of_them=True))
     return encode(
         {
             "plugins": sorted(plugins),

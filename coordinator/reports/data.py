@@ -77,9 +77,10 @@ class RunData:
     def plan(self) -> Plan | None:
         """The plan of the scenario; None if the scenario is missing or invalid."""
         try:
-            return (
-                judged_plan(make_scenario(with_absolute_network(self.scenario, self.path))) if self.scenario else None
-            )
+            # A run without a directory names its network by a digest, and is not a file.
+            stored = self.path != Path()
+            values = with_absolute_network(self.scenario, self.path) if stored else self.scenario
+            return judged_plan(make_scenario(values)) if self.scenario else None
         except (EmulatorError, ValueError, TypeError):
             return None
 

@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from enum import StrEnum
 from numbers import Integral
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import tomli_w
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError
@@ -346,5 +346,9 @@ def read_scenario(path: Path) -> dict[str, object]:
 
 def dump_scenario(scenario: Scenario) -> str:
     """The scenario as TOML, with every field that has a value."""
-    values = scenario.model_dump(mode="json", exclude_none=True)
-    return tomli_w.dumps(values)
+    return tomli_w.dumps(plain_values(scenario))
+
+
+def plain_values(scenario: Scenario) -> dict[str, Any]:
+    """Every field that has a value, as the plain values of a scenario file."""
+    return scenario.model_dump(mode="json", exclude_none=True)

@@ -1,0 +1,43 @@
+"""A process of `coordinator.map`: reads scenarios from standard input, writes rows to standard output, as lines of JSON.
+
+It ends when standard input is closed or its parent process dies.
+"""
+
+import json
+import signal
+import sys
+
+from coordinator.api.runs import run_plan
+from coordinator.campaigns.worker_pool import encode, read_greeting
+from coordinator.planning.plan import make_plan
+from coordinator.scenario.model import make_scenario
+from emunode.errors import EmulatorError
+from emunode.host.process import die_with_parent
+from emunode.runtime import collect_seldom
+
+
+def answer(line: bytes) -> dict[str, object]:
+    """Run the scenario in a line, and return its row, or the reason why it did not run."""
+    try:
+        return {"row": run_plan(make_plan(make_scenario(json.loads(line))), None, False).row()}
+    except EmulatorError as error:
+        return {"error": str(error)}
+    except MemoryError:
+        return {"error": "this machine has too little memory for it"}
+
+
+def serve() -> None:
+    """Answer lines until standard input ends."""
+    requests, answers = sys.stdin.buffer, sys.stdout.buffer
+    sys.stdout = sys.stderr  # what a plug-in prints is no answer
+    read_greeting(requests.readline())
+    for line in requests:
+        answers.write(encode(answer(line)))
+        answers.flush()
+
+
+if __name__ == "__main__":
+    die_with_parent()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is handled by the parent
+    collect_seldom()
+    serve()
