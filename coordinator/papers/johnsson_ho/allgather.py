@@ -2,11 +2,14 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
+
+import polars as pl
 
 from coordinator.papers.base import Section, described
-from coordinator.papers.johnsson_ho.common import ONE, SIZES, cost_tables, trial_of
+from coordinator.papers.johnsson_ho.common import MESSAGE_BYTES, ONE, SIZES, cost_tables, trial_of
 from coordinator.papers.run_cache import RunCache, Trial
-from coordinator.papers.tables import VERDICT, Table, notes, row_verdict
+from coordinator.papers.tables import VERDICT, Table, notes, row_verdict, stated
 from emunode.model import Port
 from emunode.topologies.hypercube import Hypercube
 from emunode.trees.base import Trees
@@ -104,9 +107,36 @@ def _run(cache: RunCache, entry: Fewest, n: int) -> Trial:
     return trial_of(cache, "allgather", entry.algorithm or "", ONE, n)
 
 
+ONE_PORT = (("BRG", "brg"), ("SBT", "sbt"), ("nESBT", "nesbt"), ("nRSBT", "nrsbt"), ("SBnT", "sbntc"))
+
+
+def _one_dimension(cache: RunCache) -> Iterator[dict[str, object]]:
+    """Lemma 6.1: one dimension per cycle, equal loads on its edges, and therefore the least transfer, N - 1 messages."""
+    for (graph, algorithm), n in product(ONE_PORT, cache.sizes):
+        trial = trial_of(cache, "allgather", algorithm, ONE, n)
+        loads = trial.journal().group_by("step", "port", "sender").agg(pl.col("bytes").cast(pl.Int64).sum())
+        if cache.rehearsing:
+            continue
+        steps = loads.group_by("step").agg(
+            dimensions=pl.col("port").n_unique(),
+            edges=pl.len(),
+            least=pl.col("bytes").min(),
+            most=pl.col("bytes").max(),
+        )
+        found = steps.collect()
+        order = 1 << n
+        about = {"graph": graph, "n": n}
+        row = stated("johnsson_ho_lemma_6_1", N=order)
+        yield about | row("dimensions", len(found.filter(pl.col("dimensions") > 1)), trial)
+        uneven = found.filter((pl.col("edges") != order) | (pl.col("least") != pl.col("most")))
+        yield about | row("uneven", len(uneven), trial)
+        yield about | row("transfer", int(trial.number("transfer_bytes")) // MESSAGE_BYTES, trial)
+
+
 def build(cache: RunCache) -> Iterator[Section]:
-    """Tables 10 to 14."""
+    """Tables 10 to 14, and lemma 6.1."""
     yield Table("Table 10: the fewest start-ups over one port", _fewest(cache), NOTES["table_10"])
+    yield Table("Lemma 6.1: one dimension per cycle over one port", _one_dimension(cache))
     yield from cost_tables(cache, "allgather", range(11, 15), NOTES)
 
 

@@ -1,10 +1,22 @@
 """All-to-all personalised communication on the hypercube: Johnsson and Ho 1986, section 7, tables 15 to 18."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from itertools import product
 from math import comb, pi, sqrt
 
 from coordinator.papers.base import Section, described
-from coordinator.papers.johnsson_ho.common import ALL, SIZES, CubeCase, cost_tables, measured, printed_times, trial_of
+from coordinator.papers.johnsson_ho.common import (
+    ALL,
+    ONE,
+    SIZES,
+    CubeCase,
+    cost_tables,
+    measured,
+    printed_times,
+    text,
+    trial_of,
+)
 from coordinator.papers.run_cache import RunCache
 from coordinator.papers.tables import ERRATUM, VERDICT, Table, notes, row_verdict
 
@@ -51,9 +63,52 @@ def _constants(cache: RunCache) -> Iterator[dict[str, object]]:
         }
 
 
+GRAPHS_7_5: tuple[tuple[str, str, Callable[[int], Fraction], Callable[[int], int]], ...] = (
+    ("BRG", "brg", lambda n: Fraction((1 << n) * ((1 << n) - 1), 2), lambda n: (1 << n) - 1),
+    ("SBT", "sbt", lambda n: Fraction(n << n, 2), lambda n: n),
+    ("nRSBT", "nrsbt", lambda n: Fraction(n << n, 2), lambda n: n),
+    ("nESBT", "nesbt", lambda n: Fraction(n << n, 2) + (1 << n) - 2, lambda n: n + 1),
+    ("SBnT", "sbnt", lambda n: Fraction(n << n, 2), lambda n: n),
+)
+"""Graph, algorithm, the sum of the levels of all nodes in closed form (lemma 3.23 for nESBT), and the height."""
+
+
+def _theorem_7_5(cache: RunCache) -> Iterator[dict[str, object]]:
+    """Bandwidth per node and start-ups over one port; a graph meets the bound on transfer if and only if it is greedy."""
+    for (graph, algorithm, levels, height), n in product(GRAPHS_7_5, cache.sizes):
+        trial = trial_of(cache, "alltoall", algorithm, ONE, n)
+        order, bound = 1 << n, Fraction(n << n, 2)
+        bandwidth = Fraction(int(trial.number("bytes")), order * int(trial.number("message_bytes")))
+        transfer, startups = measured(trial, CubeCase(n)).transfer, int(trial.number("startups"))
+        greedy = levels(n) == bound
+        yield {
+            "graph": graph,
+            "n": n,
+            "greedy": "yes" if greedy else "no",
+            "height": height(n),
+            "predicted": text(levels(n)),
+            "measured": text(bandwidth),
+            "transfer": text(transfer),
+            "lower bound": text(bound),
+            "start-ups": startups,
+            "least start-ups": n,
+            VERDICT: row_verdict(
+                bandwidth == levels(n),
+                (transfer == bound) == greedy,
+                transfer >= bandwidth,
+                startups >= height(n),
+                height(n) == n or startups > n,
+                trials=[trial],
+            ),
+        }
+
+
 def build(cache: RunCache) -> Iterator[Section]:
-    """Tables 15 to 18."""
+    """Tables 15 to 18, and theorem 7.5."""
     yield from cost_tables(cache, "alltoall", range(15, 19), NOTES)
+    yield Table(
+        "Theorem 7.5: graphs that are not greedy, or not of least height", _theorem_7_5(cache), NOTES["theorem_7_5"]
+    )
     yield Table("Table 18: the constant of the transfer by SBT", _constants(cache), NOTES["constant"])
 
 

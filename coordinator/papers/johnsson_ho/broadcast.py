@@ -108,8 +108,8 @@ PIPELINES = [
 LINES = {(line.ports, line.graph): line for line in PIPELINES if line.table in ("4", "5")}
 
 
-def of_table(number: int) -> list[Pipeline]:
-    """The lines of table 4 or 5."""
+def of_table(number: int | str) -> list[Pipeline]:
+    """The lines of table 4 or 5, or of section 4.1."""
     return [line for line in PIPELINES if line.table == str(number)]
 
 
@@ -320,13 +320,17 @@ def _relative(cache: RunCache) -> Iterator[dict[str, object]]:
 
 
 def build(cache: RunCache) -> Iterator[Section]:
-    """Tables 2 to 6."""
+    """Tables 2 to 6, and the variants of section 4.1."""
     yield Table("Table 2: propagation delays", _delays(cache), NOTES["table_2"])
     yield Table("Table 3: cycles per distinct packet", _rates(cache), NOTES["table_3"])
     for number, ports in ((4, "one port"), (5, "n ports")):
         lines = of_table(number)
         yield Table(f"Table {number}: T of broadcasting over {ports}", _times(cache, lines), NOTES["times"])
         yield Table(f"Table {number}: B_opt and T_min over {ports}", _optima(cache, lines), NOTES["optimum"])
+    variants = of_table("4.1")
+    title = "Section 4.1: T where a node may send beside receiving, or do only one"
+    yield Table(title, _times(cache, variants), NOTES["variants"])
+    yield Table("Section 4.1: B_opt and T_min of these variants", _optima(cache, variants), NOTES["optimum"])
     yield Table("Table 6: relative to nESBT", _relative(cache), NOTES["table_6"])
 
 

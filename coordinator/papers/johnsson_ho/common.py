@@ -23,8 +23,9 @@ SIZES = range(2, 7)
 MESSAGE_BYTES = 60
 """M: a multiple of every n, and of 2 n for the halves of optimal packets."""
 ONE, ALL = "exchange", "all-port"
-PORTS = {ONE: "one-port", ALL: "n-port"}
-"""The paper's names of the port models."""
+BESIDE, EITHER = "one-port", "send-or-receive"
+PORTS = {ONE: "one-port", ALL: "n-port", BESIDE: "send beside receive", EITHER: "send or receive"}
+"""The paper's names of the port models; the last two are variants of one-port."""
 PACKETS = (Fraction(1, 2), Fraction(1), Fraction(4), None)
 """B/M of the rows of a table of T."""
 

@@ -14,6 +14,7 @@ import polars as pl
 from coordinator.papers.base import Section, described
 from coordinator.papers.formulas import Number, evaluate
 from coordinator.papers.johnsson_ho.common import MESSAGE_BYTES, text
+from coordinator.papers.johnsson_ho.lemmas import lemmas
 from coordinator.papers.run_cache import RunCache, Trial
 from coordinator.papers.tables import VERDICT, Table, notes, printed, row_verdict
 from emunode.topologies.hypercube import Hypercube
@@ -134,10 +135,11 @@ def _totals(cache: RunCache) -> Iterator[dict[str, object]]:
 
 
 def build(cache: RunCache) -> Iterator[Section]:
-    """Table 1 in two parts."""
+    """Table 1 in two parts, and the statements on the graphs."""
     yield Table("Table 1: Ew_d, weighted edges by dimension", _totals(cache), NOTES["edges"])
     title = "Table 1: weighted edges, subtrees and descendants by level and dimension"
     yield Table(title, _rows(cache), NOTES["levels"], measurement="on the links")
+    yield Table("Lemmas 3.16 to 3.27, corollaries 3.2 and 3.5, theorems 3.2 to 3.4", lemmas(cache), NOTES["lemmas"])
 
 
 REPRODUCTION = described("johnsson_ho", "graphs", build, SIZES)

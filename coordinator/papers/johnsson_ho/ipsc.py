@@ -16,6 +16,7 @@ import polars as pl
 
 from coordinator.papers.base import Figure, Section, described
 from coordinator.papers.johnsson_ho.common import ONE, text
+from coordinator.papers.johnsson_ho.routing import routing
 from coordinator.papers.run_cache import RunCache, Trial
 from coordinator.papers.tables import VERDICT, Table, notes, printed, row_verdict
 from coordinator.reports.charts import Held, Points, curves
@@ -239,7 +240,7 @@ def _labelled(trial: Trial) -> float:
 
 
 def build(cache: RunCache) -> Iterator[Section]:
-    """A table and a drawing for each of the figures 15 to 19."""
+    """A table and a drawing for each of the figures 15 to 19, then the routing rules."""
     n = cache.sizes[-1]
     rows = _figure_15(cache)
     slopes = ", ".join(f"{_slope(rows, size):.1f}" for size in cache.sizes)
@@ -249,6 +250,7 @@ def build(cache: RunCache) -> Iterator[Section]:
     yield from sections("17", rows, NOTES["figure_17"], n, n=[(float(size), float(size)) for size in cache.sizes])
     yield from sections("18", _figure_18(cache), NOTES["figure_18"], n)
     yield from sections("19", _figure_19(cache), NOTES["figure_19"], n)
+    yield Table("Sections 8.2 and 8.3: ports by the node's own address", routing(cache), NOTES["routing"])
 
 
 REPRODUCTION = described("johnsson_ho", "ipsc", build, SIZES)

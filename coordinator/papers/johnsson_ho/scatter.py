@@ -10,7 +10,19 @@ from math import ceil
 
 from coordinator.papers.base import Section, described
 from coordinator.papers.communication_cost import Cost
-from coordinator.papers.johnsson_ho.common import ONE, SIZES, CubeCase, PrintedTime, cost_tables, printed_times
+from coordinator.papers.johnsson_ho.common import (
+    BESIDE,
+    MESSAGE_BYTES,
+    ONE,
+    SIZES,
+    CubeCase,
+    PrintedTime,
+    cost_tables,
+    cost_text,
+    printed_times,
+    text,
+    trial_of,
+)
 from coordinator.papers.run_cache import RunCache
 from coordinator.papers.tables import ERRATUM, VERDICT, Table, compared, notes, row_verdict
 from coordinator.results.claims import Verdict
@@ -34,6 +46,51 @@ def _gray_segments(case: CubeCase) -> int:
 
 GRAY_PATH = PrintedTime("BRG, one-port", "brg", ONE, _gray, cut=_gray_segments)
 TABLE_7 = (GRAY_PATH, *printed_times(7))
+
+
+# --- sections 4.1 and 5.1: one send beside one receive, and the packets of nRSBT ------------------------------------------
+
+
+def _beside(cache: RunCache) -> Iterator[dict[str, object]]:
+    """BRG: T = (N-1) M t_c + max(ceil((N-1) M/B), N-1) tau; messages longer than B are cut."""
+    for n, packet in product(cache.sizes, (Fraction(1, 2), Fraction(1), Fraction(4))):
+        size, limit = MESSAGE_BYTES, int(MESSAGE_BYTES * packet)
+        about = {"port_model": BESIDE, "message_bytes": size, "segments": max(1, size // limit), "packet_limit": limit}
+        trial = cache.run(f"hypercube:{n}", "scatter", "brg", **about)
+        order = 1 << n
+        printed = Cost(max(ceil((order - 1) / packet), order - 1), order - 1)
+        found = Cost(int(trial.number("startups")), Fraction(int(trial.number("transfer_bytes")), size))
+        yield {
+            "graph": "BRG",
+            "n": n,
+            "B/M": text(packet),
+            "paper": cost_text(printed),
+            "predicted": cost_text(printed),
+            "measured": cost_text(found),
+            "lower bound": cost_text(Cost(n, order - 1)),
+            VERDICT: row_verdict(found.equals(printed), trials=[trial]),
+        }
+
+
+def packet_of_nrsbt(n: int, cycle: int) -> Fraction:
+    """The packet of a cycle in messages, section 5.1.4: N/n (1 - 2^-(i+1)) up to n - 1, then N/n (2^-(i+1-n) - 1/N)."""
+    order = 1 << n
+    share = 1 - Fraction(1, 2 ** (cycle + 1)) if cycle < n else Fraction(1, 2 ** (cycle + 1 - n)) - Fraction(1, order)
+    return Fraction(order, n) * share
+
+
+def _packets(cache: RunCache) -> Iterator[dict[str, object]]:
+    for n in cache.sizes:
+        trial = trial_of(cache, "scatter", "nrsbt", ONE, n)
+        found = [Fraction(load, MESSAGE_BYTES) for load in trial.series("heaviest_link_bytes_per_step")]
+        wanted = [packet_of_nrsbt(n, cycle) for cycle in range(2 * n - 1)]
+        yield {
+            "n": n,
+            "paper": "N/n (1 - 2^-(i+1)), i < n; N/n (2^-(i+1-n) - 1/N)",
+            "predicted": ", ".join(map(text, wanted)),
+            "measured": ", ".join(map(text, found)),
+            VERDICT: row_verdict(found == wanted, trials=[trial]),
+        }
 
 
 # --- section 5.1.4: elements left over when n does not divide M ----------------------------------------------------------
@@ -113,6 +170,8 @@ def best_choice(n: int, choices: Iterable[Sequence[Turn]]) -> int:
 def build(cache: RunCache) -> Iterator[Section]:
     """Tables 7, 8 and 9."""
     yield from cost_tables(cache, "scatter", (7, 8, 9), NOTES, first=[GRAY_PATH])
+    yield Table("Section 5.1: T of BRG where a node may send beside receiving", _beside(cache))
+    yield Table("Section 5.1.4: packets of nRSBT over one port, cycle by cycle, in messages", _packets(cache))
     yield Table("Section 5.1.4: elements left over when n does not divide M", _rests(cache), NOTES["rest"])
 
 

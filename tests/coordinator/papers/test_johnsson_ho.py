@@ -6,15 +6,28 @@ from fractions import Fraction
 from math import pi
 from typing import Any
 
+import polars as pl
 import pytest
 
 from coordinator.papers import johnsson_ho
 from coordinator.papers.base import Reproduction
 from coordinator.papers.communication_cost import Cost
-from coordinator.papers.johnsson_ho import allgather, alltoall, broadcast, ipsc, scatter, summary
+from coordinator.papers.johnsson_ho import (
+    allgather,
+    alltoall,
+    broadcast,
+    graphs,
+    ipsc,
+    lemmas,
+    routing,
+    scatter,
+    summary,
+)
 from coordinator.papers.johnsson_ho.common import (
     ALL,
+    BESIDE,
     COLLECTIVE_BOUNDS,
+    EITHER,
     ONE,
     PORTS,
     CubeCase,
@@ -24,7 +37,7 @@ from coordinator.papers.johnsson_ho.common import (
     printed_optima,
     printed_times,
 )
-from coordinator.papers.run_cache import RunCache
+from coordinator.papers.run_cache import RunCache, Trial
 from coordinator.papers.tables import ERRATUM, Table
 from coordinator.results.claims import Verdict
 from emunode.algorithms.hypercube import scatter_rest as hypercube_scatter_rest
@@ -32,7 +45,7 @@ from emunode.errors import ScenarioError
 from emunode.testing import check_trees
 from emunode.topologies.hypercube import Hypercube
 from emunode.trees.hypercube.reflected import TurnedBinomialTrees
-from emunode.trees.hypercube.rotated import RotatedBinomialTrees
+from emunode.trees.hypercube.rotated import EdgeDisjointBinomialTrees, RotatedBinomialTrees
 from tests.paper_support import carry_out, figures_of, golden, require_sound, table_at, tables_of
 
 REPRODUCTIONS = (
@@ -191,7 +204,7 @@ def test_the_erratum_of_table_19_needs_its_wrong_line_to_fail(
 
 def test_times_of_the_ipsc_match_the_expected_numbers(run_cache: RunCache) -> None:
     tables = tables_of(carry_out(run_cache, ipsc.REPRODUCTION, 3)).values()
-    by_packet, graphs, speedups, scatters, allgathers = ([*table.rows] for table in tables)
+    by_packet, in_packets, speedups, scatters, allgathers, _ = ([*table.rows] for table in tables)
     for row in golden("hypercube", "ipsc_fig15_prediction"):
         if row["n"] == "3" and row["total_bytes(assumed; not in the text)"] == str(ipsc.TOTAL_BYTES):
             (mine,) = (r for r in by_packet if str(r["external packet"]) == row["external_packet_bytes"])
@@ -204,7 +217,7 @@ def test_times_of_the_ipsc_match_the_expected_numbers(run_cache: RunCache) -> No
                 assert mine["measured"] == pytest.approx(float(row["speedup_exchange"]), abs=1e-4)
         if row["P=packets"] == str(ipsc.PACKETS_16):
             expected = [row["SBT_ms"], row["nESBT_ms_exchange"], row["nESBT_ms_send_or_receive"]]
-            assert [r["measured"] for r in graphs] == pytest.approx([*map(float, expected)], abs=0.06)
+            assert [r["measured"] for r in in_packets] == pytest.approx([*map(float, expected)], abs=0.06)
     for row in golden("hypercube", "ipsc_other_prediction"):
         if row["n"] == "3":
             values = [float(value) for value in list(row.values())[2:]]
@@ -366,4 +379,116 @@ def test_all_figures_without_measured_values_are_drawn(run_cache: RunCache) -> N
 
 
 def test_the_paper_names_the_port_models() -> None:
-    assert PORTS == {ONE: "one-port", ALL: "n-port"}
+    variants = {BESIDE: "send beside receive", EITHER: "send or receive"}
+    assert {ONE: "one-port", ALL: "n-port"} | variants == PORTS
+
+
+# --- lemmas, theorems and the rules of section 8 -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [2, 3, 4])
+def test_every_lemma_of_the_graphs_holds(n: int, run_cache: RunCache) -> None:
+    table = table_at(run_cache, graphs.REPRODUCTION, n, "Lemmas")
+    require_sound(table)
+    found = {row["statement"] for row in table.rows}
+    wanted = {f"lemma 3.{number}" for number in (16, 22, 23, 27)} | {"corollary 3.2", "corollary 3.5"}
+    assert found == wanted | {"theorem 3.2", "theorem 3.3"} | ({"theorem 3.4"} if n != 4 else set())
+    assert len(table.rows) == 11 - (n == 4) - (n > lemmas.SEARCHED)
+
+
+def test_lemma_3_23_by_binomials_for_one_tree_of_q4() -> None:
+    """1, 1, 3, then C(4, 2), C(4, 3), C(4, 4): 16 nodes."""
+    trees = EdgeDisjointBinomialTrees(Hypercube(4))
+    parents = {rank: trees.topology.neighbour(rank, trees.parent(rank, 0)) for rank in range(1, 16)}
+    assert lemmas.level_sizes(parents) == (1, 1, 3, 6, 4, 1)
+
+
+@pytest.mark.parametrize(("n", "trees"), [(2, 4), (3, 384)])
+def test_spanning_trees_are_all_listed(n: int, trees: int) -> None:
+    """Kirchhoff: a square has 4 spanning trees, a cube 384. nESBT is a family of height n + 1."""
+    assert len(lemmas.spanning_trees(n, (1 << n) - 1)) == trees
+    assert lemmas.families_of_height(n, n) == 0
+    family = EdgeDisjointBinomialTrees(Hypercube(n))
+    listed = {*lemmas.spanning_trees(n, n + 1)}
+    for tree in range(n):
+        arcs = {family.topology.end(rank, family.parent(rank, tree)) for rank in range(1, 1 << n)}
+        assert frozenset(arcs) in listed
+
+
+def test_a_family_of_two_trees_is_found() -> None:
+    """Both paths around a square from one corner have height 3 and share no directed edge."""
+    assert lemmas.families_of_height(2, 3) >= 1
+
+
+def test_a_chain_with_a_heavy_end_violates_lemma_3_16(run_cache: RunCache) -> None:
+    """A path 0 - 1 - 3 of which 3 has two children: 1 has fewer nodes at distance 1 than 3."""
+    trial = run_cache.run("hypercube:3", "broadcast", "sbt", port_model="all-port", message_bytes=60)
+    behind = lemmas.nodes_behind({1: 0, 3: 1, 2: 3, 7: 3})
+    assert (behind[1][1], behind[3][1]) == (1, 2)
+    parents = dict.fromkeys(range(1, 8), 0) | {3: 1, 2: 3, 7: 3}
+    rows = [*lemmas._subtrees(3, replace_parents(trial, parents), "SBT")]
+    assert [row["verdict"] for row in rows] == ["violated"]
+
+
+def replace_parents(trial: Trial, parents: dict[int, int]) -> Trial:
+    class Altered(Trial):
+        def journal(self) -> pl.LazyFrame:
+            return pl.LazyFrame({"receiver": [*parents], "sender": [*parents.values()]})
+
+    return Altered(trial.plan, trial.summary, trial.path, trial.verdict)
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_variants_of_one_port_take_the_cycles_of_section_4_1(n: int, run_cache: RunCache) -> None:
+    """Theorem 4.3 for 60 packets: 2 60 + n - 1; BRG beside receiving: 60 + N - 2."""
+    table = table_at(run_cache, broadcast.REPRODUCTION, n, "Section 4.1: T where")
+    require_sound(table)
+    startups = {row["graph"]: str(row["measured"]).split()[0] for row in table.rows if row["M/B"] == 60}
+    assert startups == {"BRG": str(60 + 2**n - 2), "nESBT": str(120 + n - 1)}
+
+
+def test_packets_of_nrsbt_add_up_to_the_lower_bound() -> None:
+    """The packets of all cycles are N - 1 messages: 4/3 + 2 + 7/3 + 1 + 1/3 for n = 3."""
+    for n in range(2, 8):
+        assert sum(scatter.packet_of_nrsbt(n, cycle) for cycle in range(2 * n - 1)) == 2**n - 1
+    assert [scatter.packet_of_nrsbt(3, cycle) for cycle in range(5)] == [Fraction(x, 3) for x in (4, 6, 7, 3, 1)]
+
+
+@pytest.mark.parametrize(
+    ("about", "title"),
+    [
+        (scatter.REPRODUCTION, "Section 5.1.4: packets"),
+        (scatter.REPRODUCTION, "Section 5.1: T of BRG"),
+        (allgather.REPRODUCTION, "Lemma 6.1"),
+        (alltoall.REPRODUCTION, "Theorem 7.5"),
+        (ipsc.REPRODUCTION, "Sections 8.2"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_statements_without_a_table_in_the_report_hold(about: Reproduction, title: str, run_cache: RunCache) -> None:
+    table = table_at(run_cache, about, 3, title)
+    require_sound(table)
+    assert set(table.statuses) == {"holds"}
+
+
+def test_lemma_6_1_is_violated_over_n_ports(run_cache: RunCache, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(allgather, "ONE", "all-port")
+    monkeypatch.setattr(allgather, "ONE_PORT", (("SBT", "sbt"),))
+    rows = [*allgather._one_dimension(replace(run_cache, sizes=[3]))]
+    assert rows[0]["verdict"] == "violated"
+
+
+def test_theorem_7_5_is_violated_by_a_wrong_sum_of_levels(run_cache: RunCache, monkeypatch: pytest.MonkeyPatch) -> None:
+    graph, algorithm, levels, height = alltoall.GRAPHS_7_5[3]
+    monkeypatch.setattr(alltoall, "GRAPHS_7_5", ((graph, algorithm, lambda n: levels(n) - 1, height),))
+    rows = [*alltoall._theorem_7_5(replace(run_cache, sizes=[3]))]
+    assert [row["verdict"] for row in rows] == ["violated"]
+
+
+def test_the_rule_of_section_8_2_by_hand() -> None:
+    """Q_4: 0101 passes a packet of port 0 to ports 1 and 2, and none of port 1; 0001 serves all ports but 0."""
+    assert routing.forwarded(0b0101, 0, 4) == {1, 2}
+    assert routing.forwarded(0b0101, 1, 4) == set()
+    assert routing.forwarded(0b0001, 0, 4) == {1, 2, 3}
+    assert (routing.base(0b0110, 4), routing.base(0b1000, 4)) == (1, 3)
+    assert routing.towards(0b0010, 0b0110, 4) == 2
