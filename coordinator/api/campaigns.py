@@ -46,6 +46,8 @@ from emunode.model import ROOTLESS
 from emunode.topologies.table import TableTopology
 
 SHOWN_VIOLATIONS = 3
+TRIALS = "trials.parquet"
+"""The table of all trials, in a campaign folder."""
 COLUMN_TYPES: Mapping[str, type[pl.DataType] | pl.DataType] = {
     **dict.fromkeys((*FIGURES, *FIELD_FIGURES, "theory", "guaranteed_theory"), pl.Float64),
     **dict.fromkeys(("sets", "promised"), pl.Int64),
@@ -142,7 +144,8 @@ class Campaign:
         self.violations: list[dict[str, object]] = []
         """Of a campaign with a folder: a smallest scenario for each of the first violated claims."""
         self._grid = grid
-        self._store = findings
+        self.store = findings
+        """The finished trials; not part of the public API."""
         self._findings = findings.findings
         self.rows: list[Row] = rows(findings)
         """The results as plain values."""
@@ -158,17 +161,17 @@ class Campaign:
     @cached_property
     def residuals(self) -> list[Residual]:
         """For each variant and kind of faults of which all sets of a size were run: survived sets, and reliability."""
-        return residuals(self._store)
+        return residuals(self.store)
 
     @property
     def losses(self) -> pl.DataFrame:
         """The distribution of losses: point, varied fields, nodes that miss a message, and trials in which that many do."""
-        return self._table(loss_rows(self._store), {})
+        return self._table(loss_rows(self.store), {})
 
     @cached_property
     def process_rows(self) -> list[Row]:
         """Availability and completion time under failure processes as plain values: see `processes`."""
-        return process_rows(self._store)
+        return process_rows(self.store)
 
     @property
     def processes(self) -> pl.DataFrame:
@@ -280,7 +283,7 @@ class Campaign:
     def report(self, path: Path | str | None = None) -> Page:
         """The page of the campaign, which a notebook shows; with `path`, it is also written to that file."""
         facts = {**self._head(), "trials": self._count, "engine": self.engines, "grid": self._grid.fingerprint}
-        losses, worst = loss_rows(self._store), worst_rows(self._store)
+        losses, worst = loss_rows(self.store), worst_rows(self.store)
         text = page(
             self.title, facts, self.rows, self._named_families, losses, worst, self.process_rows, self._grid.searches
         )
@@ -309,7 +312,7 @@ class Campaign:
         exact = [row for row in self.rows if row["engine"] == "exact"]
         if not exact:
             return "messages"
-        again, sockets = len(self._repeated(self._findings)), len(self._repeated(self._store.sockets))
+        again, sockets = len(self._repeated(self._findings)), len(self._repeated(self.store.sockets))
         words = f"exact for {len(exact)} of {len(self.rows)} rows" if len(exact) < len(self.rows) else "exact"
         if not again and not sockets:
             return words
@@ -355,7 +358,10 @@ def run_stored(grid: Grid, folder: Path, workers: int | None, progress: Progress
     with Store(folder, grid) as store:
         session = run_campaign(store, workers, progress)
         done = Campaign(grid, store, session, folder)
-        _write_results(done, store)
+        for name, content in result_files(done).items():
+            store.write(name, content)
+        with replacing(store.folder / TRIALS) as file:
+            done.trials.write_parquet(file)
         done.violations = _smallest_violations(store)
     return done
 
@@ -373,19 +379,19 @@ def on_disk(net: BaseNetwork) -> Iterator[Mapping[str, object]]:
         yield {**net.values, **kept, "topology": f"file:{folder}/{str(kept['topology']).removeprefix('file:')}"}
 
 
-def _write_results(done: Campaign, store: Store) -> None:
-    """Write figures, page and tables of a campaign into its folder."""
-    for name, chart in done.pictures().items():
-        store.write(re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") + ".svg", chart)
-    store.write("campaign.html", done.report().html)
-    store.write("table.csv", to_csv(done.rows))
-    store.write(pgfplots.FILE, to_csv(done.curves))
-    store.write("table.md", to_markdown(done.rows))
-    store.write("losses.csv", to_csv(loss_rows(store)))
-    if done.process_rows:
-        store.write("processes.csv", to_csv(done.process_rows))
-    with replacing(store.folder / "trials.parquet") as file:
-        done.trials.write_parquet(file)
+def result_files(done: Campaign) -> dict[str, str]:
+    """Return the figures, the page and the tables of a campaign as the texts of the files in its folder."""
+    figures = {
+        f"{re.sub(r'[^a-z0-9]+', '-', name.lower()).strip('-')}.svg": svg for name, svg in done.pictures().items()
+    }
+    tables = {
+        "table.csv": to_csv(done.rows),
+        pgfplots.FILE: to_csv(done.curves),
+        "table.md": to_markdown(done.rows),
+        "losses.csv": to_csv(loss_rows(done.store)),
+        **({"processes.csv": to_csv(done.process_rows)} if done.process_rows else {}),
+    }
+    return {**figures, "campaign.html": done.report().html, **tables}
 
 
 def _smallest_violations(store: Store) -> list[dict[str, object]]:

@@ -1,28 +1,153 @@
 """Verification of what is stored."""
 
+import csv
+import os
+from io import StringIO
+from math import isclose
 from pathlib import Path
+from typing import Final
 
+import polars as pl
+import trio
+
+from coordinator.api.campaigns import TRIALS, Campaign, result_files
 from coordinator.api.forks import require_usable
 from coordinator.api.runs import Run
+from coordinator.campaigns.exact_trials import Session
+from coordinator.campaigns.store import GRID, read_grid_file
+from coordinator.campaigns.sweep import ROWS
+from coordinator.campaigns.trial_runner import Trial, TrialRunner
+from coordinator.campaigns.verify_campaign import is_finished, verify_records
+from coordinator.campaigns.verify_sweep import verify_sweep
 from coordinator.execution.certificates.check import verify_certificate
-from coordinator.execution.verify import Verification
+from coordinator.execution.verify import UnreadableError, Verification, require_verifiable
 from coordinator.execution.verify import verify as verify_run
 from coordinator.reports.data import find_run
-from emunode.errors import ScenarioError
+from coordinator.reports.numbers import plural
+from coordinator.scenario.model import Scenario, make_scenario
+from coordinator.scenario.networks import with_absolute_network
+from coordinator.stored.reading import exists, read_bytes, read_toml
+from coordinator.stored.tables import damage_as_value_error, require_regular
+from emunode import __version__
+from emunode.errors import EmulatorError, ScenarioError
+
+CLOSE: Final = 1e-9
+"""Relative difference of numbers in a table that another machine may have computed."""
 
 
 def verify(run: Run | Path | str) -> Verification:
-    """Check a stored run against its journal, and the journal against the rules; or a certificate file.
+    """Check a stored run against its journal, and the journal against the rules; a campaign, a sweep, or a certificate file.
 
     `run` is a run directory, a folder of `runs/`, which stands for its latest run, or a `Run` that was read from or saved to
-    one. Hash, tables, claims and verdict are computed again from the journal. A certificate file (`Certificate.save`) is
-    checked without the code that made it. The result is `verified`, or has one line per contradiction in `findings`; it is
-    `undecided` if a certificate could not be checked completely. Raises ScenarioError (field `run`) if there is no run.
+    one. Hash, tables, claims and verdict are computed again from the journal. Of a campaign or a sweep, faults are drawn
+    again, a sample of the trials is run again, and tables and pages are made again from the records. A certificate file
+    (`Certificate.save`) is checked without the code that made it. The result is `verified`, with a `statement`, or has one
+    line per contradiction in `findings`; it is `undecided` if it could not be checked completely. Raises ScenarioError
+    (field `run`) if there is no run.
     """
     require_usable()
-    if not isinstance(run, Run) and Path(run).is_file():
-        return verify_certificate(Path(run))
-    path = run.path if isinstance(run, Run) else find_run(Path(run))
-    if path is None:
+    if not isinstance(run, Run):
+        path = Path(run)
+        if path.is_file():
+            return verify_certificate(path)
+        if exists(path / GRID):
+            return verify_campaign(path)
+        if exists(path / ROWS):
+            return verify_sweep(path)
+    found = run.path if isinstance(run, Run) else find_run(Path(run))
+    if found is None:
         raise ScenarioError("run", repr(run), "it is only in memory; save it, or run with out=FOLDER")
-    return verify_run(path)
+    return verify_run(found)
+
+
+def verify_campaign(folder: Path) -> Verification:
+    """Check a campaign folder; raises only ScenarioError (field `plugin`) for a plug-in that is not loaded."""
+    verification = Verification(folder)
+    store = verify_records(folder, verification)
+    if store is None or verification.findings:
+        return verification
+    finished = is_finished(store)
+    if not finished:
+        verification.unchecked.append(
+            "the campaign is not finished: `coordinator campaign --resume` runs the other trials"
+        )
+    done = Campaign(store.grid, store, Session(finished=finished), folder)
+    ours = read_grid_file(folder).get("software") == __version__
+    files = result_files(done)
+    differing = [name for name, text in files.items() if not _has(folder / name, text)]
+    differing += [] if _has_trials(folder / TRIALS, done.trials) else [TRIALS]
+    for name in differing:
+        if not exists(folder / name):
+            verification.unchecked.append(f"{name}: no such file")
+        elif finished and (ours or not name.endswith((".html", ".svg"))):
+            verification.findings.append(f"{name}: differs from the records")
+        else:
+            reason = "another version drew it" if finished else "the campaign is not finished"
+            verification.unchecked.append(f"{name}: differs from the records, and {reason}")
+            verification.undecided |= not finished
+    _check_violations(folder, verification)
+    verification.statement += f"; {plural(len(files) + 1 - len(differing), 'file')} made again"
+    return verification
+
+
+def _has(path: Path, text: str) -> bool:
+    """Return whether a file has this text; numbers of a table may differ by rounding."""
+    data = text.encode()
+    try:
+        stored = read_bytes(path, 2 * len(data) + 1000, follow=False)
+    except (OSError, ValueError):
+        return False
+    return stored == data or (path.suffix == ".csv" and _are_close(stored.decode(errors="replace"), text))
+
+
+def _are_close(stored: str, expected: str) -> bool:
+    try:
+        rows, ours = (list(csv.reader(StringIO(text, newline=""))) for text in (stored, expected))
+    except csv.Error:
+        return False
+    if [len(row) for row in rows] != [len(row) for row in ours]:
+        return False
+    pairs = (pair for row, other in zip(rows, ours, strict=True) for pair in zip(row, other, strict=True))
+    return all(_is_close(one, other) for one, other in pairs)
+
+
+def _is_close(one: str, other: str) -> bool:
+    if one == other:
+        return True
+    try:
+        return isclose(float(one), float(other), rel_tol=CLOSE, abs_tol=CLOSE)
+    except ValueError:
+        return False
+
+
+def _has_trials(path: Path, expected: pl.DataFrame) -> bool:
+    """Return whether a file has these rows."""
+    try:
+        require_regular(path)
+        with damage_as_value_error():
+            if dict(pl.read_parquet_schema(path)) != dict(expected.schema):
+                return False
+            scan = pl.scan_parquet(path, glob=False)
+            return bool(scan.select(pl.len()).collect().item() == len(expected) and scan.collect().equals(expected))
+    except (OSError, ValueError):
+        return False
+
+
+def _check_violations(folder: Path, verification: Verification) -> None:
+    """Run the scenarios that are kept because they violate a claim."""
+    for path in sorted(folder.glob("violated-*.toml")):
+        try:
+            values = read_toml(path, follow=False)
+            scenario = make_scenario(with_absolute_network(values, folder))
+            require_verifiable(scenario)
+            if not _violates(scenario.model_copy(update={"driver": "memory", "ranks_per_host": "auto"})):
+                verification.findings.append(f"{path.name}: a run of it violates no claim")
+        except (OSError, ValueError, UnreadableError, EmulatorError) as error:
+            verification.findings.append(f"{path.name}: {str(error)[:160]}")
+
+
+def _violates(scenario: Scenario) -> bool:
+    """Return whether a run violates a claim."""
+    with Path(os.devnull).open("w") as log:
+        runner = TrialRunner([scenario], log)
+        return bool(trio.run(runner.trial, Trial(0, (), scenario.seed)).violated)

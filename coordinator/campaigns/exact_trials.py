@@ -45,7 +45,7 @@ def evaluate_points(store: FinishedTrials, progress: Progress) -> Session:
     with InterruptGuard() as stop:
         for point in range(len(grid.points)):
             variants = [variant for variant in range(len(grid.variants)) if grid.exact(point, variant)]
-            while missing := _unfinished(store, point, variants):
+            while missing := unfinished(store, point, variants):
                 for variant in missing:
                     began = time.perf_counter()
                     block = _next_block(store, point, variant)
@@ -61,7 +61,7 @@ def evaluate_points(store: FinishedTrials, progress: Progress) -> Session:
     return Session(finished=True, exact_trials=done, exact_rate=done / seconds if done else None)
 
 
-def _unfinished(store: FinishedTrials, point: int, variants: Sequence[int]) -> list[int]:
+def unfinished(store: FinishedTrials, point: int, variants: Sequence[int]) -> list[int]:
     """The variants of a point that get the next block; with a precision all in turn, until all are precise enough."""
     grid = store.grid
     evaluated = {variant: store.evaluated(point, variant) for variant in variants}

@@ -8,7 +8,7 @@ import fcntl
 import json
 import os
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any, Final, Self, TextIO
 
@@ -33,6 +33,7 @@ from coordinator.scenario.networks import absolute_network, keep_network, networ
 from coordinator.scenario.plugins import keep_plugins
 from coordinator.stored.reading import RefusedError, read_toml
 from coordinator.stored.writing import open_to_append
+from emunode import __version__
 from emunode.errors import ScenarioError
 from emunode.topologies.table import TableTopology
 
@@ -136,7 +137,12 @@ class Store(FinishedTrials):
             self._file = os.fdopen(open_to_append(folder / RECORDS), "ab+", buffering=0)
             self._lock()
             # After the lock: only its owner may change the folder.
-            values = {"fingerprint": fingerprint, "draws": DRAWS, **self._with_files(grid_values(grid))}
+            values = {
+                "fingerprint": fingerprint,
+                "draws": DRAWS,
+                "software": __version__,
+                **self._with_files(grid_values(grid)),
+            }
             self.write(GRID, tomli_w.dumps(values))
         except OSError as error:
             raise ScenarioError("out", str(folder), f"it cannot be written: {error.strerror}") from None
@@ -226,10 +232,11 @@ class Store(FinishedTrials):
         self._file.seek(0, os.SEEK_END)
 
 
-def load_records(found: FinishedTrials, path: Path) -> int:
+def load_records(found: FinishedTrials, path: Path, see: Callable[[Key, Trial, bool], None] = lambda *_: None) -> int:
     """Add the records of a campaign file to the finished trials; return the number of bytes of its complete lines.
 
-    OSError if the file cannot be read; RefusedError for a record that is malformed or of no point and variant of the grid.
+    `see` is called with each trial with messages, and whether it was run over TCP. OSError if the file cannot be read;
+    RefusedError for a record that is malformed or of no point and variant of the grid.
     """
     grid, whole = found.grid, 0
     for line, size, fields in read_records(path):
@@ -244,6 +251,7 @@ def load_records(found: FinishedTrials, path: Path) -> int:
             FinishedTrials.add_block(found, Block.of_record(fields))
         else:
             key, trial, result = record_of(fields)
+            see(key, trial, "over" in fields)
             if "over" in fields:
                 found.sockets[key] = result
             else:
@@ -326,5 +334,7 @@ GRID_VALUES: Final[Mapping[str, tuple[str, Check]]] = {
     "precision": ("a number", lambda value: isinstance(value, float)),
     "engine": TEXT,
     "fingerprint": TEXT,
+    "draws": TEXT,
+    "software": TEXT,
 }
 """The values of a campaign file."""

@@ -7,7 +7,7 @@ larger one reuses the runs of a smaller one.
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import product
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import polars as pl
+import tomli_w
 
 from coordinator.campaigns.stored_records import read_records, require_row
 from coordinator.execution.run import FinishedRun, run_in_memory
@@ -27,9 +28,11 @@ from coordinator.reports import sweep_report
 from coordinator.reports.tables import Row, to_csv
 from coordinator.results.claims import EXIT_STATUS, Verdict, ratio_to
 from coordinator.results.run_metrics import RUN_METRICS
-from coordinator.scenario.model import make_scenario
+from coordinator.scenario.model import Scenario, make_scenario
+from coordinator.scenario.networks import absolute_network
 from coordinator.stored.reading import RefusedError, exists
 from coordinator.stored.writing import open_to_append
+from emunode import __version__
 from emunode.algorithms.claims import DELIVERY, TRAFFIC
 from emunode.algorithms.program import PROGRAM
 from emunode.errors import RunError, ScenarioError
@@ -39,6 +42,8 @@ RANGE: Final = re.compile(r"(\d+)\.\.(\d+)")
 MOST_NETWORKS: Final = 1000
 """Most networks of one sweep."""
 ROWS: Final = "rows.jsonl"
+SETTINGS: Final = "sweep.toml"
+"""The networks, the algorithms, the metric and the scenario of the last sweep in a folder."""
 SERIES: Final = (
     "senders_per_step",
     "receivers_per_step",
@@ -118,15 +123,15 @@ class Sweep:
         facts = {"runs": len(self.rows), "complete": "yes" if self.finished else "no, interrupted"}
         return sweep_report.page(self.title, self.metric, facts, self.rows, self.left_out)
 
+    @property
+    def files(self) -> dict[str, str]:
+        """The texts of `table.csv`, `sweep.svg` and `sweep.html`; none if no run was finished."""
+        return {"table.csv": to_csv(self.rows), "sweep.svg": self.svg(), "sweep.html": self.page()} if self.rows else {}
+
     def write(self, folder: Path) -> None:
-        """Write `table.csv`, `sweep.svg` and `sweep.html`; nothing if no run was finished."""
-        if self.rows:
-            for name, text in (
-                ("table.csv", to_csv(self.rows)),
-                ("sweep.svg", self.svg()),
-                ("sweep.html", self.page()),
-            ):
-                replace_file(folder / name, text)
+        """Write the files of the sweep."""
+        for name, text in self.files.items():
+            replace_file(folder / name, text)
 
 
 def sweep(
@@ -147,11 +152,13 @@ def sweep(
     """
     if metric not in METRICS and metric not in RUN_METRICS:
         raise ScenarioError("metric", metric, f"expected one of {', '.join((*METRICS, *RUN_METRICS))}")
-    points, left_out = _points(topologies, collective, algorithms, values)
+    points, left_out = points_of(topologies, collective, algorithms, values)
     known = {key: record for key, record in (_read_rows(out) if out else {}).items() if metric in record["measured"]}
     for point in points:
         if point.key not in known:
             require_possible(point.plan)
+    if out:
+        _write_settings(out, topologies, collective, algorithms, metric, values)
     rows: list[Row] = []
     finished = True
     with InterruptGuard() as stop:
@@ -159,13 +166,13 @@ def sweep(
             progress(f"{point.plan.topology.name} {point.plan.scenario.algorithm}", done, len(points))
             record = known.get(point.key)
             if record is None:
-                record = None if stop.requested else _measure(point)
+                record = None if stop.requested else run_point(point)
                 if record is None:
                     finished = False
                     break
                 if out:
                     _append(out, {"key": point.key, **record})
-            rows.append(_row(point, metric, record))
+            rows.append(row_of(point, metric, record))
     result = Sweep(collective, metric, rows, left_out, finished)
     if out:
         result.write(out)
@@ -193,8 +200,12 @@ def networks_in(text: str) -> Iterator[tuple[str, int | None]]:
         yield "".join(word for pair in between for word in pair), numbers[0] if len(numbers) == 1 else None
 
 
-def _points(
-    topologies: Sequence[str], collective: str, algorithms: Sequence[str], values: Mapping[str, object]
+def points_of(
+    topologies: Sequence[str],
+    collective: str,
+    algorithms: Sequence[str],
+    values: Mapping[str, object],
+    check: Callable[[Scenario], None] = lambda _: None,
 ) -> tuple[list[Point], list[str]]:
     """The runs in order, and why others are left out; ScenarioError if an algorithm has no run at all."""
     if not topologies or not algorithms:
@@ -211,7 +222,9 @@ def _points(
         if algorithm != PROGRAM:  # the program plays the nodes of that algorithm only
             given.pop("program", None)
         try:
-            points.append(Point(make_plan(make_scenario(given)), form, number))
+            scenario = make_scenario(given)
+            check(scenario)
+            points.append(Point(make_plan(scenario), form, number))
         except ScenarioError as error:
             refused.setdefault(algorithm, error)
             left_out.append(f"{algorithm} on {name}: {error}")
@@ -222,9 +235,14 @@ def _points(
     return points, left_out
 
 
-def _measure(point: Point) -> dict[str, Any] | None:
-    """The metrics and claims of a run as plain values; None if it was interrupted."""
-    result = run_in_memory(point.plan, lambda *_: None)
+def run_point(point: Point, driver: str | None = None) -> dict[str, Any] | None:
+    """Return the metrics and claims of a run as plain values, on another driver if one is named; None if interrupted."""
+    plan = point.plan
+    if driver not in (None, plan.scenario.driver):
+        plan = make_plan(
+            plan.scenario.model_copy(update={"driver": driver, "ranks_per_host": "auto", "hang_by": "pause"})
+        )
+    result = run_in_memory(plan, lambda *_: None)
     if result.execution.interrupted:
         return None
     return _record(result)
@@ -242,7 +260,7 @@ def _record(result: FinishedRun) -> dict[str, Any]:
     return {**facts, "measured": measured, "claims": claims}
 
 
-def _row(point: Point, metric: str, record: Mapping[str, Any]) -> Row:
+def row_of(point: Point, metric: str, record: Mapping[str, Any]) -> Row:
     """The row of one run: the metric, the value that is claimed for it, and its lower bound.
 
     That is the bound for every algorithm; without one, the best that the algorithm claims.
@@ -303,6 +321,30 @@ def _read_rows(folder: Path) -> dict[str, dict[str, Any]]:
         raise ScenarioError("out", str(folder), f"it cannot be written: {error.strerror}") from None
     except RefusedError as error:
         raise ScenarioError("out", str(folder), f"its {ROWS} is damaged: {error}; use another folder") from None
+
+
+def _write_settings(
+    folder: Path,
+    topologies: Sequence[str],
+    collective: str,
+    algorithms: Sequence[str],
+    metric: str,
+    values: Mapping[str, object],
+) -> None:
+    """Write the arguments of a sweep, from which `verify` finds its runs; files of networks by their absolute paths."""
+    scenario = {name: value for name, value in values.items() if value is not None}
+    settings = {
+        "software": __version__,
+        "topologies": [absolute_network(name, Path.cwd()) for name in topologies],
+        "collective": str(collective),
+        "algorithms": list(algorithms),
+        "metric": metric,
+        "scenario": json.loads(json.dumps(scenario, default=str)),
+    }
+    try:
+        replace_file(folder / SETTINGS, tomli_w.dumps(settings))
+    except OSError as error:
+        raise ScenarioError("out", str(folder), f"it cannot be written: {error.strerror}") from None
 
 
 def _append(folder: Path, record: Mapping[str, Any]) -> None:

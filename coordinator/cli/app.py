@@ -31,7 +31,7 @@ COMMANDS = {
     "campaign": ("campaign:campaign_command", "Run many trials over a grid of scenarios and faults."),
     "sweep": ("sweep:sweep_command", "Run algorithms over networks and sizes, and draw a metric with its lower bound."),
     "certify": ("certify:certify_command", "Decide every set of faults up to symmetry, or find a smallest counterexample."),
-    "verify": ("verify:verify_command", "Check stored runs against journals and rules, and certificate files."),
+    "verify": ("verify:verify_command", "Check stored runs, campaigns, sweeps and certificate files."),
     "check": ("check:check_command", "Grade a submission: an algorithm, a network or trees from a file."),
     "report": ("report:report_command", "Draw the report of a stored run again."),
     "open": ("runs:open_command", "Show the report of a run in the browser, and print its path."),

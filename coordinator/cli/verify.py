@@ -13,11 +13,12 @@ from emunode.terminal import say
 
 
 def verify(*runs: RunArgument, plugin: PluginFlag = None, program: ProgramFlag = None, json: JsonFlag = False) -> int:
-    """Check stored runs against journals and rules, and certificate files.
+    """Check stored runs, campaigns, sweeps and certificate files.
 
-    Hash, tables, claims and verdict are
-    computed again from the journal; certificates are checked without the code that made them. Each finding is one line. The
-    exit status is 1 if a run or a certificate does not verify, and 3 if a certificate could not be checked completely.
+    Hash, tables, claims and verdict of a run are computed again from the journal. Of campaigns and sweeps, faults are drawn
+    again, a sample is run again, and tables and pages are made again. Certificates are checked without the code that made
+    them. Each finding is one line. The exit status is 1 if something does not verify, and 3 if it could not be checked
+    completely.
 
     Examples:
       coordinator verify runs/star-4-broadcast-edt
@@ -38,6 +39,8 @@ def verify(*runs: RunArgument, plugin: PluginFlag = None, program: ProgramFlag =
             for note in found.unchecked:
                 say(f"{found.path}: not checked: {note}", lines=False)
             outcome = "does not verify" if not found.verified else "undecided" if found.undecided else "verified"
+            if found.verified and found.statement:
+                outcome += f": {found.statement}"
             say(f"{found.path}: {outcome}", lines=False)
     if not all(found.verified for found in checked):
         return 1

@@ -87,6 +87,8 @@ class Verification:
     """Contradictions, one line each; empty for a run that verifies."""
     unchecked: list[str] = field(default_factory=list)
     """Parts that could not be checked, with the reason."""
+    statement: str = ""
+    """The verified statement in words: of a certificate its claim, of a campaign or a sweep its extent."""
     undecided: bool = False
     """Whether the result depends on a part that could not be checked."""
 
@@ -99,7 +101,7 @@ class Verification:
         """The verification as JSON values."""
         return {
             "run": str(self.path), "verified": self.verified and not self.undecided, "findings": self.findings,
-            "unchecked": self.unchecked,
+            "unchecked": self.unchecked, "statement": self.statement,
         }  # fmt: skip
 
     def warning(self) -> str | None:
@@ -235,7 +237,8 @@ def plan_of(scenario: Scenario) -> Plan:
         raise UnreadableError(f"scenario: {_short(error)}") from None
 
 
-def _bounded_plan(scenario: Scenario) -> Plan:
+def require_verifiable(scenario: Scenario) -> None:
+    """Refuse a scenario of which a run would take too long to check: TooLargeError."""
     topology = network_of(scenario)
     if topology.order > MOST_NODES:
         raise TooLargeError(f"scenario: a network of {topology.order} nodes; at most {MOST_NODES} are verified")
@@ -246,6 +249,10 @@ def _bounded_plan(scenario: Scenario) -> Plan:
         raise TooLargeError(f"scenario: {messages} pieces are due; runs with at most {MOST_MESSAGES} are verified")
     if len(scenario.fault) > MOST_FAULTS:
         raise TooLargeError(f"scenario: {len(scenario.fault)} faults; at most {MOST_FAULTS} are verified")
+
+
+def _bounded_plan(scenario: Scenario) -> Plan:
+    require_verifiable(scenario)
     here = {"driver": "memory", "ranks_per_host": "auto", "hang_by": "pause"}
     return make_plan(scenario.model_copy(update={**here, "netns": Scenario.model_fields["netns"].default}))
 

@@ -108,7 +108,7 @@ def test_the_command_writes_table_chart_and_page(call: Call, tmp_path: Path) -> 
     assert ended.status == 0
     assert "lower" in ended.out
     folder = tmp_path / "out"
-    assert sorted(file.name for file in folder.iterdir()) == [ROWS, "sweep.html", "sweep.svg", "table.csv"]
+    assert sorted(file.name for file in folder.iterdir()) == [ROWS, "sweep.html", "sweep.svg", "sweep.toml", "table.csv"]
     assert pl.read_csv(folder / "table.csv")["measured"].to_list() == [3, 5, 4, 7, 6, 8]
     picture = (folder / "sweep.svg").read_text()
     assert all(name in picture for name in ("greedy-tree", "edt", "lower bound"))
@@ -126,7 +126,7 @@ def test_a_sweep_takes_over_finished_runs(call: Call, tmp_path: Path, monkeypatc
         raise AssertionError("it was run again")
 
     with monkeypatch.context() as patch:
-        patch.setattr(sweeps, "_measure", refuse)
+        patch.setattr(sweeps, "run_point", refuse)
         again = call(f"{STARS} --metric segments --out out --json").data
     assert [row["journal_hash"] for row in again["rows"]] == [row["journal_hash"] for row in first["rows"]]
     assert [row["measured"] for row in again["rows"]] == [5, 5, 23, 23, 119, 119]
@@ -136,10 +136,10 @@ def test_a_sweep_takes_over_finished_runs(call: Call, tmp_path: Path, monkeypatc
 
 
 def test_an_interrupted_sweep_keeps_what_is_done(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    measure = sweeps._measure
+    measure = sweeps.run_point
     left = iter([True, True])
     with monkeypatch.context() as patch:
-        patch.setattr(sweeps, "_measure", lambda point: measure(point) if next(left, False) else None)
+        patch.setattr(sweeps, "run_point", lambda point: measure(point) if next(left, False) else None)
         ended = call(f"{STARS} --out out --json")
     assert ended.status == 130
     assert (ended.data["finished"], len(ended.data["rows"])) == (False, 2)

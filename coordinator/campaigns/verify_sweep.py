@@ -1,0 +1,184 @@
+"""Verification of stored sweeps: table, chart and page from the records, and a sample of the runs again."""
+
+import json
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from random import Random
+from typing import Any, Final
+
+from coordinator.campaigns.stored_records import TEXT, TEXTS, Check, read_records, require_row
+from coordinator.campaigns.sweep import METRICS, ROWS, SETTINGS, Point, Sweep, points_of, row_of, run_point
+from coordinator.execution.verify import (
+    MOST_FINDINGS,
+    TooLargeError,
+    UnreadableError,
+    Verification,
+    links_in,
+    require_verifiable,
+)
+from coordinator.history.stored_run import unknown_keys
+from coordinator.reports.numbers import plural
+from coordinator.stored.reading import RefusedError, exists, read_bytes, read_toml
+from emunode import __version__
+from emunode.errors import EmulatorError, ScenarioError
+
+MOST_POINTS: Final = 2_000
+"""Most names of networks, times algorithms."""
+SAMPLED_RUNS: Final = 20
+LEAST_RUNS: Final = 3
+"""Runs that are made again even if they have more packets."""
+MOST_PACKETS: Final = 1_000_000
+"""About the most packets of the runs that are made again."""
+VALUES: Final[Mapping[str, tuple[str, Check]]] = {
+    "software": TEXT, "topologies": TEXTS, "collective": TEXT, "algorithms": TEXTS,
+    "metric": ("a metric", lambda value: value in METRICS), "scenario": ("a table", lambda value: isinstance(value, dict)),
+}  # fmt: skip
+"""The values of sweep.toml."""
+
+
+def verify_sweep(folder: Path) -> Verification:
+    """Check the folder of a sweep; raises only ScenarioError (field `plugin`) for a plug-in that is not loaded."""
+    verification = Verification(folder)
+    try:
+        verification.findings += [f"{name}: it is a symbolic link" for name in links_in(folder)]
+        _verify(folder, verification)
+    except TooLargeError as error:
+        verification.unchecked.append(str(error))
+        verification.undecided = True
+    except UnreadableError as error:
+        verification.findings.append(str(error))
+    except ScenarioError as error:
+        if error.field == "plugin":
+            raise
+        verification.findings.append(f"{SETTINGS}: {error}")
+    except OSError as error:
+        verification.findings.append(f"{Path(error.filename or folder).name}: it cannot be read: {error.strerror}")
+    del verification.findings[MOST_FINDINGS:]
+    return verification
+
+
+def _verify(folder: Path, verification: Verification) -> None:
+    records = _read(folder / ROWS, _records)
+    settings = _settings(folder, verification)
+    metric = settings["metric"]
+    points, left_out = _points(settings)
+    known = [point for point in points if point.key in records]
+    others = records.keys() - {point.key for point in points}
+    if others:
+        verification.unchecked.append(f"{ROWS}: {plural(len(others), 'run')} of other sweeps in this folder")
+    if len(known) < len(points):
+        verification.unchecked.append(f"the sweep is not finished: {plural(len(points) - len(known), 'run')} left")
+    for point in known:
+        if metric not in records[point.key]["measured"]:
+            raise UnreadableError(f"{ROWS}: {_name(point)}: it has no {metric}")
+    again = _run_again(known, records, verification)
+    rows = []
+    for point in points:
+        # An interrupted sweep shows the runs before the first missing one.
+        if point.key not in records:
+            break
+        rows.append(row_of(point, metric, records[point.key]))
+    sweep = Sweep(settings["collective"], metric, rows, left_out, len(known) == len(points))
+    _check_files(folder, sweep.files, settings["software"] == __version__, verification)
+    verification.statement = (
+        f"{plural(len(known), 'run')}, {again} of them made again; {plural(len(sweep.files), 'file')} made again"
+    )
+
+
+def _settings(folder: Path, verification: Verification) -> dict[str, Any]:
+    if not exists(folder / SETTINGS):
+        raise TooLargeError(
+            f"{SETTINGS}: no such file; an earlier version wrote this sweep, and the same command adds it"
+        )
+    settings: dict[str, Any] = _read(folder / SETTINGS, lambda path: read_toml(path, follow=False))
+    verification.unchecked += unknown_keys(SETTINGS, settings, VALUES)
+    for name, (expected, fits) in VALUES.items():
+        if name not in settings or not fits(settings[name]):
+            raise UnreadableError(f"{SETTINGS}: {name} is missing or malformed, expected {expected}")
+    return settings
+
+
+def _points(settings: Mapping[str, Any]) -> tuple[list[Point], list[str]]:
+    if len(settings["algorithms"]) * len(settings["topologies"]) > MOST_POINTS:
+        raise TooLargeError(f"{SETTINGS}: more than {MOST_POINTS:,} runs")
+    return points_of(
+        settings["topologies"], settings["collective"], settings["algorithms"], settings["scenario"], require_verifiable
+    )
+
+
+def _read(path: Path, read: Callable[[Path], Any]) -> Any:
+    try:
+        return read(path)
+    except ValueError as error:
+        raise UnreadableError(f"{path.name}: {str(error)[:160]}") from None
+
+
+def _records(path: Path) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    for line, _, record in read_records(path):
+        try:
+            require_row(record)
+            if record["key"] in found:
+                raise RefusedError("its run is recorded twice")
+        except RefusedError as error:
+            raise RefusedError(f"line {line}: {error}") from None
+        found[record["key"]] = record
+    return found
+
+
+def _run_again(points: Sequence[Point], records: Mapping[str, Mapping[str, Any]], verification: Verification) -> int:
+    """Make a sample of the runs again, in memory, and compare their records."""
+    done = packets = 0
+    for point in Random(secrets.randbits(64)).sample(points, min(SAMPLED_RUNS, len(points))):
+        stored = records[point.key]
+        try:
+            # On any driver the history is the same.
+            found = run_point(point, "memory")
+        except EmulatorError as error:
+            verification.findings.append(f"{ROWS}: {_name(point)}: it fails when it is run again: {str(error)[:160]}")
+            continue
+        if found is None:
+            raise KeyboardInterrupt
+        done, packets = done + 1, packets + found["measured"].get("packets", 0)
+        for name, value in json.loads(json.dumps(found)).items():
+            if stored[name] != value:
+                verification.findings.append(f"{ROWS}: {_name(point)}: {_difference(name, stored[name], value)}")
+                break
+        if packets > MOST_PACKETS and done >= LEAST_RUNS:
+            break
+    if done < len(points):
+        verification.unchecked.append(
+            f"{ROWS}: {len(points) - done} of {plural(len(points), 'run')} were not made again"
+        )
+    return done
+
+
+def _difference(name: str, stored: object, found: object) -> str:
+    if isinstance(stored, dict) and isinstance(found, dict):
+        for key, value in found.items():
+            if stored.get(key) != value:
+                return f"{key} is {stored.get(key)}, and a run gives {value}"
+        return f"{name} has more values than a run gives"
+    return f"{name} is {str(stored)[:100]}, and a run gives {str(found)[:100]}"
+
+
+def _check_files(folder: Path, files: Mapping[str, str], ours: bool, verification: Verification) -> None:
+    for name, text in files.items():
+        data = text.encode()
+        try:
+            if read_bytes(folder / name, len(data), follow=False) == data:
+                continue
+        except FileNotFoundError:
+            verification.unchecked.append(f"{name}: no such file")
+            continue
+        except RefusedError:  # a longer file
+            pass
+        if ours or name.endswith(".csv"):
+            verification.findings.append(f"{name}: differs from the records")
+        else:
+            verification.unchecked.append(f"{name}: differs from the records, and another version drew it")
+
+
+def _name(point: Point) -> str:
+    return f"{point.plan.scenario.algorithm} on {point.plan.topology.name}"

@@ -1,0 +1,257 @@
+"""Verification of stored campaigns and sweeps: true ones verify, and each forged table, record and page is named."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import coordinator as tb
+from coordinator.cli.app import main
+from tests.command_line import Call
+
+LINES = {
+    "messages": "campaign --topology star:3 --algorithm edt --vary redundancy=1,2 --faults nodes=0..1 "
+    "--faults bernoulli:nodes=0.3 --trials 12 --engine messages",
+    "exact": "campaign --topology star:4 --algorithm edt --faults nodes=1..2 --trials 300 --engine auto",
+    "sweep": "sweep --topology star:3..4 --algorithm edt,flood --metric packets",
+}
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("folders")
+    for name, line in LINES.items():
+        assert main([*line.split(), "--out", str(folder / name)]) == 0
+    return {name: folder / name for name in LINES}
+
+
+@pytest.fixture
+def copy(folders: dict[str, Path], tmp_path: Path) -> Callable[[str], Path]:
+    return lambda name: Path(shutil.copytree(folders[name], tmp_path / name))
+
+
+STATEMENTS = {
+    "messages": "50 trials with messages, 50 of them run again; 10 files made again",
+    "exact": "trials evaluated exactly, 2 of 2 blocks again; 8 files made again",
+    "sweep": "4 runs, 4 of them made again; 3 files made again",
+}
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_true_campaigns_and_sweeps_verify(name: str, folders: dict[str, Path], call: Call) -> None:
+    found = tb.verify(folders[name])
+    assert (found.findings, found.undecided) == ([], False)
+    assert STATEMENTS[name] in found.statement
+    ended = call("verify", folders[name])
+    assert ended.status == 0
+    assert ended.out.splitlines()[-1] == f"{folders[name]}: verified: {found.statement}"
+
+
+# --- forgeries -------------------------------------------------------------------------------------------------------
+
+TRIALS, ROWS = "trials.jsonl", "rows.jsonl"
+
+
+def record(at: int, change: Callable[[dict[str, Any]], object], name: str = TRIALS) -> Callable[[Path], None]:
+    """Change a record; -1 is the last one, None all of a kind."""
+
+    def forge(folder: Path) -> None:
+        lines = [json.loads(line) for line in (folder / name).read_text().splitlines()]
+        change(lines[at])
+        (folder / name).write_text("".join(f"{json.dumps(line, separators=(',', ':'))}\n" for line in lines))
+
+    return forge
+
+
+def set_to(**values: object) -> Callable[[dict[str, Any]], object]:
+    return lambda line: line.update(values)
+
+
+def edit(name: str, old: str, new: str) -> Callable[[Path], None]:
+    def forge(folder: Path) -> None:
+        text = (folder / name).read_text()
+        assert old in text
+        (folder / name).write_text(text.replace(old, new, 1))
+
+    return forge
+
+
+def repeat(folder: Path) -> None:
+    """Count the first trial twice."""
+    lines = (folder / TRIALS).read_text().splitlines()
+    (folder / TRIALS).write_text("".join(f"{line}\n" for line in [*lines, lines[0]]))
+
+
+def forge_trials(folder: Path) -> None:
+    frame = pl.read_parquet(folder / "trials.parquet")
+    frame.with_columns(pl.col("intact") + 1).write_parquet(folder / "trials.parquet")
+
+
+def harmless(folder: Path) -> None:
+    """Add a scenario that is said to violate a claim, and does not."""
+    (folder / "violated-1.toml").write_text(
+        'topology = "star:3"\ncollective = "broadcast"\nalgorithm = "edt"\ndriver = "memory"\n'
+    )
+
+
+def linked(folder: Path) -> None:
+    (folder / "page.html").symlink_to(folder / "campaign.html")
+
+
+FORGERIES: dict[str, tuple[Callable[[Path], None], str]] = {
+    "messages: steps": (record(0, set_to(steps=7)), "trials.jsonl: x=1 under nodes=0, draw 0: steps is 7, and a run gives"),
+    "messages: hash": (record(-1, set_to(journal_hash="0" * 32)), "journal_hash is 00000000000000000000000000000000, and"),
+    "messages: a claim": (record(3, set_to(violated=["steps == 2"])), "violated is steps == 2, and a run gives empty"),
+    "messages: faults": (record(-1, set_to(faults=[])), "its faults are empty, and the draw gives crash:"),
+    "messages: seed": (record(-1, set_to(seed=5)), "its seed is 5, and the draw gives"),
+    "messages: draw": (record(-1, set_to(number=100_000_000)), "draw 100000000: there is no such draw"),
+    "messages: set": (record(1, set_to(point=0, number=7)), "draw 7: there is no such draw"),
+    "messages: twice": (repeat, "it is recorded 2 times"),
+    "messages: grid": (edit("campaign.toml", "nodes=0..1", "nodes=0..2"), "its fingerprint is not the one of its grid"),
+    "messages: table": (edit("table.csv", "bernoulli", "worst"), "table.csv: differs from the records"),
+    "messages: table in Markdown": (edit("table.md", "1", "2"), "table.md: differs from the records"),
+    "messages: losses": (edit("losses.csv", "1", "2"), "losses.csv: differs from the records"),
+    "messages: curves": (edit("curves.csv", "1.0", "0.9"), "curves.csv: differs from the records"),
+    "messages: page": (edit("campaign.html", "</table>", "<tr></tr></table>"), "campaign.html: differs from the records"),
+    "messages: trials": (forge_trials, "trials.parquet: differs from the records"),
+    "messages: violation": (harmless, "violated-1.toml: a run of it violates no claim"),
+    "messages: link": (linked, "page.html: it is a symbolic link"),
+    "exact: block": (
+        record(0, lambda line: line["due"][0].__setitem__(2, line["due"][0][2] - 1)), "block 0: due is ["
+    ),
+    "exact: steps": (record(0, set_to(steps=1)), "block 0: steps is 1, and the draws give"),
+    "exact: lost": (record(0, lambda line: line["lost"][0].__setitem__(0, 2)), "block 0: lost is ["),
+    "exact: a trial": (record(-1, set_to(packets=1)), "packets is 1, and a run gives"),
+    "sweep: measured": (
+        record(1, lambda line: line["measured"].update(packets=3), ROWS), "flood on star:3: packets is 3, and a run gives"
+    ),
+    "sweep: hash": (record(0, set_to(journal_hash="0" * 32), ROWS), "edt on star:3: journal_hash is 000"),
+    "sweep: verdict": (record(0, set_to(verdict="violated"), ROWS), "verdict is violated, and a run gives holds"),
+    "sweep: claims": (record(0, set_to(claims=[]), ROWS), "edt on star:3: claims is []"),
+    "sweep: table": (edit("table.csv", "edt", "EDT"), "table.csv: differs from the records"),
+    "sweep: chart": (edit("sweep.svg", "</svg>", "<g/></svg>"), "sweep.svg: differs from the records"),
+    "sweep: page": (edit("sweep.html", "</table>", "</table> "), "sweep.html: differs from the records"),
+    "sweep: settings": (edit("sweep.toml", "star:3..4", "starr:3..4"), "sweep.toml: invalid topology 'starr:3'"),
+    "sweep: metric": (edit("sweep.toml", '"packets"', '"segments"'), "table.csv: differs from the records"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FORGERIES)
+def test_forgeries_are_named(name: str, copy: Callable[[str], Path], call: Call) -> None:
+    forge, words = FORGERIES[name]
+    folder = copy(name.partition(":")[0])
+    forge(folder)
+    ended = call("verify", folder)
+    assert ended.status == 1
+    assert any(words in line for line in ended.out.splitlines()), ended.out
+    assert ended.out.splitlines()[-1] == f"{folder}: does not verify"
+
+
+def test_any_picture_that_differs_is_named(copy: Callable[[str], Path]) -> None:
+    folder = copy("messages")
+    pictures = sorted(folder.glob("*.svg"))
+    assert pictures
+    for picture in pictures:
+        picture.write_text("<svg/>")
+    findings = tb.verify(folder).findings
+    assert sorted(findings) == sorted(f"{picture.name}: differs from the records" for picture in pictures)
+
+
+def test_rounding_of_another_machine_is_no_forgery(copy: Callable[[str], Path]) -> None:
+    folder = copy("messages")
+    lines = (folder / "table.csv").read_text().splitlines()
+    cells = lines[-1].split(",")
+    at = next(
+        at for at, cell in enumerate(cells) if "." in cell and cell.replace(".", "").isdigit() and float(cell) > 0
+    )
+    for factor, expected in ((1 + 1e-12, []), (1 + 1e-6, ["table.csv: differs from the records"])):
+        changed = [*cells[:at], repr(float(cells[at]) * factor), *cells[at + 1 :]]
+        (folder / "table.csv").write_text("".join(f"{line}\n" for line in [*lines[:-1], ",".join(changed)]))
+        assert tb.verify(folder).findings == expected
+
+
+# --- what cannot be decided ------------------------------------------------------------------------------------------
+
+
+def test_an_unfinished_campaign_is_undecided_where_its_tables_are_older(
+    copy: Callable[[str], Path], call: Call
+) -> None:
+    """As a kill leaves it between its last record and its tables."""
+    folder = copy("messages")
+    lines = (folder / TRIALS).read_text().splitlines(keepends=True)
+    (folder / TRIALS).write_text("".join(lines[:-3]))
+    ended = call("verify", folder)
+    assert ended.status == 3
+    assert "the campaign is not finished: `coordinator campaign --resume` runs the other trials" in ended.out
+    assert "table.csv: differs from the records, and the campaign is not finished" in ended.out
+    assert call("campaign --resume", folder).status == 0
+    assert call("verify", folder).status == 0
+
+
+def test_pages_of_another_version_are_not_checked(copy: Callable[[str], Path], call: Call) -> None:
+    for name, page in (("messages", "campaign.html"), ("sweep", "sweep.html")):
+        folder = copy(name)
+        settings = folder / ("campaign.toml" if name == "messages" else "sweep.toml")
+        lines = [
+            line if not line.startswith("software") else 'software = "0.0.1"'
+            for line in settings.read_text().splitlines()
+        ]
+        settings.write_text("\n".join(lines))
+        edit(page, "</table>", "</table> ")(folder)
+        ended = call("verify", folder)
+        assert ended.status == 0
+        assert f"not checked: {page}: differs from the records, and another version drew it" in ended.out
+        edit("table.csv", "edt" if name == "sweep" else "bernoulli", "x")(folder)
+        assert call("verify", folder).status == 1
+
+
+def test_a_sweep_of_an_earlier_version_is_undecided(copy: Callable[[str], Path], call: Call) -> None:
+    folder = copy("sweep")
+    (folder / "sweep.toml").unlink()
+    ended = call("verify", folder)
+    assert ended.status == 3
+    assert "sweep.toml: no such file" in ended.out
+    assert call(LINES["sweep"], "--out", folder).status == 0
+    assert call("verify", folder).status == 0
+
+
+def test_runs_of_a_smaller_sweep_in_the_same_folder_are_noted(copy: Callable[[str], Path], call: Call) -> None:
+    folder = copy("sweep")
+    assert call("sweep --topology star:4 --algorithm edt --out", folder).status == 0
+    ended = call("verify", folder)
+    assert ended.status == 0
+    assert "rows.jsonl: 3 runs of other sweeps in this folder" in ended.out
+    assert "verified: 1 run, 1 of them made again; 3 files made again" in ended.out
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('topology = "star:3"', 'topology = "star:12"', "a network of 479001600 nodes; at most 500000 are verified"),
+        ("redundancy = [", f"messages = {list(range(1, 600))}\nredundancy = [", "more than 1,000 variants or points"),
+    ],
+)
+def test_a_grid_that_is_too_large_is_not_built(
+    old: str, new: str, words: str, copy: Callable[[str], Path], call: Call
+) -> None:
+    folder = copy("messages")
+    edit("campaign.toml", old, new)(folder)
+    ended = call("verify", folder)
+    assert ended.status == 3
+    assert words in ended.out
+
+
+def test_missing_files(copy: Callable[[str], Path], call: Call) -> None:
+    folder = copy("messages")
+    (folder / "table.csv").unlink()
+    ended = call("verify", folder)
+    assert ended.status == 0
+    assert "not checked: table.csv: no such file" in ended.out
+    (folder / TRIALS).unlink()
+    ended = call("verify", folder)
+    assert ended.status == 1
+    assert "trials.jsonl: it cannot be read: No such file or directory" in ended.out
