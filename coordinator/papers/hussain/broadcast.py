@@ -6,6 +6,7 @@ figures are pictures without numbers in the text; they are drawn from the counts
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
 
 from coordinator.papers.base import Figure, Section, described
 from coordinator.papers.hussain.node_counts import (
@@ -23,7 +24,7 @@ from coordinator.papers.hussain.node_counts import (
 )
 from coordinator.papers.hussain.text_claims import averages_of_receipt, misprint, recurrences
 from coordinator.papers.run_cache import RunCache
-from coordinator.papers.tables import VERDICT, Table, marked, notes, printed, printed_numbers, verdict_of
+from coordinator.papers.tables import EVALUATED, VERDICT, Table, marked, notes, printed, printed_numbers, verdict_of
 from coordinator.reports.charts import Held, curves
 from emunode.algorithms.eisenstein_jacobi import counts as ej_counts
 from emunode.topologies.eisenstein_jacobi import EisensteinJacobi
@@ -194,6 +195,32 @@ def _twelve_rows(networks: Mapping[str, Sequence[Counted]]) -> Iterator[dict[str
             }
 
 
+def _per_step(networks: Mapping[str, Sequence[Counted]]) -> Iterator[dict[str, object]]:
+    """The points of figures 19 to 21, and the same means over the networks that are run."""
+    for name, all_of_them in networks.items():
+        ran = [found for found in all_of_them if found.measured]
+        for step in range(12):
+            five = _means([found.predicted for found in all_of_them], step)
+            predicted = _means([found.predicted for found in ran], step) if ran else None
+            seen = _means([found.measured or [] for found in ran], step) if ran else None
+            right = verdict_of(found.verdict(predicted == seen) for found in ran)
+            yield {
+                "algorithm": NAMES[name],
+                "step": step + 1,
+                "five networks": five,
+                "networks run": len(ran),
+                "predicted": predicted,
+                "measured": seen,
+                VERDICT: right if ran else EVALUATED,
+            }
+
+
+def _means(networks: Sequence[Sequence[tuple[int, ...]]], step: int) -> str:
+    """The mean numbers of senders, receivers and active nodes in a step, to one decimal."""
+    rows = [rows[step] for rows in networks]
+    return " / ".join(f"{float(Fraction(sum(row[column] for row in rows), len(rows))):,.1f}" for column in (1, 2, 3))
+
+
 def _averages(networks: Mapping[str, Sequence[Counted]]) -> Iterator[Figure]:
     """The unweighted means over the five networks, per step."""
     for number, what, column in ((19, "senders", 1), (20, "receivers", 2), (21, "active nodes", 3)):
@@ -227,6 +254,7 @@ def build(cache: RunCache) -> Iterator[Section]:
     yield Table("Algorithm 1 with the misprint of line 6", misprint(cache), NOTES["misprint"])
     networks = _twelve(cache)
     yield Table("Networks of twelve steps", _twelve_rows(networks), NOTES["twelve"])
+    yield Table("Figures 19 to 21: averages in each step", _per_step(networks), NOTES["per_step"])
     yield from _averages(networks)
     yield _figure_22()
 

@@ -1,4 +1,4 @@
-"""Statements of Hussain about Eisenstein-Jacobi networks: eq. (10), the distance distribution, and planarity.
+"""Statements of Hussain about Eisenstein-Jacobi networks: distances, their distribution, products, and planarity.
 
 Distances are measured by flooding: a node receives in the step that is its distance. That a network is not planar is shown
 by a subgraph of it that is K5 or K3,3 with some edges replaced by paths (Kuratowski's theorem), checked here edge by edge.
@@ -11,6 +11,7 @@ from itertools import combinations
 import networkx as nx
 
 from coordinator.papers.base import Section, described
+from coordinator.papers.hussain.distances import distances, products
 from coordinator.papers.hussain.node_counts import name_of
 from coordinator.papers.run_cache import RunCache
 from coordinator.papers.tables import ERRATUM, VERDICT, Table, compared, notes, row_verdict
@@ -19,7 +20,8 @@ from emunode.topologies.eisenstein_jacobi import EisensteinJacobi
 NOTES = notes("hussain", "network")
 
 LARGEST = 6
-"""b of the networks of eq. (10): every 0 <= a <= b with at least 7 nodes."""
+ALPHAS = [(a, b) for b in range(1, LARGEST + 1) for a in range(b + 1) if a * a + a * b + b * b >= 7]
+"""a, b of the networks of eqs. (1), (2) and (10): every 0 <= a <= b <= 6 with at least 7 nodes."""
 PLANAR = ((1, 2, 1), (2, 2, 1), (0, 3, 1), (2, 3, 1), (3, 4, 1), (5, 6, 1), (1, 2, 2))
 """a, b, n of the networks that are tested for planarity."""
 
@@ -50,20 +52,17 @@ def _line(s: int, middle: Fraction, most: Fraction) -> Fraction:
 
 
 def _distances(cache: RunCache) -> Iterator[dict[str, object]]:
-    for b in range(1, LARGEST + 1):
-        for a in range(b + 1):
-            network = EisensteinJacobi(a, b, 1) if a * a + a * b + b * b >= 7 else None
-            if network is None:
-                continue
-            trial = cache.run(network, "broadcast", "flood")
-            found = (1, *trial.series("receivers_per_step"))
-            printed, floored = formula_10(a, b), formula_10(a, b, floored=True)
-            yield {
-                "network": name_of(network),
-                "T": str(Fraction(a + b, 2)),
-                "M": str(Fraction(a + 2 * b, 3)),
-                "T and M rounded down": "same" if floored == printed else ", ".join(map(str, floored)),
-            } | compared(tuple(map(int, printed)), found, trial, paper=", ".join(map(str, printed)))
+    for a, b in ALPHAS:
+        network = EisensteinJacobi(a, b, 1)
+        trial = cache.run(network, "broadcast", "flood")
+        found = (1, *trial.series("receivers_per_step"))
+        printed, floored = formula_10(a, b), formula_10(a, b, floored=True)
+        yield {
+            "network": name_of(network),
+            "T": str(Fraction(a + b, 2)),
+            "M": str(Fraction(a + 2 * b, 3)),
+            "T and M rounded down": "same" if floored == printed else ", ".join(map(str, floored)),
+        } | compared(tuple(map(int, printed)), found, trial, paper=", ".join(map(str, printed)))
 
 
 def graph_of(network: EisensteinJacobi) -> nx.Graph:
@@ -136,9 +135,13 @@ def _notes_planar() -> Sequence[str]:
 
 
 def build(cache: RunCache) -> Iterator[Section]:
-    """The distance distribution and planarity."""
+    """Distances, their distribution, products and planarity."""
     if 1 in cache.sizes:
         yield Table("Eq. (10): nodes at each distance", _distances(cache), NOTES["distances"])
+        rows = (row for a, b in ALPHAS for row in distances(cache, a, b))
+        yield Table("Eqs. (1) and (2): distances as least sums of units", rows, NOTES["weights"])
+    if 2 in cache.sizes:
+        yield Table("Eq. (11): the product of networks", products(cache), NOTES["products"])
     yield Table("Planarity", _planarity(cache), _notes_planar())
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from coordinator.papers import hussain
 from coordinator.papers.base import Figure, Reproduction
-from coordinator.papers.hussain import allgather, broadcast, node_counts
+from coordinator.papers.hussain import allgather, broadcast, distances, node_counts
 from coordinator.papers.run_cache import RunCache
 from coordinator.results.claims import Verdict
 from emunode.errors import ScenarioError
@@ -218,3 +218,57 @@ def test_determined_figures_are_drawn_and_the_others_are_listed(run_cache: RunCa
     assert set(checks.statuses) == {"holds"}
     assert [row["item"] for row in left_out.rows] == ["figure 12", "figure 13", "figure 14"]
     assert set(left_out.statuses) == {"not measured"}
+
+
+# --- equations (1), (2) and (11), and the points of figures 19 to 21 -----------------------------------------------------
+
+
+@pytest.mark.parametrize(("a", "b"), [(1, 2), (0, 3), (2, 2), (3, 4)])
+def test_weights_are_distances_by_breadth_first_search(a: int, b: int) -> None:
+    network = EisensteinJacobi(a, b, 1)
+    found, border = {0: 0}, [0]
+    for rank in border:
+        for near in network.neighbours(rank):
+            if near not in found:
+                found[near] = found[rank] + 1
+                border.append(near)
+    weights = distances.weights(a, b)
+    assert len(weights) == network.order
+    assert {rank: weights[distances.residue(network.coordinates(rank), a, b)] for rank in network.ranks()} == found
+
+
+def test_congruent_integers_have_one_residue() -> None:
+    """alpha = 3 + 4 rho and alpha rho = -4 + 7 rho are congruent to 0; 1 is not."""
+    assert distances.residue((3, 4), 3, 4) == distances.residue((-4, 7), 3, 4) == (0, 0)
+    assert distances.residue((1, 0), 3, 4) != (0, 0)
+
+
+def test_equations_1_2_and_11_hold_and_a_wrong_weight_does_not(
+    run_cache: RunCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for n, title in ((1, "Eqs. (1) and (2)"), (2, "Eq. (11)")):
+        table = table_at(run_cache, hussain.network.REPRODUCTION, n, title)
+        require_sound(table)
+        assert set(table.statuses) == {"holds"}
+    own = distances.weights
+    monkeypatch.setattr(distances, "weights", lambda a, b: {key: max(1, value) for key, value in own(a, b).items()})
+    assert [row["verdict"] for row in distances.distances(run_cache, 1, 2)] == ["violated"] * 2
+
+
+def test_the_points_of_figures_19_to_21_are_means_over_five_networks(run_cache: RunCache) -> None:
+    table = table_at(run_cache, hussain.broadcast.REPRODUCTION, 2, "Figures 19 to 21")
+    require_sound(table)
+    points: dict[tuple[str, str], list[tuple[int, ...]]] = {}
+    for point in rows_of("fig19_21_twelve_step_networks", "computed"):
+        if point["alpha"].endswith("rho"):
+            values = tuple(int(point[column]) for column in ("senders_fig19", "receivers_fig20", "active_fig21"))
+            points.setdefault((point["algorithm"], point["step"]), []).append(values)
+    assert len(table.rows) == 24
+    for row in table.rows:
+        name = {"previous": "previous", "proposed": "improved"}[str(row["algorithm"])]
+        wanted = points[name, str(row["step"])]
+        means = [sum(column) / len(wanted) for column in zip(*wanted, strict=True)]
+        shown = [float(value.replace(",", "")) for value in str(row["five networks"]).split(" / ")]
+        assert len(wanted) == 5
+        assert shown == pytest.approx(means, abs=0.06)
+        assert row["measured"] == row["predicted"]
