@@ -2,6 +2,7 @@
 
 import json
 import tomllib
+import warnings
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -19,7 +20,7 @@ from coordinator.api.threads import call
 from coordinator.execution.run import MemoryRun, RunResult, run, run_in_memory, save
 from coordinator.history.run_directory import translate_summary
 from coordinator.networks.base import Progress
-from coordinator.planning.feasibility import needs_own_network, require_possible
+from coordinator.planning.feasibility import needs_own_network, require_possible, warning
 from coordinator.planning.plan import Plan
 from coordinator.reports.animation import write_gif
 from coordinator.reports.data import RunData, find_run, read_run
@@ -343,6 +344,8 @@ def run_plan(plan: Plan, out: Path | None, progress: ProgressOption, page: "Watc
     undecided. Other errors as of `execution.run.run`.
     """
     require_possible(plan)
+    if large := warning(plan):
+        warnings.warn(large, RuntimeWarning, stacklevel=4)  # the line that calls the method of the collective
     with progress_display(progress, plan.topology.title) as show:
         result = call(_execute, plan, out, show, page, own_network=needs_own_network(plan))
     if page is not None:

@@ -7,6 +7,7 @@ larger one reuses the runs of a smaller one.
 import json
 import os
 import re
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -22,7 +23,7 @@ from coordinator.execution.run import FinishedRun, run_in_memory
 from coordinator.execution.stop_signal import InterruptGuard
 from coordinator.history.run_directory import replace_file, require_no_links
 from coordinator.networks.base import Progress
-from coordinator.planning.feasibility import require_possible
+from coordinator.planning.feasibility import require_possible, warning
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.reports import sweep_report
 from coordinator.reports.tables import Row, to_csv
@@ -142,13 +143,15 @@ def sweep(
     *,
     out: Path | None = None,
     progress: Progress = lambda *_: None,
+    warn: Callable[[str], object] = warnings.warn,
     **values: object,
 ) -> Sweep:
     """Run every algorithm on every network and compare `metric` with the best lower bound that is claimed.
 
     Names of networks may hold ranges, as `star:3..6`. `values` are further fields of the scenario. Runs are in memory unless
-    `driver` is given. ScenarioError before anything runs, for an unknown metric, for an algorithm that is defined on none of
-    the networks, and for a folder that holds something else; RunError for a run that this machine cannot do.
+    `driver` is given. `warn` is called for each run that takes very long. ScenarioError before anything runs, for an unknown
+    metric, for an algorithm that is defined on none of the networks, and for a folder that holds something else; RunError
+    for a run that this machine cannot do.
     """
     if metric not in METRICS and metric not in RUN_METRICS:
         raise ScenarioError("metric", metric, f"expected one of {', '.join((*METRICS, *RUN_METRICS))}")
@@ -157,6 +160,8 @@ def sweep(
     for point in points:
         if point.key not in known:
             require_possible(point.plan)
+            if large := warning(point.plan):
+                warn(f"{point.plan.scenario.algorithm} on {point.plan.topology.name}: {large}")
     if out:
         _write_settings(out, topologies, collective, algorithms, metric, values)
     rows: list[Row] = []

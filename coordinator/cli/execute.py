@@ -13,7 +13,7 @@ from coordinator.cli.output import RunOutput, print_json
 from coordinator.cli.run import PageFlags
 from coordinator.history.run_index import REPORT
 from coordinator.live.opening import WATCH_SECONDS, metrics_target, open_listener, watched_plan
-from coordinator.planning.feasibility import needs_own_network, require_possible, tracking_exceeded
+from coordinator.planning.feasibility import needs_own_network, require_possible, tracking_exceeded, warning
 from coordinator.planning.namespace import enter_own_network
 from coordinator.planning.plan import Plan, make_plan
 from emunode.errors import ScenarioError
@@ -40,6 +40,8 @@ def run_scenario(
             raise ScenarioError("join_seconds", join_seconds, "the memory driver has no hosts; leave it out")
         plan = replace(plan, join_seconds=seconds_from("join_seconds", join_seconds))
     require_possible(plan)
+    if large := warning(plan):
+        say(f"warning: {large}", err=True)
     # Before the process moves to a network of its own, which other programs cannot reach.
     listener = open_listener(port) if page.watch else None
     metrics = None if output.metrics is None else metrics_target(output.metrics)

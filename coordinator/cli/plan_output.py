@@ -9,7 +9,7 @@ from coordinator.cli import render
 from coordinator.cli.given import scenario_from
 from coordinator.cli.output import print_json
 from coordinator.evaluation.exactness import evaluator_bytes
-from coordinator.planning.feasibility import describe_needs, why_impossible
+from coordinator.planning.feasibility import describe_needs, warning, why_impossible
 from coordinator.planning.plan import Plan, make_plan
 from emunode.terminal import say
 
@@ -32,6 +32,8 @@ def print_plan(file: Path | None, flags: Any, as_json: bool) -> int:
         show_plan(made, needs, claims)
     if reason is not None:
         say(f"coordinator: {reason}", err=True)
+    elif large := warning(made):
+        say(f"warning: {large}", err=True)
     return 0 if reason is None else 4
 
 

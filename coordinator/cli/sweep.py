@@ -17,6 +17,7 @@ from coordinator.cli.options import make_flags
 from coordinator.cli.output import OUTPUT, JsonFlag, as_command, print_json
 from coordinator.reports.sweep_report import COLUMNS
 from emunode.model import Collective
+from emunode.terminal import say
 
 SWEEP = Group("Sweep", sort_key=-1)
 SweepFlags: Any = Annotated[
@@ -60,11 +61,11 @@ def sweep(  # its flags
       coordinator sweep --topology star:3..5 --topology hypercube:3..8 --collective allgather \\
           --algorithm bfb --metric transfer_bytes
     """
-    values = values_from(None, flags)
+    values: dict[str, Any] = values_from(None, flags)
     topologies = [name for text in topology or () for name in re.split(r",(?=[A-Za-z-]+:)", text) if name]
     algorithms = [name for text in algorithm or () for name in text.split(",") if name]
     with on_stderr("sweep") as progress:
-        result = run_sweep(topologies, collective, algorithms, metric, out=out, progress=progress, **values)
+        result = run_sweep(topologies, collective, algorithms, metric, out=out, progress=progress, warn=_warn, **values)
     if json:
         print_json(
             {
@@ -92,6 +93,10 @@ def _show(result: Sweep, out: Path | None) -> None:
         console.print(f"interrupted; {again}", soft_wrap=True)
     if out and result.rows:
         console.print(f"sweep: {escape(str(out))} (sweep.html, sweep.svg, table.csv)", soft_wrap=True)
+
+
+def _warn(text: str) -> None:
+    say(f"warning: {text}", err=True)
 
 
 sweep_command = as_command(sweep)

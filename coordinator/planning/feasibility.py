@@ -4,10 +4,11 @@ from coordinator.planning import machine, namespace
 from coordinator.planning.machine import RESERVED_DESCRIPTORS
 from coordinator.planning.plan import Plan
 from coordinator.planning.resources import (
-    BYTES_PER_DELIVERY,
     deliveries,
     descriptors_per_host,
     ends_per_host,
+    hops,
+    journal_bytes,
     links_across_hosts,
     memory_bytes,
     ranks_per_host,
@@ -16,6 +17,10 @@ from coordinator.planning.resources import (
 from coordinator.scenario.drivers import DRIVERS
 from emunode.errors import RunError
 
+MANY_HOPS = 2_000_000
+"""From this many hops on a run takes a minute or more: 50,000 to 100,000 cross in a second in memory."""
+WASTEFUL = 10
+"""Hops for each delivery from which a run needs an explanation; trees take 1, an alltoall its average distance."""
 LOCAL_PORTS = 65536 - 1024
 """Ports from which one address can dial."""
 MOST_CONTAINERS = 1000
@@ -43,6 +48,7 @@ def describe_needs(plan: Plan) -> dict[str, object]:
         "local_ports_per_host": ends_per_host(plan),
         "own_network_namespace": needs_own_network(plan),
         "deliveries": deliveries(plan),
+        "hops": hops(plan),
         "table_bytes": plan.algorithm.table_bytes,
         "memory_bytes": memory_bytes(plan),
         "memory_available_bytes": machine.available_memory(),
@@ -66,6 +72,17 @@ def tracking_exceeded(plan: Plan) -> str | None:
     return (
         f"this run opens {links} connections and the packet filter here tracks at most {tracked[1]}, "
         f"{tracked[0]} of which are taken"
+    )
+
+
+def warning(plan: Plan) -> str | None:
+    """A warning about a run that moves far more than it delivers, so that it takes long; None for others."""
+    made, crossing = deliveries(plan), hops(plan)
+    if crossing < MANY_HOPS or crossing < WASTEFUL * made:
+        return None
+    return (
+        f"this run moves at least {crossing:,} segments for {made:,} deliveries, {crossing // made} for each: it takes "
+        f"minutes and about {memory_bytes(plan) / 2**30:.1f} GiB of memory"
     )
 
 
@@ -96,6 +113,9 @@ def require_possible(plan: Plan) -> None:
 
 def _require_memory(plan: Plan) -> None:
     needed, free = memory_bytes(plan), machine.available_memory()
+    own = None if plan.hosts else machine.process_memory()
+    if own is not None:
+        free = min(free, max(0, own))
     if needed <= free:
         return
     tables = table_copies(plan) * plan.algorithm.table_bytes
@@ -105,10 +125,11 @@ def _require_memory(plan: Plan) -> None:
             f"schedule in {table_copies(plan)} processes, and {free / 2**30:.1f} GiB are free; use fewer messages, segments "
             f"or hosts, or a smaller topology"
         )
-    # If deliveries make up most of the memory, a smaller topology is not the only remedy.
-    if deliveries(plan) * BYTES_PER_DELIVERY > needed / 2:
+    # If the journal makes up most of the memory, a smaller topology is not the only remedy.
+    if journal_bytes(plan) > needed / 2:
         remedy = (
-            f"it makes at least {deliveries(plan):,} deliveries: use fewer messages or segments, or a smaller topology"
+            f"it makes at least {deliveries(plan):,} deliveries by {hops(plan):,} hops: use fewer messages or segments, or "
+            "a smaller topology"
         )
     else:
         remedy = "use a smaller topology" + (", or --driver memory" if plan.hosts else "")

@@ -1,7 +1,9 @@
 """The limits of this machine, as far as they decide what can run on it."""
 
+import contextlib
 import os
 import resource
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -9,6 +11,8 @@ import psutil
 
 RESERVED_DESCRIPTORS = 64
 """Descriptors of a host or coordinator besides links: listener, control, poller, event loop, log, libraries."""
+
+CONTROL_GROUPS = Path("/sys/fs/cgroup")
 
 
 class Machine(NamedTuple):
@@ -29,9 +33,50 @@ def descriptor_limit() -> int:
 
 
 def available_memory() -> int:
-    """Bytes that new processes can use without swapping."""
+    """Bytes that new processes can use without swapping, within the limit of their container or service."""
     available: int = psutil.virtual_memory().available
-    return available
+    return min([available, *_left_in_groups()])
+
+
+def process_memory() -> int | None:
+    """Bytes that this process may still allocate by its own limits (`ulimit -d`, `ulimit -v`); None without limits."""
+    used = psutil.Process().memory_info()
+    limits = ((resource.RLIMIT_DATA, used.data), (resource.RLIMIT_AS, used.vms))
+    left = [soft - size for kind, size in limits if (soft := resource.getrlimit(kind)[0]) != resource.RLIM_INFINITY]
+    return min(left, default=None)
+
+
+def _left_in_groups() -> Iterator[int]:
+    """The bytes that the control groups of this process leave, of either version; nothing where none limits memory."""
+    try:
+        lines = Path("/proc/self/cgroup").read_text().splitlines()
+    except OSError:
+        return
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if controllers == "":
+            folder, most, used = CONTROL_GROUPS, "memory.max", "memory.current"
+        elif "memory" in controllers.split(","):
+            folder, most, used = CONTROL_GROUPS / "memory", "memory.limit_in_bytes", "memory.usage_in_bytes"
+        else:
+            continue
+        group = folder / path.lstrip("/")
+        # A container may see its own group as the root; a group above may be the one with the limit.
+        for each in (group, *(parent for parent in group.parents if parent.is_relative_to(folder))):
+            with contextlib.suppress(OSError, ValueError):  # no such file; the word `max`
+                # Pages of files are counted as used, although they are given up on demand.
+                cached = _cached(each)
+                yield int((each / most).read_text()) - int((each / used).read_text()) + cached
+
+
+def _cached(group: Path) -> int:
+    """The bytes of a control group that the kernel can take back: inactive pages of files."""
+    with contextlib.suppress(OSError):
+        for line in (group / "memory.stat").read_text().splitlines():
+            name, _, value = line.partition(" ")
+            if name in ("inactive_file", "total_inactive_file"):
+                return int(value)
+    return 0
 
 
 def tracked_connections() -> tuple[int, int] | None:

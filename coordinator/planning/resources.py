@@ -11,7 +11,8 @@ from coordinator.planning.machine import RESERVED_DESCRIPTORS
 from coordinator.planning.plan import Plan
 from coordinator.scenario.drivers import DRIVERS
 from emunode.host.placement import Placement
-from emunode.model import Collective
+from emunode.model import FOLDING, Collective
+from emunode.topologies.base import Topology
 
 # The figures per link end, per rank and per process were measured by `scripts/bench`.
 KERNEL_BYTES_PER_END = 5200
@@ -24,6 +25,12 @@ BYTES_PER_HELD_SEGMENT = 120
 """A segment that a rank keeps to answer requests, without its payload. Measured: 106 for 2,000 messages in Q_7."""
 BYTES_PER_DELIVERY = 350
 """Packets, journal and tables, at least. Measured: broadcasts of 30,000 messages in S_4 took 240 to 270 MB."""
+BYTES_PER_FURTHER_HOP = 200
+"""The same for a hop that delivers nothing. Measured: 2.5 million hops of an alltoall in S_6, 0.5 million of them
+deliveries, took 590 MB."""
+
+RELAYED = (Collective.SCATTER, Collective.GATHER, Collective.ALLTOALL)
+"""Collectives in which each message is for one rank and crosses as many links as that is away."""
 
 
 def deliveries(plan: Plan) -> int:
@@ -40,6 +47,31 @@ def deliveries(plan: Plan) -> int:
         case Collective.UNICAST:
             pairs = len(plan.algorithm.sources)
     return pairs * spec.messages * plan.algorithm.segments_per_message
+
+
+def hops(plan: Plan) -> int:
+    """Segments that cross links in a run without faults, at least: the rows of its journal."""
+    spec, made = plan.spec, deliveries(plan)
+    if spec.collective in RELAYED:
+        return int(made * least_average_distance(plan.topology))
+    copies = 1 if spec.collective in FOLDING else spec.redundancy
+    return max(made * copies, plan.algorithm.least_hops)
+
+
+def least_average_distance(topology: Topology) -> float:
+    """The least average distance that so many nodes of this degree can have: all near ones exist (the bound of Moore).
+
+    The distance itself may need a search.
+    """
+    others, degree = topology.order - 1, topology.degree
+    if degree <= 2:
+        return max(1.0, topology.order**2 // 4 / others)
+    total, distance, level, left = 0, 1, degree, others
+    while left > 0:
+        total += distance * min(level, left)
+        left -= level
+        distance, level = distance + 1, level * (degree - 1)
+    return total / others
 
 
 def table_copies(plan: Plan) -> int:
@@ -69,13 +101,19 @@ def descriptors_per_host(plan: Plan) -> int:
 def memory_bytes(plan: Plan) -> int:
     """User and kernel memory of all processes of the run."""
     order, ends = plan.topology.order, 2 * plan.topology.link_count
-    base = BASE_BYTES + deliveries(plan) * BYTES_PER_DELIVERY + table_copies(plan) * plan.algorithm.table_bytes
+    base = BASE_BYTES + journal_bytes(plan) + table_copies(plan) * plan.algorithm.table_bytes
     base += _held_bytes(plan)
     if not plan.hosts:
         return base + order * MEMORY_ENGINE_BYTES_PER_RANK
     processes = plan.hosts * BYTES_PER_PROCESS
     # Per link end: the kernel's socket buffers and the slot of the host's tables.
     return base + processes + ends * (KERNEL_BYTES_PER_END + USER_BYTES_PER_END) + order * USER_BYTES_PER_RANK
+
+
+def journal_bytes(plan: Plan) -> int:
+    """Memory of packets, journal and tables."""
+    made = deliveries(plan)
+    return made * BYTES_PER_DELIVERY + (hops(plan) - made) * BYTES_PER_FURTHER_HOP
 
 
 def _held_bytes(plan: Plan) -> int:

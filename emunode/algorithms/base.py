@@ -277,6 +277,14 @@ class Algorithm(ABC):
         rows = self.topology.order * self.segments_per_message * self.spec.messages
         return ROW_BYTES * rows if self.precomputed else 0
 
+    @property
+    def least_hops(self) -> int:
+        """Segments that cross links in a run without faults, at least, where they are many more than are delivered; else 0.
+
+        Memory and time of a run are estimated by it; it is no claim.
+        """
+        return 0
+
     def compute_tables(self) -> None:
         """Compute the tables of a precomputed schedule now, and not when the first rank asks for them."""
         if self.precomputed:

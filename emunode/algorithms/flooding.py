@@ -90,6 +90,11 @@ class Flood(Algorithm):
         return FloodRule(self, view)
 
     @property
+    def least_hops(self) -> int:
+        """Every link carries each segment once, or twice."""
+        return self.topology.link_count * self.spec.messages * self.segments_per_message
+
+    @property
     def tolerated_faults(self) -> int:
         return (self.topology.connectivity or 1) - 1
 

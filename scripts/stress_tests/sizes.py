@@ -1,6 +1,7 @@
-"""Plan every algorithm on the largest networks that can be named: each plan ends, or is refused, within time and memory.
+"""Try every algorithm on the largest networks that can be named: each command ends, or is refused, within time and memory.
 
-A plan must not build anything that grows with the network before its size has been checked.
+`plan`, `run` and `sweep` must not build anything that grows with the network before its size has been checked. Runs end
+after one step: what they build before it is the subject here, and later steps take the time that they take.
 """
 
 import contextlib
@@ -10,6 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from functools import partial
+from tempfile import TemporaryDirectory
 
 from coordinator.cli.app import main
 from emunode.algorithms.registry import algorithms
@@ -22,6 +24,8 @@ LARGEST = {
     "ring:999999999", "ring:1000000", "complete:40000", "complete:4000", "pancake:12", "ccc:24", "debruijn:2,30",
 }  # fmt: skip
 """About the most nodes whose ranks fit a journal row, and about as many as can still be looked at one by one."""
+STEPPED = LARGEST - {"complete:4000"} | {"complete:1000"}
+"""The networks of runs: the first step of a broadcast on 8 million links takes a minute."""
 SECONDS = 10.0
 """Processor time of a plan."""
 GIGABYTES = 2.0
@@ -29,58 +33,77 @@ LEAVE_SECONDS = 120.0
 """Time until a plan that does not end is killed, on a busy machine too."""
 
 
-def cases() -> list[tuple[str, Collective, str]]:
-    """(network, collective, algorithm) of everything that has a name there."""
+Case = tuple[str, ...]
+"""The arguments of a command."""
+
+
+def cases(command: str) -> list[Case]:
+    """The command for everything that has a name on a large network; `graph` has one case for each network."""
+    if command == "graph":
+        return [("graph", name, "--time-limit", "1") for name in sorted(LARGEST)]
     return [
-        (name, collective, algorithm)
-        for name in sorted(LARGEST)
+        (command, "--topology", name, "--collective", str(collective), "--algorithm", algorithm, *FURTHER[command])
+        for name in sorted(LARGEST if command == "plan" else STEPPED)
         for collective in Collective
         for algorithm in algorithms(parse_topology(name).family, collective)
     ]
 
 
-def plan(budget: Budget, chosen: list[tuple[str, Collective, str]], number: int) -> Attempt:
-    """Plan one case in a process of its own, which the kernel ends beyond its limits."""
+FURTHER = {
+    "plan": (),
+    "run": ("--driver", "memory", "--step-limit", "1", "--quiet"),
+    "sweep": ("--step-limit", "1"),
+}
+"""The further flags of each command."""
+
+
+def attempt(budget: Budget, chosen: list[Case], number: int) -> Attempt:
+    """Run one command in a process of its own, which the kernel ends beyond its limits."""
     del budget
-    topology, collective, algorithm = chosen[number]
+    case = chosen[number]
     pipe, its = FORK.Pipe(duplex=False)
-    process = FORK.Process(target=_plan, args=(its, topology, collective, algorithm))
+    process = FORK.Process(target=_run, args=(its, case))
     process.start()
     its.close()
     process.join(LEAVE_SECONDS)
     process.kill()
     process.join()
-    name = f"plan --topology {topology} --collective {collective} --algorithm {algorithm}"
+    name = " ".join(case)
     try:
         status, seconds, gigabytes, output = pipe.recv()
     except EOFError:
         return Attempt([f"{name}: no end within {SECONDS:g} s of processor time"], Counter())
     wrong = []
-    if status not in (0, 2, 4) or "Traceback" in output or "out of memory" in output:
+    # 3: a run of one step is undecided.
+    if status not in (0, 2, 3, 4) or "Traceback" in output or "out of memory" in output:
         wrong.append(f"{name}: exit status {status}: {output[-200:]}")
     if seconds > SECONDS or gigabytes > GIGABYTES:
         wrong.append(f"{name}: {seconds:.1f} s and {gigabytes:.1f} GB")
     return Attempt(wrong, Counter({f"exit {status}": 1}))
 
 
-def _plan(pipe: object, topology: str, collective: Collective, algorithm: str) -> None:
-    """Run `coordinator plan` and send its exit status, processor time, memory and messages."""
+def _run(pipe: object, case: Case) -> None:
+    """Run a command in an empty folder, and send its exit status, processor time, memory and messages."""
     # Twice the limits: what exceeds them a little is measured, and what does not end is ended.
     resource.setrlimit(resource.RLIMIT_CPU, (int(2 * SECONDS), int(2 * SECONDS)))
     resource.setrlimit(resource.RLIMIT_DATA, (int(2 * GIGABYTES * 1e9), int(2 * GIGABYTES * 1e9)))
     began, before = time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     output = io.StringIO()
-    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(output):
-        status = main(["plan", "--topology", topology, "--collective", str(collective), "--algorithm", algorithm])
+    shown = contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(output)
+    with TemporaryDirectory() as folder, contextlib.chdir(folder), shown[0], shown[1]:
+        status = main(list(case))
     used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     pipe.send((status, time.process_time() - began, used * 1024 / 1e9, output.getvalue()))  # type: ignore[attr-defined]
 
 
 def run_section(budget: Budget) -> Iterator[Row]:
-    """Plan every algorithm on every large network, or a sample of them."""
-    chosen = cases()
-    chosen = chosen[budget.seed % 40 :: 40] if budget.sample else chosen
-    row = Row("plans of the largest networks")
-    counts = row.run_all(partial(plan, budget, chosen), range(len(chosen)), processes=2)
-    row.note = ", ".join(f"{name}: {counts[name]}" for name in sorted(counts))
-    yield row
+    """Try every command, or a sample of them."""
+    for command in ("plan", "run", "sweep", "graph"):
+        chosen = cases(command)
+        # Prime, so that every sample has other networks, collectives and algorithms.
+        every = {"plan": 41, "run": 83, "sweep": 167, "graph": 7}[command]
+        chosen = chosen[budget.seed % every :: every] if budget.sample else chosen
+        row = Row(f"{command} on the largest networks")
+        counts = row.run_all(partial(attempt, budget, chosen), range(len(chosen)), processes=2)
+        row.note = ", ".join(f"{name}: {counts[name]}" for name in sorted(counts))
+        yield row

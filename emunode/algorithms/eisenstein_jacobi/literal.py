@@ -225,6 +225,14 @@ class RestartAllgather(LiteralAlgorithm):
     def phases(self) -> int:
         return 3
 
+    @property
+    def least_hops(self) -> int:
+        """Phase 1 reaches a third of the nodes of each dimension; each further phase has (2D)^n times as many."""
+        network = self.network
+        first: int = (1 + (network.modulus - 1) // 3) ** network.dimensions - 1
+        again: int = (2 * self.length) ** network.dimensions
+        return network.order * first * (1 + again + again**2) * self.spec.messages
+
     def restarted(self, segment: Segment, me: Rank) -> Sequence[Segment]:
         del me
         return (segment,)
