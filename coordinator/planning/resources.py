@@ -59,7 +59,7 @@ def hops(plan: Plan) -> int:
 
 
 def least_average_distance(topology: Topology) -> float:
-    """The least average distance that so many nodes of this degree can have: all near ones exist (the bound of Moore).
+    """Return a lower bound on the average distance from order and degree alone: the bound of Moore.
 
     The distance itself may need a search.
     """
