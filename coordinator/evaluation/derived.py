@@ -17,18 +17,20 @@ from coordinator.evaluation.bit_rows import Bits, mark, no_trials
 from coordinator.evaluation.evaluator import Evaluator, evaluator_of
 from coordinator.evaluation.exactness import LEAST_BYTES, why_untraceable
 from coordinator.evaluation.flow import Flow
+from coordinator.evaluation.reliable_walk import follow_reliable, why_not_followed
 from coordinator.evaluation.schedule import BEGIN, InexactError, Schedule
-from coordinator.planning.plan import Plan
+from coordinator.planning.plan import Plan, make_plan
 from coordinator.results.claims import DELIVERY, broken_root
 from coordinator.results.contributions import healthy_holders
 from emunode.algorithms.claims import Claim, Value
 from emunode.faults.byzantine import Treatment
 from emunode.faults.injector import Faults
 from emunode.faults.kinds import in_order
-from emunode.model import ALL_RANKS, FOLDING, Rank, Segment, Step
+from emunode.model import ALL_RANKS, FOLDING, Rank, ReliableLinks, Segment, Step
 
 MOST_HOPS: Final = 100_000
 """Hops of the largest schedule that is followed: about two seconds, most of them for the run without faults."""
+RELIABLE: Final = "the schedule without faults, repeated until acknowledged, with losses drawn from the seed"
 SOURCE: Final = "the schedule without faults, followed under these faults"
 
 
@@ -55,7 +57,15 @@ def derived_claims(plan: Plan, claims: Sequence[Claim]) -> list[Claim]:
     # A result that lacks a contribution is no delivery, so its contributions are counted besides.
     if known and not folds:
         return []
-    if not plan.harmful_faults or broken_root(plan) or not _is_small(plan) or why_untraceable(plan) is not None:
+    if not plan.harmful_faults or broken_root(plan) or not _is_small(plan):
+        return []
+    if plan.spec.reliable is not None:
+        return [] if known else _over_reliable_links(plan, plan.spec.reliable)
+    return _over_plain_links(plan, known=known)
+
+
+def _over_plain_links(plan: Plan, *, known: bool) -> list[Claim]:
+    if why_untraceable(plan) is not None:
         return []
     try:
         evaluator = evaluator_of(plan)
@@ -68,10 +78,37 @@ def derived_claims(plan: Plan, claims: Sequence[Claim]) -> list[Claim]:
         return []
     outcome = evaluator.outcome(_flow(evaluator.schedule, found), _faulty(plan), 1)
     values = {} if known else {"intact_deliveries": int(outcome.intact[0]), "segments": int(found.sent.sum())}
+    folds = plan.spec.collective in FOLDING
     least = _least_contributions(plan, evaluator, found) if folds else None
     if least is not None:
         values["least_contributions"] = least
     return [Claim(name, value, "==", SOURCE, derived=True) for name, value in values.items()]
+
+
+def _over_reliable_links(plan: Plan, links: ReliableLinks) -> list[Claim]:
+    """Claims about a run over reliable links: losses are drawn from the seed, so the attempts that cross are known."""
+    plain = plan_without_links(plan)
+    if why_not_followed(plan) is not None or why_untraceable(plain) is not None:
+        return []
+    try:
+        evaluator = evaluator_of(plain)
+        found = follow_reliable(plan, links, evaluator.schedule, plain.algorithm)
+    except InexactError:
+        return []
+    rows = found.arrived.astype(np.uint64)[:, None]
+    none = np.zeros(1, np.int64)
+    outcome = evaluator.outcome(Flow(rows, None, None, none, none, none), _faulty(plan), 1)
+    segments = int(found.transmissions.sum() + found.repeats.sum())
+    values = {"intact_deliveries": int(outcome.intact[0]), "segments": segments}
+    return [Claim(name, value, "==", RELIABLE, derived=True) for name, value in values.items()]
+
+
+def plan_without_links(plan: Plan) -> Plan:
+    """The plan of the same run over plain links and without faults."""
+    fields = type(plan.scenario).model_fields
+    names = ("reliable", "retransmit_after", "attempts", "window", "back_off", "fault")
+    plain = {name: fields[name].default for name in names} | {"driver": "memory", "ranks_per_host": "auto"}
+    return make_plan(plan.scenario.model_copy(update=plain))
 
 
 def _is_small(plan: Plan) -> bool:

@@ -140,7 +140,8 @@ def _most_segments(topology: Topology, algorithm: Algorithm) -> int:
     spec = algorithm.spec
     copies = spec.messages * algorithm.segments_per_message * spec.redundancy
     # Every copy of every pair of origin and target crosses every link at most once each way.
-    pairs = len(algorithm.sources) * (topology.order if spec.collective is Collective.ALLTOALL else 1)
+    several = spec.collective in (Collective.SCATTER, Collective.ALLTOALL)
+    pairs = len(algorithm.sources) * (topology.order if several else 1)
     return min([*whole, 2 * topology.link_count * copies * pairs])
 
 
