@@ -16,7 +16,13 @@ from coordinator.api.threads import call
 from coordinator.campaigns.certificate_file import save_certificate
 from coordinator.campaigns.certify import Certificate as Found
 from coordinator.campaigns.certify import Certifier, Counterexample, exhaustive_fault_sets, refuse_random
-from coordinator.campaigns.cut_certifier import CutCertifier, NotProvableError, argument_text, threat_name
+from coordinator.campaigns.cut_certifier import (
+    CutCertifier,
+    NotProvableError,
+    argument_text,
+    smallest_kinds,
+    threat_name,
+)
 from coordinator.campaigns.engines import ENGINES, Engine
 from coordinator.campaigns.exact_certifier import ExactCertifier
 from coordinator.evaluation.schedule import InexactError
@@ -219,6 +225,7 @@ def tolerance_record(tolerance: Tolerance) -> dict[str, object]:
     return {
         "faults": threat_name(tolerance),
         "tolerated": tolerance.tolerated,
+        "smallest": smallest_kinds(tolerance),
         "messages": sum(len(each.members) for each in tolerance.classes),
         "classes": len(tolerance.classes),
         "argument": argument_text(tolerance),

@@ -5,6 +5,7 @@ paths alone (`coordinator.theory.tolerance`). A counterexample is run by the mes
 some sets of each level that is proved.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
@@ -15,7 +16,7 @@ from coordinator.campaigns.trial_runner import Trial, TrialResult
 from coordinator.planning.outages import outages_of
 from coordinator.reports.numbers import plural
 from coordinator.scenario.fault_draws import FaultSites, set_number
-from coordinator.scenario.fault_sets import SHORT, FaultSetSpec, FaultSetTerm
+from coordinator.scenario.fault_sets import SHORT, FaultSetSpec, FaultSetTerm, counts_in_words
 from coordinator.theory.least_faults import Strike, TooManyCasesError
 from coordinator.theory.message_paths import MessagePaths, Part, Threats, no_fixed_paths, parts_of
 from coordinator.theory.survivors import MOST_WORK, survivors
@@ -205,4 +206,13 @@ def argument_text(tolerance: Tolerance) -> str:
     if not smallest.least:
         return f"{over}; the faults of the scenario defeat one already"
     size = len(smallest.least)
-    return f"{over}; {why}; the smallest set that defeats one has {plural(size, 'fault')}; tolerance {size - 1}"
+    kinds = smallest_kinds(tolerance)
+    which = f" ({counts_in_words(kinds)})" if len(tolerance.threats.parts) > 1 else ""
+    return f"{over}; {why}; the smallest set that defeats one has {plural(size, 'fault')}{which}; tolerance {size - 1}"
+
+
+def smallest_kinds(tolerance: Tolerance) -> dict[str, int]:
+    """Return how many faults of each kind a smallest set has that defeats a message; empty if no set does."""
+    smallest = tolerance.smallest
+    strikes = () if smallest is None or smallest.least is None else smallest.least
+    return dict(Counter(tolerance.threats.parts[part].kind for part, _ in strikes))

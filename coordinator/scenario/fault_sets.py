@@ -14,6 +14,7 @@ Two parts of the same kind are refused: `nodes=1;nodes=2` is written `nodes=3`. 
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
@@ -61,6 +62,17 @@ OF_BLOCKS: Final = ("random", "bernoulli", "worst", "all")
 """Strategies that draw blocks."""
 REPAIRS: Final = ("recover", "up", "heal")
 """Kinds that end other faults; a random place has nothing to repair."""
+
+
+def counts_in_words(counts: Mapping[str, int]) -> str:
+    """Return numbers of faults by kind in words, such as `1 node and 2 links`; the kinds in alphabetic order."""
+    singular = {kind: short.removesuffix("s") for short, kind in SHORT.items()}
+    words = []
+    for kind, count in sorted(counts.items()):
+        if count:
+            name = singular.get(kind, kind)
+            words.append(f"{count} {name}{'s' if count > 1 and kind in singular else ''}")
+    return " and ".join(words) or "no fault"
 
 
 def on_links(kind: str) -> bool:

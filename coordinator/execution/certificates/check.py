@@ -16,6 +16,7 @@ from coordinator.execution.certificates.judged import JudgedRuns
 from coordinator.execution.certificates.reading import read_certificate
 from coordinator.execution.certificates.runs import Runs
 from coordinator.execution.certificates.subject import Subject
+from coordinator.execution.certificates.words import statement
 from coordinator.execution.verify import TooLargeError, UnreadableError, Verification
 from coordinator.scenario.fault_sets import FaultSetSpec
 from coordinator.scenario.fault_syntax import parse_faults
@@ -75,11 +76,15 @@ class Check:
         if data["method"] not in ("cuts", "runs"):
             raise UnreadableError(f"method is {data['method'][:40]!r}; expected cuts or runs")
         levels = [(level, subject.fault_set(level)) for level in data["levels"]]
+        _require_distinct(levels)
         if data["method"] == "cuts":
-            Cuts(subject).check(levels)
+            cuts = Cuts(subject)
+            cuts.bound(levels)
+            cuts.check(levels)
         else:
             subject.differs("threats of a certificate by runs", data["threats"], [])
             runs = JudgedRuns(subject)
+            runs.bound(data["levels"])
             for level, fault_set in levels:
                 runs.level(level, fault_set)
         self._verdict()
@@ -87,13 +92,19 @@ class Check:
             self._counterexample(data["counterexample"], levels)
         if "different" in data:
             self._different(data["different"])
+        if not subject.findings:
+            subject.verification.statement = statement(subject, levels)
 
     # --- the conclusion --------------------------------------------------------------------------------------------------
 
     def _verdict(self) -> None:
-        data = self._subject.data
+        data, refuted = self._subject.data, list(self._subject.refuted)
+        refuted += [level["faults"] for level in data["levels"] if level["survived"][1] < level["sets"]]
         if data["counterexample"] is not None or "different" in data:
             expected = "violated"
+        elif refuted:
+            expected = "violated"
+            self._subject.findings.append(f"there is no counterexample, and some sets fail: {refuted[0]}")
         elif all(level["survived"][0] == level["sets"] and not level["undecided"] for level in data["levels"]):
             expected = "holds"
         else:
@@ -154,6 +165,15 @@ class Check:
             reason = "leaves no healthy node without a message" + ("" if by_cuts else ", and violates no claim")
             subject.findings.append(f"counterexample: a run with its faults {reason}")
         subject.differs("counterexample: unserved", sorted(stored["unserved"]), unserved)
+
+
+def _require_distinct(levels: Sequence[tuple[Mapping[str, Any], FaultSetSpec]]) -> None:
+    """Refuse a level that is given twice."""
+    seen = set()
+    for level, fault_set in levels:
+        if fault_set in seen:
+            raise UnreadableError(f"level {level['faults'][:60]}: it is repeated")
+        seen.add(fault_set)
 
 
 def _ends(fault: Fault, topology: Topology) -> tuple[Rank, Rank]:

@@ -18,13 +18,18 @@ from coordinator.execution.certificates.paths import (
 )
 from coordinator.execution.certificates.runs import Runs
 from coordinator.execution.certificates.subject import Subject
-from coordinator.execution.verify import UnreadableError
+from coordinator.execution.verify import TooLargeError, UnreadableError
+from coordinator.results.claims import Verdict
 from coordinator.scenario.fault_sets import FaultSetSpec
 from emunode.faults.kinds import FOREVER
 from emunode.model import FOLDING, FaultKnowledge, Rank
 
 RECOUNTED_SETS: Final = 20_000
 """Most sets of one level that are counted again."""
+MOST_RECOUNTED: Final = 100_000_000
+"""Most sets of all levels that are counted again, times the hops of the run without faults."""
+MOST_SEARCHED: Final = 5_000_000
+"""Most copies of pieces, over all combinations of kinds of faults."""
 
 
 class Cuts:
@@ -32,6 +37,21 @@ class Cuts:
 
     def __init__(self, subject: Subject) -> None:
         self._subject = subject
+        self._recounted: set[str] = set()
+        """The levels that are counted again, set by set."""
+
+    def bound(self, levels: Sequence[tuple[Mapping[str, Any], FaultSetSpec]]) -> None:
+        """Bound the work before it begins: TooLargeError for too many threats; the smallest levels are counted again."""
+        schedule, threats = self._subject.schedule, len(self._subject.data["threats"])
+        pieces = sum(map(len, schedule.due.values()))
+        if threats * pieces * self._subject.plan.spec.redundancy > MOST_SEARCHED:
+            raise TooLargeError(f"{threats} combinations of kinds for {pieces:,} pieces are too many to search")
+        left = MOST_RECOUNTED
+        for level, _ in sorted(levels, key=lambda each: each[0]["sets"]):
+            work = level["sets"] * max(1, len(schedule.rows))
+            if level["sets"] <= RECOUNTED_SETS and work <= min(left, 20 * MOST_HOPS):
+                left -= work
+                self._recounted.add(level["faults"])
 
     def check(self, levels: Sequence[tuple[Mapping[str, Any], FaultSetSpec]]) -> None:
         plan = self._subject.plan
@@ -188,8 +208,10 @@ class Cuts:
     def _level(self, level: Mapping[str, Any], fault_set: FaultSetSpec, threat: Threat, tolerated: int | None) -> None:
         """Check the counts of a level: by the tolerance, or set by set if there are few sets."""
         name, sets = level["faults"], level["sets"]
-        if sets <= RECOUNTED_SETS and sets * len(self._subject.schedule.rows) <= 20 * MOST_HOPS:
+        if name in self._recounted:
             survived, lost, vacant = self._recount(fault_set, threat)
+            if survived < sets:
+                self._subject.refuted.append(name)
             if not level["survived"][0] <= survived <= level["survived"][1]:
                 self._subject.findings.append(
                     f"{name}: {survived} sets are survived, and the certificate says {level['survived']}"
@@ -208,6 +230,21 @@ class Cuts:
                 )
         else:
             self._subject.verification.unchecked.append(f"{name}: {sets} sets are too many to count again")
+            if self._subject.data["verdict"] == Verdict.UNDECIDED and self._fails(threat, fault_set):
+                self._subject.refuted.append(name)
+
+    def _fails(self, threat: Threat, fault_set: FaultSetSpec) -> bool:
+        """Return whether some set of a level costs a healthy node a message."""
+        budget = [part.count for part in fault_set.parts]
+        needed = {
+            on_links: sum(part.count for part in fault_set.parts if part.on_links is on_links) for on_links in (0, 1)
+        }
+        for pair in self._due():
+            # The other faults of the set strike elsewhere, neither the receiver nor the origin.
+            room = len(threat.nodes - set(pair)) >= needed[False] and len(threat.links) >= needed[True]
+            if room and self._least(threat, pair, budget) is not None:
+                return True
+        return False
 
     def _recount(self, fault_set: FaultSetSpec, threat: Threat) -> tuple[int, int, int]:
         """The survived sets, the nodes that miss a message summed over all sets, and the sets that leave no receiver."""

@@ -3,7 +3,7 @@
 Unlike the checks of cuts this holds for every algorithm, also where nodes choose, wait or fold.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
@@ -20,6 +20,8 @@ from emunode.faults.kinds import FOREVER
 
 MOST_RUN_HOPS: Final = 1_000_000
 """About the most hops in all runs of one verification."""
+LEAST_HISTORIES: Final = 100
+"""Histories that are run again even if they have more hops."""
 LEAST_SETS: Final = 10
 """Sets that are run even if they have more hops; also the most histories of a level that are compared."""
 
@@ -42,6 +44,13 @@ class JudgedRuns:
     def __init__(self, subject: Subject) -> None:
         self._subject = subject
         self._left = max(LEAST_SETS, MOST_RUN_HOPS // max(1, len(subject.schedule.rows)))
+
+    def bound(self, levels: Sequence[Mapping[str, Any]]) -> None:
+        """Bound the work before it begins: TooLargeError if the stored histories are too many to run again."""
+        histories = sum(min(LEAST_SETS, len(level["histories"])) for level in levels)
+        most = max(LEAST_HISTORIES, self._left)
+        if histories > most:
+            raise TooLargeError(f"{histories} histories are too many to run again; at most {most} are")
 
     def run(self, specs: list[str]) -> Judged:
         """Run one set; UnreadableError if its faults cannot be read."""
@@ -79,7 +88,9 @@ class JudgedRuns:
                 self._subject.findings.append(
                     f"{name}: under {under} the history is {found}, and not {history['journal_hash'][:40]}"
                 )
-        if level["survived"][0] < level["sets"] or level["undecided"]:
+        survives = level["survived"][0] == level["sets"] and not level["undecided"]
+        # A failing set is claimed elsewhere, unless nothing is claimed: then one may have been left out.
+        if not survives and self._subject.data["verdict"] != Verdict.UNDECIDED:
             return
         if level["sets"] > self._left:
             self._subject.undecided(f"{name}: {level['sets']} sets are too many to run again; some of them were")
@@ -87,7 +98,13 @@ class JudgedRuns:
         for chosen in islice(every_set(fault_set, threat), self._left):
             self._left -= 1
             specs = self._subject.specs(chosen, fault_set)
-            complaint = self._complaint(self.run(specs))
+            judged = self.run(specs)
+            if not survives:
+                if judged.undecided is None and (judged.unserved or judged.violated):
+                    self._subject.refuted.append(f"{name}, by {', '.join(specs)[:160] or 'the scenario itself'}")
+                    return
+                continue
+            complaint = self._complaint(judged)
             if complaint:
                 where = ", ".join(specs)[:200] or "no further faults"
                 self._subject.findings.append(f"{name}: under {where} {complaint}")

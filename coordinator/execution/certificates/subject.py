@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from math import comb
+from math import comb, lgamma, log
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from coordinator.execution.certificates.paths import Place, Schedule
 from coordinator.execution.verify import UnreadableError, Verification, plan_of
@@ -14,6 +14,16 @@ from coordinator.scenario.networks import with_absolute_network
 from emunode.errors import ScenarioError
 from emunode.faults.kinds import LinkFault, NodeFault
 from emunode.model import Rank
+
+MOST_DIGITS: Final = 4_000
+"""Most digits of a number of sets."""
+
+
+def _digits(places: int, count: int) -> float:
+    """Return the number of decimal digits of a binomial coefficient, roughly."""
+    if not 0 <= count <= places:
+        return 0.0
+    return (lgamma(places + 1) - lgamma(count + 1) - lgamma(places - count + 1)) / log(10)
 
 
 class Subject:
@@ -28,6 +38,8 @@ class Subject:
         except (ScenarioError, TypeError, ValueError) as error:
             raise UnreadableError(f"scenario: {str(error)[:200]}") from None
         self.plan = plan_of(scenario)
+        self.refuted: list[str] = []
+        """Levels of which some set costs a node a message, or violates a claim."""
 
     @cached_property
     def schedule(self) -> Schedule:
@@ -57,6 +69,8 @@ class Subject:
             if found.how != "random" or found.sources:
                 raise UnreadableError(f"level {text[:40]!r}: it draws at random")
         nodes, links = self.places
+        if sum(_digits(len(links if part.on_links else nodes), part.count) for part in found.parts) > MOST_DIGITS:
+            raise UnreadableError(f"level {text[:40]!r}: it has more sets than a certificate can state")
         left, sets = {False: len(nodes), True: len(links)}, 1
         for part in found.parts:
             sets *= comb(max(0, left[part.on_links]), part.count)

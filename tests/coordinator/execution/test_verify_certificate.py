@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import replace
+from math import comb
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,12 @@ from coordinator.campaigns.cut_certifier import CutCertifier
 from coordinator.campaigns.runner import CampaignRunner
 from coordinator.campaigns.trial_runner import Trial, TrialResult
 from coordinator.execution.certificates.check import verify_certificate
+from coordinator.execution.certificates.subject import _digits
 from coordinator.results import conclude
 from coordinator.results.claims import claims_of
 from coordinator.scenario.model import make_scenario
 from emunode.algorithms.claims import Claim
-from tests.command_line import fields
+from tests.command_line import Call, fields
 
 Data = dict[str, Any]
 
@@ -149,6 +151,103 @@ def test_sets_that_are_too_many_to_run_again_are_undecided(tmp_path: Path, monke
     assert (found.findings, found.undecided) == ([], True)
 
 
+@pytest.mark.parametrize("survived", [None, [0, 35]])
+def test_a_violated_certificate_by_runs_does_not_pass_as_undecided(tmp_path: Path, survived: list[int] | None) -> None:
+    path = made(tmp_path, "hypercube:3", "nesbt", 3, "nodes<=3", runs=True)
+    assert verify_certificate(path).findings == []
+    data = json.loads(path.read_text())
+    forget(data)
+    if survived is not None:
+        data["levels"][3]["survived"] = survived
+    path.write_text(json.dumps(data))
+    findings = verify_certificate(path).findings
+    assert any("there is no counterexample, and some sets fail: nodes=3" in finding for finding in findings)
+    assert "verdict is undecided, and it should be violated" in findings
+
+
+def test_too_many_sets_are_searched_for_one_that_fails(
+    stored: Data, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the sets of a level are not counted again, a smallest cut still refutes."""
+    monkeypatch.setattr("coordinator.execution.certificates.cuts.RECOUNTED_SETS", 30)
+    data = deepcopy(stored)
+    forget(data)
+    data["levels"][3].update(survived=[0, 35], lost=None)
+    path = tmp_path / "undecided.json"
+    path.write_text(json.dumps(data))
+    assert "verdict is undecided, and it should be violated" in verify_certificate(path).findings
+
+
+def test_the_work_is_bounded_before_it_begins(stored: Data, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = made(tmp_path, "hypercube:3", "nesbt", 3, "nodes<=1", runs=True)
+    data = json.loads(path.read_text())
+    one = data["levels"][1]
+    data["levels"] = [{**one, "faults": f"nodes=1@{step}"} for step in range(1, 5000)]
+    path.write_text(json.dumps(data))
+
+    def refuse(*_: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr("coordinator.execution.certificates.judged.MOST_RUN_HOPS", 1000)
+    monkeypatch.setattr("coordinator.execution.certificates.judged.JudgedRuns.run", refuse)
+    found = verify_certificate(path)
+    histories = 4999 * len(one["histories"])
+    assert (found.findings, found.undecided) == ([], True)
+    assert found.unchecked == [f"{histories} histories are too many to run again; at most 100 are"]
+    monkeypatch.setattr("coordinator.execution.certificates.cuts.MOST_SEARCHED", 20)
+    monkeypatch.setattr("coordinator.execution.certificates.cuts.fewest", refuse)
+    path.write_text(json.dumps(stored))
+    found = verify_certificate(path)
+    assert (found.findings, found.undecided) == ([], True)
+    assert found.unchecked == ["1 combinations of kinds for 7 pieces are too many to search"]
+
+
+@pytest.mark.parametrize(("places", "count", "digits"), [(23, 2, 3), (5039, 2500, 1515), (10, 11, 1), (6, 0, 1)])
+def test_digits_of_binomial_coefficients(places: int, count: int, digits: int) -> None:
+    exact = len(str(comb(places, count)))
+    assert exact == digits
+    assert abs(_digits(places, count) - exact) <= 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (("star:4", "edt", 3, "nodes<=2"), "holds: S_4 edt x=3, nodes <= 2: 277 sets of faults"),
+        (("star:4", "edt", 3, "any<=1"), "holds: S_4 edt x=3, nodes + links <= 1: 60 sets of faults"),
+        (("star:4", "edt", 3, "links=1@2-3"), "holds: S_4 edt x=3, links=1 in steps 2-3: 36 sets of faults"),
+        (("star:4", "edt", 3, "nodes<=1", "links<=1@3"),
+         "holds: S_4 edt x=3, nodes <= 1 and links <= 1 from step 3: 61 sets of faults"),
+        (("star:4", "edt", 1, "nodes=1;links=1"),
+         "violated: S_4 edt x=1, nodes=1;links=1: 828 sets of faults; violated by "),
+        (("petersen:5,2", "edge-disjoint-trees", 1, "nodes<=0"),
+         "holds: petersen:5,2 edge-disjoint-trees x=1, nodes <= 0: 1 set"),
+    ],
+)  # fmt: skip
+def test_the_verified_statement_is_named(tmp_path: Path, call: Call, arguments: tuple[Any, ...], expected: str) -> None:
+    path = made(tmp_path, *arguments)
+    ended = call("verify", path)
+    assert ended.status == 0
+    assert ended.out.splitlines()[-1].startswith(f"{path}: verified: {expected}")
+
+
+def test_the_smallest_set_of_mixed_faults_has_its_kinds(tmp_path: Path, call: Call) -> None:
+    """With two disjoint paths, the cheapest of them is cut by a link where a node costs as much."""
+    line = "certify --topology star:3 --algorithm edt --redundancy 2 --faults nodes=1;links=1 --out"
+    ended = call(line, tmp_path / "mixed.json")
+    data = json.loads((tmp_path / "mixed.json").read_text())
+    cut = min((each["cut"] for each in data["threats"][0]["classes"]), key=len)
+    words = []
+    for kind, name in (("crash", "node"), ("down", "link")):
+        count = sum(spec.startswith(kind) for spec in cut)
+        words += [f"{count} {name}{'s' * (count > 1)}"] if count else []
+    assert len(cut) == 2
+    assert f"the smallest set that defeats one has 2 faults ({' and '.join(words)}); tolerance 1" in ended.out
+    verified = call("verify", tmp_path / "mixed.json")
+    assert f"a smallest set that defeats a message has {' and '.join(words)}" in verified.out
+    record = call(line, tmp_path / "mixed.json", "--json").data["tolerances"][0]
+    assert sum(record["smallest"].values()) == 2
+
+
 def nodes(data: Data) -> list[Data]:
     """The classes of the only threat."""
     classes: list[Data] = data["threats"][0]["classes"]
@@ -193,6 +292,17 @@ def hollow(data: Data) -> None:
     data["levels"][3]["survived"] = [35, 35]
     data["levels"][3]["lost"] = 0
     data["threats"][0]["tolerated"] = 3
+
+
+def forget(data: Data) -> None:
+    """Say that nothing was decided, without the counterexample."""
+    data["counterexample"], data["verdict"] = None, "undecided"
+
+
+def forget_numbers(data: Data) -> None:
+    """Say besides that all sets may be survived."""
+    forget(data)
+    data["levels"][3].update(survived=[24, 35], lost=None)
 
 
 FORGERIES: dict[str, tuple[Callable[[Data], object], str]] = {
@@ -268,7 +378,17 @@ FORGERIES: dict[str, tuple[Callable[[Data], object], str]] = {
     "a level that draws": (put("levels", 1, "faults", "random:nodes=1;sources"), "draws at random"),
     "a level that cannot be read": (put("levels", 1, "faults", "x" * 1000), "level"),
     "a range of levels": (put("levels", 1, "faults", "nodes<=9"), "level"),
-    "no counterexample": (put("counterexample", None), "verdict is violated"),
+    "no counterexample": (put("counterexample", None), "there is no counterexample, and some sets fail: nodes=3"),
+    "undecided in place of violated": (forget, "verdict is undecided, and it should be violated"),
+    "undecided, with wide bounds": (
+        forget_numbers,
+        "there is no counterexample, and some sets fail: nodes=3",
+    ),
+    "a level twice": (lambda data: data["levels"].append(deepcopy(data["levels"][1])), "level nodes=1: it is repeated"),
+    "a level twice in other words": (
+        lambda data: data["levels"].append({**data["levels"][1], "faults": "crash=1@1"}),
+        "level crash=1@1: it is repeated",
+    ),
     "a harmless counterexample": (
         lambda data: data["counterexample"].update(faults=["crash:111@1", "crash:110@1", "crash:101@1"]),
         "counterexample",
