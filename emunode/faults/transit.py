@@ -72,6 +72,21 @@ class LinkTransit:
         self.delay = 0
         self.altered = False
 
+    @property
+    def step(self) -> Step:
+        """The step for which the packet is scheduled, under either clock."""
+        return self._random.place[0]
+
+    @property
+    def rank(self) -> Rank:
+        """The sender of the packet."""
+        return self._random.place[1]
+
+    @property
+    def port(self) -> Port:
+        """The port of the sender."""
+        return self._random.place[2]
+
     def carry_out(self, name: str, act: Callable[["LinkTransit"], None]) -> None:
         """Let the fault with this name act on the packet; FaultError if its code, which may be a plug-in's, fails."""
         self._random.start(name)
