@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from coordinator.api.contradictions import contradictions_named
 from coordinator.api.forks import require_usable
 from coordinator.api.pictures import Picture
 from coordinator.api.runs import Run
@@ -43,7 +44,8 @@ class Comparison:
 
     def __init__(self, runs: Mapping[str, RunData]) -> None:
         self._data = runs
-        self.record: Mapping[str, Any] = compare_data(runs)
+        with contradictions_named(*(data.path for data in runs.values() if data.path != Path())):
+            self.record: Mapping[str, Any] = compare_data(runs)
         """The comparison as plain values, as `coordinator compare --json` prints it."""
 
     @property
@@ -101,7 +103,8 @@ class Comparison:
         if len(self._data) != 2:
             raise ScenarioError("out", str(path), f"a page has two runs side by side, not {len(self._data)}")
         try:
-            replace_file(path, compare_page(self._data, self.record))
+            with contradictions_named(*(data.path for data in self._data.values() if data.path != Path())):
+                replace_file(path, compare_page(self._data, self.record))
         except OSError as error:
             raise ScenarioError("out", str(path), f"it cannot be written: {error.strerror}") from None
         return path

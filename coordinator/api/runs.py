@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import polars as pl
 
+from coordinator.api.contradictions import contradictions_named
 from coordinator.api.forks import require_usable
 from coordinator.api.panels import Panel, panel_of_run, shown_panels
 from coordinator.api.pickling import KeptTopology, keep_topology, kept_plugins, load_kept_plugins, restore_topology
@@ -101,7 +102,9 @@ class Run:
 
         Raises ScenarioError (field `run`) if there is no run.
         """
-        return cls(read_run(find_run(Path(path))))
+        found = find_run(Path(path))
+        with contradictions_named(found):
+            return cls(read_run(found))
 
     @property
     def name(self) -> str:
@@ -258,7 +261,8 @@ class Run:
 
         Raises ScenarioError (field `report`) if the file cannot be written.
         """
-        page = Page(render(self.data), f"{self.data.name}: report")
+        with contradictions_named(self.path):
+            page = Page(render(self.data), f"{self.data.name}: report")
         if path is not None:
             page.save(path)
         return page
@@ -291,14 +295,15 @@ class Run:
         Raises ScenarioError if no file is named or one cannot be written.
         """
         files: dict[str, Path] = {}
-        if graphml is not None:
-            files["graphml"] = write_lines(Path(graphml), graphml_of_run(self.data), "graphml")
-        if goal is not None:
-            files["goal"] = write_lines(Path(goal), goal_of_run(self.data), "goal")
-        if trace is not None:
-            files["trace"] = write_lines(Path(trace), trace_of_run(self.data), "trace")
-        if gif is not None:
-            files["gif"] = write_gif(self.data, Path(gif))
+        with contradictions_named(self.path):
+            if graphml is not None:
+                files["graphml"] = write_lines(Path(graphml), graphml_of_run(self.data), "graphml")
+            if goal is not None:
+                files["goal"] = write_lines(Path(goal), goal_of_run(self.data), "goal")
+            if trace is not None:
+                files["trace"] = write_lines(Path(trace), trace_of_run(self.data), "trace")
+            if gif is not None:
+                files["gif"] = write_gif(self.data, Path(gif))
         if not files:
             raise ScenarioError("export", None, "say what to write: gif=FILE, goal=FILE, graphml=FILE or trace=FILE")
         return files
@@ -312,7 +317,8 @@ class Run:
         return visible(f"<run {what}: {self.verdict}{because}>", lines=False)
 
     def _repr_html_(self) -> str:
-        page = render(self.data, thorough=False, panels=(network_panel, claims_panel))
+        with contradictions_named(self.path):
+            page = render(self.data, thorough=False, panels=(network_panel, claims_panel))
         height = PAGE_PIXELS + CLAIM_PIXELS * len(self.claims)
         if self.data.topology is not None:
             height += round(PAGE_WIDTH * layout_of(self.data.topology).height / WIDTH)

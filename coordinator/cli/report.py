@@ -5,6 +5,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from coordinator.api.contradictions import contradictions_named
 from coordinator.cli.output import OUTPUT, JsonFlag, RunArgument, as_command, print_json
 from coordinator.cli.plugin_flags import PluginFlag
 from coordinator.cli.verify import warn_unverified
@@ -35,7 +36,8 @@ def report(
     load_plugins(plugin or ())
     path = find_run(run)
     try:
-        written = write_report(path, out)
+        with contradictions_named(path):
+            written = write_report(path, out)
         warn_unverified([path])
     except OSError as error:
         raise ScenarioError("out", str(out or run), f"it cannot be written: {error.strerror}") from None

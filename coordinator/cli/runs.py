@@ -103,10 +103,12 @@ def _report(run: Path | None) -> Path:
     path = find_run(run)
     page = path / REPORT
     if not page.is_file():
+        from coordinator.api.contradictions import contradictions_named  # noqa: PLC0415
         from coordinator.reports.run_report import write_report  # noqa: PLC0415
 
         try:
-            write_report(path)
+            with contradictions_named(path):
+                write_report(path)
         except OSError as error:
             raise ScenarioError("run", str(run), f"its report cannot be written: {error.strerror}") from None
     return page

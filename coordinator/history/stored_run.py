@@ -14,6 +14,7 @@ from coordinator.history.run_directory import translate_summary
 from coordinator.stored.reading import RefusedError, read_json, read_toml
 from coordinator.stored.tables import Column, Columns, open_table, read_table
 from emunode.algorithms.claims import METRICS
+from emunode.model import HopOutcome
 
 MOST_STEPS: Final = 2_000_000
 """The last step of a run that is read."""
@@ -29,11 +30,13 @@ MAYBE_STEP: Final = Column("whole numbers", 0, MOST_STEPS, optional=True)
 SECONDS: Final = Column("numbers")
 MAYBE_SECONDS: Final = Column("numbers", optional=True)
 TEXT: Final = Column("text")
+OUTCOME: Final = Column("text", words=tuple(outcome.name.lower() for outcome in HopOutcome))
+ELECTED: Final = Column("text", words=("right", "wrong", "none"))
 
 TABLES: Final[Mapping[str, Columns]] = {
     "journal": {
         "step": STEP, "sender": RANK, "port": PORT, "receiver": RANK, "origin": RANK,
-        "target": Column("whole numbers", -1, LARGEST), "tree": COUNT, "segment": COUNT, "bytes": COUNT, "outcome": TEXT,
+        "target": Column("whole numbers", -1, LARGEST), "tree": COUNT, "segment": COUNT, "bytes": COUNT, "outcome": OUTCOME,
     },
     "nodes": {
         "rank": RANK, "label": TEXT, "received": COUNT, "expected": COUNT, "first_step": MAYBE_STEP,
@@ -47,7 +50,7 @@ TABLES: Final[Mapping[str, Columns]] = {
         "step": STEP, "sending": COUNT, "receiving": COUNT, "active": COUNT, "free": Column("whole numbers"),
         "packets": COUNT, "segments": COUNT, "bytes": COUNT, "max_link_segments": COUNT, "virtual_seconds": SECONDS,
     },
-    "elections": {"receiver": RANK, "origin": RANK, "segment": COUNT, "elected": TEXT},
+    "elections": {"receiver": RANK, "origin": RANK, "segment": COUNT, "elected": ELECTED},
     "timeline": {
         "step": STEP, "sender": RANK, "port": PORT, "receiver": RANK, "bytes": COUNT, "start": MAYBE_SECONDS,
         "started": MAYBE_SECONDS, "end": MAYBE_SECONDS, "ended": MAYBE_SECONDS,

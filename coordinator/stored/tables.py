@@ -24,6 +24,8 @@ class Column:
     most: int | None = None
     optional: bool = False
     """Whether a value may be missing."""
+    words: tuple[str, ...] = ()
+    """The texts that a column may have; empty: any."""
 
     def fits(self, kind: pl.DataType) -> bool:
         """Return whether a column of this type can have such values."""
@@ -98,6 +100,11 @@ def _require_values(scan: pl.LazyFrame, columns: Columns) -> None:
             checks[f"{name} finite"] = (
                 (~values.is_finite()).any(),
                 lambda name=name: f"values of {name} that are not finite",  # type: ignore[misc]
+            )
+        if column.words:
+            checks[f"{name} words"] = (
+                (~values.cast(pl.String).is_in(column.words)).any(),
+                lambda name=name, column=column: f"values of {name} other than {', '.join(column.words)}",  # type: ignore[misc]
             )
         outside = [values < column.least] if column.least is not None else []
         outside += [values > column.most] if column.most is not None else []

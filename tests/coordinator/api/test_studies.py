@@ -129,7 +129,10 @@ def test_a_certificate_is_saved_and_verified(star: tb.Network, tmp_path: Path, c
     assert (found.verified, found.undecided, found.findings) == (True, False, [])
     printed = call("verify", saved)
     words = "violated: S_4 edt x=3, nodes <= 3: 2,048 sets of faults; violated by crash:2134@1, crash:2314@1, crash:2431@1: "
-    assert (printed.status, printed.out) == (0, f"{saved}: verified: {words}1324, 3124, 4123, 4132, 4321 miss a message\n")
+    assert (printed.status, printed.out) == (
+        0,
+        f"{saved}: verified: {words}1324, 3124, 4123, 4132, 4321 miss a message\n",
+    )
     assert found.statement.startswith(words)
     saved.write_text(saved.read_text().replace('"tolerated":2', '"tolerated":3'))
     printed = call("verify", saved)

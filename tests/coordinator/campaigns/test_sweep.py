@@ -108,7 +108,13 @@ def test_the_command_writes_table_chart_and_page(call: Call, tmp_path: Path) -> 
     assert ended.status == 0
     assert "lower" in ended.out
     folder = tmp_path / "out"
-    assert sorted(file.name for file in folder.iterdir()) == [ROWS, "sweep.html", "sweep.svg", "sweep.toml", "table.csv"]
+    assert sorted(file.name for file in folder.iterdir()) == [
+        ROWS,
+        "sweep.html",
+        "sweep.svg",
+        "sweep.toml",
+        "table.csv",
+    ]
     assert pl.read_csv(folder / "table.csv")["measured"].to_list() == [3, 5, 4, 7, 6, 8]
     picture = (folder / "sweep.svg").read_text()
     assert all(name in picture for name in ("greedy-tree", "edt", "lower bound"))

@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+import coordinator as tb
 from coordinator.execution.verify import verify
 from tests.command_line import Call, fields
 from tests.support import run_scenario
@@ -132,6 +133,12 @@ REFUSED: dict[str, tuple[Callable[[Path], None], str]] = {
         column("steps", "virtual_seconds", pl.lit(float("inf"))),
         "steps.parquet: values of virtual_seconds that are not finite",
     ),
+    "outcomes": (
+        column("journal", "outcome", pl.lit("found")), "journal.parquet: values of outcome other than first, duplicate,"
+    ),
+    "elections": (
+        column("elections", "elected", pl.lit("")), "elections.parquet: values of elected other than right, wrong, none"
+    ),
     "lists": (column("links", "packets", pl.lit([1])), "links.parquet: column packets is of type List(Int64)"),
     "linked summary": (linked("summary.json"), "summary.json: it is a symbolic link"),
     "linked journal": (linked("journal.parquet"), "journal.parquet: it is a symbolic link"),
@@ -168,6 +175,37 @@ def test_every_command_refuses_content_that_no_run_leaves_behind(
     assert verified.status == 1
     assert words.partition(" is of type")[0].split(":")[0] in verified.out
     assert (run / "report.html").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("sender", pl.lit(0, pl.Int32)), ("port", pl.lit(0, pl.Int16)), ("port", pl.lit(1, pl.Int16))]
+)
+def test_tables_that_contradict_each_other_are_named(
+    name: str, value: pl.Expr, stored: dict[str, Path], call: Call, tmp_path: Path
+) -> None:
+    """The report draws links of the journal that the table of links does not have."""
+    run = Path(shutil.copytree(stored["timed"], tmp_path / "run"))
+    column("journal", name, value)(run)
+    ended = call("report", run)
+    assert ended.status == 2
+    assert ended.err.startswith(
+        f"coordinator: invalid run '{run}': its files contradict each other: summary.json: journal_hash"
+    )
+    assert len(ended.err.splitlines()) == 1
+    with pytest.raises(tb.ScenarioError, match="its files contradict each other"):
+        tb.Run.read(run).report()
+
+
+def test_an_error_of_this_program_stays_one(
+    stored: dict[str, Path], call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("coordinator.cli.report.write_report", fail)
+    ended = call("report", stored["timed"])
+    assert ended.status == 4
+    assert "internal error: ZeroDivisionError" in ended.err
 
 
 def test_the_list_of_runs_leaves_out_refused_summaries(stored: dict[str, Path], call: Call, tmp_path: Path) -> None:
