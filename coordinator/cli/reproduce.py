@@ -16,10 +16,11 @@ from coordinator.cli.render import console, print_rows, show_rows, verdict_text
 from coordinator.papers.base import LEFT_OUT, Figure, Reproduction, Section
 from coordinator.papers.costs import RunEstimate, cost_of, duration
 from coordinator.papers.registry import REPRODUCTIONS, find_reproduction
+from coordinator.papers.run_store import FOLDER
 from coordinator.papers.tables import verdict_of
 from coordinator.results.claims import EXIT_STATUS
 from coordinator.scenario.plugins import load_plugins
-from emunode.errors import ScenarioError
+from emunode.errors import EmulatorError, ScenarioError
 from emunode.terminal import say
 
 
@@ -96,10 +97,15 @@ def _reproduce(
 ) -> int:
     """Run reproductions one after the other, show each table as soon as it is complete, and return the exit status."""
     began = time.monotonic()
-    with on_stderr("reproduce") as progress:
-        done = run_reproductions(
-            chosen, out, minutes, progress, (lambda _section: None) if as_json else show_section, show_estimate
-        )
+    try:
+        with on_stderr("reproduce") as progress:
+            done = run_reproductions(
+                chosen, out, minutes, progress, (lambda _section: None) if as_json else show_section, show_estimate
+            )
+    except (EmulatorError, KeyboardInterrupt):
+        if out is not None and (out / FOLDER).exists():
+            say(f"reproduce: the same command continues with the runs in {out / FOLDER}", err=True)
+        raise
     if as_json:
         print_json([reproduced.record() for reproduced in done.reproduced])
     else:

@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -72,6 +71,7 @@ def test_an_interrupted_reproduction_continues_where_it_stopped(
         interrupt_at(6, patch)
         assert main([*PAPER, "--out", str(out)]) == 130
     assert len([*(out / FOLDER).glob("*.json")]) == 5
+    assert f"the same command continues with the runs in {out / FOLDER}" in capsys.readouterr().err
     capsys.readouterr()
     assert main([*PAPER, "--out", str(out)]) == 0
     output = capsys.readouterr()
@@ -81,22 +81,34 @@ def test_an_interrupted_reproduction_continues_where_it_stopped(
     assert not (out / FOLDER).exists()
 
 
-def test_a_killed_process_leaves_its_runs(tmp_path: Path, made: list[str]) -> None:
-    arguments = ["reproduce", "star-against-hypercube", "--n", "4", "--out", str(tmp_path / "out")]
-    process = subprocess.Popen([sys.executable, "-m", "coordinator", *arguments], stdout=subprocess.DEVNULL)
-    try:
-        deadline = time.monotonic() + 60
-        while len([*(tmp_path / "out" / FOLDER).glob("*.json")]) < 3 and process.poll() is None:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
-    finally:
-        process.kill()
-        process.wait()
-    kept = len([*(tmp_path / "out" / FOLDER).glob("*.json")])
-    assert kept >= 3
+KILLED_AFTER_THREE = """
+import os, signal, sys
+from coordinator.cli.app import main
+from coordinator.papers.run_store import RunStore
+
+keep, kept = RunStore.keep, []
+
+def keep_and_die(self, scenario):
+    keep(self, scenario)
+    kept.append(scenario)
+    if len(kept) == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+RunStore.keep = keep_and_die
+main(sys.argv[1:])
+"""
+
+
+def test_a_killed_process_leaves_its_runs(tmp_path: Path, made: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = [*PAPER, "--out", str(tmp_path)]
+    ended = subprocess.run([sys.executable, "-c", KILLED_AFTER_THREE, *arguments], capture_output=True, check=False)
+    assert ended.returncode == -signal.SIGKILL
+    assert len([*(tmp_path / FOLDER).glob("*.json")]) == 3
     assert main(arguments) == 0
-    assert len(made) == 24 - kept
-    assert not (tmp_path / "out" / FOLDER).exists()
+    announced = re.search(r"reproduce: (\d+) runs, 3 of them kept from before", capsys.readouterr().err)
+    assert announced
+    assert len(made) == int(announced[1]) - 3
+    assert not (tmp_path / FOLDER).exists()
 
 
 def keep_one(out: Path) -> Path:
