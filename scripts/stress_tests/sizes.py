@@ -14,8 +14,9 @@ from functools import partial
 from tempfile import TemporaryDirectory
 
 from coordinator.cli.app import main
+from emunode.algorithms.base import Algorithm
 from emunode.algorithms.registry import algorithms
-from emunode.model import Collective
+from emunode.model import VECTOR, Collective
 from emunode.topologies.registry import parse_topology
 from stress_tests.common import FORK, Attempt, Budget, Row
 
@@ -24,8 +25,10 @@ LARGEST = {
     "ring:999999999", "ring:1000000", "complete:40000", "complete:4000", "pancake:12", "ccc:24", "debruijn:2,30",
 }  # fmt: skip
 """About the most nodes whose ranks fit a journal row, and about as many as can still be looked at one by one."""
-STEPPED = LARGEST - {"complete:4000"} | {"complete:1000"}
-"""The networks of runs: the first step of a broadcast on 8 million links takes a minute."""
+STEPPED = LARGEST - {"complete:4000"} | {"complete:300"}
+"""The networks of runs: an allgather on complete:1000 delivers a million messages in its first step."""
+LARGE_BYTES, SMALL_BYTES = 2**25, 4096
+"""Sizes of a vector, which is cut into a block for each node, and of other messages: large enough to be cut as asked."""
 SECONDS = 10.0
 """Processor time of a plan."""
 GIGABYTES = 2.0
@@ -42,11 +45,32 @@ def cases(command: str) -> list[Case]:
     if command == "graph":
         return [("graph", name, "--time-limit", "1") for name in sorted(LARGEST)]
     return [
-        (command, "--topology", name, "--collective", str(collective), "--algorithm", algorithm, *FURTHER[command])
+        (
+            command,
+            "--topology",
+            name,
+            "--collective",
+            str(collective),
+            "--algorithm",
+            algorithm,
+            *setting,
+            *FURTHER[command],
+        )
         for name in sorted(LARGEST if command == "plan" else STEPPED)
         for collective in Collective
-        for algorithm in algorithms(parse_topology(name).family, collective)
+        for algorithm, entry in algorithms(parse_topology(name).family, collective).items()
+        for setting in _settings(entry, parse_topology(name).degree)
     ]
+
+
+def _settings(entry: type[Algorithm], degree: int) -> Iterator[Case]:
+    """The flags without which an algorithm would be refused for its port model or its message, whatever the network."""
+    size = LARGE_BYTES if entry.collective in VECTOR else SMALL_BYTES
+    flags = ("--port-model", str(entry.port_models[0]), "--message-bytes", str(size))
+    yield flags
+    if entry.collective in (Collective.SCATTER, Collective.GATHER, Collective.ALLTOALL):
+        # Some send one message over each port and accept no other number.
+        yield (*flags, "--messages", str(degree))
 
 
 FURTHER = {

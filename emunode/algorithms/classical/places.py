@@ -10,7 +10,7 @@ from math import gcd
 
 from emunode.errors import ScenarioError
 from emunode.model import Port, Rank
-from emunode.topologies.base import ABSENT, Topology
+from emunode.topologies.base import ABSENT, CACHE_ENTRIES, Topology
 from emunode.topologies.eisenstein_jacobi import EisensteinJacobi
 from emunode.topologies.hypercube import Hypercube
 from emunode.topologies.star import StarGraph
@@ -32,13 +32,15 @@ class Places:
         self.count = len(ranks)
         natural = ranks == range(topology.order)
         self._place = {} if natural else {rank: place for place, rank in enumerate(ranks)}
+        # A ring asks for the same port of a place once for each block that passes, and a search looks at every port.
+        self.port = lru_cache(CACHE_ENTRIES)(self._port)
+        """The port that leads from one place to another; ValueError if no link does."""
 
     def place(self, rank: Rank) -> int:
         """The place of a rank."""
         return self._place.get(rank, rank)
 
-    def port(self, place: int, other: int) -> Port:
-        """The port that leads from one place to another; ValueError if no link does."""
+    def _port(self, place: int, other: int) -> Port:
         return self.topology.neighbours(self.ranks[place]).index(self.ranks[other])
 
     def require(self, links: Iterable[tuple[int, int]], name: str) -> None:
