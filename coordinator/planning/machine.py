@@ -3,7 +3,8 @@
 import contextlib
 import os
 import resource
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,6 +14,8 @@ RESERVED_DESCRIPTORS = 64
 """Descriptors of a host or coordinator besides links: listener, control, poller, event loop, log, libraries."""
 
 CONTROL_GROUPS = Path("/sys/fs/cgroup")
+UNLIMITED = 2**60
+"""Limits from this number on mean that there is no limit: the first version of control groups writes the largest number."""
 
 
 class Machine(NamedTuple):
@@ -40,33 +43,49 @@ def available_memory() -> int:
 
 def process_memory() -> int | None:
     """Bytes that this process may still allocate by its own limits (`ulimit -d`, `ulimit -v`); None without limits."""
-    used = psutil.Process().memory_info()
-    limits = ((resource.RLIMIT_DATA, used.data), (resource.RLIMIT_AS, used.vms))
-    left = [soft - size for kind, size in limits if (soft := resource.getrlimit(kind)[0]) != resource.RLIM_INFINITY]
-    return min(left, default=None)
+    limits = {kind: resource.getrlimit(kind)[0] for kind in (resource.RLIMIT_DATA, resource.RLIMIT_AS)}
+    if set(limits.values()) == {resource.RLIM_INFINITY}:
+        return None
+    memory = psutil.Process().memory_info()
+    used = {resource.RLIMIT_DATA: memory.data, resource.RLIMIT_AS: memory.vms}
+    left: list[int] = [soft - used[kind] for kind, soft in limits.items() if soft != resource.RLIM_INFINITY]
+    return min(left)
 
 
 def _left_in_groups() -> Iterator[int]:
-    """The bytes that the control groups of this process leave, of either version; nothing where none limits memory."""
+    """The bytes that the control groups of this process leave; nothing where none limits memory."""
+    for group, most, used in _limited_groups(CONTROL_GROUPS):
+        with contextlib.suppress(OSError, ValueError):  # the limit was lifted
+            # Pages of files are counted as used, although they are given up on demand.
+            yield int((group / most).read_text()) - int((group / used).read_text()) + _cached(group)
+
+
+@lru_cache(1)
+def _limited_groups(root: Path) -> Sequence[tuple[Path, str, str]]:
+    """The control groups of this process that limit its memory, of either version, with the files of limit and usage.
+
+    They are looked for once: that takes as long as the rest of a short run.
+    """
     try:
         lines = Path("/proc/self/cgroup").read_text().splitlines()
     except OSError:
-        return
+        return ()
+    found = []
     for line in lines:
         _, controllers, path = line.split(":", 2)
         if controllers == "":
-            folder, most, used = CONTROL_GROUPS, "memory.max", "memory.current"
+            folder, most, used = root, "memory.max", "memory.current"
         elif "memory" in controllers.split(","):
-            folder, most, used = CONTROL_GROUPS / "memory", "memory.limit_in_bytes", "memory.usage_in_bytes"
+            folder, most, used = root / "memory", "memory.limit_in_bytes", "memory.usage_in_bytes"
         else:
             continue
         group = folder / path.lstrip("/")
         # A container may see its own group as the root; a group above may be the one with the limit.
         for each in (group, *(parent for parent in group.parents if parent.is_relative_to(folder))):
             with contextlib.suppress(OSError, ValueError):  # no such file; the word `max`
-                # Pages of files are counted as used, although they are given up on demand.
-                cached = _cached(each)
-                yield int((each / most).read_text()) - int((each / used).read_text()) + cached
+                if int((each / most).read_text()) < UNLIMITED:
+                    found.append((each, most, used))
+    return found
 
 
 def _cached(group: Path) -> int:

@@ -102,7 +102,8 @@ def memory_bytes(plan: Plan) -> int:
     """User and kernel memory of all processes of the run."""
     order, ends = plan.topology.order, 2 * plan.topology.link_count
     base = BASE_BYTES + journal_bytes(plan) + table_copies(plan) * plan.algorithm.table_bytes
-    base += _held_bytes(plan)
+    # In its first step every source sends a message or a block of its own, and copies of one message share their bytes.
+    base += _held_bytes(plan) + len(plan.algorithm.sources) * plan.spec.message_bytes
     if not plan.hosts:
         return base + order * MEMORY_ENGINE_BYTES_PER_RANK
     processes = plan.hosts * BYTES_PER_PROCESS

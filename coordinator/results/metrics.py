@@ -36,7 +36,7 @@ from coordinator.results.deliveries import (
 from coordinator.results.detection import detection_metrics, timed_detection_metrics
 from coordinator.results.journal_rows import IS_REPORT
 from coordinator.results.latency import latency_metrics, served_latencies
-from coordinator.results.queries import collect
+from coordinator.results.queries import collect, count_rows
 from coordinator.results.reliable import data_hops, reliable_metrics
 from coordinator.results.repair import repair_metrics
 from coordinator.results.repetition import Repetition, repetition_metrics, repetition_of
@@ -144,11 +144,10 @@ def measure(
     deliveries = count_deliveries(plan, arrivals_of(arrivals))
     # By rank the last new piece.
     latest = arrivals.lazy().group_by("receiver").agg(pl.col("step").max())
-    rules = [rule.select(pl.len()) for rule in broken_rules(plan, hops, packets, timetable)]
-    steps, links, last_arrivals, *broken = collect(
-        [step_table(plan, packets, arrivals), used_links(packets.lazy()), latest, *rules], rows
+    steps, links, last_arrivals = collect(
+        [step_table(plan, packets, arrivals), used_links(packets.lazy()), latest], rows
     )
-    illegal = sum(count.item() for count in broken) + nonexistent_links(plan, links)
+    illegal = count_rows(broken_rules(plan, hops, packets, timetable), rows) + nonexistent_links(plan, links)
     heaviest_bytes = tuple(steps.drop_in_place("max_link_bytes"))
     traffic = Traffic(len(steps), len(packets), int(packets["segments"].sum()), int(packets["bytes"].sum()), outcomes)
     repetition, cut_off_again = _repetition(plan, hops, agreement, deliveries)

@@ -17,6 +17,7 @@ from coordinator.cli.app import main
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.registry import algorithms
 from emunode.model import VECTOR, Collective
+from emunode.topologies.base import Topology
 from emunode.topologies.registry import parse_topology
 from stress_tests.common import FORK, Attempt, Budget, Row
 
@@ -27,8 +28,9 @@ LARGEST = {
 """About the most nodes whose ranks fit a journal row, and about as many as can still be looked at one by one."""
 STEPPED = LARGEST - {"complete:4000"} | {"complete:300"}
 """The networks of runs: an allgather on complete:1000 delivers a million messages in its first step."""
-LARGE_BYTES, SMALL_BYTES = 2**25, 4096
-"""Sizes of a vector, which is cut into a block for each node, and of other messages: large enough to be cut as asked."""
+MOST_BYTES, SMALL_BYTES = 2**25, 4096
+BLOCK_BYTES = 64
+"""Sizes of the largest vector, of other messages, and of a block of a vector: large enough to be cut as asked."""
 SECONDS = 10.0
 """Processor time of a plan."""
 GIGABYTES = 2.0
@@ -59,18 +61,18 @@ def cases(command: str) -> list[Case]:
         for name in sorted(LARGEST if command == "plan" else STEPPED)
         for collective in Collective
         for algorithm, entry in algorithms(parse_topology(name).family, collective).items()
-        for setting in _settings(entry, parse_topology(name).degree)
+        for setting in _settings(entry, parse_topology(name))
     ]
 
 
-def _settings(entry: type[Algorithm], degree: int) -> Iterator[Case]:
+def _settings(entry: type[Algorithm], network: Topology) -> Iterator[Case]:
     """The flags without which an algorithm would be refused for its port model or its message, whatever the network."""
-    size = LARGE_BYTES if entry.collective in VECTOR else SMALL_BYTES
+    size = min(MOST_BYTES, max(SMALL_BYTES, BLOCK_BYTES * network.order)) if entry.collective in VECTOR else SMALL_BYTES
     flags = ("--port-model", str(entry.port_models[0]), "--message-bytes", str(size))
     yield flags
     if entry.collective in (Collective.SCATTER, Collective.GATHER, Collective.ALLTOALL):
         # Some send one message over each port and accept no other number.
-        yield (*flags, "--messages", str(degree))
+        yield (*flags, "--messages", str(network.degree))
 
 
 FURTHER = {
