@@ -97,7 +97,7 @@ TRIAL: Final[Mapping[str, tuple[str, Check]]] = {
     **PLACE, "number": COUNT, "faults": TEXTS, "seed": COUNT,
     **dict.fromkeys(("steps", "packets", "segments", "bytes", "lost", "corrupt", "duplicates", "expected"), COUNT),
     **dict.fromkeys(("delivered", "intact", "least_copies"), COUNT),
-    "unserved": TEXTS, "predicted": ("a number from 0 on, or null", _maybe(_is_time)), "violated": TEXTS,
+    "unserved": TEXTS, "predicted": MAYBE_COUNT, "violated": TEXTS,
     "undecided": MAYBE_TEXT, "journal_hash": TEXT,
     "latencies": ("a list of whole numbers, or null", _maybe(_list_of(_is_count))),
     "seconds": ("a number from 0 on, or null", _maybe(_is_time)), "over": ("'tcp'", lambda value: value == "tcp"),

@@ -277,6 +277,9 @@ RECORDS: dict[str, tuple[Callable[[Path], None], str]] = {
     "messages: list": (added(TRIALS, "[1]"), "line 7: expected an object"),
     "messages: missing": (added(TRIALS, "{}"), "line 7: point is missing"),
     "messages: NaN": (line_of(TRIALS, 0, predicted=float("nan")), "line 1: NaN is not a number of JSON"),
+    "messages: fraction": (
+        line_of(TRIALS, 0, predicted=1.5), "line 1: predicted is 1.5, expected a whole number from 0 on, or null"
+    ),
     "messages: text": (line_of(TRIALS, 1, steps="x"), "line 2: steps is 'x', expected a whole number from 0 on"),
     "messages: number": (line_of(TRIALS, 1, packets=2**63), "line 2: packets is 9223372036854775808, expected"),
     "messages: point": (line_of(TRIALS, 2, point=7), "line 3: its point or its variant is not one of the grid"),
