@@ -52,7 +52,7 @@ class Trial:
 class RunCount:
     """How many runs are done of how many, and how long the others will take, going by the time of those that are done."""
 
-    PRIOR_SECONDS = 5.0
+    PRIOR_SECONDS = 1.0
     """Weight of the expected seconds beside the measured ones, so that the first runs do not decide alone."""
 
     def __init__(self, planned: Mapping[str, float] | None = None, elapsed: Callable[[], float] = lambda: 0.0) -> None:

@@ -78,7 +78,7 @@ def test_the_time_left_goes_by_the_time_of_the_runs_that_are_done() -> None:
     for number in range(10, 55):
         count.add(str(number), kept=False)
         seconds += 2
-    # 5 expected seconds count beside the measured ones: 45 * (5 + 90) / (5 + 45) = 85.5
+    # one expected second counts beside the measured ones: 45 * (1 + 90) / (1 + 45) = 89
     assert count.position(56) == "run 56 of 100, 1 min 30 s left"
     for number in range(55, 99):
         count.add(str(number), kept=False)
