@@ -92,6 +92,22 @@ def _pairs(length: int) -> tuple[str, Check]:
     return f"a list of lists of {length} whole numbers", _list_of(_list_of(_is_count, length))
 
 
+def _are_groups(value: object) -> bool:
+    """Return whether a value has the delivery ratios of groups of draws: [group, [[due, intact, trials], ..]], .."""
+    return value is None or (isinstance(value, list) and all(map(_is_group, value)))
+
+
+def _is_group(value: object) -> bool:
+    if not isinstance(value, list) or len(value) != 2:
+        return False
+    number, ratios = value
+    return (
+        _is_count(number)
+        and _list_of(_list_of(_is_count, 3))(ratios)
+        and all(0 < due >= intact for due, intact, _ in ratios)
+    )
+
+
 PLACE: Final = {"point": COUNT, "variant": COUNT}
 TRIAL: Final[Mapping[str, tuple[str, Check]]] = {
     **PLACE, "number": COUNT, "faults": TEXTS, "seed": COUNT,
@@ -108,6 +124,7 @@ BLOCK: Final[Mapping[str, tuple[str, Check]]] = {
     "block": COUNT, **PLACE, **dict.fromkeys(("trials", "undecided", "violated", "steps", "segments"), COUNT),
     "due": _pairs(4), "lost": _pairs(2), "worst": _pairs(2), "violations": ("a list of numbers", _list_of(_is_count)),
     "whole": ("true or false", _is_truth), "times": ("an object, or null", lambda value: isinstance(value, dict | None)),
+    "groups": ("groups of delivery ratios, or null", _are_groups),
 }  # fmt: skip
 TIMES: Final = {"packets": COUNT, "sums": _pairs(3), "longest": COUNT, "by_step": _pairs(2)}
 RESULT: Final = frozenset(each.name for each in fields(TrialResult))
@@ -115,7 +132,7 @@ RESULT: Final = frozenset(each.name for each in fields(TrialResult))
 
 def require_block(record: Mapping[str, Any]) -> None:
     """Refuse the record of a block of draws that is malformed or contradicts itself."""
-    require_record(record, BLOCK, frozenset({"times"}))
+    require_record(record, BLOCK, frozenset({"times", "groups"}))
     if record.get("times"):
         require_record(record["times"], TIMES, frozenset())
     trials, undecided = record["trials"], record["undecided"]

@@ -287,6 +287,7 @@ RECORDS: dict[str, tuple[Callable[[Path], None], str]] = {
     "messages: link": (linked(TRIALS), "is a symbolic link"),
     "messages: long": (added(TRIALS, " " * (16 * 2**20 + 1)), "line 7 has more than 16777216 bytes"),
     "exact: due": (line_of(TRIALS, 0, due=[[4, 5]]), "line 1: due is a list, expected a list of lists of 4 whole numbers"),
+    "exact: groups": (line_of(TRIALS, 0, groups=[[0, [[0, 0, 6]]]]), "line 1: groups is a list, expected groups"),
     "exact: trials": (line_of(TRIALS, 0, trials=9), "line 1: due has 6 trials, and 9 are decided"),
     "messages: deep grid": (text("campaign.toml", f"x = {DEEP}"), "campaign.toml: it has more than 32 levels"),
     "messages: no grid": (text("campaign.toml", 'draws = "2"'), "its campaign.toml lacks 'scenario'"),
