@@ -196,6 +196,17 @@ def test_tables_that_contradict_each_other_are_named(
         tb.Run.read(run).report()
 
 
+def test_a_forged_load_of_a_link_does_not_delay_the_report(stored: dict[str, Path], call: Call, tmp_path: Path) -> None:
+    """The histogram of loads took minutes for a link with 2^31-1 segments."""
+    run = Path(shutil.copytree(stored["steps"], tmp_path / "run"))
+    load = pl.when(pl.int_range(pl.len()) == 0).then(2**31 - 1).otherwise(pl.col("segments")).cast(pl.UInt32)
+    column("links", "segments", load)(run)
+    ended = call("report", run)
+    assert ended.status == 0
+    assert "does not verify" in ended.err
+    assert "2,147,483,647" in (run / "report.html").read_text()
+
+
 def test_an_error_of_this_program_stays_one(
     stored: dict[str, Path], call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
