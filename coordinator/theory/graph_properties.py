@@ -6,7 +6,7 @@ property and up to a largest network; otherwise it is `NotComputed` with the rea
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Final, TypeVar
 
 import numpy as np
@@ -224,7 +224,8 @@ class GraphProperties:
     def network_sha256(self) -> str:
         """The digest of labels, links and ports."""
         self._require(self.order <= LARGEST_TABLE, LARGEST_TABLE)
-        return network_sha256(self.topology)
+        # Of 8 million links it takes a minute.
+        return network_sha256(self.topology, partial(check_time, self._start_clock()))
 
     # The links.
 

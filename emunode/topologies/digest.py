@@ -3,7 +3,7 @@
 The digests are of the numbering, not of the isomorphism class: the same network numbered in another order differs.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
 from itertools import chain, islice
 
@@ -13,11 +13,14 @@ CHUNK = 4096
 """Lines that are hashed at once."""
 
 
-def network_sha256(topology: Topology) -> str:
-    """SHA-256 of the order, the number of links, every label by rank, and the lines of `links_sha256`, in hexadecimal."""
+def network_sha256(topology: Topology, check: Callable[[], None] = lambda: None) -> str:
+    """SHA-256 of the order, the number of links, every label by rank, and the lines of `links_sha256`, in hexadecimal.
+
+    `check` is called now and then; it may raise an exception to end the work.
+    """
     header = f"network 1\n{topology.order} {topology.link_count}\n"
     labels = (f"{topology.label(rank)}\n" for rank in topology.ranks())
-    return _digest(chain([header], labels, _link_lines(topology)))
+    return _digest(chain([header], labels, _link_lines(topology)), check)
 
 
 def links_sha256(topology: Topology) -> str:
@@ -29,9 +32,10 @@ def _link_lines(topology: Topology) -> Iterator[str]:
     return (f"{rank} {port} {other} {its_port}\n" for rank, port, other, its_port in topology.links())
 
 
-def _digest(lines: Iterable[str]) -> str:
+def _digest(lines: Iterable[str], check: Callable[[], None] = lambda: None) -> str:
     digest = sha256()
     remaining = iter(lines)
     while chunk := "".join(islice(remaining, CHUNK)):
         digest.update(chunk.encode())
+        check()
     return digest.hexdigest()

@@ -10,7 +10,7 @@
     disk             run on full, read-only and vanished file systems, and set the clock
     mutants          change the code of the core in one place: its tests must fail
     small_graphs     run every algorithm for any network on every connected graph of at most six nodes
-    sizes            plan every algorithm on the largest networks, within 10 s and 2 GB
+    sizes            plan, run and sweep every algorithm on the largest networks, within 10 s and 2 GB
     supply_chain     check the hashes of the lock, licences, and known vulnerabilities
 
 All sections take three quarters of an hour on two cores; `--sample` runs a small part of each, for CI, in two to four

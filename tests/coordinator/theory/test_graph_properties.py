@@ -198,3 +198,9 @@ def test_a_family_from_a_file_has_the_properties_of_the_family(tmp_path: Path) -
         family, table = GraphProperties(parse_topology(name)).record(), GraphProperties(read_network(path)).record()
         for key in set(NAMES) - {"symmetry", "network_sha256"}:
             assert family[key] == table[key], key
+
+
+def test_the_digest_of_a_large_network_heeds_the_limit_of_time() -> None:
+    expired = GraphProperties(parse_topology("complete:200"), lambda: lambda: True, 1)
+    assert expired.value("network_sha256") == NotComputed("it takes more than 1 s")
+    assert isinstance(GraphProperties(parse_topology("complete:200")).value("network_sha256"), str)
