@@ -13,7 +13,6 @@ from coordinator.api.forks import require_usable
 from coordinator.scenario.blocks.registry import BLOCK_KINDS
 from coordinator.scenario.fault_sets import STRATEGIES
 from coordinator.scenario.fault_syntax import forms
-from coordinator.scenario.networks import PREFIX, load_topology
 from emunode.algorithms.base import ANY_FAMILY, Algorithm
 from emunode.algorithms.registry import Entry, registered, require_visitable
 from emunode.algorithms.registry import algorithms as registered_algorithms
@@ -21,6 +20,7 @@ from emunode.errors import ScenarioError
 from emunode.model import ALL_RANKS, Collective, CollectiveSpec
 from emunode.topologies.base import FAMILIES, SEARCH_LIMIT, Topology
 from emunode.topologies.registry import descriptions, parse_topology
+from emunode.topologies.table import TableTopology
 
 if TYPE_CHECKING:
     import polars as pl
@@ -119,7 +119,9 @@ def network_of_filter(topology: str | Topology | None) -> Topology | None:
     """Return the network that a filter names; None for a family and for no filter."""
     if topology is None or isinstance(topology, Topology):
         return topology
-    if topology.startswith(PREFIX):
+    if topology.startswith(f"{TableTopology.family}:"):
+        from coordinator.scenario.networks import load_topology  # noqa: PLC0415  # it imports pydantic
+
         return load_topology(topology)
     if ":" in topology:
         return parse_topology(topology)

@@ -84,7 +84,6 @@ def list_algorithms(
     computes from the network and the job before the first step. Citations are in `list algorithms NAME` and in --json.
 
     Examples:
-      coordinator list algorithms --topology star --collective broadcast --schedule local
       coordinator list algorithms --topology mesh:3x4 --collective allgather
       coordinator list algorithms edt
     """

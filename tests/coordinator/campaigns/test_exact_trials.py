@@ -56,7 +56,7 @@ def figures(store: FinishedTrials) -> list[Row]:
             {"collective": "allgather", "algorithm": "rotated-trees", "redundancy": 1, "topology": "star:3"},
         ),
         (["nodes=1"], {"collective": "reduce", "algorithm": "greedy-tree", "redundancy": 1}),
-        (["silent=2", "silent=1;nodes=1;byzantine=1@2-3"], {"fault": ["silent:2134@3"]}),
+        (["silent=2", "silent=1;equivocate=1;byzantine=1@2-3"], {"fault": ["silent:2134@3"]}),
         (["silent=2"], {"collective": "reduce", "algorithm": "greedy-tree", "redundancy": 1}),
     ],
 )

@@ -42,7 +42,7 @@ REFUSED = [
     ),
     (f"{RUN} --port-model al-port", "did you mean 'all-port'?"),
     ("list algorithms ed", "did you mean 'edt'?"),
-    ("list algorithms --topology lattice", "expected one of star, hypercube, ej"),
+    ("list algorithms --topology lattice", "expected a network such as star:5, or one of star, hypercube, ej"),
     ("compose other.yaml", "expected one of compose.yaml, stack.yaml, Dockerfile"),
     # scenarios
     ("run nothing.toml", "the file cannot be read: No such file or directory"),

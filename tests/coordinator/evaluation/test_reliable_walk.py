@@ -33,7 +33,7 @@ def derived(result: RunResult) -> dict[str, object]:
     ],
 )
 def test_a_link_carries_a_segment_as_often_as_it_may(fault: str, attempts: int, intact: int, segments: int) -> None:
-    result = run_scenario(**Q2, fault=[fault], attempts=attempts)
+    result = run_scenario(None, **Q2, fault=[fault], attempts=attempts)
     assert (result.summary["intact_deliveries"], result.summary["segments"]) == (intact, segments)
     if intact < 3:
         assert derived(result) == {"intact_deliveries": intact, "segments": segments}
@@ -44,7 +44,7 @@ def test_a_run_with_random_losses_is_decided() -> None:
     values = {**Q2, "topology": "hypercube:4", "fault": ["loss:*:0.5"], "attempts": 2}
     seen = set()
     for seed in range(8):
-        result = run_scenario(**values, seed=seed)
+        result = run_scenario(None, **values, seed=seed)
         predicted = derived(result)
         assert predicted == {name: result.summary[name] for name in predicted}
         seen.add(predicted.get("intact_deliveries"))
@@ -125,6 +125,7 @@ def test_every_target_of_a_scatter_counts_among_the_most_segments() -> None:
     (most,) = [
         each.claim for each in result.judgements if each.claim.name == "segments" and each.claim.relation == "<="
     ]
-    assert result.summary["segments"] > 2 * 72
+    segments = result.summary["segments"]
+    assert isinstance(segments, int)
     assert isinstance(most.predicted, int)
-    assert most.predicted >= result.summary["segments"]
+    assert 2 * 72 < segments <= most.predicted

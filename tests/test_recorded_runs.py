@@ -1,0 +1,41 @@
+"""Recorded runs have the same hash, verdict and claims as when they were recorded, in memory and over sockets."""
+
+import pytest
+
+from emunode.algorithms.registry import registered
+from emunode.faults.kinds import KINDS
+from tests.recorded_runs import Record, record_of, recorded
+
+RECORDS = recorded()
+CHUNK = 10
+CHUNKS = [RECORDS[start : start + CHUNK] for start in range(0, len(RECORDS), CHUNK)]
+OVER_SOCKETS = [record for record in RECORDS[::60] if "clock=timed" not in record["scenario"]]
+"""Under the timed clock a busy machine is late, which makes a verdict undecided."""
+
+
+def names_of(records: list[Record]) -> str:
+    return str(records[0]["scenario"]).replace(" ", "-")
+
+
+def test_records_use_every_algorithm_and_kind_of_fault() -> None:
+    lines = [record["scenario"] for record in RECORDS]
+    used = {tuple(line.split()[1:3]) for line in lines}
+    assert used >= {(str(entry.collective), entry.name) for _, entry in registered()}
+    faults = {
+        word.partition("=")[2].partition(":")[0] for line in lines for word in line.split() if word[:6] == "fault="
+    }
+    assert faults == set(KINDS)
+    assert len(RECORDS) > 300
+    for words in ("clock=timed", "reliable=true", "repair=", "on_failure=shrink", "on_failure=agree", "redundancy=2"):
+        assert any(words in line for line in lines), words
+
+
+@pytest.mark.exhaustive(one_in=3)
+@pytest.mark.parametrize("records", CHUNKS, ids=names_of)
+def test_recorded_runs_are_the_same(records: list[Record]) -> None:
+    assert [record_of(record["scenario"]) for record in records] == records
+
+
+@pytest.mark.parametrize("record", OVER_SOCKETS, ids=lambda record: record["scenario"].replace(" ", "-"))
+def test_recorded_runs_are_the_same_over_sockets(record: Record) -> None:
+    assert record_of(record["scenario"], driver="local") == record
