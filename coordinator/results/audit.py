@@ -35,12 +35,18 @@ NO_RANK: Rank = -2
 
 
 def broken_rules(
-    plan: Plan, journal: pl.LazyFrame, packets: pl.DataFrame, timetable: Timetable | None = None
+    plan: Plan,
+    journal: pl.LazyFrame,
+    packets: pl.DataFrame,
+    timetable: Timetable | None = None,
+    *,
+    cut_short: bool = False,
 ) -> list[pl.LazyFrame]:
     """List the impossible hops: one query for each rule, with a row for each hop that breaks it.
 
     `packets` are those that carried data; `timetable` is that of a run under the timed clock. `nonexistent_links` belongs to
-    the audit as well.
+    the audit as well. Of a run that was cut short under the timed clock, a host that died
+    has taken the rows of its ranks along: what such a rank sent is not held against what it received.
     """
     copies, data = plan.algorithm.copies_keep_trees, data_hops(plan, journal)
     times = timetable if timetable is not None and timetable.under is not None else None
@@ -52,7 +58,9 @@ def broken_rules(
         *([unplanned(journal.filter(pl.col("outcome") != "withheld"), times)] if times is not None else []),
         # Negative controls may move a copy to another tree, so there only its identity without the tree can be
         # followed.
-        _sent_before_received(data, [*PIECE, "tree"] if copies else PIECE),
+        _sent_before_received(
+            data, [*PIECE, "tree"] if copies else PIECE, reported_only=cut_short and timetable is not None
+        ),
         port_model_violations(plan, journal, packets),
         *reliable_violations(plan, journal, times),
         *repair_violations(plan, journal, times),
@@ -349,14 +357,17 @@ def _late(plan: Plan, steps: Step) -> Mapping[tuple[Rank, Port], tuple[set[Step]
     return found
 
 
-def _sent_before_received(journal: pl.LazyFrame, copy: list[str]) -> pl.LazyFrame:
+def _sent_before_received(journal: pl.LazyFrame, copy: list[str], *, reported_only: bool = False) -> pl.LazyFrame:
     """Pieces sent by a rank that neither created them nor received them in an earlier step.
 
     A segment is created by its origin, or by its target: an acknowledgement carries the address of what it acknowledges.
+    With `reported_only`, ranks of which the journal has no receipt are left out.
     """
     # Lost copies were never received, so they explain no later send.
     arrived = journal.filter(pl.col("outcome") != "lost")
     received = arrived.group_by("receiver", *copy).agg(received=pl.col("step").min())
+    if reported_only:
+        journal = journal.join(arrived.select("receiver"), how="semi", left_on="sender", right_on="receiver")
     return (
         # Sources and the targets of acknowledgements create what they send.
         journal.filter(pl.col("sender") != pl.col("origin"), pl.col("sender") != pl.col("target"))

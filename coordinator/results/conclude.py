@@ -101,7 +101,8 @@ def conclude(
     timetable = history.timetable
     if timetable is not None:
         plan = in_steps(plan, timetable)
-    measurement = measure(plan, history.journal, history.altered, timetable, history.rows)
+    cut_short = history.ended is not None
+    measurement = measure(plan, history.journal, history.altered, timetable, history.rows, cut_short=cut_short)
     metrics = dict(measurement.metrics)
     metrics.update(own_metrics(plan, data_hops(plan, history.journal)))
     reasons, claims, timeline = [history.ended], claims_of(plan), None

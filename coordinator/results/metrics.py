@@ -122,11 +122,14 @@ def measure(
     altered_copies: Sequence[AlteredCopy] = (),
     timetable: Timetable | None = None,
     rows: int | None = None,
+    *,
+    cut_short: bool = False,
 ) -> Measurement:
     """Measure a finished run without knowing what the algorithm was meant to do.
 
     `altered_copies` are the altered copies that arrived, in scenarios with redundancy; `timetable` is that of a run
-    under the timed clock; `rows` is the length of the journal, if it is known.
+    under the timed clock; `rows` is the length of the journal, if it is known; `cut_short` says that rows of
+    hosts may be lost.
     """
     agreement = judge_agreement(plan, journal)
     if plan.spec.agreement is not None:
@@ -147,7 +150,9 @@ def measure(
     steps, links, last_arrivals = collect(
         [step_table(plan, packets, arrivals), used_links(packets.lazy()), latest], rows
     )
-    illegal = count_rows(broken_rules(plan, hops, packets, timetable), rows) + nonexistent_links(plan, links)
+    illegal = count_rows(broken_rules(plan, hops, packets, timetable, cut_short=cut_short), rows) + nonexistent_links(
+        plan, links
+    )
     heaviest_bytes = tuple(steps.drop_in_place("max_link_bytes"))
     traffic = Traffic(len(steps), len(packets), int(packets["segments"].sum()), int(packets["bytes"].sum()), outcomes)
     repetition, cut_off_again = _repetition(plan, hops, agreement, deliveries)

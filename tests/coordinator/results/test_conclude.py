@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 import trio
 
@@ -80,14 +81,17 @@ def test_metrics_of_an_undecided_run_are_not_judged(tmp_path: Path) -> None:
 # --- lateness --------------------------------------------------------------------------------------------------------
 
 
-def late_by(seconds: float, **values: object) -> Conclusion:
-    """The conclusion of a timed run in which only one packet in the middle is late."""
-    plan = plan_of(TIMED, **values)
-
+def timetable_of(plan: Plan) -> Timetable:
     async def work_out() -> Timetable:
         return await predict(plan, lambda *_: None)
 
-    timetable = trio.run(work_out)
+    return trio.run(work_out)
+
+
+def late_by(seconds: float, **values: object) -> Conclusion:
+    """The conclusion of a timed run in which only one packet in the middle is late."""
+    plan = plan_of(TIMED, **values)
+    timetable = timetable_of(plan)
     times = np.frombuffer(timetable.times(), dtype=TIME_RECORD).copy()
     times["achieved"][len(times) // 2] += round(seconds * 1e9)
     records = sorted_records([played(plan)[0]])
@@ -223,3 +227,23 @@ def test_votes_on_messages_of_faulty_origins_are_not_counted() -> None:
     ).summary
     votes = sum(summary[f"elected_{value}"] for value in ("right", "wrong", "none"))  # type: ignore[misc]
     assert votes == summary["expected_deliveries"] == 4
+
+
+@pytest.mark.parametrize("lost", [{0, 1, 2, 3}, {1, 2, 3}, {1}])
+def test_rows_that_a_dead_host_took_along_make_no_hop_impossible(lost: set[int]) -> None:
+    """Under the timed clock hosts hand over their rows at the end: what others sent to dead ranks is not known then."""
+    plan = plan_of(TIMED)
+    timetable = timetable_of(plan)
+    whole = table(sorted_records([played(plan)[0]]))
+    left = whole.filter(~pl.col("receiver").is_in(sorted(lost)))
+    assert any(rank in lost for rank in left["sender"])
+
+    def impossible(ended: str | None, rows: pl.DataFrame) -> object:
+        history = History(rows.lazy(), rows.height, ended, timetable=timetable)
+        return conclude(plan, history, replay=False).metrics["illegal_hops"]
+
+    assert impossible("host 1 disconnected", left) == 0
+    assert impossible(None, left) == left.filter(pl.col("sender").is_in(sorted(lost)), pl.col("sender") != 0).height
+    # What a rank that reported sent without having received it stays impossible.
+    reported = whole.filter(~((pl.col("receiver") == 1) & (pl.col("segment") == 3)))
+    assert impossible("host 1 disconnected", reported) == whole.filter(sender=1, segment=3).height > 0
