@@ -3,6 +3,7 @@
 import fcntl
 import gc
 import os
+import signal
 import tempfile
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack
@@ -22,6 +23,10 @@ settings.register_profile("repeatable", UNHURRIED, derandomize=True, max_example
 settings.register_profile("thorough", UNHURRIED, max_examples=2000, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
+
+# A shell starts background jobs with this signal ignored, which every process below inherits: no test could interrupt one.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 LONGEST = ("test_docs.py", "test_site.py")
 """Files with tests that take a minute."""

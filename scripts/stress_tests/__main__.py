@@ -24,6 +24,7 @@ import importlib
 import json
 import re
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -37,6 +38,9 @@ SECTIONS = tuple(re.findall(r"^    (\w+)", __doc__ or "", re.MULTILINE))
 
 def main() -> int:
     """Run the requested sections; the exit status."""
+    # A shell starts background jobs with this signal ignored, which every process below would inherit.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     parser = argparse.ArgumentParser(
         prog="scripts/stress", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
