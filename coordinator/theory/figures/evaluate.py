@@ -87,12 +87,14 @@ def _asked(topology: Topology, name: str) -> Iterator[tuple[Figure, str]]:
 
 
 def _values(topology: Topology, asked: Sequence[tuple[Figure, str]], work: float) -> Iterator[FigureValue]:
-    network = FigureNetwork(topology)
+    network, ends = FigureNetwork(topology), topology.order * topology.degree
     for figure, parameter in asked:
         value, reason = None, None
         try:
             if network.order > LARGEST_NETWORK:
                 raise NotKnownError(f"{network.order:,} nodes are more than {LARGEST_NETWORK:,}")
+            # Every figure looks at all links first.
+            Budget(work).spend(ends)
             value = figure.compute(network, parameter, Budget(work))
         except NotKnownError as error:
             reason = str(error)
