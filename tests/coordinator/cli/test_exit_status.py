@@ -120,7 +120,7 @@ def test_an_error_in_a_kind_of_fault_is_not_one_of_the_algorithm(call: Call, mon
 def test_an_error_in_a_run_mentions_no_removed_file(
     call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: type[Exception], where: str
 ) -> None:
-    def refuse(*_: object) -> None:
+    def refuse(*_: object, **__: object) -> None:
         (partial,) = tmp_path.glob("runs/*/.partial-*")
         path = "" if error is RunError else str(partial.absolute() / "journal.parquet")
         raise OSError(28, "No space left on device", path) if error is OSError else error(f"no space left: {path}")
