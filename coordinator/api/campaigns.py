@@ -271,7 +271,7 @@ class Campaign:
         return {name: [(points[at].name, size) for at, size in sizes] for name, sizes in families(self._grid).items()}
 
     def _head(self) -> dict[str, object]:
-        """The values that all trials share: those of the scenario that is not varied, and the faults of every trial."""
+        """Return the settings that all trials share, by name: fields that are not varied, and the faults of every trial."""
         plans = [variant.plan for variant in self._grid.variants]
         found: dict[str, object] = {}
         for name, value_of in _HEAD.items():

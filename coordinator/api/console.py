@@ -11,7 +11,7 @@ from emunode.terminal import visible
 
 
 class PlainConsole(Console):
-    """A console whose only escape sequences are those of its own styles."""
+    """A console that prints no escape sequence except for its own styles."""
 
     def __init__(self, **options: Any) -> None:
         # Without emoji: a fault such as silent-ports:LABEL:RATE has the form of one.

@@ -97,9 +97,10 @@ def fault_rows() -> list[Row]:
 
 
 def chosen_algorithms(topology: str | Topology | None, collective: str | None) -> list[tuple[str, Entry]]:
-    """List the algorithms with their families; without a family, those for every network once, as of family `any`.
+    """List the algorithms with their families; without a family, algorithms for every network once, as of family `any`.
 
-    Of a network, only those that can run on it. Raises ScenarioError (field `topology` or `collective`).
+    If `topology` is a network, algorithms that cannot run on it are left out. Raises ScenarioError (field `topology` or
+    `collective`).
     """
     network = network_of_filter(topology)
     if network is not None:
@@ -140,7 +141,7 @@ def _collective(name: str | None) -> Collective | None:
 
 
 def runnable(topology: Topology, collective: str | None = None) -> Iterator[Entry]:
-    """List the algorithms that can run on a network, by collective, those of its family first.
+    """List the algorithms that can run on a network, by collective, algorithms of its family first.
 
     Algorithms that look at the whole network first are listed without being tried if it is large (`is_tried`).
     """
@@ -163,7 +164,7 @@ def is_tried(topology: Topology, entry: Entry) -> bool:
 def accepted(topology: Topology, entry: Entry) -> Algorithm:
     """Make an algorithm on a network, under the first setting that it accepts.
 
-    Raises ScenarioError if it accepts none; the reason is that of the first setting.
+    Raises ScenarioError, with the reason for the first setting, if it accepts none.
     """
     require_visitable(topology, entry)
     target = ALL_RANKS

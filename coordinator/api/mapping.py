@@ -44,11 +44,11 @@ def map(  # noqa: A001  # as `map` of an executor: called `tb.map`
     Each scenario has the keys of a scenario file, or `faults` in place of `fault`; `topology` is a name or a `Network`. Runs
     are in memory unless `driver` says otherwise. `workers` is the number of processes, by default one for each core.
 
-    A run that is refused or cannot be done has the reason in the column `error`, and so has one that takes more than
-    `timeout` seconds, or whose process dies or is stopped; the others go on. The processes load the plug-ins that scenarios
+    The column `error` has the reason why a run was refused or could not be done, took more than `timeout` seconds, or lost
+    its process; the other runs go on. The processes load the plug-ins that scenarios
     name. They do not have what a program registered itself.
 
-    Raises ScenarioError, with the number of the scenario, for one that is not valid, before anything runs; and
+    Raises ScenarioError, before anything runs, with the number of the first invalid scenario; and
     KeyboardInterrupt if interrupted, after all processes have ended.
     """
     require_number("workers", workers)

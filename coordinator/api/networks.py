@@ -81,8 +81,8 @@ class BaseNetwork:
     def to_networkx(self) -> "networkx.Graph[str]":
         """Return the network as a networkx graph of its labels.
 
-        Nodes have their `rank`, and `switch` where they only forward; links have the `ports` at their ends, that of the
-        lower rank first. Attributes from a file are kept.
+        Nodes have their `rank`, and `switch` where they only forward; links have the `ports` at their ends, first the port
+        of the lower rank. Attributes from a file are kept.
         """
         from coordinator.scenario.network_files import to_networkx  # noqa: PLC0415  # it imports networkx
 

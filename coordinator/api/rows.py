@@ -12,7 +12,7 @@ Scalar: TypeAlias = str | int | float | bool | None
 def run_row(name: str, scenario: Mapping[str, Any], summary: Mapping[str, Any]) -> dict[str, Scalar]:
     """Return a run as one row: the fields of its scenario, the metrics that are single numbers, verdict and violated claims.
 
-    A key of both is that of the summary, as `segments`, which counts those that were sent.
+    Of a key in both, the value of the summary is taken: `segments` is the number of segments that were sent.
     """
     fields = {key: _in_seconds(value) if key in DURATIONS else value for key, value in scenario.items()}
     row: dict[str, Scalar] = {"name": name}

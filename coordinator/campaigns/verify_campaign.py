@@ -36,6 +36,7 @@ from coordinator.execution.verify import (
     TooLargeError,
     UnreadableError,
     Verification,
+    errors_as_findings,
     links_in,
     require_verifiable,
 )
@@ -43,7 +44,7 @@ from coordinator.history.stored_run import unknown_keys
 from coordinator.reports.numbers import plural
 from coordinator.scenario.model import make_scenario
 from coordinator.stored.reading import RefusedError
-from emunode.errors import EmulatorError, RunError, ScenarioError
+from emunode.errors import EmulatorError, RunError
 
 MOST_VARIANTS: Final = 1_000
 MOST_RECORDS: Final = 2_000_000
@@ -61,20 +62,9 @@ def verify_records(folder: Path, verification: Verification) -> FinishedTrials |
 
     Does not raise, whatever the folder contains, except ScenarioError (field `plugin`) for a plug-in that is not loaded.
     """
-    try:
+    with errors_as_findings(verification, GRID):
         verification.findings += [f"{name}: it is a symbolic link" for name in links_in(folder)]
         return _Records(folder, verification).check()
-    except TooLargeError as error:
-        verification.unchecked.append(str(error))
-        verification.undecided = True
-    except (UnreadableError, RefusedError) as error:
-        verification.findings.append(str(error))
-    except ScenarioError as error:
-        if error.field == "plugin":
-            raise
-        verification.findings.append(f"{GRID}: {error}")
-    except OSError as error:
-        verification.findings.append(f"{Path(error.filename or folder).name}: it cannot be read: {error.strerror}")
     return None
 
 

@@ -14,6 +14,7 @@ from coordinator.execution.verify import (
     TooLargeError,
     UnreadableError,
     Verification,
+    errors_as_findings,
     links_in,
     require_verifiable,
 )
@@ -21,7 +22,7 @@ from coordinator.history.stored_run import unknown_keys
 from coordinator.reports.numbers import plural
 from coordinator.stored.reading import RefusedError, exists, read_bytes, read_toml
 from emunode import __version__
-from emunode.errors import EmulatorError, ScenarioError
+from emunode.errors import EmulatorError
 
 MOST_POINTS: Final = 2_000
 """Most names of networks, times algorithms."""
@@ -40,20 +41,9 @@ VALUES: Final[Mapping[str, tuple[str, Check]]] = {
 def verify_sweep(folder: Path) -> Verification:
     """Check the folder of a sweep; raises only ScenarioError (field `plugin`) for a plug-in that is not loaded."""
     verification = Verification(folder)
-    try:
+    with errors_as_findings(verification, SETTINGS):
         verification.findings += [f"{name}: it is a symbolic link" for name in links_in(folder)]
         _verify(folder, verification)
-    except TooLargeError as error:
-        verification.unchecked.append(str(error))
-        verification.undecided = True
-    except UnreadableError as error:
-        verification.findings.append(str(error))
-    except ScenarioError as error:
-        if error.field == "plugin":
-            raise
-        verification.findings.append(f"{SETTINGS}: {error}")
-    except OSError as error:
-        verification.findings.append(f"{Path(error.filename or folder).name}: it cannot be read: {error.strerror}")
     del verification.findings[MOST_FINDINGS:]
     return verification
 

@@ -35,7 +35,7 @@ LONGEST_WAIT: Final = 64
 BY_STEPS: Final = (DeliverRule, GatherRule, FollowRule, TableRule)
 """Rules that pass a copy on in the step of the timetable, or at once if it is late; a `ForwardRule` does after a delay."""
 Item = tuple[bool, int]
-"""Whether it is an acknowledgement, and the hop."""
+"""(is an acknowledgement, hop)."""
 
 
 class Repeated(NamedTuple):

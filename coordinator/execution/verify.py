@@ -9,6 +9,7 @@ import json
 import os
 import shlex
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from math import isclose
@@ -115,17 +116,33 @@ class Verification:
 def verify(path: Path) -> Verification:
     """Check a run directory. Does not raise, whatever its files contain: any exception is an error of this software."""
     verification = Verification(path)
-    try:
+    with errors_as_findings(verification):
         _verify(path, verification)
+    del verification.findings[MOST_FINDINGS:]
+    return verification
+
+
+@contextmanager
+def errors_as_findings(verification: Verification, settings: str = "") -> Iterator[None]:
+    """Add errors about the content of files within the block to the findings; a check that is too large stays open.
+
+    `settings` is the file that an invalid scenario comes from. Without it, and for a plug-in that is not loaded, a
+    ScenarioError is raised.
+    """
+    try:
+        yield
     except TooLargeError as error:
         verification.unchecked.append(str(error))
         verification.undecided = True
-    except UnreadableError as error:
+    except (UnreadableError, RefusedError) as error:
         verification.findings.append(str(error))
+    except ScenarioError as error:
+        if error.field == "plugin" or not settings:
+            raise
+        verification.findings.append(f"{settings}: {error}")
     except OSError as error:
-        verification.findings.append(f"{Path(error.filename or path).name}: it cannot be read: {error.strerror}")
-    del verification.findings[MOST_FINDINGS:]
-    return verification
+        name = Path(error.filename or verification.path).name
+        verification.findings.append(f"{name}: it cannot be read: {error.strerror}")
 
 
 def _verify(path: Path, verification: Verification) -> None:

@@ -19,7 +19,7 @@ Q2 = {"topology": "hypercube:2", "collective": "broadcast", "algorithm": "sbt", 
 
 
 def derived(result: RunResult) -> dict[str, object]:
-    """What the model of the links predicts in a run."""
+    """Return the predictions of the model of the links, by metric."""
     return {each.claim.name: each.claim.predicted for each in result.judgements if each.claim.source == RELIABLE}
 
 
@@ -56,7 +56,7 @@ ALGORITHMS = [
     ("star:4", "gather", "edt"), ("star:4", "alltoall", "list-schedule"), ("star:4", "allgather", "mbst"),
     ("hypercube:3", "broadcast", "nesbt"), ("hypercube:3", "broadcast", "tcbt"), ("hypercube:3", "alltoall", "sbt"),
     ("torus:3x4", "broadcast", "bfs-tree"), ("torus:3x4", "broadcast", "edge-disjoint-trees"),
-    ("torus:3x4", "allgather", "bfb"), ("torus:3x4", "alltoall", "list-schedule"), ("torus:3x4", "unicast", "minimal"),
+    ("torus:3x4", "allgather", "bfb"), ("torus:3x4", "alltoall", "list-schedule"),
     ("ej:2+3", "broadcast", "improved"), ("ej:2+3", "broadcast", "independent-trees"),
 ]  # fmt: skip
 
@@ -83,8 +83,6 @@ def test_random_faults_over_reliable_links_are_followed(topology: str, collectiv
             "attempts": random.randint(1, 5), "window": random.randint(1, 3), "back_off": random.random() < 0.5,
             "seed": random.randrange(10**6), "messages": random.randint(1, 3), "fault": list(faults),
         }  # fmt: skip
-        if collective == "unicast":
-            values["target"] = network.label(network.order - 1)
         try:
             result = run_scenario(**values)
         except ScenarioError:
@@ -93,7 +91,7 @@ def test_random_faults_over_reliable_links_are_followed(topology: str, collectiv
         predicted = derived(result)
         assert predicted == {name: result.summary[name] for name in predicted}, values
         judged += bool(predicted)
-    assert judged > 2 or algorithm == "minimal"
+    assert judged > 2
 
 
 @pytest.mark.parametrize(
