@@ -238,6 +238,7 @@ class Grid:
     def _seed_of(self, point: int, variant: int, number: int) -> int:
         """The seed of a trial: that of the scenario, or one of its own if faults draw random numbers during the run."""
         seed = self.variants[variant].scenario.seed
+        # Any value counts, also a rate of 1 or a number of steps: campaigns of earlier versions have these seeds.
         own = self.variants[variant].is_random or any(part.argument for part in self.points[point].parts)
         return (seed + number) % 2**63 if own else seed
 
