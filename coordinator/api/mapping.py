@@ -17,13 +17,12 @@ from coordinator.api.progress import ProgressOption, progress_display
 from coordinator.api.rows import run_row
 from coordinator.api.threads import call
 from coordinator.campaigns.runner import check_workers
-from coordinator.campaigns.worker_pool import LostWorkerError, Worker, encode, write_greeting
+from coordinator.campaigns.worker_pool import LostWorkerError, Worker, encode, look_for_stopped, write_greeting
 from coordinator.execution.stop_signal import InterruptGuard
 from coordinator.networks.base import Progress
 from coordinator.planning.machine import this_machine
 from coordinator.scenario.model import Scenario, make_scenario, plain_values
 from emunode.errors import ScenarioError
-from emunode.runtime import LOOK_SECONDS, is_stopped
 
 WORKER: Final = "coordinator.api.map_worker"
 LEAVE_SECONDS: Final = 8.0
@@ -138,7 +137,7 @@ class _Mapping:
         with self._log, trio.CancelScope() as scope:
             stop.cancels(scope)
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._look)
+                nursery.start_soon(look_for_stopped, self._workers, self._end_stopped)
                 async with trio.open_nursery() as working:
                     for _ in range(self._size):
                         working.start_soon(self._work, numbered)
@@ -181,14 +180,7 @@ class _Mapping:
         worker.dismiss()
         worker.end()
 
-    async def _look(self) -> None:
-        """Kill processes that are stopped: they would never answer."""
-        before: set[Worker] = set()
-        while True:
-            await trio.sleep(LOOK_SECONDS)
-            stopped = {worker for worker in self._workers if is_stopped(worker.pid)}
-            # Twice, so that a short stop does no harm.
-            for worker in stopped & before:
-                self._stopped.add(worker)
-                worker.stop()
-            before = stopped
+    def _end_stopped(self, stopped: set[Worker]) -> None:
+        self._stopped |= stopped
+        for worker in stopped:
+            worker.stop()

@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Self, TextIO
 
@@ -61,25 +61,33 @@ class WorkerPool:
                 # The other workers stop as well; the first failure is reported.
                 nursery.cancel_scope.cancel()
 
-        async def look() -> None:
-            before: set[int] = set()
-            while True:
-                await trio.sleep(LOOK_SECONDS)
-                stopped = {worker.pid for worker in self._workers if is_stopped(worker.pid)}
-                # Twice, so that a short stop does no harm.
-                if still := stopped & before:
-                    failures.append(RunError(f"a worker process ({', '.join(map(str, sorted(still)))}) is stopped"))
-                    nursery.cancel_scope.cancel()
-                before = stopped
+        def fail(stopped: set["Worker"]) -> None:
+            pids = ", ".join(str(pid) for pid in sorted(worker.pid for worker in stopped))
+            failures.append(RunError(f"a worker process ({pids}) is stopped"))
+            nursery.cancel_scope.cancel()
 
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(look)
+            nursery.start_soon(look_for_stopped, self._workers, fail)
             async with trio.open_nursery() as working:
                 for worker in self._workers:
                     working.start_soon(work, worker)
             nursery.cancel_scope.cancel()
         if failures:
             raise failures[0]
+
+
+async def look_for_stopped(workers: Collection["Worker"], found: Callable[[set["Worker"]], None]) -> None:
+    """Pass workers whose processes are stopped at two looks in a row to `found`, until cancelled.
+
+    A stopped process never answers; a short stop does no harm. `workers` may change meanwhile.
+    """
+    before: set[Worker] = set()
+    while True:
+        await trio.sleep(LOOK_SECONDS)
+        stopped = {worker for worker in workers if is_stopped(worker.pid)}
+        if still := stopped & before:
+            found(still)
+        before = stopped
 
 
 class LostWorkerError(RunError):

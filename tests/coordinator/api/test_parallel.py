@@ -258,7 +258,7 @@ def test_map_reports_processes_that_die_and_runs_that_take_too_long(tmp_path: Pa
 
 
 def test_map_ends_processes_that_are_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("coordinator.api.mapping.LOOK_SECONDS", 0.2)
+    monkeypatch.setattr("coordinator.campaigns.worker_pool.LOOK_SECONDS", 0.2)
     table = tb.map(odd([3, 0], tmp_path), workers=1)
     assert table["error"].to_list() == ["its process was stopped, and was ended", None]
     assert workers() == []
