@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coordinator.campaigns.trial_runner import TrialResult
-from coordinator.evaluation.bit_rows import Indices
+from coordinator.dependence.bit_rows import Indices
 from coordinator.evaluation.draws import BLOCK
 from coordinator.evaluation.evaluator import Outcome
 

@@ -24,11 +24,11 @@ from coordinator.campaigns.certify import (
 from coordinator.campaigns.engines import differences, sample_size
 from coordinator.campaigns.runner import SETTLING_SECONDS, CampaignRunner, check_workers
 from coordinator.campaigns.trial_runner import Trial, TrialResult
-from coordinator.evaluation.bit_rows import Indices
+from coordinator.dependence.bit_rows import Indices
+from coordinator.dependence.schedule import InexactError
 from coordinator.evaluation.draws import Struck
 from coordinator.evaluation.evaluator import Evaluator, evaluator_of
 from coordinator.evaluation.point import PointEvaluator, why_messages
-from coordinator.evaluation.schedule import InexactError
 from coordinator.execution.stop_signal import InterruptGuard
 from coordinator.results.claims import Verdict
 from coordinator.scenario.fault_sets import FaultSetSpec

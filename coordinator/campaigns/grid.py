@@ -14,10 +14,10 @@ from typing import Final, NamedTuple
 from coordinator.campaigns.engines import ENGINES, LEAST_SAMPLE, sample_size
 from coordinator.campaigns.statistics import half_width
 from coordinator.campaigns.trial_runner import Trial, fault_free_latency, plan_trials
+from coordinator.dependence.schedule import InexactError
 from coordinator.evaluation.draws import Draws
 from coordinator.evaluation.evaluator import Evaluator, evaluator_of
 from coordinator.evaluation.point import PointEvaluator, why_messages
-from coordinator.evaluation.schedule import InexactError
 from coordinator.planning.plan import Plan
 from coordinator.planning.run_time import run_time_of
 from coordinator.planning.worst_faults import worst_set

@@ -13,12 +13,12 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from coordinator.evaluation.bit_rows import Bits, mark, no_trials
+from coordinator.dependence.bit_rows import Bits, mark, no_trials
+from coordinator.dependence.schedule import BEGIN, InexactError, Schedule
 from coordinator.evaluation.evaluator import Evaluator, evaluator_of
 from coordinator.evaluation.exactness import LEAST_BYTES, why_untraceable
 from coordinator.evaluation.flow import Flow
 from coordinator.evaluation.reliable_walk import follow_reliable, why_not_followed
-from coordinator.evaluation.schedule import BEGIN, InexactError, Schedule
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.results.claims import DELIVERY, broken_root
 from coordinator.results.contributions import healthy_holders

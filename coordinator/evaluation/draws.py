@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from coordinator.evaluation.bit_rows import Indices
+from coordinator.dependence.bit_rows import Indices
 from coordinator.scenario.fault_draws import (
     FaultSites,
     Link,

@@ -12,7 +12,7 @@ from operator import or_
 import numpy as np
 from numpy.typing import NDArray
 
-from coordinator.evaluation.bit_rows import (
+from coordinator.dependence.bit_rows import (
     Bits,
     Indices,
     added,
@@ -24,11 +24,11 @@ from coordinator.evaluation.bit_rows import (
     unpacked,
     words_for,
 )
+from coordinator.dependence.schedule import InexactError, Schedule, due_messages, trace
 from coordinator.evaluation.exactness import PASS_BYTES
 from coordinator.evaluation.fault_batch import Arcs, FaultBatch
 from coordinator.evaluation.flow import Flow, Tracer
 from coordinator.evaluation.latency import Latencies, LatencyCounter
-from coordinator.evaluation.schedule import InexactError, Schedule, due_messages, trace
 from coordinator.planning.plan import Plan
 from coordinator.results.claims import roots_of
 from coordinator.results.deliveries import count_deliveries, faulty_are_silent, record_arrivals, switches
@@ -79,7 +79,7 @@ class Evaluator:
         self.arcs = Arcs(plan.topology, schedule)
         self._folds = plan.spec.collective in FOLDING
         self._tracer = Tracer(schedule, self.arcs, folds=self._folds)
-        self._due = due_messages(plan, schedule)
+        self._due = due_messages(plan.algorithm, schedule)
         self._data = np.setdiff1d(np.arange(plan.topology.order), switches(plan.topology))
         self._roots = np.array([root for root, _ in roots_of(plan)], np.int64)
         self._silent = faulty_are_silent(plan)

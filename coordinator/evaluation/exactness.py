@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Final
 
+from coordinator.dependence import MOST_HOPS
 from coordinator.evaluation.forging import FORGERS
 from coordinator.planning.plan import Plan
 from emunode.algorithms.allreduce import Allreduce
@@ -14,8 +15,6 @@ from emunode.faults.byzantine import Silent
 from emunode.faults.kinds import Crash, Down, Fault, Hang, Loss, Up
 from emunode.model import FOLDING, FaultKnowledge
 
-MOST_HOPS: Final = 4_000_000
-"""Hops of the largest schedule that is traced: about a minute, and more than a gigabyte."""
 HOP_BYTES: Final = 350
 """Memory per hop of a schedule and its groups while they are made. Measured: 170 to 330, of which 130 to 210 remain."""
 PASS_BYTES: Final = 2**26

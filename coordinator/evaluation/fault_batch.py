@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from coordinator.evaluation.bit_rows import Bits, Indices, first_trials, mark, no_trials, words_for
-from coordinator.evaluation.schedule import Schedule
+from coordinator.dependence.bit_rows import Bits, Indices, first_trials, mark, no_trials, words_for
+from coordinator.dependence.schedule import Schedule
 from coordinator.planning.outages import outages_of
 from emunode.faults.kinds import Down, Fault, Loss, NodeFault, Up
 from emunode.model import Port, Rank, Step

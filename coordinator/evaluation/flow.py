@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from coordinator.evaluation.bit_rows import (
+from coordinator.dependence.bit_rows import (
     Bits,
     Groups,
     Indices,
@@ -23,9 +23,9 @@ from coordinator.evaluation.bit_rows import (
     numbers,
     unpacked,
 )
+from coordinator.dependence.schedule import BEGIN, Schedule
 from coordinator.evaluation.fault_batch import Arcs, Effect, FaultBatch
 from coordinator.evaluation.forging import FORGERS, Values
-from coordinator.evaluation.schedule import BEGIN, Schedule
 from emunode.faults.byzantine import Silent
 from emunode.faults.kinds import Crash, Down, Fault, Hang, Loss
 from emunode.faults.transit import FaultRandom

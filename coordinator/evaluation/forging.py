@@ -12,7 +12,7 @@ from emunode.faults.byzantine import Byzantine, Equivocate
 from emunode.faults.kinds import Fault
 
 if TYPE_CHECKING:  # `coordinator plan` needs the kinds without numpy
-    from coordinator.evaluation.bit_rows import Bits, Indices
+    from coordinator.dependence.bit_rows import Bits, Indices
 
 
 @dataclass

@@ -11,8 +11,8 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from coordinator.evaluation.bit_rows import Bits, Groups, Indices, counted, grouped, numbers, total
-from coordinator.evaluation.schedule import DueMessages, Schedule
+from coordinator.dependence.bit_rows import Bits, Groups, Indices, counted, grouped, numbers, total
+from coordinator.dependence.schedule import DueMessages, Schedule
 from emunode.model import Step
 
 

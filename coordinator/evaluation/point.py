@@ -6,7 +6,7 @@ from typing import Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from coordinator.evaluation.bit_rows import Bits, Indices, no_trials, numbers
+from coordinator.dependence.bit_rows import Bits, Indices, no_trials, numbers
 from coordinator.evaluation.draws import Struck
 from coordinator.evaluation.evaluator import Evaluator, Outcome, count_by_trial
 from coordinator.evaluation.exactness import why_inexact

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from coordinator.evaluation.schedule import BEGIN, InexactError, Schedule
+from coordinator.dependence.schedule import BEGIN, InexactError, Schedule
 from coordinator.planning.plan import Plan
 from emunode.algorithms.any_network.table_collective import TableRule
 from emunode.algorithms.base import Algorithm, LocalView, Rule

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from emunode.model import HopOutcome, Step
 from emunode.net.wire import ROW
@@ -32,6 +33,8 @@ RECORD = np.dtype(
         ("outcome", "i1"),
     ]
 )
+Records = NDArray[np.void]
+"""Rows with the fields of `RECORD`."""
 # The dtype has to match what hosts pack.
 assert RECORD.itemsize == ROW.size
 OUTCOMES = pl.Enum([outcome.name.lower() for outcome in HopOutcome])

@@ -14,12 +14,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from coordinator.history.journal import Records
 from coordinator.planning.plan import Plan
 from emunode.model import ALL_RANKS, FOLDING, Collective, HopOutcome, Rank
 from emunode.topologies.base import Topology
 
-Records = NDArray[np.void]
-"""Journal rows of type `RECORD`."""
 Integers = NDArray[np.signedinteger]
 Flags = NDArray[np.bool_]
 

@@ -8,9 +8,10 @@ for it.
 import numpy as np
 import polars as pl
 
+from coordinator.history.journal import Records
 from coordinator.history.timetable import HOP, Timetable
 from coordinator.planning.plan import Plan
-from coordinator.results.deliveries import Arrivals, Deliveries, Integers, Records, silent_sources
+from coordinator.results.deliveries import Arrivals, Deliveries, Integers, silent_sources
 from emunode.model import ALL_RANKS, HopOutcome
 from emunode.timed.cost_model import NANO
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from coordinator.history.journal import records_of_rows, table
+from coordinator.history.journal import Records, records_of_rows, table
 from coordinator.history.timetable import Timetable
 from coordinator.planning.plan import Plan
 from coordinator.results.agreement import Verdicts, judge_agreement, records_of
@@ -23,7 +23,6 @@ from coordinator.results.audit import broken_rules, nonexistent_links
 from coordinator.results.contributions import count_contributions
 from coordinator.results.deliveries import (
     Deliveries,
-    Records,
     arrivals_of,
     count_deliveries,
     elected_arrivals,

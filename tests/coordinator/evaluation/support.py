@@ -7,10 +7,10 @@ from functools import cache
 from random import Random
 
 from coordinator.campaigns.trial_runner import TrialResult, judge_trial
+from coordinator.dependence.schedule import InexactError
 from coordinator.evaluation.evaluator import Evaluator, evaluator_of
 from coordinator.evaluation.exactness import why_inexact
 from coordinator.evaluation.fault_batch import batch_of
-from coordinator.evaluation.schedule import InexactError
 from coordinator.execution.drive import ExecutionResult
 from coordinator.history.journal import sorted_records
 from coordinator.planning.plan import Plan, make_plan

@@ -6,7 +6,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from coordinator.evaluation.bit_rows import unpacked
+from coordinator.dependence.bit_rows import unpacked
 from coordinator.evaluation.evaluator import Evaluator, evaluator_of
 from coordinator.evaluation.exactness import why_inexact
 from coordinator.evaluation.fault_batch import Effect, FaultBatch, batch_of

@@ -9,9 +9,8 @@ import networkx
 import numpy as np
 import pytest
 
-from coordinator.history.journal import sorted_records
+from coordinator.history.journal import Records, sorted_records
 from coordinator.planning.plan import Plan, make_plan
-from coordinator.results.deliveries import Records
 from coordinator.results.metrics import count_trial
 from coordinator.scenario.fault_draws import FaultSites, every_set
 from coordinator.scenario.fault_sets import parse_fault_sets

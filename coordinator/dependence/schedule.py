@@ -16,11 +16,9 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from coordinator.evaluation.bit_rows import Groups, Indices, grouped
-from coordinator.evaluation.exactness import MOST_HOPS
-from coordinator.history.journal import RECORD, sorted_records
-from coordinator.planning.plan import Plan
-from coordinator.results.deliveries import Records
+from coordinator.dependence import MOST_HOPS
+from coordinator.dependence.bit_rows import Groups, Indices, grouped
+from coordinator.history.journal import RECORD, Records, sorted_records
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.classical.doubling import RecursiveDoubling
 from emunode.engine.memory import MemoryEngine
@@ -197,20 +195,20 @@ class Piece(NamedTuple):
     """For each copy the hops that it needs, ascending: its path, and where contributions are folded theirs too."""
 
 
-def pieces_of(plan: Plan, schedule: Schedule) -> Iterator[Piece]:
+def pieces_of(algorithm: Algorithm, schedule: Schedule) -> Iterator[Piece]:
     """All pieces: a message is lost at its receiver if and only if some piece of it loses every copy.
 
     A copy is lost if and only if one of its hops is blocked: the sender or the receiver is out of service in that step, or
     nothing crosses the link. Under votes (byzantine nodes) copies decide by majority instead.
     """
-    copies = due_messages(plan, schedule).copies
+    copies = due_messages(algorithm, schedule).copies
     for place in range(len(copies)):
         hops = [int(column[place]) for column in copies.columns if place < len(column)]
         receiver, segment = int(schedule.receiver[hops[0]]), int(schedule.segment[hops[0]])
-        whole = plan.spec.collective not in FOLDING or schedule.target[hops[0]] == ALL_RANKS
+        whole = algorithm.collective not in FOLDING or schedule.target[hops[0]] == ALL_RANKS
         owner = int(schedule.origin[hops[0]]) if whole else receiver
         needed = tuple(schedule.needed(hop) for hop in hops)
-        yield Piece(receiver, owner, segment // plan.algorithm.segments_per_message, segment, needed)
+        yield Piece(receiver, owner, segment // algorithm.segments_per_message, segment, needed)
 
 
 # --- deliveries --------------------------------------------------------------------------------------------------------
@@ -236,21 +234,21 @@ class DueMessages:
     """Whether every tree brings one copy of a piece at most, so that each copy is one vote."""
 
 
-def due_messages(plan: Plan, schedule: Schedule) -> DueMessages:
+def due_messages(algorithm: Algorithm, schedule: Schedule) -> DueMessages:
     """The messages that a schedule delivers."""
-    topology = plan.topology
+    topology = algorithm.topology
     owns = np.array([not topology.is_switch(rank) for rank in topology.ranks()])
     meant = (schedule.target == ALL_RANKS) | (schedule.target == schedule.receiver)
     hops = np.flatnonzero(meant & (schedule.receiver != schedule.origin) & owns[schedule.receiver])
     receiver, origin, segment = schedule.receiver[hops], schedule.origin[hops], schedule.segment[hops]
-    folding = plan.spec.collective in FOLDING
+    folding = algorithm.collective in FOLDING
     owner = np.where(schedule.target[hops] == ALL_RANKS, origin, receiver) if folding else origin
     # Partial results of all ranks count towards one message; elsewhere the owner is the origin.
     order, sizes = grouped([receiver, owner, segment, origin if folding else owner])
     copies = Groups(hops[order], sizes)
     first = order[(np.cumsum(sizes) - sizes)[copies.order]]
     receiver, owner = receiver[first], owner[first]
-    message = segment[first] // plan.algorithm.segments_per_message
+    message = segment[first] // algorithm.segments_per_message
     order, sizes = grouped([receiver, owner, message])
     pieces = Groups(order, sizes)
     first = order[(np.cumsum(sizes) - sizes)[pieces.order]]

@@ -1,6 +1,6 @@
 """Schedules: the paths of copies against the trees that they come from, and what a fold depends on."""
 
-from coordinator.evaluation.schedule import BEGIN, pieces_of, trace
+from coordinator.dependence.schedule import BEGIN, pieces_of, trace
 from emunode.algorithms.folding import FoldingSchedule
 from emunode.algorithms.tree_collective import TreeCollective
 from tests.coordinator.evaluation.support import plan
@@ -11,7 +11,7 @@ def test_paths_are_those_of_the_trees() -> None:
     algorithm = given.algorithm
     assert isinstance(algorithm, TreeCollective)
     schedule, _ = trace(algorithm, 100)
-    pieces = list(pieces_of(given, schedule))
+    pieces = list(pieces_of(given.algorithm, schedule))
     assert len(pieces) == 23
     for piece in pieces:
         relative = given.topology.relative(piece.receiver, given.spec.source)
@@ -35,9 +35,9 @@ def test_a_fold_needs_the_partial_results_of_its_feeders() -> None:
         feeders = algorithm.feeders(rank, given.spec.source, int(schedule.segment[hop]))
         assert sorted(schedule.sender[schedule.folded(hop)].tolist()) == sorted(feeders)
     # The result needs every hop.
-    assert sorted({hop for piece in pieces_of(given, schedule) for copy in piece.copies for hop in copy}) == list(
-        range(len(schedule))
-    )
+    assert sorted(
+        {hop for piece in pieces_of(given.algorithm, schedule) for copy in piece.copies for hop in copy}
+    ) == list(range(len(schedule)))
 
 
 def test_packets_hold_the_segments_that_cross_a_link_together() -> None:

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.evaluation.bit_rows import (
+from coordinator.dependence.bit_rows import (
     Groups,
     added,
     counted,
