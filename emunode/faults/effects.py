@@ -39,6 +39,7 @@ class Choice(StrEnum):
     """The thing for which a fault draws, once each, whether it is affected."""
 
     PACKET = "packet"
+    """A packet. On a link it is affected if the first number that its fault draws for it is below the probability."""
     PORT = "port"
     SEGMENT = "segment"
     """A segment of a message, the same at every port."""

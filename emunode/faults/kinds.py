@@ -14,7 +14,19 @@ from dataclasses import astuple, dataclass, fields
 from typing import ClassVar, Final
 
 from emunode.errors import FrameError, RegistrationError
-from emunode.faults.effects import Alters, Delays, Duplicates, Effect, Effects, Ends, Interval, Loses, Stops
+from emunode.faults.effects import (
+    Alters,
+    Delays,
+    Duplicates,
+    Effect,
+    Effects,
+    Ends,
+    Interval,
+    LinkEnd,
+    Loses,
+    Place,
+    Stops,
+)
 from emunode.faults.transit import LinkTransit
 from emunode.model import Port, Rank, Step
 from emunode.registry import Registry, register
@@ -65,12 +77,22 @@ class Fault:
         """Whether it can cost or alter a delivery; a repair, a slow node and a fault with a rate of 0 cannot."""
         return not self.slows
 
+    @property
+    def place(self) -> Place:
+        """The rank, or the direction of a link, that the fault affects."""
+        raise NotImplementedError
+
     def effects(self) -> Effects:
         """State what the fault does, where and when: the form in which everything but the engines knows it.
 
-        By default a kind does not say. Then it is carried out, but refused where an exact answer is needed.
+        By default a kind does not say. Then it is carried out, but refused where an exact answer is needed. Faults that
+        differ in their place only have the same effects, each at its place.
         """
         raise NotImplementedError(f"{kind_of(self)} does not define effects()")
+
+    def there(self, *effects: Effect) -> Effects:
+        """State effects at the place of the fault while it is in force."""
+        return [(self.place, self.interval, effect) for effect in effects]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +104,9 @@ class NodeFault(Fault):
     state: ClassVar[str]
     """The state of the rank in nodes.parquet."""
 
-    def there(self, *effects: Effect) -> Effects:
-        """State effects at the rank while the fault is in force."""
-        return [(self.rank, self.interval, effect) for effect in effects]
+    @property
+    def place(self) -> Rank:
+        return self.rank
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +116,12 @@ class LinkFault(Fault):
     sender: Rank
     port: Port
 
+    @property
+    def place(self) -> LinkEnd:
+        return self.sender, self.port
+
     def act(self, transit: LinkTransit) -> None:
         """Apply the fault to a packet; by default nothing, for faults of the connection itself."""
-
-    def there(self, *effects: Effect) -> Effects:
-        """State effects in this direction of the link while the fault is in force."""
-        return [((self.sender, self.port), self.interval, effect) for effect in effects]
 
 
 def _name(record: type[Fault]) -> str:

@@ -36,14 +36,17 @@ class FaultTimeline:
         self.spells: dict[Place, list[Spell]] = {}
         """By place, all spells that last longer than no time, in the order in which they begin."""
         opaque: dict[str, None] = {}
-        for interval, fault in _in_order(faults):
+        for times, fault in _in_order(faults):
             if not states_effects(type(fault)):
                 opaque[kind_of(fault)] = None
                 continue
-            for place, _, effect in fault.effects():
-                self._begin(place, interval, effect, fault)
+            for place, steps, effect in fault.effects():
+                self._begin(place, times or steps, effect, fault)
         self.spells = {
-            place: kept for place, spells in self.spells.items() if (kept := [s for s in spells if _lasts(s)])
+            # Stable: an effect may begin later than its fault.
+            place: sorted(kept, key=lambda spell: spell.interval.start)
+            for place, spells in self.spells.items()
+            if (kept := [spell for spell in spells if _lasts(spell)])
         }
         self.opaque = tuple(opaque)
 
@@ -98,15 +101,15 @@ class FaultTimeline:
         )
 
 
-def _in_order(faults: Iterable[Fault | TimedFault]) -> list[tuple[Interval, Fault]]:
-    """Faults in the order in which they take effect, with their intervals."""
+def _in_order(faults: Iterable[Fault | TimedFault]) -> list[tuple[Interval | None, Fault]]:
+    """Faults in the order in which they take effect, with their times; None: they state steps."""
     faults = list(faults)
     timed = [each for each in faults if isinstance(each, TimedFault)]
     steps = in_order(each for each in faults if not isinstance(each, TimedFault))
-    return [(fault.interval, fault) for fault in steps] + [
+    return [
+        *((None, fault) for fault in steps),
         # Stable: faults of one time keep the order in which they act.
-        (Interval(each.start, each.end), each.fault)
-        for each in sorted(timed, key=lambda each: each.start)
+        *((Interval(each.start, each.end), each.fault) for each in sorted(timed, key=lambda each: each.start)),
     ]
 
 

@@ -10,7 +10,19 @@ import pytest
 
 from emunode.errors import ScenarioError
 from emunode.faults.byzantine import ByzantineFault, Treatment
-from emunode.faults.effects import Alters, Choice, Delays, Drifts, Duplicates, Effect, Interval, Loses, Slows, Stops
+from emunode.faults.effects import (
+    Alters,
+    Choice,
+    Delays,
+    Drifts,
+    Duplicates,
+    Effect,
+    Effects,
+    Interval,
+    Loses,
+    Slows,
+    Stops,
+)
 from emunode.faults.in_time import FaultsInTime, TimedFault
 from emunode.faults.injector import Faults
 from emunode.faults.kinds import (
@@ -29,7 +41,7 @@ from emunode.faults.kinds import (
     states_effects,
 )
 from emunode.faults.timeline import FaultTimeline
-from emunode.faults.transit import LinkTransit
+from emunode.faults.transit import FaultRandom, LinkTransit
 from emunode.registry import register
 from emunode.topologies.hypercube import Hypercube
 
@@ -140,7 +152,7 @@ def test_packets_of_a_link_are_treated_as_the_timeline_says(seed: int) -> None:
 
 @pytest.mark.parametrize("name", [name for name, kind in KINDS.items() if "rate" in field_names(kind)])
 def test_a_stated_probability_is_the_share_of_draws(name: str) -> None:
-    """Over many seeds, within five standard deviations."""
+    """Over many seeds, within five standard deviations; on links the first number that a fault draws decides."""
     fault = drawn(KINDS[name], Random(5))
     changes: dict[str, Any] = {"step": 1, "last": FOREVER, "rate": 0.25}
     fault = replace(fault, **changes)
@@ -151,7 +163,11 @@ def test_a_stated_probability_is_the_share_of_draws(name: str) -> None:
         state.apply([fault])
         if isinstance(fault, LinkFault):
             transit = state.transit(1, fault.sender, fault.port, (SEGMENT,))
-            affected += transit.lost or transit.altered or transit.copies > 1
+            hit = transit.lost or transit.altered or transit.copies > 1
+            first = FaultRandom(seed, 1, fault.sender, fault.port)
+            first.start(f"{name} 0")
+            assert hit is (first.draw() < probability)
+            affected += hit
         else:
             assert isinstance(fault, ByzantineFault)
             copy = ((fault.rank + 1) % CUBE.order, -1, 0, 0)
@@ -241,6 +257,20 @@ def test_healing_ends_every_earlier_fault_of_a_direction() -> None:
 
 
 @dataclass(frozen=True, slots=True)
+class Decay(Loss):
+    """A kind whose packets are lost with a probability, and two steps later always."""
+
+    form = "decay:A~B:RATE"
+
+    def effects(self) -> Effects:
+        first, end = self.interval
+        return [
+            (self.place, Interval(first + 2, end), Loses()),
+            (self.place, Interval(first, first + 2), Loses(self.rate)),
+        ]
+
+
+@dataclass(frozen=True, slots=True)
 class Whim(LinkFault):
     """A kind from elsewhere that does not state its effects."""
 
@@ -270,12 +300,18 @@ class Freeze(Hang):
 
 @pytest.fixture
 def plug_ins() -> Iterator[None]:
-    kinds = (Whim, Storm, Freeze)
+    kinds = (Decay, Whim, Storm, Freeze)
     for kind in kinds:
         register(kind)
     yield
     for kind in kinds:
         KINDS.remove(kind)
+
+
+@pytest.mark.usefixtures("plug_ins")
+def test_an_effect_is_in_force_in_the_steps_that_its_fault_states() -> None:
+    timeline = FaultTimeline([Decay(3, 0, 1, rate=0.5), Heal(9, 0, 1)])
+    assert timeline.of(Loses) == {(0, 1): [(Interval(3, 5), Loses(0.5)), (Interval(5, 9), Loses())]}
 
 
 @pytest.mark.usefixtures("plug_ins")
