@@ -14,7 +14,8 @@ from coordinator.history.timetable import Timetable, make_timetable
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.registry import make_algorithm
 from emunode.engine.memory import MemoryEngine
-from emunode.faults.in_time import ALWAYS, TimedFault
+from emunode.faults.effects import ALWAYS
+from emunode.faults.in_time import TimedFault
 from emunode.faults.kinds import FOREVER, Fault, Moment
 from emunode.model import FaultKnowledge, Port, Rank, Step
 from emunode.net.wire import DEPARTURE, RECEIPTS

@@ -23,7 +23,7 @@ from coordinator.planning.plan import Plan
 from emunode.engine.memory import MemoryEngine
 from emunode.engine.rank_set import AlteredCopy
 from emunode.errors import EmulatorError
-from emunode.faults.in_time import ALWAYS
+from emunode.faults.effects import ALWAYS
 from emunode.host.placement import Placement
 from emunode.model import Rank, Step
 from emunode.timed.memory import faults_of

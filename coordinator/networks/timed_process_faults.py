@@ -20,8 +20,8 @@ from coordinator.networks.control_channel import ControlChannel
 from coordinator.networks.launchers.base import Launch
 from coordinator.networks.process_actions import ProcessActions, Sent
 from emunode.errors import EmulatorError
-from emunode.faults.effects import Interval
-from emunode.faults.in_time import ALWAYS, FaultsInTime
+from emunode.faults.effects import ALWAYS, Interval
+from emunode.faults.in_time import FaultsInTime
 from emunode.host.placement import Placement
 from emunode.timed.cost_model import NANO
 

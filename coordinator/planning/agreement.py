@@ -1,14 +1,14 @@
 """Agreement on failures in a plan: its settings, what it is refused for, and the claims of runs with it."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 
 from coordinator.scenario.model import OnFailure, Scenario, knowledge_of
 from emunode.algorithms.any_network.disjoint_paths import disjoint_families
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.program import PROGRAM
 from emunode.errors import ScenarioError
-from emunode.faults.kinds import FOREVER, Crash, Down, Fault, Hang, LinkFault, NodeFault
-from emunode.model import AGAIN_TREE, Agreement, CollectiveSpec, Duplex, PortModel, Rank, Step
+from emunode.faults.timeline import FaultTimeline
+from emunode.model import AGAIN_TREE, Agreement, CollectiveSpec, Duplex, PortModel, Step
 from emunode.topologies.base import Topology, VertexTransitiveTopology
 
 SOURCE = "agreement by flooding"
@@ -80,21 +80,21 @@ def longest_disjoint_path(topology: Topology) -> Step:
 
 
 def agreement_claims(
-    topology: Topology, spec: CollectiveSpec, faults: Sequence[Fault], healthy_root: bool
+    topology: Topology, spec: CollectiveSpec, timeline: FaultTimeline, healthy_root: bool
 ) -> Iterator[Claim]:
-    """Claims about the agreement under these faults, all of which last; none if others are among them.
+    """Claims about the agreement under faults that last; none if others are among them.
 
     `healthy_root`: whether the source or the target of the collective, if it has one, has no fault.
     """
     agreement = spec.agreement
     assert agreement is not None
-    if not faults:
+    if not timeline:
         yield Claim("agreement_packets", 0, "==", f"{SOURCE}: no news without a suspicion")
         return
-    if not are_lasting(faults):
+    if not timeline.is_lasting:
         return
-    nodes = {fault.rank for fault in faults if isinstance(fault, NodeFault)}
-    links = {_link(topology, fault.sender, fault.port) for fault in faults if isinstance(fault, LinkFault)}
+    nodes = {place for place in timeline.stops if isinstance(place, int)}
+    links = {min(place, topology.end(*place)) for place in timeline.stops if not isinstance(place, int)}
     cut = len(nodes) + len(links) >= (topology.connectivity or 1)
     where = "in every component: these faults may have cut the network" if cut else "at all healthy nodes"
     yield Claim("agreement_errors", 0, "==", f"{SOURCE}: the same set {where}")
@@ -105,12 +105,3 @@ def agreement_claims(
         yield Claim("slowest_agreement_steps", agreement.steps, "<=", f"{SOURCE}: {formula}")
     if agreement.shrink and healthy_root:
         yield Claim("final_delivery_ratio", 1.0, "==", f"{SOURCE}: the last run serves all that are left")
-
-
-def are_lasting(faults: Iterable[Fault]) -> bool:
-    """Whether each of these faults puts a node or a link out of service to the end."""
-    return all(isinstance(fault, Crash | Hang | Down) and fault.end == FOREVER for fault in faults)
-
-
-def _link(topology: Topology, rank: Rank, port: int) -> tuple[Rank, int]:
-    return min((rank, port), topology.end(rank, port))

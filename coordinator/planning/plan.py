@@ -38,6 +38,7 @@ from emunode.algorithms.routed_collective import TreeRoutedCollective
 from emunode.algorithms.tree_collective import TreeCollective
 from emunode.errors import RunError, ScenarioError
 from emunode.faults.kinds import FOREVER, Crash, Down, Fault, Hang, LinkFault, Moment, NodeFault, Recover
+from emunode.faults.timeline import FaultTimeline
 from emunode.model import VECTOR, Collective, CollectiveSpec, FaultKnowledge, Port, PortModel, Rank, Step
 from emunode.topologies.base import Topology
 
@@ -102,6 +103,11 @@ class Plan:
     def crashed(self) -> Mapping[Rank, Step]:
         """The ranks that crash, with the step of each."""
         return {fault.rank: fault.step for fault in self.faults if isinstance(fault, Crash)}
+
+    @cached_property
+    def timeline(self) -> FaultTimeline:
+        """The effects of all faults."""
+        return FaultTimeline(self.faults)
 
     @cached_property
     def effective_faults(self) -> tuple[Fault, ...]:
@@ -226,7 +232,7 @@ class Plan:
         healthy_root = self.algorithm.sources_live(
             {fault.rank for fault in self.faults if isinstance(fault, NodeFault)}
         )
-        return list(agreement_claims(self.topology, self.spec, self.faults, healthy_root))
+        return list(agreement_claims(self.topology, self.spec, self.timeline, healthy_root))
 
     def _claims_of_collective(self) -> list[Claim]:
         """The claims about the collective and its protocols."""

@@ -8,7 +8,7 @@ from coordinator.planning.costs import costs_of
 from coordinator.planning.outages import outages_of
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.scenario.model import Scenario
-from emunode.faults.in_time import ALWAYS
+from emunode.faults.effects import ALWAYS
 from emunode.faults.kinds import FOREVER, Fault, Moment
 
 

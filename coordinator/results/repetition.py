@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
-from coordinator.planning.agreement import are_lasting
 from coordinator.planning.plan import Plan
 from coordinator.results.agreement import Verdicts
 from coordinator.results.decisions import Reported, part_after
@@ -89,7 +88,7 @@ def repetition_metrics(
         "agreement_errors": verdicts.metrics["agreement_errors"]
         + repetition.strays
         # Whether faults explain what was lost is judged with all other packets.
-        + (max(0, numbers["illegal_hops"] - numbers["lost"]) if are_lasting(plan.faults) else 0),
+        + (max(0, numbers["illegal_hops"] - numbers["lost"]) if plan.timeline.is_lasting else 0),
     }
 
 

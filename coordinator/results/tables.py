@@ -12,7 +12,7 @@ from coordinator.planning.plan import Plan
 from coordinator.results.deliveries import messages_due
 from coordinator.results.timed_audit import with_starts
 from emunode.faults.byzantine import ByzantineFault
-from emunode.faults.in_time import ALWAYS
+from emunode.faults.effects import ALWAYS
 from emunode.faults.kinds import FOREVER, Fault, LinkFault, NodeFault, kind_of, value_names
 from emunode.timed.cost_model import NANO
 from emunode.topologies.base import ABSENT, Topology

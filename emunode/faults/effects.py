@@ -11,7 +11,7 @@ this rank sends by this port.
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from emunode.model import Port, Rank
 
@@ -19,6 +19,8 @@ LinkEnd = tuple[Rank, Port]
 """One direction of a link: the direction in which this rank sends by this port."""
 Place = Rank | LinkEnd
 """A rank, or one direction of a link."""
+ALWAYS: Final = 2**62
+"""The end of an interval that does not end, in steps as in nanoseconds."""
 
 
 class Interval(NamedTuple):
@@ -26,6 +28,11 @@ class Interval(NamedTuple):
 
     start: int
     end: int
+
+    @property
+    def is_endless(self) -> bool:
+        """Whether it lasts to the end of a run, however long that is."""
+        return self.end >= ALWAYS
 
     def overlaps(self, start: int, end: int) -> bool:
         """Report whether [start, end) and this interval have an instant in common."""

@@ -14,11 +14,11 @@ from functools import cache
 from itertools import zip_longest
 from math import ceil, floor, prod
 from operator import attrgetter
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from emunode.errors import FrameError
 from emunode.faults.byzantine import ByzantineFault, Schedule
-from emunode.faults.effects import Interval
+from emunode.faults.effects import ALWAYS, Interval
 from emunode.faults.injector import Faults
 from emunode.faults.kinds import (
     FOREVER,
@@ -39,9 +39,6 @@ from emunode.faults.slowness import Drift, Jitter, Slow, SlowLink
 from emunode.faults.transit import FaultRandom, LinkTransit
 from emunode.model import Packet, Port, Rank, Step
 from emunode.topologies.base import Topology
-
-ALWAYS: Final = 2**62
-"""The end, in nanoseconds, of what does not end."""
 
 
 class TimedFault(NamedTuple):

@@ -15,6 +15,7 @@ from typing import ClassVar, Final
 
 from emunode.errors import FrameError, RegistrationError
 from emunode.faults.effects import (
+    ALWAYS,
     Alters,
     Delays,
     Duplicates,
@@ -69,8 +70,10 @@ class Fault:
 
     @property
     def interval(self) -> Interval:
-        """The steps in which it is in force."""
-        return Interval(self.step, self.end + 1)
+        """The steps in which it is in force; the times, if it is given by times."""
+        if self.end == FOREVER:
+            return Interval(self.step, ALWAYS)
+        return Interval(self.step, self.end if isinstance(self.end, Moment) else self.end + 1)
 
     @property
     def breaks(self) -> bool:

@@ -5,7 +5,7 @@ packets by code of their own (`injector`, `in_time`), the audit replays faults b
 without it.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 from emunode.errors import ScenarioError
@@ -74,10 +74,31 @@ class FaultTimeline:
                 "fault", ", ".join(self.opaque), f"{purpose} needs kinds of fault that define effects()"
             )
 
+    def __bool__(self) -> bool:
+        """Tell whether any fault has an effect, as far as it states effects."""
+        return bool(self.spells or self.opaque)
+
+    def __iter__(self) -> Iterator[tuple[Place, Interval, Effect]]:
+        """Yield all effects in the form of `Fault.effects`, as they are after those that end others."""
+        for place, spells in self.spells.items():
+            for interval, effect, _ in spells:
+                yield place, interval, effect
+
     @property
     def effects(self) -> set[type[Effect]]:
         """The types of all effects, at any place and time."""
-        return {type(spell.effect) for spells in self.spells.values() for spell in spells}
+        return {type(effect) for _, _, effect in self}
+
+    @property
+    def stops(self) -> Mapping[Place, Sequence[Interval]]:
+        """The intervals in which ranks and links are stopped, by place, ascending; adjoining ones are one."""
+        return {place: _merged(interval for interval, _ in spells) for place, spells in self.of(Stops).items()}
+
+    @property
+    def is_lasting(self) -> bool:
+        """Whether faults do nothing but put ranks and links out of service, each to the end."""
+        intervals = [interval for there in self.stops.values() for interval in there]
+        return not self.opaque and self.effects <= {Stops} and all(each.is_endless for each in intervals)
 
     def of(self, kind: type[Kind]) -> Mapping[Place, Sequence[tuple[Interval, Kind]]]:
         """The intervals of all effects of one type, by place."""
@@ -111,6 +132,17 @@ def _in_order(faults: Iterable[Fault | TimedFault]) -> list[tuple[Interval | Non
         # Stable: faults of one time keep the order in which they act.
         *((Interval(each.start, each.end), each.fault) for each in sorted(timed, key=lambda each: each.start)),
     ]
+
+
+def _merged(intervals: Iterable[Interval]) -> list[Interval]:
+    """The fewest intervals that cover the same times, ascending."""
+    found: list[Interval] = []
+    for each in sorted(intervals):
+        if found and each.start <= found[-1].end:
+            found[-1] = Interval(found[-1].start, max(found[-1].end, each.end))
+        else:
+            found.append(each)
+    return found
 
 
 def _lasts(spell: Spell) -> bool:

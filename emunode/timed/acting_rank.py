@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
 from emunode.algorithms.base import Algorithm, LocalView
-from emunode.faults.effects import Interval
-from emunode.faults.in_time import ALWAYS, FaultsInTime
+from emunode.faults.effects import ALWAYS, Interval
+from emunode.faults.in_time import FaultsInTime
 from emunode.model import Hop, Packet, Port, PortModel, Rank, Step
 from emunode.timed.cost_model import LinearCostModel
 from emunode.timed.faulty_rank import Departure

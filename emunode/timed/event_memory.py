@@ -13,7 +13,8 @@ from typing import NamedTuple
 from emunode.algorithms.base import Algorithm
 from emunode.engine.rank_set import AlteredCopy, altered_copies
 from emunode.engine.step import ReversePorts
-from emunode.faults.in_time import ALWAYS, TimedFault
+from emunode.faults.effects import ALWAYS
+from emunode.faults.in_time import TimedFault
 from emunode.model import CONTROL_TREE, FaultKnowledge, HopOutcome, Packet, Port, Rank, Step
 from emunode.net.wire import encode_losses, encode_rows
 from emunode.protocols.base import ControlKind

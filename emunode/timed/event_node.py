@@ -6,7 +6,7 @@ it knows what it can do before the next one. What it does follows from the same 
 
 from collections.abc import Iterable
 
-from emunode.faults.in_time import ALWAYS
+from emunode.faults.effects import ALWAYS
 from emunode.model import Packet, Port, Step
 from emunode.timed.acting_rank import EventArrival
 from emunode.timed.awaited import AwaitedPackets

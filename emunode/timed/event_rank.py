@@ -17,8 +17,8 @@ from math import ceil
 from emunode.algorithms.base import Algorithm, LocalView
 from emunode.engine.rank_set import make_rule
 from emunode.faults.detection import PortDetector
-from emunode.faults.effects import Interval
-from emunode.faults.in_time import ALWAYS, FaultsInTime
+from emunode.faults.effects import ALWAYS, Interval
+from emunode.faults.in_time import FaultsInTime
 from emunode.model import FaultKnowledge, Packet, Port, Rank, Segment, Step
 from emunode.protocols.base import CONTROL_BYTES, ControlKind, Protocol, Timing, control_segment, is_control
 from emunode.protocols.registry import make_protocol

@@ -14,7 +14,7 @@ from typing import cast
 from emunode.algorithms.base import Algorithm
 from emunode.engine.rank_set import altered_copies
 from emunode.errors import RuleError
-from emunode.faults.in_time import ALWAYS
+from emunode.faults.effects import ALWAYS
 from emunode.model import HopOutcome, Rank, Step
 from emunode.net import wire
 from emunode.net.framed_streams import FramedStreams

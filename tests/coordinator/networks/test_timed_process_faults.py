@@ -11,8 +11,8 @@ from coordinator.networks.launchers.local import LocalLaunch
 from coordinator.networks.timed_process_faults import ProcessFate, fate_of
 from coordinator.planning.plan import make_plan
 from coordinator.scenario.model import make_scenario
-from emunode.faults.effects import Interval
-from emunode.faults.in_time import ALWAYS, FaultsInTime, TimedFault
+from emunode.faults.effects import ALWAYS, Interval
+from emunode.faults.in_time import FaultsInTime, TimedFault
 from emunode.faults.kinds import Crash, Hang, Recover
 from emunode.topologies.registry import parse_topology
 from tests.command_line import fields

@@ -11,6 +11,7 @@ import pytest
 from emunode.errors import ScenarioError
 from emunode.faults.byzantine import ByzantineFault, Treatment
 from emunode.faults.effects import (
+    ALWAYS,
     Alters,
     Choice,
     Delays,
@@ -29,11 +30,13 @@ from emunode.faults.kinds import (
     FOREVER,
     KINDS,
     Crash,
+    Down,
     Fault,
     Hang,
     Heal,
     LinkFault,
     Loss,
+    Moment,
     NodeFault,
     Recover,
     field_names,
@@ -256,6 +259,37 @@ def test_healing_ends_every_earlier_fault_of_a_direction() -> None:
     assert timeline.at((0, 1), 5) == [Loses(1.0)]
 
 
+@pytest.mark.parametrize(
+    ("faults", "stops", "lasting"),
+    [
+        ([], {}, True),
+        ([Crash(2, 1)], {1: [(2, ALWAYS)]}, True),
+        ([Hang(2, 1, last=3), Crash(4, 1)], {1: [(2, ALWAYS)]}, True),
+        ([Hang(2, 1, last=8), Crash(4, 1)], {1: [(2, ALWAYS)]}, True),
+        ([Hang(2, 1, last=2), Crash(4, 1)], {1: [(2, 3), (4, ALWAYS)]}, False),
+        ([Crash(2, 1), Recover(5, 1)], {1: [(2, 5)]}, False),
+        ([Down(1, 0, 1, last=4), Down(3, 0, 1, last=6)], {(0, 1): [(1, 7)]}, False),
+        ([Crash(2, 1), Loss(1, 0, 1, rate=0.0)], {1: [(2, ALWAYS)]}, True),
+        ([Crash(2, 1), Loss(1, 0, 1, rate=0.5)], {1: [(2, ALWAYS)]}, False),
+    ],
+)
+def test_stops_that_adjoin_are_one(faults: list[Fault], stops: object, lasting: bool) -> None:
+    timeline = FaultTimeline(faults)
+    assert timeline.stops == stops
+    assert timeline.is_lasting is lasting
+
+
+def test_a_fault_without_effect_leaves_no_trace() -> None:
+    assert not FaultTimeline([Loss(1, 0, 1, rate=0.0)])
+    assert not FaultTimeline([Down(2, 0, 1), Heal(2, 0, 1)])
+
+
+@pytest.mark.parametrize("last", [Moment(7), FOREVER])
+def test_a_fault_that_is_given_by_times_ends_at_its_last_one(last: int) -> None:
+    assert Hang(Moment(3), 1, last=last).interval == (3, 7 if last == 7 else ALWAYS)
+    assert Hang(3, 1, last=6).interval == (3, 7)
+
+
 @dataclass(frozen=True, slots=True)
 class Decay(Loss):
     """A kind whose packets are lost with a probability, and two steps later always."""
@@ -319,6 +353,7 @@ def test_an_effect_is_in_force_in_the_steps_that_its_fault_states() -> None:
     ("fault", "name"), [(Whim(1, 0, 0), "whim"), (Storm(1, 0, 0, rate=1.0), "storm"), (Freeze(1, 0), None)]
 )
 def test_a_kind_that_does_not_state_its_effects_is_refused_by_name(fault: Fault, name: str | None) -> None:
+    assert FaultTimeline([fault])
     timeline = FaultTimeline([fault, Crash(1, 3)])
     assert timeline.opaque == ((name,) if name else ())
     assert isinstance(fault, NodeFault) is timeline.stopped(0, 1)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from coordinator.history.timetable import Timetable
 from emunode.algorithms.tree_collective import TreeCollective
-from emunode.faults.in_time import ALWAYS
+from emunode.faults.effects import ALWAYS
 from emunode.model import HopOutcome
 from emunode.net.wire import ROW
 from emunode.timed.cost_model import LinearCostModel

@@ -15,7 +15,8 @@ from emunode.algorithms.base import Algorithm
 from emunode.algorithms.registry import make_algorithm
 from emunode.engine.memory import MemoryEngine
 from emunode.errors import FrameError, ScenarioError
-from emunode.faults.in_time import ALWAYS, FaultsInTime, TimedFault, exact
+from emunode.faults.effects import ALWAYS
+from emunode.faults.in_time import FaultsInTime, TimedFault, exact
 from emunode.faults.kinds import Crash, Moment, Recover
 from emunode.faults.slowness import Jitter, Slow, SlowLink
 from emunode.model import Collective, CollectiveSpec, FaultKnowledge, PortModel

@@ -16,7 +16,8 @@ from coordinator.history.timetable import Timetable
 from coordinator.scenario.fault_syntax import parse_faults
 from emunode.algorithms.registry import make_algorithm
 from emunode.errors import FrameError
-from emunode.faults.in_time import ALWAYS, FaultsInTime
+from emunode.faults.effects import ALWAYS
+from emunode.faults.in_time import FaultsInTime
 from emunode.model import Collective, CollectiveSpec, Detection, FaultKnowledge, PortModel, ReliableLinks
 from emunode.timed.acting_rank import TimedSuspicion
 from emunode.timed.cost_model import LinearCostModel
