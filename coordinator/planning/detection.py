@@ -1,55 +1,41 @@
 """Claims about runs in which nodes detect faults by silence."""
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Final
 
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.losses import Interval, Outages
-from emunode.faults.byzantine import ByzantineFault
-from emunode.faults.kinds import (
-    FOREVER,
-    KINDS,
-    Corrupt,
-    Crash,
-    Delay,
-    Down,
-    Drop,
-    Duplicate,
-    Fault,
-    Hang,
-    Loss,
-    Recover,
-    Up,
-)
-from emunode.model import Detection, Port, Rank
+from emunode.faults.effects import Alters, Delays, Duplicates, Effect, Loses, Place, Stops
+from emunode.faults.kinds import FOREVER
+from emunode.faults.timeline import FaultTimeline
+from emunode.model import Detection
 from emunode.topologies.base import Topology
 
 SOURCE = "detection by silence"
-BYZANTINE: Final = frozenset(kind for kind in KINDS.values() if issubclass(kind, ByzantineFault))
-HARMLESS: Final = BYZANTINE | {Corrupt, Drop, Duplicate}
-"""Kinds of faults that leave the signs of life alone."""
 
 
-def detection_claims(detection: Detection, faults: Sequence[Fault]) -> Iterator[Claim]:
+def detection_claims(detection: Detection, timeline: FaultTimeline) -> Iterator[Claim]:
     """Claims about the detectors: perfect where every live neighbour is heard in time, and then as fast as K."""
-    kinds = {type(fault) for fault in faults if fault.breaks} - HARMLESS
-    delays: Counter[tuple[Rank, Port]] = Counter()
-    for fault in faults:
-        if isinstance(fault, Delay):
-            delays[fault.sender, fault.port] += fault.steps
-    returning = any(
-        isinstance(fault, Recover | Up) or (isinstance(fault, Hang | Down) and fault.end < FOREVER) for fault in faults
-    )
+    if timeline.opaque:
+        return
+    effects = {type(effect) for place, _, effect in timeline if _concerns_signs(place, effect)}
+    delays = [sum(effect.steps for _, effect in spells) for spells in timeline.of(Delays).values()]
+    returning = any(not interval.is_endless for intervals in timeline.stops.values() for interval in intervals)
     # Signs of life come at most 1 + delay steps apart, unless something returns and the first sign is still under way.
-    in_time = not delays or (1 + max(delays.values()) <= detection.after and not returning)
-    if kinds <= {Crash, Hang, Recover, Down, Up, Delay} and in_time:
+    in_time = not delays or (1 + max(delays) <= detection.after and not returning)
+    if effects <= {Stops, Delays} and in_time:
         yield Claim("false_suspicions", 0, "==", f"{SOURCE}: perfect, K >= 1 + delay")
     # A sign under way puts the detection off, as does a rank that hangs, or has just recovered.
-    if kinds <= {Crash, Down, Loss} and not detection.doubling:
+    if effects <= {Stops, Loses} and timeline.ranks_only_crash and not detection.doubling:
         yield Claim("slowest_detection_steps", detection.after, "<=", f"{SOURCE}: K steps")
+
+
+def _concerns_signs(place: Place, effect: Effect) -> bool:
+    """Whether an effect can keep signs of life away. Faults do not count signs, and ranks withhold none."""
+    if isinstance(effect, Loses):
+        return effect.packet is None and not isinstance(place, int)
+    return not isinstance(effect, Alters | Duplicates)
 
 
 def claims_with_outages(topology: Topology, algorithm: Algorithm, outages: Outages) -> list[Claim]:

@@ -170,6 +170,11 @@ class Plan:
         return tuple(fault for fault in self.effective_faults if not fault.slows)
 
     @cached_property
+    def harmful_timeline(self) -> FaultTimeline:
+        """The effects of the harmful faults."""
+        return FaultTimeline(self.harmful_faults)
+
+    @cached_property
     def states(self) -> Mapping[Rank, str]:
         """Ranks with node faults, each with the state its last fault leaves it in; no delivery is due to such a rank."""
         return {fault.rank: fault.state for fault in self.harmful_faults if isinstance(fault, NodeFault)}
@@ -294,7 +299,7 @@ class Plan:
         bounds = self.algorithm.claims_with_faults(*self._broken(), self.states)
         tolerated = [] if self.may_suspect_wrongly else bounds
         links = reliable.claims_with_faults(
-            self.topology, self.algorithm, self.harmful_faults, self.outages, timed=self.goes_by_events
+            self.topology, self.algorithm, self.harmful_timeline, self.outages, timed=self.goes_by_events
         )
         if self.spec.detection is not None:
             # An attempt that a suspicion withholds is lost as well, so only the number of attempts is certain.
@@ -313,7 +318,7 @@ class Plan:
         )
         if self.spec.reliable is not None:
             links = reliable.claims_with_faults(
-                self.topology, self.algorithm, self.harmful_faults, self.outages, timed=self.goes_by_events
+                self.topology, self.algorithm, self.harmful_timeline, self.outages, timed=self.goes_by_events
             )
             # Repair adds traffic, and delivers more than the paths of the trees do.
             claims += [claim for claim in links if claim.name == "delivery_ratio" and self.spec.detection is None]
@@ -326,7 +331,7 @@ class Plan:
             return []
         if self.goes_by_events:
             return list(timed_protocols.detection_claims(self.scenario, self.algorithm, self.effective_faults))
-        return list(detection.detection_claims(detects, self.faults))
+        return list(detection.detection_claims(detects, self.timeline))
 
     def _broken(self) -> tuple[int, int]:
         """The numbers of nodes and links that lose, delay or repeat packets, and of those that alter them.

@@ -1,7 +1,6 @@
 """Reliable links in a plan: their settings, what they are refused for, and the claims of runs over them."""
 
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from coordinator.planning import timed_protocols
 from coordinator.scenario.model import Scenario
@@ -10,8 +9,9 @@ from emunode.algorithms.claims import DELIVERY, STRUCTURE, Claim
 from emunode.algorithms.losses import Outages
 from emunode.algorithms.tree_collective import ForwardRule, TreeCollective
 from emunode.errors import ScenarioError
-from emunode.faults.kinds import FOREVER, Crash, Delay, Down, Drop, Duplicate, Fault, Hang, LinkFault, Loss, Up
-from emunode.model import FOLDING, Collective, CollectiveSpec, Duplex, Port, PortModel, Rank, ReliableLinks, Step
+from emunode.faults.effects import Delays, Duplicates, Loses, Stops
+from emunode.faults.timeline import FaultTimeline, Spell
+from emunode.model import FOLDING, Collective, CollectiveSpec, Duplex, PortModel, ReliableLinks, Step
 from emunode.topologies.base import Topology
 
 UNTIMED = frozenset((*DELIVERY, *STRUCTURE, "segments", "bytes", "max_link_segments", "links_used")) - {
@@ -104,7 +104,7 @@ def claims_without_faults(topology: Topology, algorithm: Algorithm, claims: Iter
 
 
 def claims_with_faults(
-    topology: Topology, algorithm: Algorithm, faults: tuple[Fault, ...], outages: Outages | None, *, timed: bool = False
+    topology: Topology, algorithm: Algorithm, timeline: FaultTimeline, outages: Outages | None, *, timed: bool = False
 ) -> Iterator[Claim]:
     """Claims that reliable links add to those that go by the number of faults; `outages` are what the faults amount to.
 
@@ -112,12 +112,14 @@ def claims_with_faults(
     """
     spec, links = algorithm.spec, algorithm.spec.reliable
     assert links is not None
-    most = _most_segments(topology, algorithm)
-    if not any(isinstance(fault, Duplicate) and fault.breaks for fault in faults):
+    if timeline.opaque:
+        return
+    most, effects = _most_segments(topology, algorithm), timeline.effects
+    if Duplicates not in effects:
         # A link that duplicates packets carries more than is sent over it.
         source = f"{SOURCE}: at most {links.attempts} attempts for each segment"
         yield Claim("segments", links.attempts * most, "<=", source)
-    plain = all(isinstance(fault, Crash | Hang | Down | Up) for fault in faults) and spec.collective not in FOLDING
+    plain = effects <= {Stops} and not timeline.recoveries and spec.collective not in FOLDING
     if outages is not None and plain and not set(outages.faulty) & set(algorithm.sources):
         losses = algorithm.losses(outages if outages.permanent else outages.always())
         if losses is not None:
@@ -125,9 +127,9 @@ def claims_with_faults(
             relation = "==" if outages.permanent else ">="
             source = f"{algorithm.citation}: what its paths carry around the outages"
             yield Claim("intact_deliveries", losses.delivered, relation, source)  # type: ignore[arg-type]
-    worst = max((_failure(links, on_link) for on_link in _by_link(faults)), default=1.0)
-    passing = (Loss, Drop, Delay, Duplicate) if timed else (Loss, Drop, Delay, Duplicate, Down, Up)
-    transient = all(isinstance(fault, passing) for fault in faults)
+    worst = max((_failure(links, spells) for spells in timeline.spells.values()), default=1.0)
+    on_links = not any(isinstance(place, int) for place in timeline.spells)
+    transient = on_links and effects <= {Loses, Delays, Duplicates, *(() if timed else (Stops,))}
     if transient and min(1.0, most * worst) <= NEGLIGIBLE:
         chance = f"fails with a probability of at most {most * worst:.1g}" if worst else "never fails"
         yield Claim("delivery_ratio", 1.0, "==", f"{SOURCE}: {most} x p^attempts {chance}")
@@ -145,27 +147,18 @@ def _most_segments(topology: Topology, algorithm: Algorithm) -> int:
     return min([*whole, 2 * topology.link_count * copies * pairs])
 
 
-def _by_link(faults: Iterable[Fault]) -> list[list[LinkFault]]:
-    links: dict[tuple[Rank, Port], list[LinkFault]] = {}
-    for fault in faults:
-        if isinstance(fault, LinkFault) and fault.breaks:
-            links.setdefault((fault.sender, fault.port), []).append(fault)
-    return list(links.values())
-
-
-def _failure(links: ReliableLinks, faults: Iterable[LinkFault]) -> float:
-    """The probability, at most, that no attempt of a segment crosses a link that has these faults."""
+def _failure(links: ReliableLinks, spells: Sequence[Spell]) -> float:
+    """The probability, at most, that no attempt of a segment crosses a link that has these effects."""
     crossing, attempts = 1.0, links.attempts
-    for kind, number in Counter(type(fault) for fault in faults).items():
-        if kind is Drop:
-            # Each takes one packet.
-            attempts -= number
-    for fault in faults:
-        if isinstance(fault, Loss):
-            crossing *= 1 - fault.rate
-        elif isinstance(fault, Down):
-            if fault.end == FOREVER:
+    for interval, effect, _ in spells:
+        if isinstance(effect, Loses):
+            if effect.packet is None:
+                crossing *= 1 - effect.probability
+            else:
+                attempts -= 1
+        elif isinstance(effect, Stops):
+            if interval.is_endless:
                 return 1.0
             # With the shortest time-out the most attempts fall into the outage.
-            attempts -= (fault.end - fault.step) // links.retransmit_after + 1
+            attempts -= (interval.end - 1 - interval.start) // links.retransmit_after + 1
     return 1.0 if attempts < 1 else (1 - crossing) ** attempts

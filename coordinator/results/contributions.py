@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 
 from coordinator.planning.plan import Plan
 from coordinator.results.deliveries import switches
-from emunode.faults.effects import Stops
-from emunode.faults.timeline import FaultTimeline
 from emunode.model import ALL_RANKS, FOLDING, Collective, Rank, Step
 
 Numbers = NDArray[np.uint64]
@@ -59,7 +57,7 @@ def count_contributions(plan: Plan, journal: pl.LazyFrame) -> Contributions:
     own[switches(plan.topology)] = 0
     held = np.tile(own, len(sampled) * segments)
     total = own.sum(dtype=np.uint64)
-    births = _births(plan)
+    births = plan.timeline.recoveries
     late = _replay(hops, held, segments, order, total, births)
     results = held.reshape(len(sampled), segments, order)
     wrong = sum(int((results[number][:, _holders(plan, owner)] != total).sum()) for number, owner in enumerate(sampled))
@@ -102,17 +100,6 @@ def _missing(plan: Plan, hops: pl.DataFrame, holder: Rank, births: Sequence[tupl
         for (_, receiver), ranks in zip(pairs, sent, strict=True):
             held[receiver] = held.get(receiver, 0) | ranks
     return tuple(rank for rank in plan.topology.data_ranks if not held.get(holder, 0) >> rank & 1)
-
-
-def _births(plan: Plan) -> list[tuple[Step, Rank]]:
-    """The steps in which ranks recover, with nothing but their own contribution; ascending."""
-    stops = FaultTimeline(plan.faults).of(Stops)
-    return sorted(
-        (interval.end, place)
-        for place, spells in stops.items()
-        for interval, effect in spells
-        if isinstance(place, int) and effect.forgets
-    )
 
 
 def _hops(journal: pl.LazyFrame, order: int, segments: int) -> pl.DataFrame:

@@ -12,6 +12,7 @@ from emunode.errors import ScenarioError
 from emunode.faults.effects import Effect, Ends, Interval, Place, Stops
 from emunode.faults.in_time import TimedFault
 from emunode.faults.kinds import Fault, in_order, kind_of, states_effects
+from emunode.model import Rank
 
 Kind = TypeVar("Kind", bound=Effect)
 
@@ -93,6 +94,26 @@ class FaultTimeline:
     def stops(self) -> Mapping[Place, Sequence[Interval]]:
         """The intervals in which ranks and links are stopped, by place, ascending; adjoining ones are one."""
         return {place: _merged(interval for interval, _ in spells) for place, spells in self.of(Stops).items()}
+
+    @property
+    def recoveries(self) -> Sequence[tuple[int, Rank]]:
+        """The times at which ranks return with fresh state, ascending, each with the rank."""
+        stops = ((place, *spell) for place, spells in self.of(Stops).items() for spell in spells)
+        return sorted(
+            (interval.end, place)
+            for place, interval, effect in stops
+            if isinstance(place, int) and effect.forgets and not interval.is_endless
+        )
+
+    @property
+    def ranks_only_crash(self) -> bool:
+        """Whether no rank hangs, and none recovers from a crash."""
+        return all(
+            effect.forgets and interval.is_endless
+            for place, spells in self.of(Stops).items()
+            if isinstance(place, int)
+            for interval, effect in spells
+        )
 
     @property
     def is_lasting(self) -> bool:

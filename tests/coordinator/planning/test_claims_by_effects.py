@@ -1,0 +1,59 @@
+"""Claims follow from what faults do, however a scenario writes it."""
+
+import pytest
+
+from coordinator.planning.plan import make_plan
+from coordinator.results.faults_in_steps import judged_plan
+from coordinator.scenario.model import make_scenario
+from emunode.algorithms.claims import Claim
+from tests.command_line import fields
+
+
+def claims_of(scenario: str, faults: str) -> list[Claim]:
+    """The claims of a run in memory."""
+    return judged_plan(make_scenario(fields(f"{scenario} driver=memory", fault=faults.split()))).claims()
+
+
+RELIABLE = "hypercube:3 broadcast sbt reliable=true"
+DETECT = "star:4 broadcast greedy-tree fault_knowledge=detect:2"
+
+
+@pytest.mark.parametrize(
+    ("scenario", "faults", "same"),
+    [
+        (RELIABLE, "down:011>010@1 up:011>010@4", "down:011>010@1-3"),
+        (RELIABLE, "down:011>010@1 heal:011>010@4", "down:011>010@1-3"),
+        (RELIABLE, "crash:011@2 loss:000>001:0", "crash:011@2"),
+        (RELIABLE, "drop:011>010:1 duplicate:011>010:0", "drop:011>010:1"),
+        (DETECT, "crash:4231@2 duplicate:1234>2134:0", "crash:4231@2"),
+        (DETECT, "down:4231>2431@2 up:4231>2431@4", "down:4231>2431@2-3"),
+        (f"{DETECT} on_failure=agree", "hang:4231@2-5 crash:4231@4", "hang:4231@2"),
+        (f"{DETECT} on_failure=agree", "hang:4231@2-3 crash:4231@4", "hang:4231@2"),
+    ],
+)
+def test_faults_with_the_same_effects_have_the_same_claims(scenario: str, faults: str, same: str) -> None:
+    assert claims_of(scenario, faults) == claims_of(scenario, same) != []
+
+
+@pytest.mark.parametrize(
+    ("faults", "claimed"),
+    [
+        ("hang:4231@2-5 crash:4231@4", {"false_suspicions"}),
+        ("crash:4231@2 recover:4231@5", {"false_suspicions"}),
+        ("crash:4231@2 drop:1234>2134:1", {"false_suspicions", "slowest_detection_steps"}),
+        ("crash:4231@2 byzantine:2134@1", {"false_suspicions", "slowest_detection_steps"}),
+        ("crash:4231@2 loss:1234>2134:0.1", {"slowest_detection_steps"}),
+        ("delay:1234>2134:1", {"false_suspicions"}),
+        ("delay:1234>2134:2", set()),
+        ("delay:1234>2134:1 down:4231>2431@2-3", set()),
+    ],
+)
+def test_detectors_are_perfect_and_fast_as_far_as_signs_arrive(faults: str, claimed: set[str]) -> None:
+    names = {claim.name for claim in claims_of(DETECT, faults)}
+    assert names & {"false_suspicions", "slowest_detection_steps"} == claimed
+
+
+def test_a_plan_has_one_timeline() -> None:
+    plan = make_plan(make_scenario(fields(RELIABLE, fault=["crash:011@2", "loss:000>001:0.5"])))
+    assert plan.timeline is plan.timeline
+    assert plan.timeline.recoveries == []
