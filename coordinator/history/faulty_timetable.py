@@ -7,6 +7,7 @@ takes the time c. The engine of `emunode.timed.memory` then computes the whole h
 from collections import defaultdict
 from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import polars as pl
 
@@ -17,6 +18,7 @@ from emunode.engine.memory import MemoryEngine
 from emunode.faults.effects import ALWAYS
 from emunode.faults.in_time import TimedFault
 from emunode.faults.kinds import FOREVER, Fault, Moment
+from emunode.faults.timeline import FaultTimeline
 from emunode.model import FaultKnowledge, Port, Rank, Step
 from emunode.net.wire import DEPARTURE, RECEIPTS
 from emunode.timed import faulty_rank, step_times
@@ -50,6 +52,11 @@ class UnderFaults:
     steps: StepTimes
     limit: Step
     """The last step in which anything may be sent."""
+
+    @cached_property
+    def timeline(self) -> FaultTimeline:
+        """The effects of the faults, with their times."""
+        return FaultTimeline(self.faults)
 
     def engine(self, algorithm: Algorithm) -> TimedMemoryEngine | EventMemoryEngine:
         """The engine that computes the history; its next step is 1."""

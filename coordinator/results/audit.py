@@ -19,10 +19,12 @@ from coordinator.results.ports import at_receiver
 from coordinator.results.reliable import data_hops, reliable_violations
 from coordinator.results.repair import repair_violations
 from coordinator.results.timed_audit import Possible, possible_outcomes, unplanned, with_reads
-from emunode.faults.byzantine import ByzantineFault, Treatment
+from emunode.faults.byzantine import Treatment
 from emunode.faults.detection import StepDetection
+from emunode.faults.effects import Delays, Duplicates, Effect, LinkEnd, Place
 from emunode.faults.injector import Faults
-from emunode.faults.kinds import Crash, Delay, Drop, Duplicate, LinkFault, NodeFault, Recover
+from emunode.faults.kinds import LinkFault, NodeFault, states_effects
+from emunode.faults.timeline import FaultTimeline
 from emunode.model import ALL_RANKS, FOLDING, Collective, Duplex, FaultKnowledge, Port, PortModel, Rank, Step
 from emunode.topologies.base import ABSENT, Topology
 
@@ -157,8 +159,8 @@ def _repeated(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
     """
     copy = [*PIECE, "tree"]
     again = journal.group_by("step", "sender", "port", *copy).agg(times=pl.len()).filter(pl.col("times") > 1)
-    again = _except(plan, again, (Delay, Duplicate))
-    if not any(isinstance(fault, Duplicate) and fault.breaks for fault in plan.faults):
+    again = _except(plan, again, Delays, Duplicates)
+    if Duplicates not in plan.timeline.effects and not plan.timeline.opaque:
         return again.select("step")
     # An acknowledgement is created by its sender, so there is no arrival to count it against.
     answered = (pl.col("sender") == pl.col("target")) if plan.algorithm.ack_bytes else pl.lit(value=False)
@@ -177,12 +179,10 @@ def _repeated(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
 def _life(plan: Plan, times: Timetable | None) -> pl.Expr:
     """Number of times that the receiver of a hop has recovered before it."""
     if times is not None and times.under is not None:
-        births = [(each.fault.rank, each.start) for each in times.under.faults if isinstance(each.fault, Recover)]
-        when = pl.col("start")
+        recoveries, when = times.under.timeline.recoveries, pl.col("start")
     else:
-        births = [(fault.rank, fault.step) for fault in plan.faults if isinstance(fault, Recover)]
-        when = pl.col("step")
-    revived = [((pl.col("receiver") == rank) & (when >= birth)).cast(pl.Int32) for rank, birth in births]
+        recoveries, when = plan.timeline.recoveries, pl.col("step")
+    revived = [((pl.col("receiver") == rank) & (when >= time)).cast(pl.Int32) for time, rank in recoveries]
     return (pl.sum_horizontal(revived) if revived else pl.lit(0)).alias("life")
 
 
@@ -195,10 +195,10 @@ def causality_violations(
     """
     lost = pl.col("outcome") == "lost"
     # Without faults nothing may be lost or altered: one filter, no replay.
-    if not plan.faults:
+    if not plan.timeline:
         return journal.filter(lost | (pl.col("outcome") == "corrupt")).select("step")
     # Crashes alone follow from two columns; they are the most frequent faults of campaigns.
-    if times is None and all(isinstance(fault, Crash) for fault in plan.faults) and plan.spec.detection is None:
+    if times is None and plan.spec.detection is None and _only_crashes(plan.timeline):
         return _after_crashes(plan, journal)
     # Withheld copies never left: they must be recorded as lost, and the faults of links have not seen them.
     everything = journal if crossing is None else crossing
@@ -241,10 +241,10 @@ def _withheld(plan: Plan, journal: pl.LazyFrame) -> pl.DataFrame:
     On a link that delays packets they cannot be told apart from others, which crossed in a later step than they left: only
     those that are recorded as lost count.
     """
-    ranks = {fault.rank for fault in plan.faults if isinstance(fault, ByzantineFault) and fault.withholds}
+    ranks = {fault.rank for fault in plan.faults if isinstance(fault, NodeFault) and fault.withholds}
     if not ranks:
         return pl.DataFrame(schema=COPY)
-    delayed = {(fault.sender, fault.port) for fault in plan.faults if isinstance(fault, Delay)}
+    delayed = _links_with(plan, Delays)
     faults, due = Faults(plan.topology, plan.spec.seed, schedule=plan.algorithm), list(reversed(plan.faults))
     knows = plan.spec.knowledge in (FaultKnowledge.NEIGHBOURS, FaultKnowledge.ALL)
     sent = journal.filter(pl.col("sender").is_in(ranks)).select(*COPY, lost=pl.col("outcome") == "lost").unique()
@@ -262,11 +262,18 @@ def _withheld(plan: Plan, journal: pl.LazyFrame) -> pl.DataFrame:
     return pl.DataFrame(found, schema=COPY, orient="row")
 
 
+def _only_crashes(timeline: FaultTimeline) -> bool:
+    """Whether ranks crash and nothing else happens."""
+    on_links = any(not isinstance(place, int) for place in timeline.stops)
+    return timeline.is_lasting and timeline.ranks_only_crash and not on_links
+
+
 def _after_crashes(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
     """The same for crashes only, as one filter: crashed ranks send nothing, and exactly the hops to them are lost."""
     lost = pl.col("outcome") == "lost"
+    crashed = {rank: first.start for rank, (first, *_) in plan.timeline.stops.items()}
     sender_gone, receiver_gone = (
-        pl.col("step") >= pl.col(end).replace_strict(dict(plan.crashed), default=NEVER, return_dtype=pl.Int64)
+        pl.col("step") >= pl.col(end).replace_strict(crashed, default=NEVER, return_dtype=pl.Int64)
         for end in ("sender", "receiver")
     )
     return journal.filter(sender_gone | (receiver_gone != lost)).select("step")
@@ -339,13 +346,14 @@ def _late(plan: Plan, steps: Step) -> Mapping[tuple[Rank, Port], tuple[set[Step]
 
     The k-th packet cannot be identified on a delayed link, so any packet may be the one that is dropped.
     """
-    delayed = {(fault.sender, fault.port) for fault in plan.faults if isinstance(fault, Delay)}
-    there = [fault for fault in plan.faults if isinstance(fault, LinkFault) and (fault.sender, fault.port) in delayed]
+    delayed = {place for place in plan.timeline.of(Delays) if not isinstance(place, int)}
+    there = [fault for fault in plan.faults if isinstance(fault, LinkFault) and fault.place in delayed]
     chances = Faults(plan.topology, plan.spec.seed)
     # Draws of loss and delay depend on (seed, step, rank, port) alone, so they can be repeated without the packets.
-    chances.apply(fault for fault in there if not isinstance(fault, Drop))
-    dropping = {(fault.sender, fault.port) for fault in there if isinstance(fault, Drop)}
-    altering = {(fault.sender, fault.port) for fault in there if fault.alters_payload}
+    chances.apply(fault for fault in there if not fault.counts_packets)
+    dropping = {fault.place for fault in there if fault.counts_packets}
+    altering = {fault.place for fault in there if fault.alters_payload}
+    anything, every = _unstated(plan), set(range(1, steps + 1))
     forging = {fault.rank for fault in plan.faults if isinstance(fault, NodeFault) and fault.alters_payload}
     found = {}
     for link in sorted(delayed):
@@ -354,6 +362,8 @@ def _late(plan: Plan, steps: Step) -> Mapping[tuple[Rank, Port], tuple[set[Step]
         # Departure plus delay: the steps in which something may arrive over this link.
         crossings = {step + transit.delay for step, transit in transits if not transit.lost}
         found[link] = (crossings, losses, link[0] in forging or link in altering)
+        if link in anything:
+            found[link] = (every, every, True)
     return found
 
 
@@ -385,7 +395,7 @@ def port_model_violations(plan: Plan, journal: pl.LazyFrame, packets: pl.DataFra
     """
     spec, capacity = plan.spec, plan.algorithm.link_capacity
     sent = packets.lazy()
-    full = _except(plan, sent.filter(pl.col("segments") > (capacity or 2**31)), (Delay, Duplicate)).select("step")
+    full = _except(plan, sent.filter(pl.col("segments") > (capacity or 2**31)), Delays, Duplicates).select("step")
     if spec.port_model is PortModel.ALL_PORT and spec.duplex is Duplex.FULL:
         return full
     if spec.has_control:
@@ -396,7 +406,7 @@ def port_model_violations(plan: Plan, journal: pl.LazyFrame, packets: pl.DataFra
     timing_affected = 0 if any_step else min(began, default=NEVER)
     arrived = journal.filter(pl.col("outcome") != "lost", pl.col("step") < timing_affected)
     arrived = at_receiver(arrived, plan.topology).select("step", "port", rank="receiver", sent=False)
-    sent = _except(plan, sent, (Delay,)).select("step", "port", rank="sender", sent=True)
+    sent = _except(plan, sent, Delays).select("step", "port", rank="sender", sent=True)
     used = (
         pl.concat([sent, arrived.unique()])
         .group_by("step", "rank")
@@ -414,9 +424,20 @@ def port_model_violations(plan: Plan, journal: pl.LazyFrame, packets: pl.DataFra
     return pl.concat([full, used.filter(crowded).select("step")])
 
 
-def _except(plan: Plan, packets: pl.LazyFrame, kinds: tuple[type[LinkFault], ...]) -> pl.LazyFrame:
-    """Packets without those on links that have a fault of these kinds."""
-    links = {(fault.sender, fault.port) for fault in plan.faults if isinstance(fault, kinds)}
+def _unstated(plan: Plan) -> set[Place]:
+    """The places of faults that do not state their effects, and may have any."""
+    return {fault.place for fault in plan.faults if not states_effects(type(fault))}
+
+
+def _links_with(plan: Plan, *effects: type[Effect]) -> set[LinkEnd]:
+    """The directions of links on which packets may meet one of these effects."""
+    stated = {place for place, _, effect in plan.timeline if isinstance(effect, effects)}
+    return {place for place in stated | _unstated(plan) if not isinstance(place, int)}
+
+
+def _except(plan: Plan, packets: pl.LazyFrame, *effects: type[Effect]) -> pl.LazyFrame:
+    """Packets without those on links that have one of these effects."""
+    links = _links_with(plan, *effects)
     if not links:
         return packets
     table = pl.DataFrame(sorted(links), schema={"sender": pl.Int32, "port": pl.Int16}, orient="row")

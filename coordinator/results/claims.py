@@ -15,8 +15,7 @@ from coordinator.planning.plan import Plan
 from coordinator.results.metrics import Metric
 from coordinator.results.tables import startups
 from emunode.algorithms.claims import Claim
-from emunode.faults.byzantine import ByzantineFault
-from emunode.faults.kinds import Corrupt, Crash, Down, Drop, Loss
+from emunode.faults.effects import Alters, Loses, Stops
 from emunode.model import ALL_RANKS, FOLDING, ROOTLESS, Collective, FaultKnowledge, Rank
 from emunode.timed.memory import faults_of
 
@@ -36,9 +35,6 @@ DELIVERY = frozenset(
 """Metrics of what arrived. A run without any claim about these is undecided."""
 AGREEMENT_ITSELF = frozenset({"agreement_errors", "revised_decisions", "slowest_agreement_steps", "agreement_packets"})
 """Metrics of the agreement on failures, whatever becomes of the collective."""
-
-LOSING = (Crash, Down, Loss, Drop, Corrupt, ByzantineFault)
-"""Faults that lose or alter packets and delay none."""
 
 
 class Verdict(StrEnum):
@@ -157,7 +153,10 @@ def _claims_with_faults(plan: Plan, under: UnderFaults, rounding: float) -> list
         source = "the timed clock: no later than by the largest product of factors"
         # Where packets may overtake one another, one that is late may have to wait for another one on top of that.
         return [least, *([Claim("intended_seconds", most, "<=", source)] if plan.keeps_order else [])]
-    if plan.spec.knowledge is FaultKnowledge.NONE and all(isinstance(each.fault, LOSING) for each in under.faults):
+    # Packets are lost or altered, and none is delayed.
+    timeline = plan.timeline
+    on_time = timeline.effects <= {Stops, Loses, Alters} and timeline.ranks_only_crash and not timeline.opaque
+    if plan.spec.knowledge is FaultKnowledge.NONE and on_time:
         return [Claim("intended_seconds", before, "<=", "the timed clock: lost packets make no other one later")]
     return []
 

@@ -7,8 +7,9 @@ import polars as pl
 from coordinator.history.faulty_timetable import UnderFaults
 from coordinator.history.timetable import Timetable
 from coordinator.planning.plan import Plan
+from emunode.faults.effects import Delays, Duplicates
 from emunode.faults.in_time import FaultsInTime
-from emunode.faults.kinds import Delay, Duplicate, LinkFault, NodeFault
+from emunode.faults.kinds import states_effects
 from emunode.timed.memory import faults_of
 
 PACKET = ["step", "sender", "port"]
@@ -56,15 +57,14 @@ def unplanned(journal: pl.LazyFrame, timetable: Timetable) -> pl.LazyFrame:
 def possible_outcomes(plan: Plan, timetable: Timetable, under: UnderFaults) -> Iterator[Possible]:
     """The outcomes that packets at faulty nodes and links may have, by their times and the faults alone."""
     faults = faults_of(plan.algorithm, under.faults)
-    ranks = {each.fault.rank for each in under.faults if isinstance(each.fault, NodeFault)}
-    on_links = [each.fault for each in under.faults if isinstance(each.fault, LinkFault)]
-    links = {(fault.sender, fault.port) for fault in on_links}
+    places = {each.fault.place for each in under.faults}
     # What a fault repeats or delays has another size, or another end, than when it left.
-    changed = {(fault.sender, fault.port) for fault in on_links if isinstance(fault, Delay | Duplicate)}
+    changed = {place for place, _, effect in under.timeline if isinstance(effect, Delays | Duplicates)}
+    changed |= {each.fault.place for each in under.faults if not states_effects(type(each.fault))}
     # By start: a fault that counts packets counts them in this order.
     packets = timetable.packets.sort("sender", "port", "start")
     for step, sender, port, receiver, size, start in packets.select(*PACKET, "receiver", "bytes", "start").iter_rows():
-        if sender not in ranks and receiver not in ranks and (sender, port) not in links:
+        if places.isdisjoint((sender, receiver, (sender, port))):
             continue
         if (sender, port) in changed:
             yield step, sender, port, True, True, True

@@ -104,8 +104,6 @@ class ByzantineFault(NodeFault):
     state = "byzantine"
     affects_timing = False
     alters_payload = True
-    withholds: ClassVar[bool] = False
-    """Whether it may withhold copies."""
     evidence: ClassVar[tuple[str, ...]] = ("corrupt",)
 
     def treatment(self, sending: Sending) -> Treatment:

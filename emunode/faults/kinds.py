@@ -106,6 +106,8 @@ class NodeFault(Fault):
 
     state: ClassVar[str]
     """The state of the rank in nodes.parquet."""
+    withholds: ClassVar[bool] = False
+    """Whether it may withhold copies."""
 
     @property
     def place(self) -> Rank:
@@ -122,6 +124,13 @@ class LinkFault(Fault):
     @property
     def place(self) -> LinkEnd:
         return self.sender, self.port
+
+    @property
+    def counts_packets(self) -> bool:
+        """Whether the fault may count the packets that it meets; a kind that does not state its effects may."""
+        if not states_effects(type(self)):
+            return True
+        return any(isinstance(effect, Loses) and effect.packet is not None for _, _, effect in self.effects())
 
     def act(self, transit: LinkTransit) -> None:
         """Apply the fault to a packet; by default nothing, for faults of the connection itself."""
