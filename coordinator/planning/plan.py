@@ -37,7 +37,7 @@ from emunode.algorithms.repair import RepairedBroadcast
 from emunode.algorithms.routed_collective import TreeRoutedCollective
 from emunode.algorithms.tree_collective import TreeCollective
 from emunode.errors import RunError, ScenarioError
-from emunode.faults.kinds import FOREVER, Crash, Down, Fault, Hang, LinkFault, Moment, NodeFault, Recover
+from emunode.faults.kinds import Fault, LinkFault, Moment, NodeFault
 from emunode.faults.timeline import FaultTimeline
 from emunode.model import VECTOR, Collective, CollectiveSpec, FaultKnowledge, Port, PortModel, Rank, Step
 from emunode.topologies.base import Topology
@@ -98,11 +98,6 @@ class Plan:
         if self.spec.permutation:
             return {"permutation": self.scenario.permutation}
         return {"target": self.topology.label(self.spec.target)}
-
-    @property
-    def crashed(self) -> Mapping[Rank, Step]:
-        """The ranks that crash, with the step of each."""
-        return {fault.rank: fault.step for fault in self.faults if isinstance(fault, Crash)}
 
     @cached_property
     def timeline(self) -> FaultTimeline:
@@ -170,6 +165,11 @@ class Plan:
         return tuple(fault for fault in self.effective_faults if not fault.slows)
 
     @cached_property
+    def effective_timeline(self) -> FaultTimeline:
+        """The effects of the effective faults."""
+        return FaultTimeline(self.effective_faults)
+
+    @cached_property
     def harmful_timeline(self) -> FaultTimeline:
         """The effects of the harmful faults."""
         return FaultTimeline(self.harmful_faults)
@@ -191,9 +191,7 @@ class Plan:
     def last_revival(self) -> Step:
         """The last step in which a source recovers, which may then send without receiving anything first; or 0."""
         sources = self.algorithm.sources
-        return max(
-            (fault.step for fault in self.faults if isinstance(fault, Recover) and fault.rank in sources), default=0
-        )
+        return max((step for step, rank in self.timeline.recoveries if rank in sources), default=0)
 
     def is_over(self, step: Step, busy: bool) -> bool:
         """Whether a run has ended with `step`, after which packets are unread or sends scheduled if it is `busy`."""
@@ -247,7 +245,7 @@ class Plan:
             # Nodes abandon the collective at the first suspicion, hence it claims nothing then.
             return self._detection_claims() if faults else self._harmless_claims()
         # Known faults in force in step 1: the algorithm builds its trees around them.
-        around = self.algorithm.claims_with_known_faults(self.states) if all(map(is_known, faults)) else []
+        around = self.algorithm.claims_with_known_faults(self.states) if self._faults_are_known else []
         if self.pulls or self.spec.reliable is not None:
             return self._repair_claims() if self.pulls else self._reliable_claims(around)
         if around:
@@ -267,8 +265,15 @@ class Plan:
     @property
     def may_suspect_wrongly(self) -> bool:
         """Whether nodes may suspect live neighbours, and withhold anything from them, under the timed clock."""
-        faults = self.effective_faults
-        return self.goes_by_events and not timed_protocols.is_perfect(self.scenario, self.algorithm, faults)
+        if not self.goes_by_events:
+            return False
+        return not timed_protocols.is_perfect(self.scenario, self.algorithm, self.effective_timeline)
+
+    @property
+    def _faults_are_known(self) -> bool:
+        """Whether faults are in force from step 1 to the end, so that ranks can know them beforehand."""
+        timeline = self.harmful_timeline
+        return timeline.is_lasting and all(interval.start == 1 for interval, *_ in timeline.stops.values())
 
     def _harmless_claims(self) -> list[Claim]:
         """The claims if no fault changes more than times; with protocols such faults may bring time-outs about."""
@@ -330,7 +335,7 @@ class Plan:
         if detects is None:
             return []
         if self.goes_by_events:
-            return list(timed_protocols.detection_claims(self.scenario, self.algorithm, self.effective_faults))
+            return list(timed_protocols.detection_claims(self.scenario, self.algorithm, self.effective_timeline))
         return list(detection.detection_claims(detects, self.timeline))
 
     def _broken(self) -> tuple[int, int]:
@@ -501,19 +506,15 @@ def _host_count(scenario: Scenario, topology: Topology, machine: Machine, *, est
     return min(topology.order, max(machine.cores, fewest_hosts(topology, ends_that_fit)))
 
 
-def is_known(fault: Fault) -> bool:
-    """Whether a fault is in force from step 1 to the end, so that ranks can know it beforehand."""
-    return isinstance(fault, Crash | Hang | Down) and fault.step == 1 and fault.end == FOREVER
-
-
 def broken_from_the_start(topology: Topology, faults: Iterable[Fault]) -> tuple[tuple[Rank, Port], ...]:
     """(rank, port) of every direction of a link that carries nothing in step 1."""
     found: set[tuple[Rank, Port]] = set()
-    for fault in faults:
-        match fault:
-            case Crash(step=1, rank=rank) | Hang(step=1, rank=rank):
-                for port, peer, its_port in topology.ends(rank):
-                    found |= {(rank, port), (peer, its_port)}
-            case Down(step=1, sender=sender, port=port):
-                found.add((sender, port))
+    for place, (first, *_) in FaultTimeline(faults).stops.items():
+        if first.start != 1:
+            continue
+        if isinstance(place, int):
+            for port, peer, its_port in topology.ends(place):
+                found |= {(place, port), (peer, its_port)}
+        else:
+            found.add(place)
     return tuple(sorted(found))

@@ -1,6 +1,6 @@
 """Reliable links and signs of life under the timed clock: their settings, what they are refused for, and their claims."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from math import prod
 from typing import Final
 
@@ -10,8 +10,8 @@ from emunode.algorithms.base import Algorithm, LocalView
 from emunode.algorithms.claims import DELIVERY, Claim
 from emunode.algorithms.tree_collective import ForwardRule, TreeCollective
 from emunode.errors import ScenarioError
-from emunode.faults.kinds import FOREVER, Corrupt, Crash, Down, Drop, Duplicate, Fault, Loss
-from emunode.faults.slowness import Jitter, Slow, SlowLink
+from emunode.faults.effects import Alters, Duplicates, Loses, Slows, Stops
+from emunode.faults.timeline import FaultTimeline
 from emunode.model import FOLDING, Collective, CollectiveSpec, PortModel, ReliableLinks
 from emunode.protocols.base import CONTROL_BYTES
 from emunode.timed.cost_model import NANO, LinearCostModel
@@ -21,7 +21,6 @@ RELIABLE = "reliable links"
 WALKED: Final = 10_000
 """Nodes of the largest network whose tree is walked for a claim."""
 DETECTION = "detection by silence"
-SLOWING: Final = (Slow, SlowLink, Jitter)
 SERVED: Final = frozenset(DELIVERY) - {"duplicates", "relays"}
 """Metrics of what arrived that count no copies of segments: these hold whatever is sent again."""
 
@@ -78,7 +77,7 @@ def has_timed_protocols(scenario: Scenario, spec: CollectiveSpec) -> bool:
     return scenario.clock == "timed" and spec.has_control
 
 
-def is_perfect(scenario: Scenario, algorithm: Algorithm, faults: Sequence[Fault]) -> bool:
+def is_perfect(scenario: Scenario, algorithm: Algorithm, timeline: FaultTimeline) -> bool:
     """Whether no live neighbour is ever suspected: two signs of life never end more than k intervals apart.
 
     A sign may wait for one packet that has begun, a slow node gives its signs f times as far apart, and all of it may take
@@ -88,20 +87,25 @@ def is_perfect(scenario: Scenario, algorithm: Algorithm, faults: Sequence[Fault]
     if detects is None:
         return True
     # What does not end: afterwards a silent node would be live, and not heard yet.
-    lasting = all(
-        isinstance(fault, (*SLOWING, Corrupt, Duplicate)) or (isinstance(fault, Crash | Down) and fault.end == FOREVER)
-        for fault in faults
-    )
+    lasting = all(interval.is_endless for intervals in timeline.stops.values() for interval in intervals)
+    hearable = lasting and _ranks_crash_or_slow(timeline) and timeline.effects <= {Stops, Alters, Duplicates, Slows}
     data = longest_packet(algorithm, costs_of(scenario))
-    if not lasting or data is None or spec.port_model is not PortModel.ALL_PORT:
+    if not hearable or data is None or spec.port_model is not PortModel.ALL_PORT:
         return False
-    node = prod((fault.factor for fault in faults if isinstance(fault, Slow)), start=1.0)
-    factor = node * prod((fault.factor for fault in faults if isinstance(fault, SlowLink)), start=1.0)
-    factor *= prod((1 + fault.spread for fault in faults if isinstance(fault, Jitter)), start=1.0)
+    slows = [(place, effect) for place, spells in timeline.of(Slows).items() for _, effect in spells]
+    node = prod((effect.factor for place, effect in slows if isinstance(place, int)), start=1.0)
+    factor = node * prod((effect.factor for place, effect in slows if not isinstance(place, int)), start=1.0)
+    factor *= prod((1 + effect.spread for _, effect in slows), start=1.0)
     longest = max(data, costs_of(scenario).nanoseconds(CONTROL_BYTES))
     sign = costs_of(scenario).nanoseconds(CONTROL_BYTES)
     wait = node * detects.interval + factor * longest + (factor - 1) * sign
     return detects.after * detects.interval >= wait
+
+
+def _ranks_crash_or_slow(timeline: FaultTimeline) -> bool:
+    """Whether no rank does anything else: then a rank that has not crashed keeps its packets and its clock."""
+    at_ranks = {type(effect) for place, _, effect in timeline if isinstance(place, int)}
+    return not timeline.opaque and timeline.ranks_only_crash and at_ranks <= {Stops, Slows}
 
 
 def longest_packet(algorithm: Algorithm, costs: LinearCostModel) -> int | None:
@@ -111,14 +115,14 @@ def longest_packet(algorithm: Algorithm, costs: LinearCostModel) -> int | None:
     return costs.nanoseconds(algorithm.link_capacity * algorithm.largest_segment_bytes)
 
 
-def detection_claims(scenario: Scenario, algorithm: Algorithm, faults: Sequence[Fault]) -> Iterator[Claim]:
+def detection_claims(scenario: Scenario, algorithm: Algorithm, timeline: FaultTimeline) -> Iterator[Claim]:
     """Claims about the detectors: perfect where every live neighbour is heard in time; and how fast they are."""
     detects = algorithm.spec.detection
     assert detects is not None
-    if is_perfect(scenario, algorithm, faults):
+    if is_perfect(scenario, algorithm, timeline):
         yield Claim("false_suspicions", 0, "==", f"{DETECTION}: perfect, K h >= f h + F c + (F - 1) c_h")
-    kinds = (Crash, Down, Loss, Drop, Corrupt, Duplicate, *SLOWING)
-    if all(isinstance(fault, kinds) for fault in faults) and not detects.doubling:
+    heard = timeline.effects <= {Stops, Loses, Alters, Duplicates, Slows}
+    if heard and _ranks_crash_or_slow(timeline) and not detects.doubling:
         # The last packet was heard before the crash at the latest.
         seconds = detects.after * detects.interval / NANO
         yield Claim("slowest_detection_seconds", seconds, "<=", f"{DETECTION}: K intervals")
@@ -127,7 +131,7 @@ def detection_claims(scenario: Scenario, algorithm: Algorithm, faults: Sequence[
 def claims_without_faults(scenario: Scenario, algorithm: Algorithm, claims: Iterable[Claim]) -> list[Claim]:
     """The claims `claims`, which do not depend on times, as far as they hold; and those about links and detectors."""
     links, detects = algorithm.spec.reliable, algorithm.spec.detection
-    kept = list(claims) if is_perfect(scenario, algorithm, ()) else []
+    kept = list(claims) if is_perfect(scenario, algorithm, FaultTimeline(())) else []
     # What makes packets late may make them overdue as well.
     asked = algorithm.spec.asks and (links is not None or detects is not None)
     if asked or (links is not None and not is_punctual(scenario, algorithm, links)):
@@ -136,7 +140,7 @@ def claims_without_faults(scenario: Scenario, algorithm: Algorithm, claims: Iter
     elif links is not None and kept:
         kept += claims_without_time_outs(kept)
     if detects is not None:
-        return [*kept, *detection_claims(scenario, algorithm, ())]
+        return [*kept, *detection_claims(scenario, algorithm, FaultTimeline(()))]
     return kept if links is None or asked else [*kept, *_pipe_claims(scenario, algorithm, links)]
 
 
