@@ -33,7 +33,6 @@ from coordinator.planning.plan import Plan
 from coordinator.results.claims import roots_of
 from coordinator.results.deliveries import count_deliveries, faulty_are_silent, record_arrivals, switches
 from coordinator.results.metrics import NOTHING_DUE
-from emunode.faults.kinds import NodeFault
 from emunode.model import FOLDING, Collective, Rank, Step
 
 
@@ -155,8 +154,8 @@ class Evaluator:
     def faulty(self, batch: FaultBatch) -> Bits:
         """By rank, the trials in which it has a fault of its own at any time."""
         rows = no_trials(self.plan.topology.order, batch.words)
-        for effect, struck in batch.effects.items():
-            if issubclass(effect.kind, NodeFault):
+        for episode, struck in batch.effects.items():
+            if not episode.on_links:
                 rows |= struck
         return rows
 

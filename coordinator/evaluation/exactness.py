@@ -1,37 +1,33 @@
 """Where the evaluator is exact, in words, and what it takes; `coordinator plan` says both without importing numpy."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from coordinator.dependence import MOST_HOPS
-from coordinator.evaluation.forging import FORGERS
 from coordinator.planning.plan import Plan
 from emunode.algorithms.allreduce import Allreduce
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.claims import Value
 from emunode.algorithms.classical.doubling import RecursiveDoubling
 from emunode.algorithms.losses import Outages
-from emunode.faults.byzantine import Silent
-from emunode.faults.kinds import Crash, Down, Fault, Hang, Loss, Up
+from emunode.faults.effects import Alters, Choice, Effect, Ends, Interval, Loses, Stops
+from emunode.faults.kinds import FOREVER, Fault, LinkFault, kind_of, states_effects
 from emunode.model import FOLDING, FaultKnowledge
 
 HOP_BYTES: Final = 350
 """Memory per hop of a schedule and its groups while they are made. Measured: 170 to 330, of which 130 to 210 remain."""
 PASS_BYTES: Final = 2**26
 """Memory of the rows of one pass, about; trials beyond it wait for the next pass."""
-EXACT_KINDS: Final[frozenset[type[Fault]]] = frozenset({Crash, Hang, Silent, Down, Loss, *FORGERS})
-"""Kinds of faults that the evaluator follows."""
 LEAST_BYTES: Final = 8
 """Bytes of the shortest segment whose wrong contents are taken to differ from the right one: they agree once in 2^64."""
 
 
-def why_inexact(plan: Plan, kinds: Iterable[type[Fault]] = (), first: int = 1) -> str | None:
-    """Why the evaluator is not exact for a plan, its faults and further ones of these kinds from step `first` on, or None.
+def why_inexact(plan: Plan, further: Iterable[Fault] = ()) -> str | None:
+    """Why the evaluator is not exact for a plan, its faults and further ones, wherever these are; or None.
 
     The answer needs no run; `evaluator_of` may still find that the hops of a schedule do not determine one another.
     """
-    struck = [*kinds, *(type(fault) for fault in plan.faults)]
-    return why_untraceable(plan) or _of_faults(plan, struck, first)
+    return why_untraceable(plan) or _of_faults(plan, (*further, *plan.faults))
 
 
 def why_untraceable(plan: Plan) -> str | None:
@@ -62,21 +58,52 @@ def _of_algorithm(algorithm: Algorithm) -> str | None:
     return None if known else f"{algorithm.name} does not say what its schedule loses"
 
 
-def _of_faults(plan: Plan, kinds: Iterable[type[Fault]], first: int) -> str | None:
-    struck = set(kinds)
-    others = sorted(kind.form.partition(":")[0] for kind in struck - EXACT_KINDS - {Up})
+def _of_faults(plan: Plan, faults: Sequence[Fault]) -> str | None:
+    others = {kind_of(fault): states_effects(type(fault)) for fault in faults if not _is_followed(fault)}
     if others:
-        return f"{', '.join(others)} is followed by messages only"
+        mute = [kind for kind in sorted(others) if not others[kind]]
+        hint = f"; effects() is not defined by {', '.join(mute)}" if mute else ""
+        return f"{', '.join(sorted(others))} is followed by messages only{hint}"
+    effects = {type(effect) for fault in faults for _, _, effect in fault.effects()}
     last = plan.algorithm.final_step
-    outages = struck <= {Crash, Hang, Down, Up}
-    if not outages and last is not None and any(step > last for step in (first, *(f.step for f in plan.faults))):
+    if not effects <= {Stops, Ends} and last is not None and any(fault.step > last for fault in faults):
         return f"a fault begins after the last step, {last}"
     shortest = plan.spec.least_message_bytes // plan.algorithm.segments_per_message
-    if shortest < LEAST_BYTES and (plan.spec.collective in FOLDING or struck & set(FORGERS)):
+    if shortest < LEAST_BYTES and (plan.spec.collective in FOLDING or Alters in effects):
         return (
             f"in segments of {shortest} bytes a wrong content may be right by chance; at least {LEAST_BYTES} are needed"
         )
     return None
+
+
+def _is_followed(fault: Fault) -> bool:
+    """Report whether the evaluator follows everything that a fault does."""
+    if not states_effects(type(fault)):
+        return False
+    on_link = isinstance(fault, LinkFault)
+    effects = list(fault.effects())
+    # A node with a fault counts as faulty, even if the fault has no effect.
+    return (on_link or bool(effects)) and all(
+        place == fault.place and _is_exact(effect, interval, on_link=on_link) for place, interval, effect in effects
+    )
+
+
+def _is_exact(effect: Effect, interval: Interval, *, on_link: bool) -> bool:
+    match effect:
+        case Stops(forgets=forgets):
+            # A rank that returns without its state would not pass on what it received before.
+            return not forgets or interval.end > FOREVER
+        case Ends():
+            return on_link
+        case Loses(choice=Choice.PACKET, packet=None) if on_link:
+            return True
+        case Loses(probability=probability, packet=None, choice=choice):
+            return probability >= 1 and choice is not Choice.VOTE
+        case Alters(probability=probability, choice=choice):
+            # Bytes that a link damages differ from one link to the next, or agree by chance.
+            return not on_link and probability >= 1 and choice is not Choice.VOTE
+        case _:
+            return False
 
 
 def evaluator_bytes(plan: Plan) -> int | None:

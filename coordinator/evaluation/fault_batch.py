@@ -1,28 +1,28 @@
 """Many sets of faults at once: for each effect, the places that have it in each trial, as bit rows."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from coordinator.dependence.bit_rows import Bits, Indices, first_trials, mark, no_trials, words_for
 from coordinator.dependence.schedule import Schedule
-from coordinator.planning.outages import outages_of
-from emunode.faults.kinds import Down, Fault, Loss, NodeFault, Up
-from emunode.model import Port, Rank, Step
+from emunode.faults.effects import Effect, Interval, LinkEnd, Place
+from emunode.faults.kinds import Fault, LinkFault, kind_of
+from emunode.faults.timeline import FaultTimeline
 from emunode.topologies.base import Topology
 
 
-class Effect(NamedTuple):
-    """A kind of fault in an interval of steps; both ends are included."""
+class Episode(NamedTuple):
+    """An effect during an interval of steps, at ranks or on links."""
 
-    kind: type[Fault]
-    first: Step
-    last: Step
-    rate: float = 1.0
-    number: int = 0
-    """Number among the faults of this kind on the same link; it names their random numbers."""
+    effect: Effect
+    interval: Interval
+    on_links: bool = False
+    stream: str = ""
+    """The name of the random numbers that decide about each packet; empty if the effect is certain."""
 
 
 class Arcs:
@@ -36,10 +36,15 @@ class Arcs:
     def __len__(self) -> int:
         return len(self._known)
 
-    def ends(self, arc: int) -> tuple[Rank, Port]:
+    def ends(self, arc: int) -> LinkEnd:
         """The sender and its port."""
         rank, port = divmod(int(self._known[arc]), self._ports)
         return rank, port
+
+    @cached_property
+    def number(self) -> Mapping[LinkEnd, int]:
+        """The number of each direction that the schedule uses."""
+        return {self.ends(arc): arc for arc in range(len(self))}
 
     def numbers(self, senders: Indices, ports: Indices) -> Indices:
         """The numbers of these directions; -1 for one that the schedule does not use."""
@@ -57,75 +62,77 @@ class FaultBatch:
         self.words = words_for(trials)
         self.seeds = seeds or [0] * trials
         """The seed of each trial, for losses."""
-        self.effects: dict[Effect, Bits] = {}
+        self.effects: dict[Episode, Bits] = {}
 
-    def strike_nodes(self, effect: Effect, ranks: Indices, trials: Indices) -> None:
-        """Give the nodes a fault in the trials; arrays of the same shape."""
-        mark(self._rows(effect), ranks, trials)
+    def strike_nodes(self, episode: Episode, ranks: Indices, trials: Indices) -> None:
+        """Give nodes an effect in the trials; arrays of the same shape."""
+        mark(self._rows(episode), ranks, trials)
 
-    def strike_arcs(self, effect: Effect, arcs: Indices, trials: Indices) -> None:
-        """Give the directions of links a fault; those that the schedule does not use (-1) are left out."""
+    def strike_arcs(self, episode: Episode, arcs: Indices, trials: Indices) -> None:
+        """Give directions of links an effect; those that the schedule does not use (-1) are left out."""
         used = arcs >= 0
-        mark(self._rows(effect), arcs[used], trials[used])
+        mark(self._rows(episode), arcs[used], trials[used])
 
-    def strike_all(self, effects: Iterable[tuple[Effect, int]]) -> None:
-        """Give places a fault in every trial, as the faults of a scenario."""
+    def strike_all(self, effects: Iterable[tuple[Episode, int]]) -> None:
+        """Give places an effect in every trial, as the faults of a scenario."""
         everywhere = first_trials(self.trials)
-        for effect, place in effects:
+        for episode, place in effects:
             if place >= 0:
-                self._rows(effect)[place] |= everywhere
+                self._rows(episode)[place] |= everywhere
 
     def part(self, words: slice) -> "FaultBatch":
         """The batch of the trials in some words of the rows."""
         start, stop, _ = words.indices(self.words)
         trials = min(self.trials, stop * 64) - start * 64
         found = FaultBatch(self.arcs, trials, self.seeds[start * 64 : start * 64 + trials])
-        found.effects = {effect: rows[:, start:stop] for effect, rows in self.effects.items()}
+        found.effects = {episode: rows[:, start:stop] for episode, rows in self.effects.items()}
         return found
 
-    def _rows(self, effect: Effect) -> Bits:
-        if effect not in self.effects:
-            places = self.arcs.topology.order if issubclass(effect.kind, NodeFault) else len(self.arcs)
-            self.effects[effect] = no_trials(places, self.words)
-        return self.effects[effect]
+    def _rows(self, episode: Episode) -> Bits:
+        if episode not in self.effects:
+            places = len(self.arcs) if episode.on_links else self.arcs.topology.order
+            self.effects[episode] = no_trials(places, self.words)
+        return self.effects[episode]
 
 
-def effects_of(faults: Sequence[Fault], arcs: Arcs) -> Iterator[tuple[Effect, int]]:
-    """The effects of faults that were drawn up by hand, with their places (rank, or number of an arc)."""
-    repaired = outages_of((fault for fault in faults if isinstance(fault, Down | Up)), (), arcs.topology, 0)
-    assert repaired is not None
-    for (sender, port), intervals in repaired.links.items():
-        for first, last in intervals:
-            yield Effect(Down, first, last), _number(arcs, sender, port)
-    on_link: Counter[tuple[Rank, Port]] = Counter()
+def episodes_of(faults: Sequence[Fault]) -> Iterator[tuple[Episode, Place]]:
+    """The effects of faults with their places; the faults are in the order in which they take effect."""
+    streams = _streams(faults)
+    for place, spells in FaultTimeline(faults).spells.items():
+        for interval, effect, fault in spells:
+            drawn = getattr(effect, "probability", 1.0) < 1
+            yield Episode(effect, interval, isinstance(place, tuple), streams[id(fault)] if drawn else ""), place
+
+
+def _streams(faults: Iterable[Fault]) -> dict[int, str]:
+    """By fault of a link, the name of its random numbers: the engines number faults of one kind on one link."""
+    numbers: Counter[tuple[object, ...]] = Counter()
+    streams = {}
     for fault in faults:
-        match fault:
-            case Down() | Up():
-                pass
-            case Loss(rate=rate, sender=sender, port=port):
-                if rate:
-                    yield Effect(Loss, fault.step, fault.last, rate, on_link[sender, port]), _number(arcs, sender, port)
-                    on_link[sender, port] += 1
-            case NodeFault(rank=rank):
-                yield Effect(type(fault), fault.step, fault.end), rank
-            case _:
-                raise TypeError(fault)
+        if isinstance(fault, LinkFault):
+            key = type(fault), fault.place
+            streams[id(fault)] = f"{kind_of(fault)} {numbers[key]}"
+            # Faults with a rate of 0 are not counted.
+            numbers[key] += fault.breaks
+    return streams
 
 
-def _number(arcs: Arcs, sender: Rank, port: Port) -> int:
-    return int(arcs.numbers(np.array([sender]), np.array([port]))[0])
+def effects_of(faults: Sequence[Fault], arcs: Arcs) -> Iterator[tuple[Episode, int]]:
+    """The effects of faults with their places: ranks, or numbers of arcs."""
+    for episode, place in episodes_of(faults):
+        yield episode, arcs.number.get(place, -1) if isinstance(place, tuple) else place
 
 
 def batch_of(arcs: Arcs, sets: Sequence[Sequence[Fault]], seeds: Sequence[int] | None = None) -> FaultBatch:
     """A batch of given sets of faults, one per trial; each set is in the order in which its faults take effect."""
     batch = FaultBatch(arcs, len(sets), seeds)
-    struck: dict[Effect, tuple[list[int], list[int]]] = {}
+    struck: dict[Episode, tuple[list[int], list[int]]] = {}
     for trial, faults in enumerate(sets):
-        for effect, place in effects_of(faults, arcs):
-            places, trials = struck.setdefault(effect, ([], []))
+        for episode, place in effects_of(faults, arcs):
+            places, trials = struck.setdefault(episode, ([], []))
             places.append(place)
             trials.append(trial)
-    for effect, (places, trials) in struck.items():
-        strike = batch.strike_nodes if issubclass(effect.kind, NodeFault) else batch.strike_arcs
-        strike(effect, np.array(places), np.array(trials))
+    for episode, (places, trials) in struck.items():
+        strike = batch.strike_arcs if episode.on_links else batch.strike_nodes
+        strike(episode, np.array(places), np.array(trials))
     return batch

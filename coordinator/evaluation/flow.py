@@ -4,10 +4,10 @@ The hops of a step depend on hops of earlier steps only, so one pass over the st
 it is sent, arrives, and holds the right content.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from operator import itemgetter
 
 import numpy as np
 
@@ -24,24 +24,21 @@ from coordinator.dependence.bit_rows import (
     unpacked,
 )
 from coordinator.dependence.schedule import BEGIN, Schedule
-from coordinator.evaluation.fault_batch import Arcs, Effect, FaultBatch
-from coordinator.evaluation.forging import FORGERS, Values
-from emunode.faults.byzantine import Silent
-from emunode.faults.kinds import Crash, Down, Fault, Hang, Loss
+from coordinator.evaluation.fault_batch import Arcs, Episode, FaultBatch
+from emunode.faults.effects import Alters, Interval, Loses, Stops
 from emunode.faults.transit import FaultRandom
 from emunode.model import Step
-
-STOPPED: Final = (Crash, Hang)
-"""Kinds of faults in which a node neither sends nor receives."""
 
 
 @dataclass(frozen=True)
 class Flow:
-    """The state of every hop. `wrong` and `apart` are as in `Values`; None where no content can be wrong."""
+    """The state of every hop. A copy is right, or holds the forgery that byzantine nodes agree on, or a value of its own."""
 
     arrived: Bits
     wrong: Bits | None
+    """None where no content can be wrong."""
     apart: Bits | None
+    """Of wrong copies: those with a value of their own; the others have the common forgery."""
     steps: Indices
     """By trial, the last step in which anything is sent."""
     segments: Indices
@@ -85,7 +82,7 @@ class Tracer:
 
     def has_values(self, batch: FaultBatch) -> bool:
         """Whether contents can be wrong."""
-        return self._folds or any(effect.kind in FORGERS for effect in batch.effects)
+        return self._folds or any(isinstance(episode.effect, Alters) for episode in batch.effects)
 
     def flow(self, batch: FaultBatch) -> Flow:
         """Follow a batch from hop to hop."""
@@ -99,14 +96,15 @@ class Tracer:
         packets: list[Bits] = []
         for each in self._rounds:
             sent = arrived[each.carried]
-            self._silence(batch, each, sent)
+            in_force = [(key, rows) for key, rows in batch.effects.items() if each.step in key.interval]
+            self._silence(in_force, each, sent)
             if planes:
-                values = Values(each.hops, sent, *(plane[each.carried] for plane in planes))
-                self._fold(each, values, arrived, planes[0])
-                self._forge(batch, each.step, values)
-                for plane, rows in zip(planes, (values.wrong, values.apart), strict=True):
+                values = [plane[each.carried] for plane in planes]
+                self._fold(each, values[0], arrived, planes[0])
+                self._forge(in_force, each, *values)
+                for plane, rows in zip(planes, values, strict=True):
                     plane[each.part] = rows
-            arrived[each.part] = self._received(batch, each, sent, lossy)
+            arrived[each.part] = self._received(in_force, each, sent, lossy)
             steps[unpacked(np.bitwise_or.reduce(sent, axis=0))[: batch.trials].astype(np.bool_)] = each.step
             here = counted(sent)
             segments = added(segments, here)
@@ -115,23 +113,31 @@ class Tracer:
         wrong, apart = (plane[:-1] for plane in planes) if planes else (None, None)
         return Flow(arrived[:-1], wrong, apart, steps, *(numbers(each, batch.trials) for each in (segments, packets)))
 
-    def _silence(self, batch: FaultBatch, each: Round, sent: Bits) -> None:
+    def _silence(self, in_force: Iterable[tuple[Episode, Bits]], each: Round, sent: Bits) -> None:
         """Take out the hops that stopped ranks would send."""
-        for effect, rows in _in_force(batch, each.step, STOPPED):
-            # A rank that is stopped from the first step on has received nothing that it could pass on.
-            at = each.begins if effect.first <= 1 else slice(None)
-            sent[at] &= ~rows[self._schedule.sender[each.hops[at]]]
+        for episode, rows in in_force:
+            if isinstance(episode.effect, Stops) and not episode.on_links:
+                # A rank that is stopped from the first step on has received nothing that it could pass on.
+                at = each.begins if episode.interval.start <= 1 else slice(None)
+                sent[at] &= ~rows[self._schedule.sender[each.hops[at]]]
 
-    def _received(self, batch: FaultBatch, each: Round, sent: Bits, lossy: tuple[Indices, Bits] | None) -> Bits:
+    def _received(
+        self, in_force: Iterable[tuple[Episode, Bits]], each: Round, sent: Bits, lossy: tuple[Indices, Bits] | None
+    ) -> Bits:
         """Copies that arrive, of those that are sent."""
         found = sent
-        for _, rows in _in_force(batch, each.step, STOPPED):
-            found = found & ~rows[self._schedule.receiver[each.part]]
-        for _, rows in _in_force(batch, each.step, (Silent,)):
-            # A silent rank counts its packets as sent, so they are lost, not missing.
-            found = found & ~rows[self._schedule.sender[each.part]]
-        for _, rows in _in_force(batch, each.step, (Down,)):
-            found = found & ~rows[self._arcs.of_hop[each.part]]
+        for episode, rows in in_force:
+            match episode:
+                case Episode(Stops(), on_links=False):
+                    at = self._schedule.receiver
+                case Episode(Loses(), on_links=False):
+                    # The rank counts its packets as sent, so they are lost, not missing.
+                    at = self._schedule.sender
+                case Episode(Stops() | Loses(), stream=""):
+                    at = self._arcs.of_hop
+                case _:
+                    continue
+            found = found & ~rows[at[each.part]]
         if lossy is not None:
             hops, rows = lossy
             first, last = np.searchsorted(hops, (each.part.start, each.part.stop))
@@ -140,35 +146,39 @@ class Tracer:
                 found[hops[first:last] - each.part.start] &= ~rows[first:last]
         return found
 
-    def _fold(self, each: Round, values: Values, arrived: Bits, wrong: Bits) -> None:
-        """A fold is wrong where a contribution to it is missing or wrong."""
+    def _fold(self, each: Round, wrong: Bits, arrived: Bits, before: Bits) -> None:
+        """Mark folds as wrong where a contribution is missing or wrong; `before` has the wrong hops of earlier steps."""
         if len(each.folding):
-            whole = each.folds.combined(np.bitwise_and, lambda hops: arrived[hops] & ~wrong[hops])
-            values.wrong[each.folding] |= ~whole
+            whole = each.folds.combined(np.bitwise_and, lambda hops: arrived[hops] & ~before[hops])
+            wrong[each.folding] |= ~whole
 
-    def _forge(self, batch: FaultBatch, step: Step, values: Values) -> None:
-        senders = self._schedule.sender[values.hops]
-        # In the order of the kinds: if a node has several, the last one decides.
-        for kind, forger in FORGERS.items():
-            for _, rows in _in_force(batch, step, (kind,)):
-                active = rows[senders]
-                if not self._folds:
-                    # A rank does not alter its own messages; a fold under its name holds what others contributed.
-                    active[self._schedule.origin[values.hops] == senders] = 0
-                forger(values, active)
+    def _forge(self, in_force: Iterable[tuple[Episode, Bits]], each: Round, wrong: Bits, apart: Bits) -> None:
+        senders = self._schedule.sender[each.hops]
+        # Common forgeries first: of several effects at a rank, values of its own decide.
+        altered = [(effect.alike, rows) for (effect, *_), rows in in_force if isinstance(effect, Alters)]
+        for alike, rows in sorted(altered, key=itemgetter(0), reverse=True):
+            active = rows[senders]
+            if not self._folds:
+                # A rank does not alter its own messages; a fold under its name holds what others contributed.
+                active[self._schedule.origin[each.hops] == senders] = 0
+            wrong |= active
+            if alike:
+                apart &= ~active
+            else:
+                apart |= active
 
     # --- losses --------------------------------------------------------------------------------------------------------
 
     def _losses(self, batch: FaultBatch) -> tuple[Indices, Bits] | None:
         """Hops whose packets are lost at random, ascending, and the trials; drawn as the message engine draws them."""
         rows: dict[int, Bits] = {}
-        for effect, struck in batch.effects.items():
-            if effect.kind is not Loss:
+        for episode, struck in batch.effects.items():
+            if not episode.stream:
                 continue
             for arc in np.flatnonzero(struck.any(axis=1)).tolist():
                 trials = np.flatnonzero(unpacked(struck[arc]))
-                for step, hops in self._packets_of(arc, effect):
-                    lost = self._drawn(effect, arc, step, trials, batch.seeds)
+                for step, hops in self._packets_of(arc, episode.interval):
+                    lost = self._drawn(episode, arc, step, trials, batch.seeds)
                     row = no_trials(1, batch.words)
                     mark(row, np.zeros(len(lost), np.int64), lost)
                     for hop in hops.tolist():
@@ -176,14 +186,14 @@ class Tracer:
         order = sorted(rows)
         return (np.array(order), np.stack([rows[hop] for hop in order])) if rows else None
 
-    def _packets_of(self, arc: int, effect: Effect) -> Iterator[tuple[Step, Indices]]:
-        """The packets that cross an arc while an effect lasts: the step and the hops of each."""
+    def _packets_of(self, arc: int, interval: Interval) -> Iterator[tuple[Step, Indices]]:
+        """The packets that cross an arc during an interval: the step and the hops of each."""
         arcs, order = self._by_arc
         first, last = np.searchsorted(arcs, (arc, arc + 1))
         hops = order[first:last]
         steps = self._schedule.step[hops]
         for step in np.unique(steps).tolist():
-            if effect.first <= step <= effect.last:
+            if step in interval:
                 yield step, hops[steps == step]
 
     @cached_property
@@ -192,16 +202,15 @@ class Tracer:
         order = np.argsort(self._arcs.of_hop, kind="stable")
         return self._arcs.of_hop[order], order
 
-    def _drawn(self, effect: Effect, arc: int, step: Step, trials: Indices, seeds: Sequence[int]) -> Indices:
+    def _drawn(self, episode: Episode, arc: int, step: Step, trials: Indices, seeds: Sequence[int]) -> Indices:
         """The trials in which a packet is lost."""
-        if effect.rate >= 1:
-            return trials
+        assert isinstance(episode.effect, Loses)
         rank, port = self._arcs.ends(arc)
         lost = []
         for trial in trials.tolist():
             chance = FaultRandom(seeds[trial], step, rank, port)
-            chance.start(f"loss {effect.number}")
-            if chance.draw() < effect.rate:
+            chance.start(episode.stream)
+            if chance.draw() < episode.effect.probability:
                 lost.append(trial)
         return np.array(lost, np.int64)
 
@@ -218,9 +227,3 @@ def _round(schedule: Schedule, step: Step, part: slice) -> Round:
     # BEGIN is -1, which is also the index of the last row.
     packets = np.unique(schedule.packets[part], return_index=True)[1]
     return Round(step, hops, part, carried, packets, np.flatnonzero(carried == BEGIN), folding[folds.order], folds)
-
-
-def _in_force(batch: FaultBatch, step: Step, kinds: Sequence[type[Fault]]) -> Iterator[tuple[Effect, Bits]]:
-    for effect, rows in batch.effects.items():
-        if effect.kind in kinds and effect.first <= step <= effect.last:
-            yield effect, rows

@@ -1,7 +1,8 @@
 """One point of a campaign: the draws of a fault set, evaluated by number."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final, Protocol
+from itertools import chain
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,16 +11,13 @@ from coordinator.dependence.bit_rows import Bits, Indices, no_trials, numbers
 from coordinator.evaluation.draws import Struck
 from coordinator.evaluation.evaluator import Evaluator, Outcome, count_by_trial
 from coordinator.evaluation.exactness import why_inexact
-from coordinator.evaluation.fault_batch import Effect, FaultBatch, effects_of
-from coordinator.evaluation.flow import STOPPED
+from coordinator.evaluation.fault_batch import FaultBatch, effects_of, episodes_of
 from coordinator.planning.plan import Plan
 from coordinator.scenario.fault_draws import FaultSites, Link
-from coordinator.scenario.fault_sets import FaultSetSpec, FaultSetTerm
-from emunode.faults.byzantine import Silent
-from emunode.faults.kinds import FOREVER, KINDS, Down, LinkFault, Loss, NodeFault
-
-OUTAGES: Final = (*STOPPED, Silent, Down)
-"""Kinds of faults that lose packets only; theory then counts places out of service."""
+from coordinator.scenario.fault_sets import FaultSetSpec
+from emunode.faults.effects import Alters
+from emunode.faults.kinds import FOREVER, LinkFault
+from emunode.model import Step
 
 
 def why_messages(plan: Plan, fault_set: FaultSetSpec) -> str | None:
@@ -28,8 +26,14 @@ def why_messages(plan: Plan, fault_set: FaultSetSpec) -> str | None:
         return "the places of a process fail in steps of their own"
     if plan.scenario.clock != "steps":
         return why_inexact(plan)
-    kinds = [KINDS[term.kind] for term in fault_set.parts if term.count or term.share]
-    return why_inexact(plan, kinds, int(fault_set.when.partition("-")[0]))
+    window = _window(fault_set)
+    return why_inexact(plan, [term.fault(*window) for term in fault_set.parts if term.count or term.share])
+
+
+def _window(fault_set: FaultSetSpec) -> tuple[Step, Step]:
+    """The first and the last step in which the faults of a set are in force."""
+    first, dash, last = fault_set.when.partition("-")
+    return int(first), int(last) if dash else FOREVER
 
 
 class NumberedSets(Protocol):
@@ -53,12 +57,14 @@ class PointEvaluator:
         self._plan = plan
         self._draws = draws
         self._seed_of = seed_of
-        first, dash, last = draws.fault_set.when.partition("-")
-        self._window = int(first), int(last) if dash else FOREVER
-        end = plan.algorithm.final_step
+        window, end = _window(draws.fault_set), plan.algorithm.final_step
         # As in `Plan.effective_faults`: what begins after the last step has no effect.
-        self._late = end is not None and self._window[0] > end
+        self._late = end is not None and window[0] > end
         self._given = list(effects_of(plan.effective_faults, evaluator.arcs))
+        # A drawn place has no other fault, so the fault alone says which random numbers it has.
+        self._drawn = {
+            term: [episode for episode, _ in episodes_of([term.fault(*window)])] for term in draws.fault_set.parts
+        }
         ends = np.array(sites.links, np.int64).reshape(-1, 2)
         self._ends = ends
         self._arcs = [self._arcs_of(sites.links), self._arcs_of([(there, here) for here, there in sites.links])]
@@ -74,9 +80,8 @@ class PointEvaluator:
         self, drawn: Indices, *, copies: bool = False, latencies: bool = False
     ) -> tuple[Outcome, NDArray[np.bool_]]:
         """The results of the draws with these numbers, and whether each breaks a promise of theory about deliveries."""
-        lossy = any(term.argument for term in self._draws.fault_set.parts) or any(
-            effect.rate < 1 for effect, _ in self._given
-        )
+        episodes = [*(episode for episode, _ in self._given), *chain.from_iterable(self._drawn.values())]
+        lossy = any(episode.stream for episode in episodes)
         seeds = [self._seed_of(number) for number in drawn.tolist()] if lossy else None
         batch = FaultBatch(self.evaluator.arcs, len(drawn), seeds or [self._plan.spec.seed] * len(drawn))
         batch.strike_all(self._given)
@@ -91,21 +96,12 @@ class PointEvaluator:
         return outcome, broken
 
     def _strike(self, batch: FaultBatch, each: Struck) -> None:
-        effect = self._effect(each.term)
-        if effect is None:
-            return
-        if not each.term.on_links:
-            batch.strike_nodes(effect, each.places, each.draws)
-            return
-        for arcs in self._arcs:
-            batch.strike_arcs(effect, arcs[each.places], each.draws)
-
-    def _effect(self, term: FaultSetTerm) -> Effect | None:
-        """The effect of a term; None for one that never does anything."""
-        kind = KINDS[term.kind]
-        rate = float(term.argument[1:]) if term.argument else 1.0
-        # A drawn place has no other fault, so it is the first of its kind there.
-        return Effect(kind, *self._window, rate) if rate else None
+        for episode in self._drawn[each.term]:
+            if not episode.on_links:
+                batch.strike_nodes(episode, each.places, each.draws)
+                continue
+            for arcs in self._arcs:
+                batch.strike_arcs(episode, arcs[each.places], each.draws)
 
     # --- promises ------------------------------------------------------------------------------------------------------
 
@@ -114,17 +110,14 @@ class PointEvaluator:
         algorithm, trials = self._plan.algorithm, batch.trials
         faulty = self.evaluator.faulty(batch)
         altering = no_trials(len(faulty), batch.words)
-        for effect, rows in batch.effects.items():
-            if issubclass(effect.kind, NodeFault) and effect.kind.alters_payload:
+        for episode, rows in batch.effects.items():
+            if isinstance(episode.effect, Alters):
                 altering |= rows
         forging = count_by_trial(altering, trials)
         broken = count_by_trial(faulty, trials) - forging + self._broken_links(faulty, struck, trials)
-        alike = all(effect.kind in OUTAGES for effect in batch.effects)
-        bound = np.full(trials, algorithm.tolerated_faults)
-        if not alike:
-            # With altered copies a majority has to be right.
-            least = min(algorithm.tolerated_faults, self._plan.spec.redundancy - 1)
-            bound = np.where(forging > 0, least, bound)
+        # With altered copies a majority has to be right.
+        least = min(algorithm.tolerated_faults, self._plan.spec.redundancy - 1)
+        bound = np.where(forging > 0, least, algorithm.tolerated_faults)
         kept: NDArray[np.bool_] = broken + 2 * forging <= bound
         return kept
 
@@ -132,7 +125,7 @@ class PointEvaluator:
         """Broken links by trial; a faulty node includes its links."""
         found = np.zeros(trials, np.int64)
         for each in struck:
-            if each.term.on_links and self._effect(each.term) is not None:
+            if each.term.on_links and self._drawn[each.term]:
                 ends = self._ends[each.places]
                 own = _has(faulty, ends[:, 0], each.draws) | _has(faulty, ends[:, 1], each.draws)
                 np.add.at(found, each.draws, ~own)
@@ -140,7 +133,7 @@ class PointEvaluator:
         given = {
             (min(pair), max(pair))
             for fault in self._plan.effective_faults
-            if isinstance(fault, LinkFault) and fault.breaks and isinstance(fault, Down | Loss)
+            if isinstance(fault, LinkFault) and fault.breaks
             for pair in [(fault.sender, topology.neighbour(fault.sender, fault.port))]
         }
         for here, there in given:

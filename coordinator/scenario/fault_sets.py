@@ -26,7 +26,8 @@ from coordinator.scenario.blocks.registry import BLOCK_KINDS
 from coordinator.scenario.fault_processes import Geometric, Lifetime, Mean
 from coordinator.scenario.fault_syntax import TIME, When, example_value, read_value, read_when, require_drawable
 from emunode.errors import ScenarioError
-from emunode.faults.kinds import KINDS, LinkFault, Moment, field_names, is_random, value_names
+from emunode.faults.kinds import FOREVER, KINDS, Fault, LinkFault, Moment, field_names, is_random, value_names
+from emunode.model import Step
 
 SHORT: Final = {"nodes": "crash", "links": "down"}
 """The kinds of fault that `nodes` and `links` stand for."""
@@ -121,11 +122,15 @@ class FaultSetTerm:
         """Whether its faults draw random numbers during a run, such as the losses of a link."""
         if not (self.count or self.share) or not self.argument:
             return False
+        return is_random(self.fault())
+
+    def fault(self, first: Step = 1, last: Step = FOREVER) -> Fault:
+        """Make the fault at rank 0 or its port 0, which stands for the same fault at any place."""
         record = KINDS[self.kind]
-        place = {"sender": 0, "port": 0} if self.on_links else {"rank": 0}
-        value = next(iter(value_names(record)))
-        values = {value: read_value(value, self.argument, self.argument.removeprefix(":"))}
-        return is_random(record(step=1, **place, **values))
+        values: dict[str, object] = {"step": first, "last": last, "rank": 0, "sender": 0, "port": 0}
+        for name in value_names(record):
+            values[name] = read_value(name, self.argument, self.argument.removeprefix(":"))
+        return record(**{name: values[name] for name in field_names(record)})  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)

@@ -19,10 +19,15 @@ from coordinator.scenario.fault_syntax import parse_faults
 from coordinator.scenario.model import make_scenario
 from emunode.engine.memory import MemoryEngine
 from emunode.errors import ScenarioError
+from emunode.faults import kinds as fault_kinds
 from emunode.faults.byzantine import ByzantineFault
-from emunode.faults.kinds import Fault
+from emunode.faults.kinds import Fault, LinkFault
 
-KINDS = ("crash", "crash", "hang", "down", "down", "loss", "byzantine", "equivocate")
+KINDS = (
+    "crash", "crash", "hang", "down", "down", "loss", "loss", "byzantine", "equivocate", "silent", "silent-ports",
+    "selective",
+)  # fmt: skip
+RATES = {"loss": (0, 0.3, 0.7, 1), "silent-ports": (1,), "selective": (1,)}
 
 
 def plan(topology: str, collective: str, algorithm: str, **more: object) -> Plan:
@@ -46,10 +51,11 @@ def reason(given: Plan) -> str | None:
     return why_inexact(given)
 
 
-def some_faults(given: Plan, chance: Random) -> tuple[Fault, ...]:
-    """One to four faults of the kinds that the evaluator follows, at any step, some with an end."""
+def some_faults(given: Plan, chance: Random, kinds: Sequence[str] = KINDS) -> tuple[Fault, ...]:
+    """One to four faults of some kinds at any step, some with an end, some of links healed; all can be followed."""
     while True:
-        specs = [_some_fault(given, chance) for _ in range(chance.choice([1, 1, 2, 2, 3, 4]))]
+        number = chance.choice([1, 1, 2, 2, 3, 4])
+        specs = [spec for _ in range(number) for spec in _some_fault(given, chance, chance.choice(kinds))]
         try:
             faults = parse_faults(dict.fromkeys(specs), given.topology)
         except ScenarioError:  # two of them contradict each other
@@ -60,17 +66,20 @@ def some_faults(given: Plan, chance: Random) -> tuple[Fault, ...]:
             return faults
 
 
-def _some_fault(given: Plan, chance: Random) -> str:
+def _some_fault(given: Plan, chance: Random, kind: str) -> list[str]:
+    """A fault of a kind, and perhaps its end."""
     topology, last = given.topology, given.algorithm.final_step or 1
-    kind, rank = chance.choice(KINDS), chance.randrange(given.topology.order)
+    rank = chance.randrange(topology.order)
     first = chance.choice([1, 1, chance.randint(1, last)])
-    end = chance.choice(["", f"-{chance.randint(first, last + 1)}"])
-    label = topology.label(rank)
-    if kind in ("down", "loss"):
-        peer = topology.neighbour(rank, chance.choice(list(topology.ports(rank))))
-        rate = f":{chance.choice([0, 0.3, 0.7, 1])}" if kind == "loss" else ""
-        return f"{kind}:{label}{chance.choice('~~>')}{topology.label(peer)}{rate}@{first}{end}"
-    return f"{kind}:{label}@{first}{'' if kind == 'crash' else end}"
+    end = "" if kind == "crash" else chance.choice(["", f"-{chance.randint(first, last + 1)}"])
+    rate = f":{chance.choice(RATES[kind])}" if kind in RATES else ""
+    where = topology.label(rank)
+    if not issubclass(fault_kinds.KINDS[kind], LinkFault):
+        return [f"{kind}:{where}{rate}@{first}{end}"]
+    peer = topology.neighbour(rank, chance.choice(list(topology.ports(rank))))
+    where += f"{chance.choice('~~>')}{topology.label(peer)}"
+    healed = [f"heal:{where}@{first + 1}"] if first < last and not end and chance.random() < 0.3 else []
+    return [f"{kind}:{where}{rate}@{first}{end}", *healed]
 
 
 def run(given: Plan, faults: Sequence[Fault], seed: int) -> tuple[TrialCounts, TrialResult]:
@@ -85,10 +94,10 @@ def run(given: Plan, faults: Sequence[Fault], seed: int) -> tuple[TrialCounts, T
     return counts, judge_trial(broken, counts, ExecutionResult())
 
 
-def compare(given: Plan, chance: Random, trials: int) -> None:
+def compare(given: Plan, chance: Random, trials: int, kinds: Sequence[str] = KINDS) -> None:
     """Evaluate random fault sets, and run each with messages: all results have to agree."""
     evaluator = evaluator_of(given)
-    sets = [some_faults(given, chance) for _ in range(trials)]
+    sets = [some_faults(given, chance, kinds) for _ in range(trials)]
     seeds = [chance.randrange(1000) for _ in sets]
     effective = [replace(given, faults=faults).effective_faults for faults in sets]
     found = evaluator.evaluate(batch_of(evaluator.arcs, effective, seeds), copies=True, latencies=True)

@@ -9,15 +9,18 @@ import pytest
 from coordinator.dependence.bit_rows import unpacked
 from coordinator.evaluation.evaluator import Evaluator, evaluator_of
 from coordinator.evaluation.exactness import why_inexact
-from coordinator.evaluation.fault_batch import Effect, FaultBatch, batch_of
+from coordinator.evaluation.fault_batch import Episode, FaultBatch, batch_of
 from coordinator.scenario.fault_draws import FaultSites
 from coordinator.scenario.fault_syntax import parse_faults
 from emunode.algorithms.base import Algorithm
 from emunode.faults.byzantine import Byzantine
+from emunode.faults.effects import Alters, Interval, Stops
 from emunode.faults.kinds import FOREVER, Crash, Delay, Down
 from tests.coordinator.evaluation.support import compare, plan, reason, run
 from tests.emunode.algorithms.test_losses import plans_of
 from tests.mutation_support import CASES, case_name
+
+ALWAYS = Interval(1, FOREVER + 1)
 
 # --- values by brute force ---------------------------------------------------------------------------------------------
 
@@ -55,8 +58,8 @@ def struck(evaluator: Evaluator, kind: str, places: object, sets: np.ndarray) ->
     chosen = np.array(places)[sets]
     trials = np.arange(len(sets))
     if kind != "down":
-        effect = Effect(Crash if kind == "crash" else Byzantine, 1, FOREVER)
-        batch.strike_nodes(effect, chosen, np.broadcast_to(trials[:, None], chosen.shape))
+        effect = Stops() if kind == "crash" else Alters(alike=True)
+        batch.strike_nodes(Episode(effect, ALWAYS), chosen, np.broadcast_to(trials[:, None], chosen.shape))
         return batch
     topology = evaluator.plan.topology
     ports = np.full((topology.order, topology.order), -1)
@@ -66,7 +69,7 @@ def struck(evaluator: Evaluator, kind: str, places: object, sets: np.ndarray) ->
     for one, other in ((0, 1), (1, 0)):
         senders, receivers = chosen[..., one], chosen[..., other]
         arcs = evaluator.arcs.numbers(senders, ports[senders, receivers])
-        batch.strike_arcs(Effect(Down, 1, FOREVER), arcs, np.broadcast_to(trials[:, None], arcs.shape))
+        batch.strike_arcs(Episode(Stops(), ALWAYS, on_links=True), arcs, np.broadcast_to(trials[:, None], arcs.shape))
     return batch
 
 
@@ -162,10 +165,27 @@ def test_why_inexact(collective: str, algorithm: str, more: dict[str, object], w
     assert words in str(why_inexact(plan("star:4", collective, algorithm, **more)))
 
 
+@pytest.mark.parametrize(
+    ("faults", "names"),
+    [
+        (["loss:1234~2134:0.5", "heal:1234~2134@3"], ""),
+        (["silent-ports:2134:1", "silent-segments:3214:1", "selective:4231:1"], ""),
+        (["duplicate:1234~2134:0", "corrupt:1234~2134:0"], ""),
+        (["silent-ports:2134:0.5", "selective:3214:0.5", "silent-ports:4231:0"], "selective, silent-ports"),
+        (["crash:2134@1", "recover:2134@3"], "recover"),
+        (["corrupt:1234~2134:1", "drop:1234~2134:2"], "corrupt, drop"),
+        (["collude:2134", "silent-segments:3214:0.9"], "collude, silent-segments"),
+    ],
+)
+def test_effects_that_are_followed(faults: list[str], names: str) -> None:
+    reason = why_inexact(plan("star:4", "broadcast", "edt", redundancy=3, fault=faults))
+    assert reason == (f"{names} is followed by messages only" if names else None)
+
+
 def test_why_inexact_for_drawn_faults() -> None:
     given = plan("star:4", "broadcast", "edt")
-    assert why_inexact(given, [Crash, Down]) is None
-    assert "delay is followed by messages only" in str(why_inexact(given, [Delay]))
-    assert why_inexact(given, [Byzantine], 1) is None
-    assert "after the last step" in str(why_inexact(given, [Byzantine], 1000))
+    assert why_inexact(given, [Crash(1, 0), Down(1000, 0, 0)]) is None
+    assert "delay is followed by messages only" in str(why_inexact(given, [Delay(1, 0, 0, 2)]))
+    assert why_inexact(given, [Byzantine(1, 0)]) is None
+    assert "after the last step" in str(why_inexact(given, [Byzantine(1000, 0)]))
     assert why_inexact(plan("ej:2+3", "allgather", "three-phase")) is not None
