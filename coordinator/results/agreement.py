@@ -18,8 +18,8 @@ from coordinator.planning.plan import Plan
 from coordinator.results.decisions import News, Reported, part_after, reports_in
 from coordinator.results.detection import suspicions
 from coordinator.results.journal_rows import IS_NEWS, IS_REPORT
+from emunode.faults.effects import Interval, Stops
 from emunode.faults.injector import Faults
-from emunode.faults.kinds import Crash, Hang, Recover
 from emunode.model import ALL_RANKS, CONTROL_TREE, FaultKnowledge, Port, Rank, Step
 from emunode.protocols.base import ControlKind
 from emunode.protocols.survivors import RunEnd
@@ -123,13 +123,13 @@ def _links(news: Iterable[News]) -> set[tuple[Rank, Rank]]:
 def _suspected(plan: Plan, last: Step) -> dict[Rank, set[News]]:
     """By rank, what it began to suspect by itself."""
     found: dict[tuple[Rank, Port], list[Step]] = {}
-    crashed = [(fault.rank, fault.step) for fault in plan.faults if isinstance(fault, Crash)]
+    stops = plan.timeline.of(Stops)
     if plan.spec.knowledge is FaultKnowledge.DETECT:
         for step, rank, port, suspected, _ in suspicions(plan, last + 1)[0]:
-            awake = _awake(plan, rank, step)
+            awake = _awake(stops.get(rank, ()), step)
             place = (rank, port)
             # A rank that crashes before it can act on it has told no other one.
-            crashes = any(rank == gone and step <= when <= awake for gone, when in crashed)
+            crashes = any(effect.forgets and step <= start <= awake for (start, _), effect in stops.get(rank, ()))
             if suspected and awake <= last and not crashes:
                 found[place] = [*found.get(place, ()), awake]
             elif not suspected:
@@ -142,11 +142,11 @@ def _suspected(plan: Plan, last: Step) -> dict[Rank, set[News]]:
     return by_rank
 
 
-def _awake(plan: Plan, rank: Rank, step: Step) -> Step:
-    """The first step from `step` on in which a rank does not hang."""
-    for fault in plan.faults:
-        if isinstance(fault, Hang) and fault.rank == rank and fault.step <= step <= fault.end:
-            step = fault.end + 1
+def _awake(stops: Iterable[tuple[Interval, Stops]], step: Step) -> Step:
+    """Return the first step from `step` on in which a rank that stops like this does not hang."""
+    for interval, effect in stops:
+        if not effect.forgets and step in interval:
+            step = interval.end
     return step
 
 
@@ -189,12 +189,11 @@ def _twice(plan: Plan, by_rank: Mapping[Rank, Sequence[Reported]]) -> int:
 
     A node that has recovered from a crash does not remember what it had decided before.
     """
-    births = [(fault.rank, fault.step) for fault in plan.faults if isinstance(fault, Recover)]
     return sum(
         after.cut <= before.cut or not before.news <= after.news
         for rank, decisions in by_rank.items()
         for before, after in pairwise(decisions)
-        if not any(born == rank and before.step < step <= after.step for born, step in births)
+        if not any(back == rank and before.step < step <= after.step for step, back in plan.timeline.recoveries)
     )
 
 
@@ -239,7 +238,8 @@ def _fails_first(plan: Plan, last: Step, rank: Rank, known: Iterable[News], deci
     reopened = any(news.other == ALL_RANKS for news in known)
     due = max(pending) + (max(agreement.steps, plan.topology.order - 1) if reopened else agreement.steps)
     return any(
-        isinstance(fault, Crash | Hang) and fault.rank == rank and last < fault.step <= due for fault in plan.faults
+        isinstance(effect, Stops) and last < interval.start <= due
+        for interval, effect, _ in plan.timeline.spells.get(rank, ())
     )
 
 

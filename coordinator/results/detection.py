@@ -13,7 +13,7 @@ from coordinator.history.timetable import Timetable
 from coordinator.planning.plan import Plan
 from coordinator.results.reliable import IS_SIGN
 from emunode.faults.detection import StepDetection, Suspicion
-from emunode.faults.kinds import Crash, Down, Fault, Hang, Recover, Up
+from emunode.faults.timeline import merged
 from emunode.model import Port, Rank, Step
 from emunode.timed.cost_model import NANO
 from emunode.timed.memory import faults_of
@@ -118,20 +118,8 @@ def wrongly_withheld(plan: Plan, journal: pl.LazyFrame, timetable: Timetable | N
 def silent_since(plan: Plan, step: Step, rank: Rank, port: Port) -> Step:
     """The step since which the neighbour behind a port has been silent in `step`, or the link from it down."""
     peer, its_port = plan.topology.end(rank, port)
-    began: list[Fault] = []
-    for fault in plan.faults:
-        if fault.step > step:
-            break
-        match fault:
-            case Recover(rank=back) if back == peer:
-                began = [each for each in began if not isinstance(each, Crash)]
-            case Up(sender=sender, port=up) if (sender, up) == (peer, its_port):
-                began = [each for each in began if not isinstance(each, Down)]
-            case Crash(rank=gone) | Hang(rank=gone) if gone == peer and fault.end >= step:
-                began.append(fault)
-            case Down(sender=sender, port=down) if (sender, down) == (peer, its_port) and fault.end >= step:
-                began.append(fault)
-    return min(fault.step for fault in began)
+    stops = (*plan.timeline.stops.get(peer, ()), *plan.timeline.stops.get((peer, its_port), ()))
+    return min(interval.start for interval in merged(stops) if step in interval)
 
 
 def _withheld(journal: pl.LazyFrame) -> list[tuple[Step, Rank, Port]]:

@@ -6,6 +6,7 @@ without it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import NamedTuple, TypeVar
 
 from emunode.errors import ScenarioError
@@ -85,17 +86,17 @@ class FaultTimeline:
             for interval, effect, _ in spells:
                 yield place, interval, effect
 
-    @property
+    @cached_property
     def effects(self) -> set[type[Effect]]:
         """The types of all effects, at any place and time."""
         return {type(effect) for _, _, effect in self}
 
-    @property
+    @cached_property
     def stops(self) -> Mapping[Place, Sequence[Interval]]:
         """The intervals in which ranks and links are stopped, by place, ascending; adjoining ones are one."""
-        return {place: _merged(interval for interval, _ in spells) for place, spells in self.of(Stops).items()}
+        return {place: merged(interval for interval, _ in spells) for place, spells in self.of(Stops).items()}
 
-    @property
+    @cached_property
     def recoveries(self) -> Sequence[tuple[int, Rank]]:
         """The times at which ranks return with fresh state, ascending, each with the rank."""
         stops = ((place, *spell) for place, spells in self.of(Stops).items() for spell in spells)
@@ -155,7 +156,7 @@ def _in_order(faults: Iterable[Fault | TimedFault]) -> list[tuple[Interval | Non
     ]
 
 
-def _merged(intervals: Iterable[Interval]) -> list[Interval]:
+def merged(intervals: Iterable[Interval]) -> list[Interval]:
     """The fewest intervals that cover the same times, ascending."""
     found: list[Interval] = []
     for each in sorted(intervals):

@@ -42,6 +42,15 @@ def test_a_crash_is_detected_after_k_steps_and_packets_are_withheld_from_then_on
     assert result.verdict is Verdict.HOLDS
 
 
+@pytest.mark.parametrize(
+    "before", ["hang:001@2-4", "hang:001@2-8", "down:000~001@2-4 down:011~001@2-4 down:101~001@2-4"]
+)
+def test_a_silence_begins_with_its_first_cause(before: str) -> None:
+    """A node hangs or has no links in steps 2 to 4, and is then gone: it has been silent since step 2."""
+    summary = ran(CUBE, fault=[*before.split(), "crash:001@5"], fault_knowledge="detect:5").summary
+    assert (summary["detections"], summary["mean_detection_steps"]) == (3, 5)
+
+
 def test_k_is_1_step_later_than_knowledge_of_the_neighbours() -> None:
     known = ran(MANY, fault=["crash:001@3"], fault_knowledge="neighbours").summary
     detected = ran(MANY, fault=["crash:001@4"], fault_knowledge="detect:1").summary
