@@ -6,8 +6,7 @@ from coordinator.history.timetable import Timetable
 from coordinator.planning.plan import Plan
 from coordinator.results.journal_rows import IS_NEWS, IS_REPETITION
 from coordinator.results.timed_audit import with_starts
-from emunode.faults.kinds import Delay, Recover
-from emunode.faults.slowness import Drift
+from emunode.faults.effects import Delays, Drifts
 from emunode.model import AGAIN_TREE, CONTROL_TREE, ReliableLinks
 from emunode.protocols.base import ControlKind
 
@@ -67,10 +66,11 @@ def reliable_violations(plan: Plan, journal: pl.LazyFrame, times: Timetable | No
         if plan.spec.agreement is not None:
             control &= ~(IS_NEWS | IS_REPETITION)
         return [journal.filter(control).select("step")]
-    lives = 1 + sum(isinstance(fault, Recover) for fault in plan.faults)
+    timeline = plan.timeline
+    lives = 1 + len(timeline.recoveries)
     # A segment may be sent to a child, and then to the same node because it has asked for it meanwhile.
     lives *= 1 + plan.pulls
-    delayed = any(isinstance(fault, Delay) and fault.breaks for fault in plan.faults)
+    delayed = Delays in timeline.effects or timeline.opaque
     copies = _copies(journal)
     too_many = copies.filter(pl.col("attempts") > links.attempts * lives).select(step="first")
     received = journal.filter(IS_DATA | IS_REQUEST, ARRIVED)
@@ -89,7 +89,7 @@ def reliable_violations(plan: Plan, journal: pl.LazyFrame, times: Timetable | No
         return [too_many, unfounded]
     if times is not None and times.events is not None:
         copies = _copies(with_starts(journal.filter(IS_DATA), times), when="start")
-        if any(isinstance(fault, Drift) for fault in plan.faults):
+        if Drifts in timeline.effects:
             return [too_many, unfounded, _beyond_window(links, journal, copies)]
     too_early = copies.filter(pl.col("nearest") < links.retransmit_after).select(step="first")
     return [too_many, too_early, unfounded, _beyond_window(links, journal, copies)]

@@ -15,8 +15,7 @@ from coordinator.results.reliable import ARRIVED, IS_DATA, IS_REQUEST, LINK
 from coordinator.results.timed_audit import PACKET, with_starts
 from emunode.algorithms.repair import RepairedBroadcast
 from emunode.algorithms.tree_collective import TreeCollective
-from emunode.faults.kinds import Delay, Duplicate, Recover
-from emunode.faults.slowness import Drift
+from emunode.faults.effects import Delays, Drifts, Duplicates
 from emunode.model import Port, Rank, Step
 from emunode.protocols.base import LOCK_STEP, Timing
 from emunode.timed.acting_rank import PositiveCosts
@@ -105,7 +104,8 @@ def repair_violations(plan: Plan, journal: pl.LazyFrame, times: Timetable | None
     if not plan.pulls:
         return [journal.filter(IS_REQUEST).select("step")]
     assert plan.spec.repair is not None
-    changed = any(isinstance(fault, Delay | Duplicate | Recover) and fault.breaks for fault in plan.faults)
+    timeline = plan.timeline
+    changed = timeline.effects & {Delays, Duplicates} or timeline.recoveries or timeline.opaque
     unasked = _unasked(plan, journal)
     if changed or plan.spec.reliable is not None:
         return [unasked]
@@ -122,7 +122,7 @@ def repair_violations(plan: Plan, journal: pl.LazyFrame, times: Timetable | None
         pl.col("had") <= pl.col("left")
     )
     found.append(needless.select("step"))
-    if any(isinstance(fault, Drift) for fault in plan.faults):
+    if Drifts in timeline.effects:
         return found
     left = pl.col("left").unique().sort()
     by_rank = requests.group_by("sender", *PIECE).agg(
