@@ -11,7 +11,6 @@ from coordinator.history.timetable import Timetable
 from coordinator.planning.plan import Plan
 from coordinator.results.deliveries import messages_due
 from coordinator.results.timed_audit import with_starts
-from emunode.faults.byzantine import ByzantineFault
 from emunode.faults.effects import ALWAYS
 from emunode.faults.kinds import FOREVER, Fault, LinkFault, NodeFault, kind_of, value_names
 from emunode.timed.cost_model import NANO
@@ -171,8 +170,7 @@ def _fault_record(plan: Plan, fault: Fault, hops: pl.DataFrame) -> dict[str, obj
     record: dict[str, object] = {"kind": kind_of(fault), "step": fault.step}
     if isinstance(fault, NodeFault):
         record |= {"rank": fault.rank, "label": label(fault.rank)}
-        # A byzantine or slow node is seen by what it sends, a silent one by what does not reach it.
-        place = pl.col("sender" if isinstance(fault, ByzantineFault) or fault.slows else "receiver") == fault.rank
+        place = pl.col(fault.shown_as) == fault.rank
         if "start" in hops.columns and not fault.slows:
             # Under the timed clock what is in flight from it is lost as well.
             place |= (pl.col("sender") == fault.rank) & (pl.col("outcome") == "lost")

@@ -102,6 +102,8 @@ class ByzantineFault(NodeFault):
 
     built_in = True
     state = "byzantine"
+    mark = "diamond"
+    shown_as = "sender"
     affects_timing = False
     alters_payload = True
     evidence: ClassVar[tuple[str, ...]] = ("corrupt",)

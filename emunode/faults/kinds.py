@@ -11,7 +11,7 @@ of a segment and its tree belong to the emulator.
 
 from collections.abc import Iterable
 from dataclasses import astuple, dataclass, fields
-from typing import ClassVar, Final
+from typing import ClassVar, Final, Literal
 
 from emunode.errors import FrameError, RegistrationError
 from emunode.faults.effects import (
@@ -106,6 +106,10 @@ class NodeFault(Fault):
 
     state: ClassVar[str]
     """The state of the rank in nodes.parquet."""
+    mark: ClassVar[Literal["", "cross", "diamond"]] = ""
+    """The mark of the rank in pictures."""
+    shown_as: ClassVar[Literal["sender", "receiver"]] = "receiver"
+    """The end of a hop that shows `evidence`: a rank is seen by what it sends, or by what does not reach it."""
     withholds: ClassVar[bool] = False
     """Whether it may withhold copies."""
 
@@ -169,6 +173,7 @@ class Crash(NodeFault):
     built_in = True
     form = "crash:LABEL@STEP"
     state = "crashed"
+    mark = "cross"
     affects_timing = False
     evidence = ("lost",)
 
@@ -186,6 +191,7 @@ class Hang(NodeFault):
     built_in = True
     form = "hang:LABEL@STEP[-STEP]"
     state = "hung"
+    mark = "cross"
     evidence = ("lost",)
 
     def effects(self) -> Effects:

@@ -24,6 +24,7 @@ class Slow(NodeFault):
     built_in = True
     form = "slow:LABEL:FACTOR[@TIME[-TIME]]"
     state = "slow"
+    shown_as = "sender"
     affects_timing = False
     slows = True
     evidence = ARRIVALS
@@ -78,6 +79,7 @@ class Drift(NodeFault):
     built_in = True
     form = "drift:LABEL:DRIFT"
     state = "drifting"
+    shown_as = "sender"
     affects_timing = False
     slows = True
     evidence = ARRIVALS

@@ -173,7 +173,7 @@ def _marks(run: MapRun, side: float) -> list[str]:
     marks = []
     for rank, mark in list(run.broken.items())[:MARKED_NODES]:
         at = float(run.layout.x[rank]), float(run.layout.y[rank]), max(4.0, side)
-        marks.append(diamond(*at) if mark.kind == "byzantine" else cross(*at, mark.step))
+        marks.append(diamond(*at) if mark.shape == "diamond" else cross(*at, mark.step))
     return marks
 
 

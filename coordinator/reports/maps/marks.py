@@ -7,15 +7,13 @@ from typing import NamedTuple
 from coordinator.reports.data import RunData
 from coordinator.reports.votes import WORDS, State, Votes
 from emunode.errors import ScenarioError
-from emunode.faults.byzantine import ByzantineFault
-from emunode.faults.kinds import KINDS
+from emunode.faults.kinds import KINDS, NodeFault
 from emunode.model import ROOTLESS
 
 GIVING = ("gather", "reduce")
 ALL_TO_ALL = ("allgather", "alltoall", "allreduce")
 STATE_COLOURS: Mapping[State, str] = {State.RIGHT: "#009e73", State.SPLIT: "#56b4e9", State.WRONG: "#d55e00"}
 BYZANTINE = "var(--purple)"
-CROSSED = ("crash", "hang")
 
 
 def giving(data: RunData) -> bool:
@@ -40,9 +38,11 @@ def root_of(data: RunData) -> int | None:
 
 
 class NodeMark(NamedTuple):
-    """The kind of fault of a node, `byzantine` for all strategies, and the step in which it begins."""
+    """The mark of a faulty node, with the words for its kind of fault and its state, and the step in which it begins."""
 
+    shape: str
     kind: str
+    state: str
     step: int
 
 
@@ -50,16 +50,14 @@ def broken_nodes(data: RunData) -> dict[int, NodeMark]:
     """By rank, the first fault of each faulty node."""
     found: dict[int, NodeMark] = {}
     for fault in data.faults:
-        rank, step, kind = fault.get("rank"), fault.get("step"), fault.get("kind")
-        record = KINDS.get(str(kind))
-        byzantine = record is not None and issubclass(record, ByzantineFault)
-        if (
-            (kind in CROSSED or byzantine)
-            and isinstance(rank, int)
-            and isinstance(step, int)
-            and 0 <= rank < data.order
-        ):
-            found.setdefault(rank, NodeMark("byzantine" if byzantine else str(kind), step))
+        rank, step, kind = fault.get("rank"), fault.get("step"), str(fault.get("kind"))
+        record = KINDS.get(kind)
+        if record is None or not issubclass(record, NodeFault) or not record.mark:
+            continue
+        if isinstance(rank, int) and isinstance(step, int) and 0 <= rank < data.order:
+            # One name for all strategies of byzantine nodes.
+            named = record.state if record.mark == "diamond" else kind
+            found.setdefault(rank, NodeMark(record.mark, named, record.state, step))
     return found
 
 
@@ -86,7 +84,7 @@ SHAPES: Mapping[str, str] = {
     "root": '<circle r="6" fill="var(--ink)"/><circle r="9" fill="none" stroke="var(--ink)" stroke-width="1.5"/>',
     "hollow": '<circle r="7.5" fill="none" stroke="var(--ink)" stroke-width="1"/>',
     "cross": '<path d="M-7-7L7 7M7-7L-7 7" stroke="var(--red)" stroke-width="2.4" fill="none"/>',
-    "byzantine": f'<circle r="5" fill="{BYZANTINE}"/><path d="M0-10L10 0L0 10L-10 0z" fill="none" stroke="{BYZANTINE}" '
+    "diamond": f'<circle r="5" fill="{BYZANTINE}"/><path d="M0-10L10 0L0 10L-10 0z" fill="none" stroke="{BYZANTINE}" '
     'stroke-width="1.5"/>',
     "link": '<path d="M-10 0H10" stroke="var(--blue)" stroke-width="3" fill="none"/>',
     "lost": '<path d="M-10 0H10" stroke="var(--red)" stroke-width="2" stroke-dasharray="5 3" fill="none"/>',
@@ -119,11 +117,7 @@ def node_keys(
     else:
         done = "the node sent its last segment" if giving(data) else "its last segment arrived"
         keys.append(key("hollow", f"nothing, or not yet; otherwise the colour of the step in which {done}"))
-    kinds = {mark.kind for mark in broken.values()}
-    if kinds & set(CROSSED):
-        keys.append(
-            key("cross", " or ".join(word for kind, word in (("crash", "crashed"), ("hang", "hung")) if kind in kinds))
-        )
-    if "byzantine" in kinds:
-        keys.append(key("byzantine", "byzantine"))
+    for shape in ("cross", "diamond"):
+        states = sorted({mark.state for mark in broken.values() if mark.shape == shape})
+        keys += [key(shape, " or ".join(states))] if states else []
     return keys

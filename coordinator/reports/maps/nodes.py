@@ -9,7 +9,7 @@ import polars as pl
 
 from coordinator.reports.maps.base import MapRun
 from coordinator.reports.maps.frames import Frames
-from coordinator.reports.maps.marks import BYZANTINE, CROSSED, STATE_COLOURS, cross, diamond
+from coordinator.reports.maps.marks import BYZANTINE, STATE_COLOURS, cross, diamond
 from coordinator.reports.numbers import plural
 from coordinator.reports.theme import viridis
 from coordinator.reports.votes import WORDS, State
@@ -56,7 +56,7 @@ class Nodes:
     @property
     def byzantine(self) -> list[int]:
         """Ranks of byzantine nodes."""
-        return [rank for rank, mark in self.run.broken.items() if mark.kind == "byzantine"]
+        return [rank for rank, mark in self.run.broken.items() if mark.shape == "diamond"]
 
     @property
     def fixed(self) -> list[int]:
@@ -86,7 +86,7 @@ class Nodes:
         crosses = [
             cross(x[rank], y[rank], (1.6 if self.labelled else 1.25) * radius, mark.step)
             for rank, mark in self.run.broken.items()
-            if mark.kind in CROSSED
+            if mark.shape == "cross"
         ]
         around = [diamond(x[rank], y[rank], 1.62 * radius) for rank in self.byzantine]
         if self.source is not None:
