@@ -28,7 +28,7 @@ from emunode.engine.memory import MemoryEngine
 from emunode.engine.node import Node
 from emunode.engine.rank_set import RankSet
 from emunode.errors import ContractError, EmulatorError, ScenarioError
-from emunode.faults.kinds import Crash, Down, Fault
+from emunode.faults.kinds import FOREVER, Fault, from_record
 from emunode.model import Collective, CollectiveSpec, Hop, Port, PortPacket, Rank, Step
 from emunode.runtime import in_child
 from emunode.topologies.base import Topology
@@ -125,8 +125,9 @@ def _default_faults(topology: Topology) -> dict[Step, list[Fault]]:
     """From step 1 on a link of the middle rank is down, and from step 2 on the last rank is crashed."""
     middle = topology.order // 2
     port = topology.ports(middle)[0]
-    down = [Down(1, sender, its_port) for sender, its_port in ((middle, port), topology.end(middle, port))]
-    return {1: list(down), 2: [Crash(2, topology.order - 1)]}
+    down = [("down", 1, sender, its_port, FOREVER) for sender, its_port in ((middle, port), topology.end(middle, port))]
+    crash = ("crash", 2, topology.order - 1)
+    return {1: [from_record(record, topology) for record in down], 2: [from_record(crash, topology)]}
 
 
 # --- the recorded run ------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from emunode.engine.survivor_node import SurvivorNode
 from emunode.errors import RuleError
 from emunode.faults.detection import StepDetection, Suspicion
 from emunode.faults.injector import Faults
-from emunode.faults.kinds import FOREVER, Fault, NodeFault, Recover
+from emunode.faults.kinds import FOREVER, Fault, NodeFault
 from emunode.model import ALL_RANKS, FOLDING, FaultKnowledge, Hop, HopOutcome, Port, Rank, Step
 from emunode.protocols.agreement import AgreementLayer
 from emunode.protocols.registry import make_protocol
@@ -119,7 +119,9 @@ class RankSet:
         awake = {rank for rank in acting.union(waking) if not state.silent(rank, step)}
         for fault in faults:
             # A recovered rank starts afresh; `resume` drops what its rule had scheduled for the steps it missed.
-            if isinstance(fault, Recover) and fault.rank in self._ranks and not state.silent(fault.rank, step):
+            if not isinstance(fault, NodeFault) or not fault.revives:
+                continue
+            if fault.rank in self._ranks and not state.silent(fault.rank, step):
                 self.node(fault.rank).resume(step)
                 awake.add(fault.rank)
         return awake, [(rank, rank in waking and rank not in before) for rank in hurt if state.silent(rank, step)]

@@ -58,6 +58,8 @@ class Fault:
     """Whether it changes payloads."""
     slows: ClassVar[bool] = False
     """Whether it changes nothing but times, so that it needs the timed clock; the node stays a healthy one."""
+    revives: ClassVar[bool] = False
+    """Whether a crashed rank returns by it, with fresh state."""
     evidence: ClassVar[tuple[str, ...]]
     """Outcomes of hops that show its effect."""
     built_in: ClassVar[bool] = False
@@ -206,6 +208,7 @@ class Recover(NodeFault):
     built_in = True
     form = "recover:LABEL@STEP"
     state = "recovered"
+    revives = True
     evidence = ("first", "duplicate", "relay", "corrupt")
 
     def effects(self) -> Effects:
