@@ -3,13 +3,12 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from coordinator.planning.outages import silent_ports
+from coordinator.planning.outages import outages_of
 from coordinator.planning.plan import Plan
 from coordinator.results.claims import broken_root
 from coordinator.results.metrics import Measurement
 from emunode.algorithms.losses import Place
-from emunode.faults.byzantine import SilentFault
-from emunode.faults.kinds import Fault, LinkFault, NodeFault, Recover
+from emunode.faults.kinds import Fault
 from emunode.model import Rank
 
 LISTED_NODES = 100
@@ -87,15 +86,12 @@ def _cause(plan: Plan) -> Callable[[Rank], str | None]:
 
 def _breaks(fault: Fault) -> bool:
     """Whether a fault can cost a delivery."""
-    return fault.breaks and not isinstance(fault, Recover)
+    return fault.breaks and not fault.revives
 
 
 def _places(fault: Fault, plan: Plan) -> Iterator[Place]:
-    """The places that the fault puts out of service."""
-    match fault:
-        case SilentFault(rank=rank):
-            yield from ((rank, port) for port in silent_ports(fault, plan.topology, plan.spec.seed) or ())
-        case NodeFault(rank=rank):
-            yield rank, None
-        case LinkFault(sender=sender, port=port):
-            yield sender, port
+    """The places that the fault puts out of service; the links by which a silent node sends nothing."""
+    outages = outages_of([fault], (), plan.topology, plan.spec.seed)
+    if outages is not None:
+        yield from ((rank, None) for rank in outages.nodes)
+        yield from outages.links
