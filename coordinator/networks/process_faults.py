@@ -14,8 +14,9 @@ from coordinator.networks.process_actions import ProcessActions
 from coordinator.networks.step_barrier import StepBarrier
 from coordinator.planning.plan import Plan
 from emunode.faults.connections import Connections
+from emunode.faults.effects import Stops
 from emunode.faults.injector import Faults
-from emunode.faults.kinds import Crash, Drop, Fault, Hang, Recover
+from emunode.faults.kinds import Fault, LinkFault, NodeFault, states_effects
 from emunode.host.placement import Placement
 from emunode.model import Rank, Step
 
@@ -34,24 +35,25 @@ class ProcessFaultPlan:
     def learn(self, faults: Iterable[Fault]) -> None:
         """Take note of faults, also of such that were not planned."""
         for fault in faults:
-            if isinstance(fault, Recover):
+            if isinstance(fault, NodeFault) and fault.revives:
                 self._recoveries.setdefault(fault.rank, set()).add(fault.step)
-            elif isinstance(fault, Drop):
+            elif isinstance(fault, LinkFault) and fault.counts_packets:
                 self._counting.add(fault.sender)
 
     def killed(self, faults: Sequence[Fault], alive: Collection[int]) -> list[int]:
         """The live hosts all of whose ranks crash by these faults of one step."""
-        return list(self._affected({fault.rank: fault.step for fault in faults if isinstance(fault, Crash)}, alive))
+        return list(self._affected({fault.rank: fault.step for fault in _stopping(faults, forgets=True)}, alive))
 
     def stopped(self, step: Step, faults: Sequence[Fault], alive: Collection[int]) -> dict[int, Step]:
         """The live hosts all of whose ranks hang by these faults of `step`, with the last step of each hang."""
         # A rank that recovers from its hang later does not end it with the others.
-        hangs = [fault for fault in faults if isinstance(fault, Hang) and not self._recovery(fault.rank, step)]
-        return self._affected({fault.rank: fault.last for fault in hangs}, alive)
+        hangs = [each for each in _stopping(faults, forgets=False) if not self._recovery(each.rank, step)]
+        return self._affected({fault.rank: fault.end for fault in hangs}, alive)
 
     def revived(self, faults: Sequence[Fault]) -> set[int]:
         """The hosts of ranks that recover by these faults."""
-        return {self._placement.host(fault.rank) for fault in faults if isinstance(fault, Recover)}
+        ranks = (fault.rank for fault in faults if isinstance(fault, NodeFault) and fault.revives)
+        return {self._placement.host(rank) for rank in ranks}
 
     def _affected(self, until: Mapping[Rank, Step], alive: Collection[int]) -> dict[int, Step]:
         """The hosts all of whose ranks have the same step in `until` and recover together, with that step."""
@@ -71,6 +73,12 @@ class ProcessFaultPlan:
     def _recovery(self, rank: Rank, after: Step) -> Step:
         """The step in which a rank next recovers, or 0."""
         return min((step for step in self._recoveries.get(rank, ()) if step > after), default=0)
+
+
+def _stopping(faults: Iterable[Fault], *, forgets: bool) -> list[NodeFault]:
+    """The faults whose only effect is that a rank stops, and that it loses its state if `forgets`."""
+    nodes = [fault for fault in faults if isinstance(fault, NodeFault) and states_effects(type(fault))]
+    return [fault for fault in nodes if [effect for _, _, effect in fault.effects()] == [Stops(forgets)]]
 
 
 class ProcessFaults:
