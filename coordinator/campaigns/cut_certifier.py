@@ -13,7 +13,7 @@ from random import Random
 from coordinator.campaigns.certify import Certificate, Certifier, FailingTrial, Level, count_trials, failed
 from coordinator.campaigns.runner import CampaignRunner, check_workers
 from coordinator.campaigns.trial_runner import Trial, TrialResult
-from coordinator.planning.outages import outages_of
+from coordinator.dependence.outages import outages_of
 from coordinator.reports.numbers import plural
 from coordinator.scenario.fault_draws import FaultSites, set_number
 from coordinator.scenario.fault_sets import SHORT, FaultSetSpec, FaultSetTerm, counts_in_words
@@ -22,9 +22,9 @@ from coordinator.theory.message_paths import MessagePaths, Part, Threats, no_fix
 from coordinator.theory.survivors import MOST_WORK, survivors
 from coordinator.theory.symmetry import count_sets, symmetries
 from coordinator.theory.tolerance import Tolerance
-from emunode.algorithms.losses import Interval
 from emunode.errors import RunError
 from emunode.faults.byzantine import Byzantine, Equivocate
+from emunode.faults.effects import Interval
 from emunode.faults.kinds import FOREVER
 from emunode.model import Rank
 
@@ -80,7 +80,7 @@ class CutCertifier(Certifier):
         byzantine: dict[Rank, list[Interval]] = {}
         for fault in plan.faults:
             if isinstance(fault, Byzantine | Equivocate):
-                byzantine.setdefault(fault.rank, []).append((fault.step, fault.last))
+                byzantine.setdefault(fault.rank, []).append(fault.interval)
         others = (fault for fault in plan.faults if not isinstance(fault, Byzantine | Equivocate))
         outages = outages_of(others, plan.states, plan.topology, plan.spec.seed)
         if outages is None:

@@ -100,9 +100,9 @@ class Schedule:
         return sorted(found)
 
 
-def trace(algorithm: Algorithm, step_limit: Step) -> tuple[Schedule, Records]:
+def trace(algorithm: Algorithm, step_limit: Step, most_hops: int = MOST_HOPS) -> tuple[Schedule, Records]:
     """The schedule of an algorithm, and its journal; InexactError if the hops do not determine one another."""
-    engine, rows, step, most = MemoryEngine(algorithm), [], 0, MOST_HOPS
+    engine, rows, step, most = MemoryEngine(algorithm), [], 0, most_hops
     while engine.busy:
         step += 1
         if step > min(step_limit, MOST_STEPS):
@@ -110,7 +110,7 @@ def trace(algorithm: Algorithm, step_limit: Step) -> tuple[Schedule, Records]:
         rows.append(engine.step(step))
         most -= len(rows[-1]) // RECORD.itemsize
         if most < 0:
-            raise InexactError(f"it has more than {MOST_HOPS:,} hops")
+            raise InexactError(f"it has more than {most_hops:,} hops")
     records = sorted_records(rows)
     return _linked(algorithm, records), records
 

@@ -5,11 +5,8 @@ from typing import Final
 
 from coordinator.dependence import MOST_HOPS
 from coordinator.planning.plan import Plan
-from emunode.algorithms.allreduce import Allreduce
-from emunode.algorithms.base import Algorithm
+from emunode.algorithms.base import Algorithm, Dependence
 from emunode.algorithms.claims import Value
-from emunode.algorithms.classical.doubling import RecursiveDoubling
-from emunode.algorithms.losses import Outages
 from emunode.faults.effects import Alters, Choice, Effect, Ends, Interval, Loses, Stops
 from emunode.faults.kinds import FOREVER, Fault, LinkFault, kind_of, states_effects
 from emunode.model import FOLDING, FaultKnowledge
@@ -50,11 +47,11 @@ def _of_scenario(plan: Plan) -> str | None:
 def _of_algorithm(algorithm: Algorithm) -> str | None:
     if not algorithm.keeps_time:
         return f"{algorithm.name} decides during the run what it sends, and when"
-    if not algorithm.independent_sends:
+    if algorithm.dependence is Dependence.WAITING:
         return f"in {algorithm.name} a node waits for messages that it does not pass on"
     if not algorithm.copies_keep_trees:
         return f"in {algorithm.name} copies change their tree"
-    known = isinstance(algorithm, RecursiveDoubling | Allreduce) or algorithm.losses(Outages()) is not None
+    known = algorithm.dependence is Dependence.FIXED
     return None if known else f"{algorithm.name} does not say what its schedule loses"
 
 

@@ -1,13 +1,13 @@
 """Claims about runs in which nodes detect faults by silence."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
+from coordinator.dependence.outages import Outages
+from coordinator.theory import outage_claims
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.claims import Claim
-from emunode.algorithms.losses import Interval, Outages
 from emunode.faults.effects import Alters, Delays, Duplicates, Effect, Loses, Place, Stops
-from emunode.faults.kinds import FOREVER
 from emunode.faults.timeline import FaultTimeline
 from emunode.model import Detection
 from emunode.topologies.base import Topology
@@ -40,18 +40,14 @@ def _concerns_signs(place: Place, effect: Effect) -> bool:
 
 def claims_with_outages(topology: Topology, algorithm: Algorithm, outages: Outages) -> list[Claim]:
     """Claims about the deliveries: nodes withhold what would be lost, and more if a link works in one direction or again."""
-    links = dict(outages.links)
-    for (sender, port), intervals in outages.links.items():
-        links.setdefault(topology.end(sender, port), intervals)
-    both = Outages(outages.nodes, links, outages.faulty)
-    lasting = all(_lasts(intervals) for intervals in (*both.nodes.values(), *both.links.values()))
-    if lasting and len(links) == len(outages.links):
-        return algorithm.claims_with_outages(outages)
+    places = dict(outages.places)
+    for link, intervals in outages.links.items():
+        places.setdefault(topology.end(*link), intervals)
+    both = Outages(places, outages.faulty)
+    lasting = all(any(each.is_endless for each in intervals) for intervals in places.values())
+    if lasting and len(places) == len(outages.places):
+        return outage_claims.claims_with_outages(algorithm, outages)
     return [
         replace(claim, relation=">=") if (claim.name, claim.relation) == ("intact_deliveries", "==") else claim
-        for claim in algorithm.claims_with_outages(both.always())
+        for claim in outage_claims.claims_with_outages(algorithm, both.always())
     ]
-
-
-def _lasts(intervals: Iterable[Interval]) -> bool:
-    return any(last >= FOREVER for _, last in intervals)

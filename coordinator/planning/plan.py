@@ -9,6 +9,7 @@ from functools import cached_property
 from hashlib import sha256
 from math import ceil
 
+from coordinator.dependence.outages import Outages, outages_of
 from coordinator.planning import detection, reliable, repair, timed_protocols
 from coordinator.planning.agreement import agreement_claims
 from coordinator.planning.collective import collective_spec
@@ -16,7 +17,6 @@ from coordinator.planning.consistency import require_consistent, require_size
 from coordinator.planning.endpoint import JoinEndpoint
 from coordinator.planning.link_ends import fewest_hosts
 from coordinator.planning.machine import RESERVED_DESCRIPTORS, Machine, this_machine
-from coordinator.planning.outages import outages_of
 from coordinator.planning.run_time import run_time_of
 from coordinator.scenario.drivers import DRIVERS
 from coordinator.scenario.fault_draws import FaultSites, WorstSet, resolve
@@ -28,10 +28,10 @@ from coordinator.scenario.permutations import described, is_file
 from coordinator.scenario.plugins import require_loaded
 from coordinator.scenario.programs import with_digest
 from coordinator.theory.lower_bounds import Traffic, lower_bounds, strongest
+from coordinator.theory.outage_claims import claims_with_outages
 from coordinator.theory.votes import vote_claims
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.claims import Claim, distinct, of_uneven_blocks
-from emunode.algorithms.losses import Outages
 from emunode.algorithms.registry import make_algorithm
 from emunode.algorithms.repair import RepairedBroadcast
 from emunode.algorithms.routed_collective import TreeRoutedCollective
@@ -256,7 +256,7 @@ class Plan:
         if detected is not None:
             return detected
         if outages is not None and (self.exact_steps or outages.permanent):
-            return self.algorithm.claims_with_outages(outages)
+            return claims_with_outages(self.algorithm, outages)
         # Anything else is a bound by the number of faulty places, or follows from the paths of copies that are voted on.
         broken, altering = self._broken()
         bounds = self._detection_claims() + self.algorithm.claims_with_faults(broken, altering, self.states)
@@ -292,7 +292,7 @@ class Plan:
             return None
         claims = detection.claims_with_outages(self.topology, self.algorithm, outages)
         if self.goes_by_events:
-            claims = [each for each in self.algorithm.claims_with_outages(outages) if each.name in reliable.UNTIMED]
+            claims = [each for each in claims_with_outages(self.algorithm, outages) if each.name in reliable.UNTIMED]
         return self._detection_claims() + claims
 
     def _reliable_claims(self, around: Iterable[Claim]) -> list[Claim]:

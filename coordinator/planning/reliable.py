@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from coordinator.dependence.losses import losses
+from coordinator.dependence.outages import Outages
 from coordinator.planning import timed_protocols
 from coordinator.scenario.model import Scenario
 from emunode.algorithms.base import Algorithm, LocalView
 from emunode.algorithms.claims import DELIVERY, STRUCTURE, Claim
-from emunode.algorithms.losses import Outages
 from emunode.algorithms.tree_collective import ForwardRule, TreeCollective
 from emunode.errors import ScenarioError
 from emunode.faults.effects import Delays, Duplicates, Loses, Stops
@@ -121,12 +122,12 @@ def claims_with_faults(
         yield Claim("segments", links.attempts * most, "<=", source)
     plain = effects <= {Stops} and not timeline.recoveries and spec.collective not in FOLDING
     if outages is not None and plain and not set(outages.faulty) & set(algorithm.sources):
-        losses = algorithm.losses(outages if outages.permanent else outages.always())
-        if losses is not None:
+        found = losses(algorithm, outages if outages.permanent else outages.always())
+        if found is not None:
             # What is out of service throughout is so for every attempt; what comes back may be reached by a later one.
             relation = "==" if outages.permanent else ">="
             source = f"{algorithm.citation}: what its paths carry around the outages"
-            yield Claim("intact_deliveries", losses.delivered, relation, source)  # type: ignore[arg-type]
+            yield Claim("intact_deliveries", found.delivered, relation, source)  # type: ignore[arg-type]
     worst = max((_failure(links, spells) for spells in timeline.spells.values()), default=1.0)
     on_links = not any(isinstance(place, int) for place in timeline.spells)
     transient = on_links and effects <= {Loses, Delays, Duplicates, *(() if timed else (Stops,))}

@@ -2,9 +2,9 @@
 
 from collections.abc import Collection, Container, Iterator, Sequence
 
+from coordinator.dependence.outages import Outages
 from coordinator.scenario.model import Scenario, knowledge_of
 from emunode.algorithms.claims import Claim
-from emunode.algorithms.losses import Outages
 from emunode.algorithms.repair import PlannedRule, rule_of
 from emunode.algorithms.tree_collective import TreeCollective
 from emunode.errors import ScenarioError

@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from coordinator.planning.outages import outages_of
+from coordinator.dependence.outages import Outages, outages_of
 from coordinator.scenario.blocks.base import Block
 from coordinator.scenario.fault_draws import FaultSites, Site, WorstSet, eligible_for_search, sets_of
 from coordinator.scenario.fault_sets import FaultSetSpec
@@ -24,7 +24,6 @@ from coordinator.scenario.model import Scenario
 from coordinator.theory.least_faults import Copy, Place
 from coordinator.theory.message_paths import STOPS, MessagePaths, Threats, no_fixed_paths, parts_of
 from coordinator.theory.tolerance import Tolerance
-from emunode.algorithms.losses import Outages
 from emunode.errors import ScenarioError
 from emunode.faults.kinds import NodeFault
 from emunode.model import Rank

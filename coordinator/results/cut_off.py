@@ -1,13 +1,15 @@
 """The nodes that a run cut off, with the responsible faults."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from coordinator.planning.outages import outages_of
+from coordinator.dependence.losses import losses
+from coordinator.dependence.outages import Outages, outages_of
 from coordinator.planning.plan import Plan
 from coordinator.results.claims import broken_root
 from coordinator.results.metrics import Measurement
-from emunode.algorithms.losses import Place
+from emunode.algorithms.base import Dependence
+from emunode.faults.effects import Place
 from emunode.faults.kinds import Fault
 from emunode.model import Rank
 
@@ -63,20 +65,21 @@ def _cause(plan: Plan) -> Callable[[Rank], str | None]:
         return lambda _: breaking[0] if breaking else None
     outages = plan.outages
     # The blame follows from the schedule only where losses are exact.
-    exact = plan.algorithm.exact_losses and plan.exact_steps
+    exact = plan.algorithm.dependence is not Dependence.QUEUED and plan.exact_steps
     if outages is None or not (exact or outages.permanent) or broken_root(plan):
         return lambda _: None
-    losses = plan.algorithm.losses(outages)
-    if losses is None:
+    found = losses(plan.algorithm, outages)
+    if found is None:
         return lambda _: None
     specs: dict[Place, list[str]] = {}
     for spec in breaking:
         for record in faults[spec]:
-            for place in _places(record, plan):
+            alone = outages_of([record], (), plan.topology, plan.spec.seed) or Outages()
+            for place in alone.places:
                 specs.setdefault(place, []).append(spec)
 
     def because(rank: Rank) -> str | None:
-        places = losses.causes.get(rank, ())
+        places = found.causes.get(rank, ())
         named = {spec for place in places for spec in specs.get(place, ())}
         # In the order in which the scenario gives them.
         return ", ".join(spec for spec in breaking if spec in named) or None
@@ -87,11 +90,3 @@ def _cause(plan: Plan) -> Callable[[Rank], str | None]:
 def _breaks(fault: Fault) -> bool:
     """Whether a fault can cost a delivery."""
     return fault.breaks and not fault.revives
-
-
-def _places(fault: Fault, plan: Plan) -> Iterator[Place]:
-    """The places that the fault puts out of service; the links by which a silent node sends nothing."""
-    outages = outages_of([fault], (), plan.topology, plan.spec.seed)
-    if outages is not None:
-        yield from ((rank, None) for rank in outages.nodes)
-        yield from outages.links

@@ -9,15 +9,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
+from coordinator.dependence.outages import Outages
 from coordinator.scenario.fault_draws import FaultSites
 from coordinator.scenario.fault_sets import FaultSetSpec
 from coordinator.scenario.model import Scenario
 from coordinator.theory.least_faults import Copy, Place
-from emunode.algorithms.base import Algorithm
-from emunode.algorithms.losses import Interval, Outages
+from emunode.algorithms.base import Algorithm, Dependence
 from emunode.engine.memory import MemoryEngine
 from emunode.faults.byzantine import Byzantine, Equivocate, Silent
-from emunode.faults.kinds import FOREVER, KINDS, Crash, Down, Fault, Hang
+from emunode.faults.effects import ALWAYS, Interval
+from emunode.faults.kinds import KINDS, Crash, Down, Fault, Hang
 from emunode.model import ALL_RANKS, FOLDING, FaultKnowledge, Port, Rank, Step
 from emunode.net.wire import ROW
 
@@ -59,9 +60,12 @@ def no_fixed_paths(algorithm: Algorithm, scenario: Scenario) -> str | None:
         return "reliable links send again what is lost"
     if scenario.repair is not None:
         return "nodes repair what is lost over other paths"
-    if not algorithm.keeps_time or algorithm.losses(Outages()) is None:
-        return f"the nodes of {algorithm.name} choose at run time what they send"
-    return None
+    if algorithm.dependence is Dependence.FIXED:
+        return None
+    waits = algorithm.dependence is Dependence.WAITING
+    return (
+        f"the nodes of {algorithm.name} {'wait for other messages' if waits else 'choose at run time what they send'}"
+    )
 
 
 class MessagePaths:
@@ -154,7 +158,7 @@ class Threats:
             # The origin and the receiver of the copy are healthy, or nothing is due.
             relays = ([hop.sender] if at else []), ([hop.receiver] if at < len(path) - 1 else [])
             for part, found in zip(self.parts, places, strict=True):
-                if not part.window[0] <= hop.step <= part.window[1]:
+                if not part.window.start <= hop.step < part.window.end:
                     continue
                 if part.on_links:
                     found.add((min(hop.sender, hop.receiver), max(hop.sender, hop.receiver)))
@@ -167,7 +171,7 @@ class Threats:
 def parts_of(fault_set: FaultSetSpec, places: FaultSites) -> tuple[Part, ...] | None:
     """The parts of a fault set; None if the effect of a kind does not follow from paths alone."""
     first, dash, last = fault_set.when.partition("-")
-    window = int(first), int(last) if dash else FOREVER
+    window = Interval(int(first), int(last) + 1 if dash else ALWAYS)
     found = []
     for part in fault_set.parts:
         weight = WEIGHTS.get(KINDS[part.kind])
@@ -180,4 +184,4 @@ def parts_of(fault_set: FaultSetSpec, places: FaultSites) -> tuple[Part, ...] | 
 
 
 def _within(step: Step, intervals: Sequence[Interval]) -> bool:
-    return any(first <= step <= last for first, last in intervals)
+    return any(each.start <= step < each.end for each in intervals)

@@ -18,9 +18,8 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Final, Literal, NamedTuple
 
-from emunode.algorithms.base import Algorithm
+from emunode.algorithms.base import Algorithm, Dependence
 from emunode.algorithms.claims import Claim
-from emunode.algorithms.losses import Outages
 from emunode.faults.byzantine import ByzantineFault, CopyPath, Equivocate, Treatment
 from emunode.faults.injector import Faults
 from emunode.faults.kinds import FOREVER, Crash, Down, Fault, Hang, NodeFault
@@ -170,7 +169,7 @@ def _followed(algorithm: Algorithm, faults: Sequence[Fault]) -> bool:
     if not permanent(faults, algorithm.final_step if algorithm.keeps_time else None):
         return False
     # An algorithm that waits for answers has paths, but not every copy gets to take them.
-    if algorithm.losses(Outages()) is None:
+    if algorithm.dependence is Dependence.UNSTATED:
         return False
     first = next(pieces(algorithm), None)
     if first is None or algorithm.copy_paths(*first) is None:

@@ -6,14 +6,11 @@ begins in the step after the last step of phase 1.
 """
 
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from dataclasses import replace
 from functools import cached_property, lru_cache, partial
 from typing import ClassVar, Final
 
-from emunode.algorithms.base import Algorithm, Content, LocalView, Rule
+from emunode.algorithms.base import Algorithm, Content, Dependence, LocalView, Rule
 from emunode.algorithms.claims import Claim
-from emunode.algorithms.folding import FoldingSchedule
-from emunode.algorithms.losses import Losses, Outages
 from emunode.algorithms.payload import Payloads
 from emunode.errors import ScenarioError
 from emunode.model import ALL_RANKS, Collective, CollectiveSpec, PortPacket, Rank, ScheduledSend, Segment, Step
@@ -39,6 +36,8 @@ class Allreduce(Algorithm):
         spec = self.spec
         self.first = self.up(self.topology, _of_phase(self.up, spec))
         self.second = self.down(self.topology, _of_phase(self.down, spec))
+        fixed = self.first.dependence is Dependence.FIXED
+        self.dependence = self.second.dependence if fixed else Dependence.UNSTATED
         super().validate()
         self.duplexes = tuple(mode for mode in self.first.duplexes if mode in self.second.duplexes)
         if self.first.segments_per_message != self.second.segments_per_message:
@@ -77,9 +76,10 @@ class Allreduce(Algorithm):
         self.first.compute_tables()
         self.second.compute_tables()
 
-    @property
-    def independent_sends(self) -> bool:
-        return self.first.independent_sends and self.second.independent_sends
+    def awaited_steps(self, step: Step) -> range:
+        """The steps of all earlier stages of the second phase."""
+        awaited = self.second.awaited_steps(step - self.shift) if step > self.shift else range(0)
+        return range(awaited.start + self.shift, awaited.stop + self.shift)
 
     @cached_property
     def sources(self) -> Sequence[Rank]:
@@ -110,26 +110,6 @@ class Allreduce(Algorithm):
 
     def rule(self, view: LocalView) -> Rule:
         return TwoPhaseRule(self, view)
-
-    def losses(self, outages: Outages) -> Losses | None:
-        """A result that lacks a contribution is lost for every rank; what is complete may be lost on its way."""
-        owners, first, second = self.block_owners, self.first, self.second
-        if not isinstance(first, FoldingSchedule) or not isinstance(second, FoldingSchedule):
-            return None
-        lost, later = first.lost_results(outages), outages.later(self.shift)
-        if len(owners) == 1:
-            # The one result is due to all healthy ranks, also if its owner fails after it has begun to distribute it.
-            later = replace(later, faulty=outages.faulty.difference(owners))
-        distributed = second.losses_after(later, lost)
-        if distributed is None:
-            return None
-        for owner in owners:
-            if owner not in outages.faulty:
-                distributed.delivered += self.spec.messages - len(lost.get(owner, ()))
-        for places in (places for messages in lost.values() for places in messages.values()):
-            for rank in self.topology.data_ranks:
-                distributed.blame(rank, places)
-        return distributed
 
     def claims(self) -> list[Claim]:
         ranks, spec = len(self.topology.data_ranks), self.spec

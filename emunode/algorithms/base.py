@@ -9,13 +9,13 @@ access to the state of other ranks: it knows its own address, the arithmetic of 
 import sys
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
+from enum import StrEnum
 from functools import cached_property, partial
 from itertools import product
 from typing import ClassVar, Final, get_args
 
-from emunode.algorithms.claims import Claim, Relation, UnknownMetricError, distinct
-from emunode.algorithms.losses import Losses, Outages
+from emunode.algorithms.claims import Claim, Relation, UnknownMetricError
 from emunode.algorithms.payload import Payloads
 from emunode.errors import RegistrationError, ScenarioError
 from emunode.model import (
@@ -39,13 +39,13 @@ from emunode.registry import Registry
 from emunode.topologies.base import FAMILIES, CayleyTopology, Topology
 
 ANY_FAMILY: Final = "any"
-FEW_BYTES: Final = 3
-"""Contributions of fewer bytes are zero by chance too often to be left out: once in 2^16 or more."""
 ROW_BYTES: Final = 1000
 """Memory per rank and segment of a precomputed schedule. Measured: 500 to 1400 for trees and their routes."""
 UNCHECKED: Final = {PortModel.ALL_PORT: sys.maxsize, PortModel.ONE_PORT: 1}
 """Receipts per step over full-duplex links that a port model allows regardless of what was sent; others allow 0."""
 Content = Callable[[Rank, Rank, int], bytes | None]
+Crosses = Callable[[Step, Rank, Port, Rank], bool]
+"""Whether a packet crosses in a step, from a sender by its port to a receiver."""
 CopyPath = tuple[int, Sequence[tuple[Rank, Port]]]
 """The tree of a copy, and the sends (rank, port) that carry it from its origin to a receiver, in order."""
 
@@ -77,6 +77,21 @@ class Rule(ABC):
     @abstractmethod
     def receive(self, step: Step, packets: Sequence[PortPacket]) -> Iterable[ScheduledSend]:
         """Process all arrivals of `step`, ordered by port, and return sends for step + 1 or later."""
+
+
+class Dependence(StrEnum):
+    """The things that a send depends on, besides its step."""
+
+    UNSTATED = "unstated"
+    """Anything that comes in, or that does not."""
+    FIXED = "fixed"
+    """The content: a rank sends in the scheduled step what it has, and folds what it has of the contributions."""
+    WAITING = "waiting"
+    """As `FIXED`, but a rank sends only after all packets of earlier steps: `Algorithm.awaited_steps`."""
+    QUEUED = "queued"
+    """The content alone: a packet keeps its path, but waits in queues, so its step depends on others."""
+    FIRST_ARRIVAL = "first arrival"
+    """The first of several copies that arrives: `Algorithm.follow`."""
 
 
 class Algorithm(ABC):
@@ -400,25 +415,23 @@ class Algorithm(ABC):
 
     keeps_time = True
     """True if every packet that is sent under outages keeps its step, because no node waits for another."""
+    dependence = Dependence.UNSTATED
+    """How sends depend on receipts. It tells which losses follow from the schedule of a run without faults."""
 
-    @property
-    def independent_sends(self) -> bool:
-        """True if a rank sends each packet whatever else it received; what it passes on or folds it needs in any case."""
-        return self.keeps_time
+    def awaited_steps(self, step: Step) -> range:
+        """The steps of which a rank must have all packets before it sends in `step`, with `Dependence.WAITING`."""
+        del step
+        return range(0)
 
-    exact_losses = True
-    """True if `losses` is exact for all outages, False if only for those that last from the first step to the end."""
+    def follow(self, segment: int, crosses: Crosses) -> Collection[Rank]:
+        """The ranks that have a segment in the end, with `Dependence.FIRST_ARRIVAL`; `crosses` decides every hop."""
+        raise NotImplementedError
 
     @cached_property
     def final_step(self) -> Step | None:
         """The last step of a run without faults, or an upper bound; None if no claim states one."""
         steps = [claim.predicted for claim in self.claims() if claim.name == "steps" and claim.relation != ">="]
         return min((int(step) for step in steps if not isinstance(step, tuple)), default=None)
-
-    def losses(self, outages: Outages) -> Losses | None:
-        """The messages that these outages destroy, or None if the schedule alone does not determine them."""
-        del outages
-        return None
 
     def copy_paths(self, origin: Rank, receiver: Rank, segment: int) -> Sequence[CopyPath] | None:
         """The paths of all copies of a segment from `origin` to `receiver`.
@@ -436,53 +449,13 @@ class Algorithm(ABC):
         del send
         return (copy[1],)
 
-    def claims_with_crashes(self, crashed: Mapping[Rank, Step]) -> list[Claim]:
-        """Predictions for a run in which ranks crash at the beginning of the given steps."""
-        return self.claims_with_outages(Outages.of_crashes(crashed))
-
-    def claims_with_outages(self, outages: Outages) -> list[Claim]:
-        """Predictions for a run in which nodes and links are out of service in given steps."""
-        if not self.sources_live(outages.faulty):
-            return []
-        claims = []
-        if self._count(outages) <= self.tolerated_faults:
-            source = f"{self.citation}: survives {self.tolerated_faults} faults"
-            claims.append(Claim("delivery_ratio", 1.0, "==", source))
-        certain = self.exact_losses or outages.permanent
-        losses = self.losses(outages if certain else outages.always())
-        if losses is None:
-            return claims
-        source = f"{self.citation}: what its paths carry around the outages"
-        exact = certain and not self._folds_few_bytes
-        claims.append(Claim("intact_deliveries", losses.delivered, "==" if exact else ">=", source, own=not exact))
-        return claims + self._outage_bounds
-
-    @property
-    def _folds_few_bytes(self) -> bool:
-        """Whether a fold that lacks a contribution may be right all the same: one byte is zero with a chance of 1/256."""
-        return self.collective in FOLDING and self.spec.least_message_bytes // self.segments_per_message < FEW_BYTES
-
-    @cached_property
-    def _outage_bounds(self) -> list[Claim]:
-        """Where packets keep their steps, outages add neither traffic nor delay."""
-        if not self.keeps_time:
-            return []
-        return distinct(
-            Claim(claim.name, claim.predicted, "<=", f"{claim.source}; less with outages")
-            for claim in self.claims()
-            if claim.relation == "==" and claim.name in ("steps", "segments")
-        )
-
-    def _count(self, outages: Outages) -> int:
-        """The number of nodes and links out of service. A node includes its links; both directions of a link count once."""
-        # A faulty rank may be out of service on some of its links only: a node that withholds what it should send.
-        nodes = {*outages.nodes, *(rank for rank, _ in outages.links if rank in outages.faulty)}
-        links = set()
-        for sender, port in outages.links:
-            peer = self.topology.neighbour(sender, port)
-            if sender not in nodes and peer not in nodes:
-                links.add(min((sender, port), self.topology.end(sender, port)))
-        return len(nodes) + len(links)
+    def count_broken(self, nodes: Collection[Rank], links: Collection[tuple[Rank, Port]]) -> int:
+        """Count nodes and directions of links as faults. A node includes its links; both directions of a link count once."""
+        apart = set()
+        for sender, port in links:
+            if sender not in nodes and self.topology.neighbour(sender, port) not in nodes:
+                apart.add(min((sender, port), self.topology.end(sender, port)))
+        return len(nodes) + len(apart)
 
     def claims_with_faults(self, broken: int, altering: int, faulty: Collection[Rank]) -> list[Claim]:
         """Predictions when `broken` nodes and links lose, delay or repeat packets, and `altering` ones alter payloads.
@@ -547,7 +520,7 @@ def with_blocks(entry: type[Algorithm], topology: Topology, spec: CollectiveSpec
 def check_metrics(entry: type[Algorithm]) -> None:
     """RegistrationError for an algorithm that claims something about an unknown metric: no run would judge that claim.
 
-    The claims are those on small networks of its family, without faults and with a crash.
+    The claims are those on small networks of its family, without faults and with one.
     """
     try:
         for topology, port_model, messages in product(_small_networks(entry), entry.port_models, (1, None)):
@@ -560,7 +533,6 @@ def check_metrics(entry: type[Algorithm]) -> None:
             algorithm.claims()
             algorithm.structure_claims()
             algorithm.cost_claims(1e-3, 1e-6)
-            algorithm.claims_with_crashes({topology.order - 1: 1})
             algorithm.claims_with_faults(1, 0, (topology.order - 1,))
     except UnknownMetricError as error:
         raise RegistrationError(f"algorithm {entry.__module__}.{entry.__qualname__} ({entry.name}): {error}") from None

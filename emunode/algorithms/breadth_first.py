@@ -144,7 +144,7 @@ class BreadthFirstBroadcast(TreeBroadcast):
             return []
         source = f"{self.citation}: all that broken links leave connected to the source"
         # Of a reduce there is one result, the fold of what is connected.
-        due = min(1, len(self._spanned)) if self.folds else len(self.receivers())
+        due = min(1, len(self._spanned)) if self.folds else len(self.receivers)
         return [Claim("intact_deliveries", due * self.spec.messages, "==", source)]
 
     def fold_sends(self, view: LocalView) -> Iterator[FoldSend]:

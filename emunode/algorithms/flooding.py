@@ -1,15 +1,13 @@
 """Flooding: a node forwards every new segment to all neighbours that have not just sent it."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from emunode.algorithms.base import Algorithm, LocalView, Rule
+from emunode.algorithms.base import Algorithm, Crosses, Dependence, LocalView, Rule
 from emunode.algorithms.claims import Claim
-from emunode.algorithms.losses import Losses, Outages, Place
 from emunode.model import (
     ALL_RANKS,
     Collective,
     Duplex,
-    FaultKnowledge,
     Port,
     PortPacket,
     Rank,
@@ -79,6 +77,7 @@ class Flood(Algorithm):
     collective = Collective.BROADCAST
     citation = "flooding (Segall 1983, PI protocol)"
     keeps_time = False
+    dependence = Dependence.FIRST_ARRIVAL
 
     def validate(self) -> None:
         if not self.topology.bipartite:  # neighbours at the same distance send to each other in the same step
@@ -98,41 +97,16 @@ class Flood(Algorithm):
     def tolerated_faults(self) -> int:
         return (self.topology.connectivity or 1) - 1
 
-    def losses(self, outages: Outages) -> Losses | None:
-        """A rank receives a segment as soon as a neighbour that has just received it gets it across a link.
-
-        The losses are not determined if ranks know which of their links work and that changes during the run.
-        """
-        # A rank that learns of a fault in the middle of the run changes its sends, which this replay does not model.
-        if self.spec.knowledge is not FaultKnowledge.NONE and not outages.permanent:
-            return None
-        messages = range(0, self.spec.messages * self.segments_per_message, self.segments_per_message)
-        healthy = [rank for rank in self.topology.data_ranks if rank != self.spec.source and rank not in outages.faulty]
-        losses = Losses(len(healthy) * self.spec.messages)
-        for first in messages:
-            segments = [self._flooded(outages, index) for index in range(first, first + self.segments_per_message)]
-            for rank in healthy:
-                if not all(rank in received for received, _ in segments):
-                    losses.delivered -= 1
-                    losses.blame(rank, set().union(*(blocked for _, blocked in segments)))
-        return losses
-
-    def _flooded(self, outages: Outages, index: int) -> tuple[dict[Rank, Step], set[Place]]:
-        """The step in which each rank receives the segment that the source sends in step index + 1, and what blocked it."""
-        received, blocked = {self.spec.source: index}, set()
+    def follow(self, segment: int, crosses: Crosses) -> Collection[Rank]:
+        """Breadth first, so that a rank is reached in its first possible step."""
+        received = {self.spec.source: segment}
         reached = [self.spec.source]
-        # Breadth first, so that a rank is reached in its first possible step.
         for rank in reached:
             for port, peer in self.topology.adjacent(rank):
-                if peer in received:
-                    continue
-                place = outages.blocks(received[rank] + 1, rank, port, peer)
-                if place is None:
+                if peer not in received and crosses(received[rank] + 1, rank, port, peer):
                     received[peer] = received[rank] + 1
                     reached.append(peer)
-                else:
-                    blocked.add(place)
-        return received, blocked
+        return received
 
     def claims(self) -> list[Claim]:
         topology, segments = self.topology, self.segments_per_message * self.spec.messages

@@ -9,8 +9,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, partial
 
-from emunode.algorithms.base import Algorithm, Content, LocalView, Rule
-from emunode.algorithms.losses import NOTHING_GONE, Gone, Losses, Outages, Place
+from emunode.algorithms.base import Algorithm, Content, Dependence, LocalView, Rule
 from emunode.algorithms.payload import Payloads
 from emunode.errors import RuleError
 from emunode.model import ALL_RANKS, FOLDING, Port, PortPacket, Rank, ScheduledSend, Segment, Step
@@ -22,6 +21,8 @@ FoldSend = tuple[Step, Rank, int, int, Port]
 
 class FoldingSchedule(Algorithm):
     """An algorithm whose schedule may run backwards."""
+
+    dependence = Dependence.FIXED
 
     def __init__(self, *arguments: object) -> None:
         self._folded: dict[tuple[Rank, Rank, int], int] = {}
@@ -87,37 +88,6 @@ class FoldingSchedule(Algorithm):
                     total = self.payloads.fold(total, folded[target, feeder, segment], target, segment)
                 folded[target, rank, segment] = total
         return folded[target, origin, segment].to_bytes(self.payloads.segment_bytes(target, segment))
-
-    # --- losses to outages -----------------------------------------------------------------------------------------
-
-    @abstractmethod
-    def losses_after(self, outages: Outages, gone: Gone) -> Losses | None:
-        """The losses of the forward schedule, if the messages `gone` are lost before they are sent."""
-
-    def losses(self, outages: Outages) -> Losses | None:
-        """Forwards the losses of the schedule; backwards a result is lost if one contribution to it is."""
-        if not self.folds:
-            return self.losses_after(outages, NOTHING_GONE)
-        losses, lost = Losses(), self.lost_results(outages)
-        for owner in self.block_owners:
-            if owner not in outages.faulty:
-                losses.delivered += self.spec.messages - len(lost.get(owner, ()))
-                for places in lost.get(owner, {}).values():
-                    losses.blame(owner, places)
-        return losses
-
-    def lost_results(self, outages: Outages) -> dict[Rank, dict[int, set[Place]]]:
-        """By owner of a block, the messages to which a contribution is lost, with the outages."""
-        lost: dict[Rank, dict[int, set[Place]]] = {}
-        neighbours = {peer for rank in outages.nodes for _, peer in self.topology.adjacent(rank)}
-        # Everything else crosses as scheduled, however large the network is.
-        for rank in sorted({*outages.nodes, *neighbours, *(sender for sender, _ in outages.links)}):
-            for step, root, _, segment, port in self.fold_sends(LocalView(self.topology, rank)):
-                place = outages.blocks(step, rank, port, self.topology.neighbour(rank, port))
-                if place is not None:
-                    message = segment // self.segments_per_message
-                    lost.setdefault(root, {}).setdefault(message, set()).add(place)
-        return lost
 
 
 class FoldRule(Rule):

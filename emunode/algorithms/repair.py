@@ -137,7 +137,7 @@ class RepairedBroadcast(TreeCollective):
         return [
             Claim("steps", self.last_step, "==", f"{self.citation}: height of the tree", derived=True),
             Claim("segments", self.copies * len(self.reached), "==", source),
-            Claim("intact_deliveries", self.spec.messages * len(self.receivers()), "==", source),
+            Claim("intact_deliveries", self.spec.messages * len(self.receivers), "==", source),
             *self._rule.claims(self),
         ]
 

@@ -21,9 +21,8 @@ from functools import cached_property, lru_cache
 from itertools import accumulate
 from typing import ClassVar
 
-from emunode.algorithms.base import Algorithm, CopyPath, LocalView, Rule
+from emunode.algorithms.base import Algorithm, CopyPath, Dependence, LocalView, Rule
 from emunode.algorithms.claims import Claim
-from emunode.algorithms.losses import Hop, Journey, Journeys, Losses, Outages, along_journeys
 from emunode.errors import RegistrationError
 from emunode.model import Collective, CollectiveSpec, Duplex, Port, PortPacket, Rank, ScheduledSend, Step
 from emunode.topologies.base import Topology
@@ -37,6 +36,7 @@ class RoutedCollective(Algorithm):
     """Routes from root 0 with a timetable, run forwards from one source or from all, or backwards to one target."""
 
     link_capacity: int | None = 1
+    dependence = Dependence.FIXED
     splits_across_trees = True
     """True if a message is cut into `count` x `segments` parts for the routes, False if it travels whole over one."""
     count: int = 1
@@ -138,20 +138,6 @@ class RoutedCollective(Algorithm):
             ),
         ]
 
-    def losses(self, outages: Outages) -> Losses | None:
-        """A target misses a message if every copy of one of its segments is blocked."""
-        # A gather has one target: its journeys are those of a scatter from there, backwards.
-        sources = [self.spec.source] if self.collective is Collective.GATHER else self.sources
-        return along_journeys(
-            self._journeys,
-            outages,
-            sources,
-            relative=self.topology.relative,
-            absolute=self.topology.absolute,
-            messages=self.spec.messages,
-            segments_per_message=self.segments_per_message,
-        )
-
     def copy_paths(self, origin: Rank, receiver: Rank, segment: int) -> Sequence[CopyPath] | None:
         """The route of each copy of a segment, in a gather towards the root."""
         if self.spec.redundancy == 1:
@@ -169,28 +155,6 @@ class RoutedCollective(Algorithm):
                 ]
                 paths.append((route_index, sends[::-1] if backwards else sends))
         return paths
-
-    @cached_property
-    def _journeys(self) -> Journeys:
-        """The journeys of all copies, seen from rank 0."""
-        return Journeys(
-            Journey(target, segment, self._hops(target, route_index, number))
-            for target in range(1, self.topology.order)
-            for route_index, number, segment in self.copies_of(target)
-        )
-
-    def _hops(self, target: Rank, route_index: int, number: int) -> list[Hop]:
-        """The hops of a copy in order; for a gather, backwards."""
-        here, hops = 0, []
-        for port, step in self.route(target, route_index, number):
-            there = self.rooted.neighbour(here, port)
-            hops.append(Hop(step, here, port, there))
-            here = there
-        if self.collective is not Collective.GATHER:
-            return hops
-        # In order of time, so the first blocked hop is found first.
-        end, back = self.last_step + 1, self.rooted.end
-        return [Hop(end - hop.step, *back(hop.sender, hop.port), hop.sender) for hop in reversed(hops)]
 
 
 class TreeRoutedCollective(RoutedCollective):

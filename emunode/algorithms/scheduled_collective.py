@@ -7,12 +7,11 @@ of that receipt, in step T + 1 - s.
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, lru_cache
 
 from emunode.algorithms.base import LocalView, Rule
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.folding import FoldingSchedule, FoldSend
-from emunode.algorithms.losses import Gone, Losses, Outages, unreached
 from emunode.model import (
     ALL_RANKS,
     CollectiveSpec,
@@ -101,23 +100,6 @@ class ScheduledCollective(FoldingSchedule):
             Claim("intact_deliveries", receivers * self.spec.messages, "==", once),
             *([] if self.folds else [Claim("duplicates", 0, "==", once)]),
         ]
-
-    def losses_after(self, outages: Outages, gone: Gone) -> Losses:
-        """Behind a blocked hop a segment is missing."""
-        losses, spec = Losses(), self.spec
-        healthy = [rank for rank in self.topology.data_ranks if rank not in outages.faulty]
-        for root in self.roots:
-            if root in outages.faulty:
-                continue
-            before = gone.get(root, frozenset())
-            missing = {(rank, message) for rank in healthy if rank != root for message in before}
-            for segment in self.numbers:
-                for rank, place in unreached(self.topology, outages, root, partial(self._rows_of, root, segment)):
-                    if rank not in outages.faulty:
-                        missing.add((rank, segment // self.segments_per_message))
-                        losses.blame(rank, [place])
-            losses.delivered += spec.messages * sum(rank != root for rank in healthy) - len(missing)
-        return losses
 
     def _rows_of(self, root: Rank, segment: int, rank: Rank) -> Sequence[tuple[Step, Port]]:
         """The steps and ports in which `rank` passes a segment of `root` on."""

@@ -18,14 +18,13 @@ x s .. x s + x - 1, and copy c is number c div count on tree c mod count, so tha
 trees and every tree carries the same load within one.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from typing import ClassVar
 
 from emunode.algorithms.base import CopyPath, LocalView, Rule
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.folding import FoldingSchedule, FoldSend
-from emunode.algorithms.losses import Arc, Gone, Losses, Outages, Place, along_trees, losses_of_striping
 from emunode.errors import RegistrationError
 from emunode.model import (
     ALL_RANKS,
@@ -56,10 +55,8 @@ class TreeCollective(FoldingSchedule):
         super().__init__(topology, spec)
         # Hot path: rules ask for the same (rank, tree) for every segment; plain form: the methods without a cache.
         self.child_delays = lru_cache(CACHE_ENTRIES)(self._child_delays)
-        self._arcs_of = lru_cache(CACHE_ENTRIES)(self._arcs_of_rank)
         self._offset = lru_cache(CACHE_ENTRIES)(self.offset)
         self._sends = lru_cache(CACHE_ENTRIES)(self._sends_to)
-        self._lost = lru_cache(CACHE_ENTRIES)(self._lost_messages)
 
     def validate(self) -> None:
         # Trees first: the number of trees limits `redundancy`, which the base class checks.
@@ -241,25 +238,11 @@ class TreeCollective(FoldingSchedule):
         below = [self.rooted.neighbour(self.topology.relative(rank, origin), port)]
         for relative in below:
             below += self.tree_children(relative, tree)
-        return (self.topology.absolute(relative, origin) for relative in below if relative in self._receivers)
-
-    # --- losses to outages -----------------------------------------------------------------------------------------
+        return (self.topology.absolute(relative, origin) for relative in below if relative in self.receivers)
 
     def crossing_step(self, child: Rank, tree: int, number: int) -> Step:
         """The step in which copy `number` of `tree` reaches `child`, in the forward direction."""
         return self._offset(child, tree) + number * self.period
-
-    def losses_after(self, outages: Outages, gone: Gone) -> Losses | None:
-        """Ranks below a blocked arc miss the copy."""
-        return along_trees(self, outages, self.sources, self.spec.messages, gone)
-
-    def seen_from(self, source: Rank, outages: Outages) -> Outages:
-        """Outages under the translation that maps `source` to rank 0."""
-        return outages.renamed(lambda rank: self.topology.relative(rank, source))
-
-    def seen_rank(self, relative: Rank, source: Rank) -> Rank:
-        """Inverse of the translation of `seen_from`."""
-        return self.topology.absolute(relative, source)
 
     @cached_property
     def _spanned(self) -> frozenset[Rank]:
@@ -270,14 +253,11 @@ class TreeCollective(FoldingSchedule):
         return frozenset(rank for rank, _ in self._walk(0)) - {0}
 
     @cached_property
-    def _receivers(self) -> frozenset[Rank]:
+    def receivers(self) -> frozenset[Rank]:
+        """Ranks that the trees reach and that own data."""
         if len(self.topology.data_ranks) == self.topology.order:
             return self._spanned
         return frozenset(rank for rank in self._spanned if not self.rooted.is_switch(rank))
-
-    def receivers(self) -> frozenset[Rank]:
-        """Ranks that the trees reach and that own data."""
-        return self._receivers
 
     @property
     def reached(self) -> frozenset[Rank]:
@@ -287,51 +267,6 @@ class TreeCollective(FoldingSchedule):
     def tree_children(self, relative: Rank, tree: int) -> list[Rank]:
         """The children of a relative rank."""
         return [self.rooted.neighbour(relative, port) for port in self.trees.children(relative, tree)]
-
-    def touched_arcs(self, seen: Outages) -> Iterator[Arc]:
-        """The arcs that outages touch, and the copies that these block."""
-        for tree in range(self.trees.count):
-            # Only arcs next to an outage: all others cross as scheduled, however large the network is.
-            for parent, port in self._arcs_at(seen, tree):
-                child = self.rooted.neighbour(parent, port)
-                blocked: dict[Place, int] = {}
-                for number, _ in self.copies_on_tree(tree):
-                    # Outages have intervals, so each copy is looked at in the step in which it crosses this arc.
-                    place = seen.blocks(self.crossing_step(child, tree, number), parent, port, child)
-                    if place is not None:
-                        blocked[place] = blocked.get(place, 0) | 1 << number
-                yield Arc(self._offset(child, tree), tree, child, blocked)
-
-    def _arcs_at(self, seen: Outages, tree: int) -> set[tuple[Rank, Port]]:
-        """(parent, port) of the arcs of a tree at ranks, and over links, that are out of service."""
-        arcs: set[tuple[Rank, Port]] = set()
-        for rank in seen.nodes:
-            arcs |= self._arcs_of(rank, tree)
-        for sender, port in seen.links:
-            # A broken direction may carry a tree in either sense: towards the child, or in a reduce towards the
-            # parent.
-            for rank, down in ((sender, port), self.rooted.end(sender, port)):
-                if (not rank or rank in self._spanned) and down in self.trees.children(rank, tree):
-                    arcs.add((rank, down))
-        return arcs
-
-    def _arcs_of_rank(self, rank: Rank, tree: int) -> frozenset[tuple[Rank, Port]]:
-        """(parent, port) of the arcs of a tree at a rank."""
-        if rank and rank not in self._spanned:
-            return frozenset()
-        arcs = {(rank, port) for port in self.trees.children(rank, tree)}
-        if rank:
-            arcs.add(self.rooted.end(rank, self.trees.parent(rank, tree)))
-        return frozenset(arcs)
-
-    def lost_messages(self, missing: tuple[tuple[int, int], ...]) -> tuple[Collection[int], Mapping[int, int]]:
-        """Messages of which a rank lacks a segment, given the copies that it misses."""
-        return self._lost(missing)
-
-    def _lost_messages(self, missing: tuple[tuple[int, int], ...]) -> tuple[Collection[int], Mapping[int, int]]:
-        return losses_of_striping(
-            self.copies, self.trees.count, self.spec.redundancy, self.segments_per_message, dict(missing)
-        )
 
 
 class ForwardRule(Rule):

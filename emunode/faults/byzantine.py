@@ -186,7 +186,6 @@ class SilentFault(ByzantineFault):
     evidence: ClassVar[tuple[str, ...]] = ("lost",)
 
     def silent_at(self, seed: int, port: Port) -> bool | None:
-        """Whether nothing leaves by `port` at all; None if that differs from copy to copy."""
         raise NotImplementedError
 
     def treatment(self, sending: Sending) -> Treatment:

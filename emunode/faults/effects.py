@@ -36,7 +36,7 @@ class Interval(NamedTuple):
 
     def overlaps(self, start: int, end: int) -> bool:
         """Report whether [start, end) and this interval have an instant in common."""
-        return self.start < end and start < self.end
+        return max(self.start, start) < min(self.end, end)
 
     def __contains__(self, time: object) -> bool:
         return isinstance(time, int) and self.start <= time < self.end

@@ -95,6 +95,11 @@ class Fault:
         """
         raise NotImplementedError(f"{kind_of(self)} does not define effects()")
 
+    def silent_at(self, seed: int, port: Port) -> bool | None:
+        """Report whether nothing leaves by `port` of its rank while in force; None if that differs from copy to copy."""
+        del seed, port
+        return None
+
     def there(self, *effects: Effect) -> Effects:
         """State effects at the place of the fault while it is in force."""
         return [(self.place, self.interval, effect) for effect in effects]

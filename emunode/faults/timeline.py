@@ -36,7 +36,7 @@ class FaultTimeline:
 
     def __init__(self, faults: Iterable[Fault | TimedFault]) -> None:
         self.spells: dict[Place, list[Spell]] = {}
-        """By place, all spells that last longer than no time, in the order in which they begin."""
+        """By place, all spells that last, and crashes that end at once, in the order in which they begin."""
         opaque: dict[str, None] = {}
         for times, fault in _in_order(faults):
             if not states_effects(type(fault)):
@@ -168,4 +168,6 @@ def merged(intervals: Iterable[Interval]) -> list[Interval]:
 
 
 def _lasts(spell: Spell) -> bool:
-    return spell.interval.start < spell.interval.end
+    start, end = spell.interval
+    # A rank that crashes and returns at the same time has lost its state.
+    return start < end or (start == end and isinstance(spell.effect, Stops) and spell.effect.forgets)

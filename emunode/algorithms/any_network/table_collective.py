@@ -7,12 +7,11 @@ table has the hops of node 0 only, and a node uses the row of its address relati
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from typing import NamedTuple
 
 from emunode.algorithms.base import LocalView, Rule
 from emunode.algorithms.folding import FoldingSchedule, FoldSend
-from emunode.algorithms.losses import Gone, Losses, Outages, unreached
 from emunode.model import ALL_RANKS, Collective, Duplex, Port, PortPacket, Rank, ScheduledSend, Step
 from emunode.topologies.base import CayleyTopology
 
@@ -137,30 +136,6 @@ class TableCollective(FoldingSchedule):
 
     def feeders(self, rank: Rank, root: Rank, segment: int) -> Sequence[Rank]:
         return [self.topology.neighbour(rank, port) for _, port in self._onward_of((root, ALL_RANKS, segment), rank)]
-
-    # --- losses to outages -----------------------------------------------------------------------------------------
-
-    def targets(self, origin: Rank) -> Iterable[Rank]:
-        """The ranks that `origin` has a message for; here all others."""
-        return [rank for rank in self.topology.data_ranks if rank != origin]
-
-    def losses_after(self, outages: Outages, gone: Gone) -> Losses | None:
-        """A blocked hop destroys the segment for everything behind it; the table says what that is."""
-        losses = Losses()
-        for origin in self.sources:
-            if origin in outages.faulty:
-                continue
-            due = {rank for rank in self.targets(origin) if rank not in outages.faulty}
-            losses.delivered += self.spec.messages * len(due)
-            missing = {(rank, message) for rank in due for message in gone.get(origin, ())}
-            for target, segment in sorted({(target, segment) for _, _, target, segment in self.departures(origin)}):
-                onward = partial(self._onward_of, (origin, target, segment))
-                for rank, place in unreached(self.topology, outages, origin, onward):
-                    if rank in due and target in (rank, ALL_RANKS):
-                        missing.add((rank, segment // self.segments_per_message))
-                        losses.blame(rank, [place])
-            losses.delivered -= len(missing)
-        return losses
 
     def _onward_of(self, item: Item, rank: Rank) -> Sequence[Leaving]:
         """When and where `rank` passes on or sends a segment."""

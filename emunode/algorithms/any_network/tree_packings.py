@@ -11,19 +11,18 @@ every segment once on each tree, reaches the number of copies. With redundancy x
 
 from abc import abstractmethod
 from bisect import bisect_right
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property, lru_cache
 from itertools import accumulate, count
 from typing import ClassVar, Final
 
 from emunode.algorithms.base import ANY_FAMILY, Algorithm
 from emunode.algorithms.claims import Claim, Relation
-from emunode.algorithms.losses import Outages, losses_of_copies
 from emunode.algorithms.routed_collective import PipelinedScatter
 from emunode.algorithms.transforms import allreduce_of, backwards
 from emunode.algorithms.tree_collective import TreeCollective
 from emunode.errors import ScenarioError
-from emunode.model import Collective, Duplex, Rank, Step
+from emunode.model import Collective, Duplex, Port, Rank, Step
 from emunode.registry import register
 from emunode.topologies.base import Topology
 from emunode.trees.any_network.arborescences import arborescences, edge_connectivity
@@ -119,11 +118,11 @@ class TreePacking(Algorithm):
         """Faulty links, or nodes and links, that leave every healthy rank a copy."""
         return self.spec.redundancy - 1
 
-    def _count(self, outages: Outages) -> int:
-        if outages.nodes and not self.survives_nodes:
+    def count_broken(self, nodes: Collection[Rank], links: Collection[tuple[Rank, Port]]) -> int:
+        if nodes and not self.survives_nodes:
             return TOO_MANY
         # Every direction of a link counts where the two may belong to different trees.
-        return len(outages.links) if self.trees_per_link > 1 else super()._count(outages)
+        return len(links) if self.trees_per_link > 1 else super().count_broken(nodes, links)
 
     def claims_with_faults(self, broken: int, altering: int, faulty: Collection[Rank]) -> list[Claim]:
         if faulty and not self.survives_nodes:
@@ -196,9 +195,6 @@ class PackingBroadcast(TreePacking, TreeCollective):
 
     def tree_of(self, segment: int) -> int:
         return bisect_right(self._firsts, segment) - 1
-
-    def _lost_messages(self, missing: tuple[tuple[int, int], ...]) -> tuple[Collection[int], Mapping[int, int]]:
-        return losses_of_copies(self.places_of_copies, self.segments_per_message, dict(missing))
 
     def claims(self) -> list[Claim]:
         used = sum(load > 0 for load in self.loads)

@@ -7,9 +7,8 @@ from typing import NamedTuple
 from emunode.algorithms.any_network.disjoint_paths import Link, closed_lengths, disjoint_families
 from emunode.algorithms.any_network.last_hops import require_searchable
 from emunode.algorithms.any_network.time_flow import TimeFlow
-from emunode.algorithms.base import Algorithm, LocalView, Rule
+from emunode.algorithms.base import Algorithm, Dependence, LocalView, Rule
 from emunode.algorithms.claims import Claim
-from emunode.algorithms.losses import Losses, Outages
 from emunode.algorithms.routed_collective import Route, RoutedCollective
 from emunode.errors import ScenarioError
 from emunode.model import Collective, Duplex, Port, PortModel, PortPacket, Rank, ScheduledSend, Step
@@ -46,6 +45,7 @@ class MinimalUnicast(Algorithm):
     name = "minimal"
     collective = Collective.UNICAST
     citation = "minimal routing by a local rule"
+    dependence = Dependence.FIXED
     port_models: tuple[PortModel, ...] = (PortModel.ALL_PORT, PortModel.ONE_PORT)
     link_capacity = 1
 
@@ -62,7 +62,8 @@ class MinimalUnicast(Algorithm):
                 raise ScenarioError("permutation", None, reason)
             self.port_models = (PortModel.ALL_PORT,)
             self.duplexes = (Duplex.FULL,)
-            self.keeps_time = self.exact_losses = False
+            self.keeps_time = False
+            self.dependence = Dependence.QUEUED
         if not (
             topology.has_distance_formula or (isinstance(topology, CayleyTopology) and topology.order <= SEARCH_LIMIT)
         ):
@@ -115,23 +116,6 @@ class MinimalUnicast(Algorithm):
 
     def rule(self, view: LocalView) -> Rule:
         return QueueRule(self, view)
-
-    def losses(self, outages: Outages) -> Losses | None:
-        """A message is lost if its path is blocked. Over queues only outages of the whole run are certain to meet it."""
-        losses, copies = Losses(), self.copies
-        for origin in self.sources:
-            target = self.destination(origin)
-            if origin in outages.faulty or target in outages.faulty:
-                continue
-            missing = set()
-            for hop, (sender, port) in enumerate(self.path(origin), 1):
-                for segment in range(copies):
-                    place = outages.blocks(segment + hop, sender, port, self.topology.neighbour(sender, port))
-                    if place is not None:
-                        missing.add(segment // self.segments_per_message)
-                        losses.blame(target, [place])
-            losses.delivered += self.spec.messages - len(missing)
-        return losses
 
     def claims(self) -> list[Claim]:
         distances = [self.topology.distance(origin, self.destination(origin)) for origin in self.sources]

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, partial
 
-from emunode.algorithms.base import Algorithm, Content, LocalView, Rule
+from emunode.algorithms.base import Algorithm, Content, Dependence, LocalView, Rule
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.classical.allgather import ONE_WAY
 from emunode.algorithms.classical.places import natural_places
@@ -27,6 +27,7 @@ class RecursiveDoubling(Algorithm):
     some_networks = True
     name = "recursive-doubling"
     collective = Collective.ALLREDUCE
+    dependence = Dependence.FIXED
     port_models = (PortModel.EXCHANGE, *ONE_WAY)
     duplexes = (Duplex.FULL,)
     citation = "Thakur-Rabenseifner-Gropp 2005, recursive doubling"

@@ -15,13 +15,12 @@ and so do all others.
 Source: Hussain, "An Improved One-to-All Broadcasting in Higher Dimensional Eisenstein-Jacobi Networks", section 4.2.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache, partial
 from typing import ClassVar
 
-from emunode.algorithms.base import LocalView, Rule
+from emunode.algorithms.base import Dependence, LocalView, Rule
 from emunode.algorithms.claims import Claim, Relation
-from emunode.algorithms.losses import Gone, Losses, Outages, Place
 from emunode.algorithms.tree_collective import TreeCollective
 from emunode.model import (
     ALL_RANKS,
@@ -48,8 +47,6 @@ from emunode.trees.eisenstein_jacobi.phased import (
     PrintedTree,
 )
 
-MOST_PAIRS = 2_000_000
-"""Pairs of nodes of the largest networks whose losses are worked out."""
 TWO_PHASE_LOAD = "N^(n-1) D^2 messages over the busiest links of dimension 1"
 
 Station = tuple[int, tuple[tuple[int, Port], ...]]
@@ -70,8 +67,10 @@ class PhasedAllgather(TreeCollective):
 
     def __init__(self, topology: Topology, spec: CollectiveSpec) -> None:
         super().__init__(topology, spec)
+        if self.collective not in FOLDING:
+            # Backwards by the timetable instead.
+            self.dependence = Dependence.WAITING
         self.station = lru_cache(CACHE_ENTRIES)(self._station)
-        self._ends = lru_cache(CACHE_ENTRIES)(self._absolute_ranks)
 
     def _station(self, relative: Rank) -> Station:
         return self.trees.place(relative)[0], tuple(self.trees.phase_children(relative))
@@ -95,82 +94,13 @@ class PhasedAllgather(TreeCollective):
     def last_offset(self) -> Step:
         return self.trees.begins[-1]
 
-    @property
-    def independent_sends(self) -> bool:
-        # Forwards a node begins a stage when it has all messages of the stages before.
-        return self.collective in FOLDING
+    def awaited_steps(self, step: Step) -> range:
+        """The steps of all earlier stages."""
+        return range(1, 1 + max((begin for begin in self.trees.begins if begin < step), default=0))
 
     def rule(self, view: LocalView) -> Rule:
         # Backwards by the timetable: a rank knows from its address when the partial results for it have come.
         return super().rule(view) if self.collective in FOLDING else PhaseRule(self, view)
-
-    def losses_after(self, outages: Outages, gone: Gone) -> Losses | None:
-        """A rank forwards a message once it has received all messages of the earlier stages.
-
-        So a rank that misses a message of a stage sends nothing in later stages. Returns None for large networks.
-        """
-        # N^(2n) pairs of origin and target; beyond that the computation takes longer than the run.
-        if self.topology.order**2 > MOST_PAIRS:
-            return None
-        losses = Losses()
-        # Relative address 0: every node has its own message.
-        why: dict[Rank, dict[Rank, Place]] = {0: {}}
-        # Nodes that missed a message of an earlier stage, with the first cause; they never enter a later stage.
-        stuck: dict[Rank, Place] = {}
-        # Stage by stage, because who is stuck in one decides who sends in the next.
-        for goals in self._goals:
-            # Collected apart from `stuck`: a node that misses a message of this stage still forwards in it.
-            late = dict(stuck)
-            for goal in goals:
-                why[goal] = self._missed(goal, why, stuck, outages)
-                ends = self._ends(goal)
-                for origin, place in why[goal].items():
-                    # The rank at address `goal` relative to the origin is the one that misses this message.
-                    late.setdefault(ends[origin], place)
-                self._count_losses(losses, outages, ends, why[goal], gone)
-            stuck = late
-        return losses
-
-    def _missed(
-        self, goal: Rank, why: Mapping[Rank, Mapping[Rank, Place]], stuck: Mapping[Rank, Place], outages: Outages
-    ) -> dict[Rank, Place]:
-        """The origins whose message does not reach the rank at relative address `goal`, with the first cause."""
-        parent, port = self.topology.end(goal, self.trees.parent(goal, 0))
-        step = self._receipt(goal)
-        senders, receivers = self._ends(parent), self._ends(goal)
-        # What the parent never had, it cannot forward.
-        missed = dict(why[parent])
-        for origin, sender in enumerate(senders):
-            if origin not in missed:
-                # The stuck parent sends nothing in this stage; else the outage of this step decides.
-                place = stuck.get(sender) or outages.blocks(step, sender, port, receivers[origin])
-                if place is not None:
-                    missed[origin] = place
-        return missed
-
-    def _count_losses(
-        self, losses: Losses, outages: Outages, ends: Sequence[Rank], missed: Mapping[Rank, Place], gone: Gone
-    ) -> None:
-        for origin, end in enumerate(ends):
-            if origin not in outages.faulty and end not in outages.faulty:
-                if origin in missed:
-                    losses.blame(end, [missed[origin]])
-                else:
-                    losses.delivered += self.spec.messages - len(gone.get(origin, ()))
-
-    @cached_property
-    def _goals(self) -> list[list[Rank]]:
-        """By stage, the relative ranks that are reached in it, in order of steps."""
-        goals: list[list[Rank]] = [[] for _ in self.trees.due]
-        # In order of receipt, so that the parent's losses are known first.
-        for rank in sorted(self._spanned, key=self._receipt):
-            goals[self.trees.place(rank)[0]].append(rank)
-        return goals
-
-    def _absolute_ranks(self, relative: Rank) -> Sequence[Rank]:
-        """By origin, the rank whose address relative to it is `relative`."""
-        # One translation per origin: the same relative address is another rank for each of them.
-        return [self.topology.absolute(relative, origin) for origin in self.topology.ranks()]
 
     @property
     def completeness(self) -> str:

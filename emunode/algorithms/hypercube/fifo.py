@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import lru_cache
 from math import ceil, gcd
 
-from emunode.algorithms.base import LocalView, Rule
+from emunode.algorithms.base import Dependence, LocalView, Rule
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.hypercube.broadcast import EdgeDisjointBroadcast
 from emunode.algorithms.hypercube.costs import Loads
@@ -34,7 +34,7 @@ class QueuedBroadcast(EdgeDisjointBroadcast):
     name = "nesbt-fifo"
     citation = "Johnsson-Ho 1986, nESBT first come, first served"
     keeps_time = False
-    exact_losses = False
+    dependence = Dependence.QUEUED
     port_models: tuple[PortModel, ...] = EXCHANGES
 
     def rule(self, view: LocalView) -> Rule:
@@ -86,7 +86,7 @@ class QueuedScatter(CubeScatter):
     port_models = (PortModel.ALL_PORT,)
     tables = ("", "section 5.1")
     keeps_time = False
-    exact_losses = False
+    dependence = Dependence.QUEUED
 
     def validate(self) -> None:
         super().validate()

@@ -7,11 +7,10 @@ circuit; unlike the trees of the other algorithms, it is not translated to the s
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 
-from emunode.algorithms.base import LocalView, Rule
+from emunode.algorithms.base import Dependence, LocalView, Rule
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.hypercube.costs import bound_claims, load_claims
 from emunode.algorithms.hypercube.schedule import Uncut
-from emunode.algorithms.losses import Circuit, Losses, Outages, along_trees
 from emunode.model import (
     ALL_RANKS,
     Collective,
@@ -24,7 +23,7 @@ from emunode.model import (
     Step,
 )
 from emunode.registry import register
-from emunode.trees.hypercube.gray import gray, gray_position, transition
+from emunode.trees.hypercube.gray import gray_position, transition
 
 ONWARD, BACK = 0, 1
 """The two directions, as the `tree` of a segment."""
@@ -44,6 +43,7 @@ class RingAllgather(Uncut):
     family = "hypercube"
     name = "brg-ring"
     collective = Collective.ALLGATHER
+    dependence = Dependence.FIXED
     fixed_steps = True
     citation = "Johnsson-Ho 1986, Hamiltonian circuit"
     port_models = (PortModel.ONE_PORT, PortModel.ALL_PORT)
@@ -86,26 +86,6 @@ class RingAllgather(Uncut):
             # The heaviest link carries one block in every step.
             *load_claims(spec, self.segments_per_message, [Fraction(1)] * steps, cited),
         ]
-
-    def losses(self, outages: Outages) -> Losses | None:
-        """Ranks beyond a blocked hop miss the block."""
-        order = self.topology.order
-        circuit = Circuit(
-            order=order,
-            position=gray_position,
-            rank_at=gray,
-            direction_of=self._direction,
-            reach=self.reach,
-            # No pipelining: a block makes its hop h in step h.
-            step=lambda _, hop: hop,
-            copies=self.segments_per_message * self.spec.messages,
-            segments_per_message=self.segments_per_message,
-        )
-        return along_trees(circuit, outages, self.sources, self.spec.messages)
-
-    def _direction(self, rank: Rank, port: Port) -> int | None:
-        ports = self.ports(rank)
-        return ports.index(port) if port in ports else None
 
 
 class RingRule(Rule):

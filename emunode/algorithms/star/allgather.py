@@ -13,9 +13,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from math import factorial
 
-from emunode.algorithms.base import LocalView, Rule
+from emunode.algorithms.base import Dependence, LocalView, Rule
 from emunode.algorithms.claims import Claim
-from emunode.algorithms.losses import Circuit, Losses, Outages, along_trees
 from emunode.algorithms.star.bounds import MULTIPLE, REPORT, TimeBounded, time_bounds, unit_bounds
 from emunode.algorithms.tree_collective import TreeCollective
 from emunode.errors import ScenarioError
@@ -44,6 +43,7 @@ class HamiltonianCycle(TimeBounded):
 
     name = "hamiltonian-cycle"
     collective = Collective.ALLGATHER
+    dependence = Dependence.FIXED
     precomputed = True
     port_models = (PortModel.ONE_PORT,)
     link_capacity = 1
@@ -71,32 +71,6 @@ class HamiltonianCycle(TimeBounded):
 
     def rule(self, view: LocalView) -> Rule:
         return PassOn(self, view)
-
-    def losses(self, outages: Outages) -> Losses | None:
-        """Ranks beyond a blocked hop miss the message."""
-        others = self.topology.order - 1
-        circuit = Circuit(
-            order=others + 1,
-            position=self._positions.__getitem__,
-            # Python's dict keeps insertion order, which here is the order along the cycle.
-            rank_at=list(self._positions).__getitem__,
-            direction_of=lambda rank, port: 0 if port == self.successor[rank] else None,
-            reach=(others, 0),
-            # Message `number` starts when the one before has come around.
-            step=lambda number, hop: number * others + hop,
-            copies=self.rounds,
-            segments_per_message=self.segments_per_message,
-        )
-        return along_trees(circuit, outages, self.sources, self.spec.messages)
-
-    @cached_property
-    def _positions(self) -> dict[Rank, int]:
-        """The place of every rank on the cycle, in order."""
-        here, positions = 0, {}
-        for place in range(self.topology.order):
-            positions[here] = place
-            here = self.topology.neighbour(here, self.successor[here])
-        return positions
 
     def claims(self) -> list[Claim]:
         spec, order, others = self.spec, self.topology.order, self.topology.order - 1

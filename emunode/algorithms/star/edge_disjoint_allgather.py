@@ -9,9 +9,8 @@ can traverse all their trees at once.
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 
-from emunode.algorithms.base import Content, LocalView, Rule
+from emunode.algorithms.base import Content, Dependence, LocalView, Rule
 from emunode.algorithms.claims import Claim
-from emunode.algorithms.losses import Losses, Outages
 from emunode.algorithms.star.bounds import DISJOINT, unit_bounds
 from emunode.algorithms.star.edge_disjoint import edt_structure
 from emunode.algorithms.tree_collective import TreeCollective
@@ -125,6 +124,7 @@ class AcknowledgedTraversal(ClockedTraversal):
     precomputed = False  # acknowledgements take the place of the table
     disjoint_paths = False  # erratum: they are disjoint, but a node that does not acknowledge stops the traversal
     keeps_time = False
+    dependence = Dependence.UNSTATED
     ack_bytes = len(ACKNOWLEDGEMENT)
 
     def rule(self, view: LocalView) -> Rule:
@@ -142,10 +142,6 @@ class AcknowledgedTraversal(ClockedTraversal):
     def period(self) -> Step:
         # Every link of the tree is used twice, down by the message and up by the acknowledgement.
         return 2 * (self.topology.order - 1)
-
-    def losses(self, outages: Outages) -> Losses | None:
-        """None: the next send depends on acknowledgements, not on a schedule."""
-        return None
 
     def structure_claims(self) -> list[Claim]:
         """None: acknowledgements use the same arcs in the other direction, under the number of the tree."""

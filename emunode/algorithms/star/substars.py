@@ -6,14 +6,13 @@ each segment is sent to one substar, where the broadcast proceeds recursively; f
 node. That leaves the paths and the order of the exchanges open; both are our choice here.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
 from heapq import heapify, heappop, heappush
 from math import factorial
 
-from emunode.algorithms.base import LocalView, Rule
+from emunode.algorithms.base import Crosses, Dependence, LocalView, Rule
 from emunode.algorithms.claims import Claim
-from emunode.algorithms.losses import Losses, Outages, Place
 from emunode.algorithms.star.bounds import MULTIPLE, TimeBounded, time_bounds
 from emunode.errors import ScenarioError
 from emunode.model import ALL_RANKS, Collective, Duplex, Port, PortModel, PortPacket, Rank, ScheduledSend, Step
@@ -47,6 +46,7 @@ class SubstarSegments(TimeBounded):
     collective = Collective.BROADCAST
     port_models = (PortModel.ONE_PORT,)
     duplexes = (Duplex.FULL,)
+    dependence = Dependence.FIRST_ARRIVAL
     fixed_steps = True
     citation = f"{MULTIPLE}, section 6.1 (Qiu)"
 
@@ -121,38 +121,18 @@ class SubstarSegments(TimeBounded):
     def rule(self, view: LocalView) -> Rule:
         return SubstarRule(self, view)
 
-    def losses(self, outages: Outages) -> Losses:
-        """A blocked segment also takes away the exchanges that would have followed its arrival."""
-        source, messages = self.spec.source, self.spec.messages
-        seen = outages.renamed(lambda rank: self.star.relative(rank, source))
-        healthy = [rank for rank in self.star.ranks() if rank and rank not in seen.faulty]
-        losses = Losses(len(healthy) * messages)
-        missed: dict[Rank, set[Place]] = {}
-        for number in range(self.segments_per_message):
-            reached, blocked = self._reached(number, seen)
-            for rank in healthy:
-                # A message is complete only if all n!/2 segments have arrived.
-                if rank not in reached:
-                    missed.setdefault(rank, set()).update(blocked)
-        for rank, places in missed.items():
-            losses.delivered -= messages
-            losses.blame(self.star.absolute(rank, source), (seen.names.get(place, place) for place in places))
-        return losses
-
-    def _reached(self, number: int, seen: Outages) -> tuple[set[Rank], set[Place]]:
-        """The relative ranks that a segment reaches, and the outages in its way."""
-        star, reached, blocked = self.star, {0}, set()
-        root = star.permutation(0)
+    def follow(self, segment: int, crosses: Crosses) -> Collection[Rank]:
+        """In order of steps: a lost segment takes away the exchanges that would have followed its arrival."""
+        star, source, number = self.star, self.spec.source, segment % self.segments_per_message
+        reached, root = {0}, star.permutation(0)
         crossings = [
             (step, 0, port) for step, port in (self.hand_down(root, number, star.n), *self.exchanges(root, number))
         ]
         heapify(crossings)
-        while crossings:  # in order of steps, because a node exchanges a segment only after its first arrival
+        while crossings:
             step, rank, port = heappop(crossings)
             peer = star.neighbour(rank, port)
-            place = seen.blocks(step, rank, port, peer)
-            if place is not None:
-                blocked.add(place)
+            if not crosses(step, star.absolute(rank, source), port, star.absolute(peer, source)):
                 continue
             symbols = star.permutation(peer)
             # The rule repeats every forwarding, even for a segment that the node holds; the own exchanges only once.
@@ -164,7 +144,7 @@ class SubstarSegments(TimeBounded):
                 # An exchange whose step has passed cannot be made up for.
                 if later > step:
                     heappush(crossings, (later, peer, out))
-        return reached, blocked
+        return {star.absolute(rank, source) for rank in reached}
 
     def claims(self) -> list[Claim]:
         star, spec = self.star, self.spec

@@ -252,6 +252,12 @@ def test_a_crash_ends_a_hang_and_a_recovery_ends_the_crash() -> None:
     assert timeline.of(Stops) == {1: [(Interval(2, 4), Stops()), (Interval(4, 6), Stops(forgets=True))]}
 
 
+def test_a_rank_that_crashes_and_returns_at_once_has_lost_its_state() -> None:
+    timeline = FaultTimeline([Crash(3, 1), Recover(3, 1)])
+    assert timeline.recoveries == [(3, 1)]
+    assert not any(timeline.stopped(1, step) for step in range(1, 6))
+
+
 def test_healing_ends_every_earlier_fault_of_a_direction() -> None:
     timeline = FaultTimeline([Loss(1, 0, 1, rate=0.5), Heal(4, 0, 1), Loss(5, 0, 1, rate=1.0)])
     assert timeline.at((0, 1), 3) == [Loses(0.5)]

@@ -265,12 +265,3 @@ def test_the_timetable_of_any_routes_is_looked_up_for_every_target() -> None:
     assert star.distance(0, 1) == 1
     assert algorithm.last_step == star.diameter * (star.order - 2) + 1
     assert algorithm.hops == sum(star.distance(0, target) for target in range(1, star.order))
-
-
-def test_no_claims_when_the_source_crashes() -> None:
-    algorithm = timetable(4, "scatter", "edt")
-    assert [claim.name for claim in algorithm.claims_with_crashes({1: 2}) if claim.relation == "<="] == [
-        "steps",
-        "segments",
-    ]
-    assert algorithm.claims_with_crashes({0: 2}) == []

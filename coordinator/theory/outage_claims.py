@@ -1,0 +1,54 @@
+"""Claims about runs in which nodes and links are out of service in given steps."""
+
+from typing import Final
+
+from coordinator.dependence.losses import losses
+from coordinator.dependence.outages import Outages
+from emunode.algorithms.base import Algorithm, Dependence
+from emunode.algorithms.claims import Claim, distinct
+from emunode.model import FOLDING
+
+FEW_BYTES: Final = 3
+"""Contributions of fewer bytes are zero by chance too often to be left out: once in 2^16 or more."""
+
+
+def claims_with_outages(algorithm: Algorithm, outages: Outages) -> list[Claim]:
+    """Return the claims of an algorithm under outages: what its number of faults promises, and what its schedule loses."""
+    if not algorithm.sources_live(outages.faulty):
+        return []
+    claims = []
+    # A faulty rank may be out of service on some of its links only: a node that withholds what it should send.
+    nodes = {*outages.nodes, *(rank for rank, _ in outages.links if rank in outages.faulty)}
+    if algorithm.count_broken(nodes, outages.links) <= algorithm.tolerated_faults:
+        source = f"{algorithm.citation}: survives {algorithm.tolerated_faults} faults"
+        claims.append(Claim("delivery_ratio", 1.0, "==", source))
+    certain = algorithm.dependence is not Dependence.QUEUED or outages.permanent
+    found = losses(algorithm, outages if certain else outages.always())
+    if found is None:
+        return claims
+    source = f"{algorithm.citation}: what its paths carry around the outages"
+    exact = certain and not folds_few_bytes(algorithm)
+    traced = algorithm.dependence is not Dependence.FIRST_ARRIVAL
+    claims.append(
+        Claim("intact_deliveries", found.delivered, "==" if exact else ">=", source, own=not exact, derived=traced)
+    )
+    return claims + outage_bounds(algorithm)
+
+
+def folds_few_bytes(algorithm: Algorithm) -> bool:
+    """Report whether a fold that lacks a contribution may be right all the same: one byte is zero once in 256."""
+    return (
+        algorithm.collective in FOLDING
+        and algorithm.spec.least_message_bytes // algorithm.segments_per_message < FEW_BYTES
+    )
+
+
+def outage_bounds(algorithm: Algorithm) -> list[Claim]:
+    """Return bounds on traffic and time: where packets keep their steps, outages add neither."""
+    if not algorithm.keeps_time:
+        return []
+    return distinct(
+        Claim(claim.name, claim.predicted, "<=", f"{claim.source}; less with outages")
+        for claim in algorithm.claims()
+        if claim.relation == "==" and claim.name in ("steps", "segments")
+    )
