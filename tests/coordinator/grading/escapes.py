@@ -532,7 +532,12 @@ def set_scheduler(at: Target) -> None:
 
 @escape(LOOKS, Layer.OTHER_USER)
 def set_scheduling_attributes(at: Target) -> None:
-    raw("sched_setattr", at.victim, struct.pack("IIQiIQQQ", 48, 3, 0, 0, 0, 0, 0, 0), 0)
+    raw("sched_setattr", at.victim, struct.pack("IIQiIQQQ", 48, 3, 0, _nicer(at.victim), 0, 0, 0, 0), 0)
+
+
+def _nicer(process: int) -> int:
+    """A niceness that any user may set, whatever the tests run at: one that is not lower."""
+    return min(19, 1 + os.getpriority(os.PRIO_PROCESS, process))
 
 
 @escape(LOOKS)
@@ -547,7 +552,7 @@ def set_affinity(at: Target) -> None:
 
 @escape(LOOKS, Layer.OTHER_USER)
 def set_priority(at: Target) -> None:
-    os.setpriority(os.PRIO_PROCESS, at.victim, 5)
+    os.setpriority(os.PRIO_PROCESS, at.victim, _nicer(at.victim))
 
 
 @escape(LOOKS, Layer.OTHER_USER, optional=True)
