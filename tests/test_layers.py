@@ -12,7 +12,17 @@ from typing import Final
 
 import pytest
 
+from emunode.faults.kinds import Fault
+
 ROOT: Final = Path(__file__).resolve().parent.parent
+
+
+def _below(record: type[Fault]) -> Iterator[type[Fault]]:
+    """All kinds that derive from a record; those of other tests too, which no module imports."""
+    for kind in record.__subclasses__():
+        yield kind
+        yield from _below(kind)
+
 
 # --- the table -------------------------------------------------------------------------------------------------------
 
@@ -111,6 +121,15 @@ ONLY_IN_SHELLS: Final = {
 }  # fmt: skip
 
 ONLY_IN_ONE_MODULE: Final = {"docker": "coordinator.networks.launchers.docker", "msgpack": "emunode.net.wire"}
+NAME_KINDS: Final = (
+    "coordinator.campaigns.cut_certifier",
+    "coordinator.execution.certificates.paths",
+    "coordinator.theory.fault_model",
+    "coordinator.theory.message_paths",
+    "coordinator.theory.votes",
+)
+"""Modules outside `emunode.faults` that still name kinds of fault: a list that only shrinks. Others ask for effects."""
+KINDS_OF_FAULT: Final = frozenset(kind.__name__ for kind in _below(Fault)) - {"NodeFault", "LinkFault"}
 NEVER_IN_EMUNODE: Final = {"cyclopts", "jinja2", "numpy", "plotly", "polars", "pydantic", "rich"}
 UNSEEDED: Final = {"random.Random()", "random.Random(None)", "Random()", "Random(None)"}
 
@@ -165,6 +184,10 @@ def judge(module: str, name: str) -> Iterator[str]:
         yield f"imports {name}, but may only compute"
     if top in ONLY_IN_ONE_MODULE and module != ONLY_IN_ONE_MODULE[top]:
         yield f"imports {name}, which only {ONLY_IN_ONE_MODULE[top]} may"
+    of_faults, _, kind = name.rpartition(".")
+    names_kind = of_faults.startswith("emunode.faults.") and kind in KINDS_OF_FAULT
+    if names_kind and own != "emunode.faults" and module not in NAME_KINDS:
+        yield f"imports {name}, a kind of fault: ask the fault for its effects"
     if top in NEVER_IN_EMUNODE and own.startswith("emunode"):
         yield f"imports {name}, which only the coordinator needs"
 
@@ -209,6 +232,13 @@ def test_every_module_keeps_to_the_import_order() -> None:
     assert [problem for name, source in sources.items() for problem in violations(name, source)] == []
 
 
+def test_modules_that_name_kinds_of_fault_still_do() -> None:
+    """A module that asks for effects by now leaves the list."""
+    sources = {name: path.read_text(encoding="utf-8") for name, path in modules() if name in NAME_KINDS}
+    named = {name: {each.rpartition(".")[2] for each in imports(ast.parse(text))} for name, text in sources.items()}
+    assert [name for name in NAME_KINDS if KINDS_OF_FAULT.isdisjoint(named.get(name, set()))] == []
+
+
 def test_nothing_lies_flat_in_the_coordinator() -> None:
     assert sorted(path.name for path in (ROOT / "coordinator").glob("*.py")) == ["__init__.py", "__main__.py", "aio.py"]
 
@@ -223,6 +253,13 @@ BROKEN: Final = [
     ("emunode.topologies.star", "from . import base", "relatively"),
     ("emunode", "from emunode.model import Rank", "not below it"),
     ("emunode.model", "from emunode.errors import ScenarioError", "not below it"),
+    (
+        "coordinator.results.audit",
+        "from emunode.faults.kinds import Fault, LinkFault, NodeFault, Crash",
+        "kind of fault",
+    ),
+    ("emunode.engine.step", "from emunode.faults.byzantine import ByzantineFault", "kind of fault"),
+    ("emunode.engine.step", "def f():\n    from emunode.faults.slowness import Slow", "kind of fault"),
     ("emunode.topologies.star", "from emunode.trees.star.greedy import GreedyTree", "not below it"),
     ("emunode.trees.star.greedy", "from emunode import algorithms", "not below it"),
     ("emunode.algorithms.flooding", "import emunode.faults.injector", "not below it"),
@@ -278,6 +315,9 @@ def test_a_broken_rule_is_found(module: str, source: str, complaint: str) -> Non
         ("emunode.engine.memory", "from emunode.topologies.base import Topology\nfrom emunode.net import wire"),
         ("emunode.net.framed_streams", "import os, select, socket, time, trio"),
         ("emunode.net.wire", "import msgpack"),
+        ("emunode.faults.detection", "from emunode.faults.kinds import Crash"),
+        ("coordinator.results.audit", "from emunode.faults.kinds import Fault, LinkFault, NodeFault"),
+        ("coordinator.results.audit", "from emunode.faults.byzantine import Treatment"),
         ("coordinator.networks.base", "import trio\nfrom emunode.engine import memory"),
         ("coordinator.networks.launchers.docker", "import docker\nfrom docker.errors import NotFound"),
         (

@@ -16,7 +16,7 @@ from coordinator.planning.plan import Plan
 from emunode.faults.connections import Connections
 from emunode.faults.effects import Stops
 from emunode.faults.injector import Faults
-from emunode.faults.kinds import Fault, LinkFault, NodeFault, states_effects
+from emunode.faults.kinds import Fault, LinkFault, NodeFault, stated
 from emunode.host.placement import Placement
 from emunode.model import Rank, Step
 
@@ -77,8 +77,7 @@ class ProcessFaultPlan:
 
 def _stopping(faults: Iterable[Fault], *, forgets: bool) -> list[NodeFault]:
     """The faults whose only effect is that a rank stops, and that it loses its state if `forgets`."""
-    nodes = [fault for fault in faults if isinstance(fault, NodeFault) and states_effects(type(fault))]
-    return [fault for fault in nodes if [effect for _, _, effect in fault.effects()] == [Stops(forgets)]]
+    return [fault for fault in faults if isinstance(fault, NodeFault) and stated(fault) == [Stops(forgets)]]
 
 
 class ProcessFaults:

@@ -167,12 +167,13 @@ class Plan:
     @cached_property
     def effective_timeline(self) -> FaultTimeline:
         """The effects of the effective faults."""
-        return FaultTimeline(self.effective_faults)
+        return self.timeline if self.effective_faults == self.faults else FaultTimeline(self.effective_faults)
 
     @cached_property
     def harmful_timeline(self) -> FaultTimeline:
         """The effects of the harmful faults."""
-        return FaultTimeline(self.harmful_faults)
+        harmful = self.harmful_faults
+        return self.effective_timeline if harmful == self.effective_faults else FaultTimeline(harmful)
 
     @cached_property
     def states(self) -> Mapping[Rank, str]:

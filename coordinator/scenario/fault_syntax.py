@@ -13,22 +13,18 @@ from decimal import Decimal
 from typing import Final
 
 from emunode.errors import ScenarioError
+from emunode.faults.effects import Ends, Stops
 from emunode.faults.kinds import (
     FOREVER,
     KINDS,
     REALS,
-    Crash,
-    Down,
     Fault,
-    Hang,
-    Heal,
     LinkFault,
     Moment,
     NodeFault,
-    Recover,
-    Up,
     field_names,
     in_order,
+    stated,
     value_names,
 )
 from emunode.model import Port, Rank, Step
@@ -168,7 +164,7 @@ def _when(spec: str, record: type[Fault], when: str | None, topology: Topology) 
         # From the very beginning on: the same in steps.
         return {"step": 1 if isinstance(begin, Moment) and not begin else begin}
     if "last" not in field_names(record):
-        remedy = f"; recover:{here}@{when.partition('-')[2]} ends a crash" if record is Crash and when else ""
+        remedy = f"; recover:{here}@{when.partition('-')[2]} ends a crash" if record is KINDS["crash"] and when else ""
         raise ScenarioError("fault", spec, f"it happens in one step and has no end: {record.form}{remedy}")
     if isinstance(begin, Moment):
         if end <= begin:
@@ -266,39 +262,39 @@ def _require_node_states(faults: Iterable[Fault], spec_of: Mapping[int, str]) ->
     """Refuse a crash or hang of a crashed node, and a recovery of a node that has not crashed."""
     crashed: dict[Rank, Step] = {}
     for fault in faults:
-        match fault:
-            case Crash(rank=rank) | Hang(rank=rank) if rank in crashed:
-                raise ScenarioError("fault", spec_of[id(fault)], "this node has crashed already")
-            case Crash(step=step, rank=rank):
-                crashed[rank] = step
-            case Recover(step=step, rank=rank) if crashed.get(rank, step) >= step:
+        if not isinstance(fault, NodeFault):
+            continue
+        stops = [effect for effect in stated(fault) if isinstance(effect, Stops)]
+        if stops and fault.rank in crashed:
+            raise ScenarioError("fault", spec_of[id(fault)], "this node has crashed already")
+        if any(effect.forgets for effect in stops):
+            crashed[fault.rank] = fault.step
+        if fault.revives:
+            if crashed.get(fault.rank, fault.step) >= fault.step:
                 raise ScenarioError("fault", spec_of[id(fault)], "this node has not crashed before that step")
-            case Recover(rank=rank):
-                del crashed[rank]
+            del crashed[fault.rank]
 
 
 def _require_link_states(faults: Iterable[Fault], spec_of: Mapping[int, str]) -> None:
-    """Refuse an `up` of a link that is not down, and a `heal` of a link without any fault.
-
-    `up` ends every interval of `down` that has begun, `heal` every fault that has.
-    """
+    """Refuse a repair that ends nothing: an `up` of a link that is not down, and a `heal` of a link without any fault."""
     begun: dict[tuple[Rank, Port], list[LinkFault]] = {}
-    repairs: dict[str, Up] = {}
+    repairs: dict[str, Ends] = {}
     useful: set[str] = set()
     for fault in faults:
         if not isinstance(fault, LinkFault):
             continue
-        there = begun.setdefault((fault.sender, fault.port), [])
-        if not isinstance(fault, Up):
+        there = begun.setdefault(fault.place, [])
+        ends = next((effect for effect in stated(fault) if isinstance(effect, Ends)), None)
+        if ends is None:
             there.append(fault)
             continue
         spec = spec_of[id(fault)]
-        repairs[spec] = fault
-        ended = [other for other in there if isinstance(other, Down) or isinstance(fault, Heal)]
+        repairs[spec] = ends
+        ended = [other for other in there if ends.effects is None or not set(ends.effects).isdisjoint(stated(other))]
         there[:] = [other for other in there if other not in ended]
         if any(other.step < fault.step and (fault.step <= other.end or other.end == FOREVER) for other in ended):
             useful.add(spec)
-    for spec, fault in repairs.items():
+    for spec, ends in repairs.items():
         if spec not in useful:
-            state = "has no fault" if isinstance(fault, Heal) else "is not down"
+            state = "has no fault" if ends.effects is None else "is not down"
             raise ScenarioError("fault", spec, f"this link {state} in that step")

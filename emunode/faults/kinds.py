@@ -139,9 +139,8 @@ class LinkFault(Fault):
     @property
     def counts_packets(self) -> bool:
         """Whether the fault may count the packets that it meets; a kind that does not state its effects may."""
-        if not states_effects(type(self)):
-            return True
-        return any(isinstance(effect, Loses) and effect.packet is not None for _, _, effect in self.effects())
+        losses = (effect for effect in stated(self) if isinstance(effect, Loses))
+        return not states_effects(type(self)) or any(effect.packet is not None for effect in losses)
 
     def act(self, transit: LinkTransit) -> None:
         """Apply the fault to a packet; by default nothing, for faults of the connection itself."""
@@ -378,6 +377,11 @@ def states_effects(kind: type[Fault]) -> bool:
     return kind.__mro__[stated] is not Fault and stated <= next(acts, stated)
 
 
+def stated(fault: Fault) -> list[Effect]:
+    """The effects that a fault states, whenever they begin; none if its kind does not state them."""
+    return [effect for _, _, effect in fault.effects()] if states_effects(type(fault)) else []
+
+
 def is_random(fault: Fault) -> bool:
     """Report whether another seed can give another history: an effect has a probability between 0 and 1, or a spread.
 
@@ -385,7 +389,7 @@ def is_random(fault: Fault) -> bool:
     """
     if not states_effects(type(fault)):
         return True
-    effects = [effect for _, _, effect in fault.effects()]
+    effects = stated(fault)
     return any(0 < getattr(effect, "probability", 1.0) < 1 or getattr(effect, "spread", 0.0) > 0 for effect in effects)
 
 
