@@ -180,7 +180,7 @@ class Plan:
         """Ranks with node faults, each with the state its last fault leaves it in; no delivery is due to such a rank."""
         return {fault.rank: fault.state for fault in self.harmful_faults if isinstance(fault, NodeFault)}
 
-    @property
+    @cached_property
     def outages(self) -> Outages | None:
         """The outages that the faults amount to, or None if one of them has another effect."""
         return self._outages(self.effective_faults, self.states)

@@ -10,7 +10,7 @@ of a segment and its tree belong to the emulator.
 """
 
 from collections.abc import Iterable
-from dataclasses import astuple, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import ClassVar, Final, Literal
 
 from emunode.errors import FrameError, RegistrationError
@@ -400,7 +400,7 @@ def kind_of(fault: Fault) -> str:
 
 def to_record(fault: Fault) -> tuple[object, ...]:
     """A fault as plain values: its kind, then its fields."""
-    return (kind_of(fault), *astuple(fault))
+    return (kind_of(fault), *_values(fault))
 
 
 def from_record(record: object, topology: Topology) -> Fault:
@@ -424,13 +424,26 @@ def from_record(record: object, topology: Topology) -> Fault:
 
 def in_order(faults: Iterable[Fault]) -> tuple[Fault, ...]:
     """Faults in the order in which they take effect."""
+    faults = tuple(faults)
+    if len(faults) < 2:
+        return faults
     place = {record: number for number, record in enumerate(KINDS.values())}
-    return tuple(sorted(faults, key=lambda fault: (fault.step, place[type(fault)], astuple(fault))))
+    return tuple(sorted(faults, key=lambda fault: (fault.step, place[type(fault)], _values(fault))))
+
+
+def _values(fault: Fault) -> tuple[object, ...]:
+    """The fields of a fault. A trial sorts its faults several times, and `astuple` copies every value."""
+    return tuple([getattr(fault, name) for name in field_names(type(fault))])
+
+
+_FIELDS: Final[dict[type[Fault], tuple[str, ...]]] = {}
 
 
 def field_names(kind: type[Fault]) -> tuple[str, ...]:
     """The fields of a kind of fault, in order."""
-    return tuple(field.name for field in fields(kind))
+    if kind not in _FIELDS:
+        _FIELDS[kind] = tuple(field.name for field in fields(kind))
+    return _FIELDS[kind]
 
 
 def value_names(kind: type[Fault]) -> tuple[str, ...]:
