@@ -7,7 +7,7 @@ from typing import Final
 
 from emunode.faults.effects import ALWAYS, Choice, Drifts, Interval, LinkEnd, Loses, Place, Slows, Stops
 from emunode.faults.kinds import Fault
-from emunode.faults.timeline import FaultTimeline
+from emunode.faults.timeline import FaultTimeline, merged
 from emunode.model import Port, Rank, Step
 from emunode.topologies.base import Topology
 
@@ -78,4 +78,5 @@ def outages_of(faults: Iterable[Fault], faulty: Collection[Rank], topology: Topo
                             found.setdefault((place, port), []).append(spell.interval)
                 case _:
                     return None
-    return Outages(found, frozenset(faulty))
+    # A rank that crashes while it hangs is out of service in one interval.
+    return Outages({place: merged(intervals) for place, intervals in found.items()}, frozenset(faulty))

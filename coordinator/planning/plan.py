@@ -114,11 +114,12 @@ class Plan:
         if last is None or self.late_faults_count:
             return self.faults
         early = tuple(fault for fault in self.faults if fault.step <= last or isinstance(fault.step, Moment))
-        # Over reliable links, and where it is repaired, an outage makes a segment late, not lost.
-        resent = self.spec.reliable is not None or self.pulls
+        # Over reliable links, and where it is repaired, an outage makes a segment late, not lost; and a source that recovers
+        # may send when the others have ended.
+        late = self.spec.reliable is not None or self.pulls or any(fault.revives for fault in early)
         # Outages lose packets, and faults such as altered payloads leave every packet its step.
         timing = [fault for fault in early if fault.affects_timing]
-        on_time = self.algorithm.keeps_time and self._outages(timing, ()) is not None and not resent
+        on_time = self.algorithm.keeps_time and self._outages(timing, ()) is not None and not late
         # Late faults can be dropped only if the earlier ones do not delay the run.
         return early if on_time or not any(fault.breaks for fault in early) else self.faults
 
