@@ -21,9 +21,9 @@ from coordinator.results.repair import repair_violations
 from coordinator.results.timed_audit import Possible, possible_outcomes, unplanned, with_reads
 from emunode.faults.byzantine import Treatment
 from emunode.faults.detection import StepDetection
-from emunode.faults.effects import Delays, Duplicates, Effect, LinkEnd, Place
+from emunode.faults.effects import Delays, Duplicates, Effect, LinkEnd
 from emunode.faults.injector import Faults
-from emunode.faults.kinds import LinkFault, NodeFault, states_effects
+from emunode.faults.kinds import LinkFault, NodeFault
 from emunode.faults.timeline import FaultTimeline
 from emunode.model import ALL_RANKS, FOLDING, Collective, Duplex, FaultKnowledge, Port, PortModel, Rank, Step
 from emunode.topologies.base import ABSENT, Topology
@@ -308,7 +308,7 @@ def _replay(plan: Plan, packets: pl.DataFrame) -> Iterator[Possible]:
     """Apply the faults step by step and look up each packet."""
     knows = plan.spec.knowledge in (FaultKnowledge.NEIGHBOURS, FaultKnowledge.ALL)
     faults = Faults(plan.topology, plan.spec.seed)
-    late, unstated = _late(plan, int(packets["step"].max() or 0)), _unstated(plan)  # type: ignore[arg-type]
+    late, unstated = _late(plan, int(packets["step"].max() or 0)), plan.timeline.opaque_places  # type: ignore[arg-type]
     due = list(reversed(plan.faults))  # the next fault is the last item
     detection, detects = None, plan.spec.detection
     if detects is not None:
@@ -423,15 +423,10 @@ def port_model_violations(plan: Plan, journal: pl.LazyFrame, packets: pl.DataFra
     return pl.concat([full, used.filter(crowded).select("step")])
 
 
-def _unstated(plan: Plan) -> set[Place]:
-    """The places of faults that do not state their effects, and may have any."""
-    return {fault.place for fault in plan.faults if not states_effects(type(fault))}
-
-
 def _links_with(plan: Plan, *effects: type[Effect]) -> set[LinkEnd]:
     """The directions of links on which packets may meet one of these effects."""
     stated = {place for place, _, effect in plan.timeline if isinstance(effect, effects)}
-    return {place for place in stated | _unstated(plan) if not isinstance(place, int)}
+    return {place for place in stated | plan.timeline.opaque_places if not isinstance(place, int)}
 
 
 def _except(plan: Plan, packets: pl.LazyFrame, *effects: type[Effect]) -> pl.LazyFrame:

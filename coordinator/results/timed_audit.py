@@ -9,7 +9,6 @@ from coordinator.history.timetable import Timetable
 from coordinator.planning.plan import Plan
 from emunode.faults.effects import Delays, Duplicates
 from emunode.faults.in_time import FaultsInTime
-from emunode.faults.kinds import states_effects
 from emunode.timed.memory import faults_of
 
 PACKET = ["step", "sender", "port"]
@@ -60,7 +59,7 @@ def possible_outcomes(plan: Plan, timetable: Timetable, under: UnderFaults) -> I
     places = {each.fault.place for each in under.faults}
     # What a fault repeats or delays has another size, or another end, than when it left.
     changed = {place for place, _, effect in under.timeline if isinstance(effect, Delays | Duplicates)}
-    changed |= {each.fault.place for each in under.faults if not states_effects(type(each.fault))}
+    changed |= under.timeline.opaque_places
     # By start: a fault that counts packets counts them in this order.
     packets = timetable.packets.sort("sender", "port", "start")
     for step, sender, port, receiver, size, start in packets.select(*PACKET, "receiver", "bytes", "start").iter_rows():

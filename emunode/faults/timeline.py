@@ -37,10 +37,13 @@ class FaultTimeline:
     def __init__(self, faults: Iterable[Fault | TimedFault]) -> None:
         self.spells: dict[Place, list[Spell]] = {}
         """By place, all spells that last, and crashes that end at once, in the order in which they begin."""
+        self.opaque_places: set[Place] = set()
+        """The places of faults that do not state their effects, and may have any."""
         opaque: dict[str, None] = {}
         for times, fault in _in_order(faults):
             if not states_effects(type(fault)):
                 opaque[kind_of(fault)] = None
+                self.opaque_places.add(fault.place)
                 continue
             for place, steps, effect in fault.effects():
                 self._begin(place, times or steps, effect, fault)
