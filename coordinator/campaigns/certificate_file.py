@@ -21,7 +21,6 @@ from coordinator.theory.tolerance import MessageClass, Tolerance
 from emunode import __version__
 from emunode.engine.memory import MemoryEngine
 from emunode.errors import ScenarioError
-from emunode.faults.kinds import FOREVER
 from emunode.net.wire import ROW
 from emunode.topologies.digest import network_sha256
 
@@ -115,8 +114,8 @@ def _threat(tolerance: Tolerance, certificate: Certificate) -> dict[str, object]
 
 
 def _when(part: Part) -> str:
-    first, last = part.window
-    return str(first) if last == FOREVER else f"{first}-{last}"
+    window = part.window
+    return str(window.start) if window.is_endless else f"{window.start}-{window.end - 1}"
 
 
 def _class(each: MessageClass, parts: Iterable[Part], places: FaultSites) -> dict[str, object]:

@@ -18,14 +18,22 @@ from coordinator.reports.numbers import plural
 from coordinator.scenario.fault_draws import FaultSites, set_number
 from coordinator.scenario.fault_sets import SHORT, FaultSetSpec, FaultSetTerm, counts_in_words
 from coordinator.theory.least_faults import Strike, TooManyCasesError
-from coordinator.theory.message_paths import MessagePaths, Part, Threats, no_fixed_paths, parts_of
+from coordinator.theory.message_paths import (
+    ALTERS,
+    MessagePaths,
+    Part,
+    Threats,
+    no_fixed_paths,
+    only_effect,
+    parts_of,
+    weight_of,
+)
 from coordinator.theory.survivors import MOST_WORK, survivors
 from coordinator.theory.symmetry import count_sets, symmetries
 from coordinator.theory.tolerance import Tolerance
 from emunode.errors import RunError
-from emunode.faults.byzantine import Byzantine, Equivocate
 from emunode.faults.effects import Interval
-from emunode.faults.kinds import FOREVER
+from emunode.faults.kinds import NodeFault
 from emunode.model import Rank
 
 MOST_CHECKED_SETS, MOST_CHECKED_HOPS = 8, 50_000
@@ -78,10 +86,12 @@ class CutCertifier(Certifier):
         if reason is not None:
             raise NotProvableError(reason)
         byzantine: dict[Rank, list[Interval]] = {}
+        others = []
         for fault in plan.faults:
-            if isinstance(fault, Byzantine | Equivocate):
+            if isinstance(fault, NodeFault) and weight_of(only_effect(fault)) == ALTERS:
                 byzantine.setdefault(fault.rank, []).append(fault.interval)
-        others = (fault for fault in plan.faults if not isinstance(fault, Byzantine | Equivocate))
+            else:
+                others.append(fault)
         outages = outages_of(others, plan.states, plan.topology, plan.spec.seed)
         if outages is None:
             raise NotProvableError("the effect of the faults of the scenario does not follow from paths alone")
@@ -184,9 +194,10 @@ def threat_name(tolerance: Tolerance) -> str:
     parts = tolerance.threats.parts
     names = {kind: short for short, kind in SHORT.items()}
     name = " and ".join(names.get(part.kind, part.kind) for part in parts)
-    first, last = parts[0].window
-    when = "" if (first, last) == (1, FOREVER) else f" from step {first}" + (f" to {last}" if last != FOREVER else "")
-    return name + when
+    window = parts[0].window
+    if window.is_endless and window.start == 1:
+        return name
+    return f"{name} from step {window.start}" + ("" if window.is_endless else f" to {window.end - 1}")
 
 
 def argument_text(tolerance: Tolerance) -> str:

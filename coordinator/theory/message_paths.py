@@ -10,25 +10,20 @@ from functools import cached_property
 from typing import NamedTuple
 
 from coordinator.dependence.outages import Outages
+from coordinator.dependence.schedule import BEGIN, MOST_STEPS, InexactError, trace
 from coordinator.scenario.fault_draws import FaultSites
 from coordinator.scenario.fault_sets import FaultSetSpec
 from coordinator.scenario.model import Scenario
 from coordinator.theory.least_faults import Copy, Place
 from emunode.algorithms.base import Algorithm, Dependence
-from emunode.engine.memory import MemoryEngine
-from emunode.faults.byzantine import Byzantine, Equivocate, Silent
-from emunode.faults.effects import ALWAYS, Interval
-from emunode.faults.kinds import KINDS, Crash, Down, Fault, Hang
+from emunode.faults.effects import ALWAYS, Alters, Choice, Effect, Interval, Loses, Stops
+from emunode.faults.kinds import Fault, states_effects
 from emunode.model import ALL_RANKS, FOLDING, FaultKnowledge, Port, Rank, Step
-from emunode.net.wire import ROW
 
 MOST_HOPS = 2_000_000
 """Most hops of a fault-free run that is read."""
 STOPS, ALTERS = 1, 2
-WEIGHTS: Mapping[type[Fault], int] = {
-    Crash: STOPS, Hang: STOPS, Down: STOPS, Silent: STOPS, Byzantine: ALTERS, Equivocate: ALTERS
-}  # fmt: skip
-"""The damage to a copy on whose path a fault lies, for the kinds that strike every copy there."""
+"""The damage to a copy on whose path a fault lies."""
 
 
 class PathHop(NamedTuple):
@@ -74,51 +69,48 @@ class MessagePaths:
     def __init__(self, algorithm: Algorithm) -> None:
         self.algorithm = algorithm
         self.topology = algorithm.topology
-        self._into: dict[tuple[Rank, Rank, int], dict[int, dict[Rank, PathHop]]] = {}
-        engine, step, hops = MemoryEngine(algorithm), 0, 0
-        while engine.busy:
-            step += 1
-            for crossed, sender, receiver, origin, target, segment, _, tree, port, _ in ROW.iter_unpack(
-                engine.step(step)
-            ):
-                into = self._into.setdefault((origin, target, segment), {}).setdefault(tree, {})
-                if receiver in into or receiver == origin:
-                    raise ValueError("a copy reaches a node twice")
-                into[receiver] = PathHop(crossed, sender, port, receiver)
-                hops += 1
-            if hops > MOST_HOPS:
-                raise ValueError(f"it has more than {MOST_HOPS:,} hops")
+        try:
+            schedule = trace(algorithm, MOST_STEPS, MOST_HOPS)[0]
+        except InexactError as error:
+            raise ValueError(str(error)) from None
+        self.hops = len(schedule)
+        columns = (schedule.step, schedule.sender, schedule.port, schedule.receiver)
+        self._hops = list(map(PathHop, *(column.tolist() for column in columns)))
+        self._carried: list[int] = schedule.carried.tolist()
+        names = (schedule.origin, schedule.target, schedule.segment, schedule.tree)
+        self._last: dict[tuple[Rank, Rank, int], dict[Rank, dict[int, int]]] = {}
+        """By piece, receiver and tree, the last hop of the copy."""
+        for hop, (origin, target, segment, tree) in enumerate(zip(*(name.tolist() for name in names), strict=True)):
+            receiver = self._hops[hop].receiver
+            copies = self._last.setdefault((origin, target, segment), {}).setdefault(receiver, {})
+            if tree in copies or receiver == origin:
+                raise ValueError("a copy reaches a node twice")
+            copies[tree] = hop
         for message, pieces in self.segments.items():
-            for piece in pieces:
-                if not any(message.receiver in into for into in self._into[piece].values()):
-                    raise ValueError("a node is not reached without faults")
-        self.hops = hops
+            if any(message.receiver not in self._last[piece] for piece in pieces):
+                raise ValueError("a node is not reached without faults")
 
     @cached_property
     def segments(self) -> Mapping[Message, Sequence[tuple[Rank, Rank, int]]]:
         """For every message that is due without faults, its pieces."""
         found: dict[Message, list[tuple[Rank, Rank, int]]] = {}
         everyone = self.topology.data_ranks
-        for origin, target, segment in sorted(self._into):
+        for origin, target, segment in sorted(self._last):
             for receiver in everyone if target == ALL_RANKS else [target]:
                 if receiver != origin:
                     found.setdefault(Message(origin, receiver), []).append((origin, target, segment))
         return found
 
     def paths(self, piece: tuple[Rank, Rank, int], receiver: Rank) -> list[Path]:
-        """The path of every copy of a piece to a receiver, by ascending tree."""
+        """Return the path of every copy of a piece to a receiver, by ascending tree."""
+        return [self._path(hop) for _, hop in sorted(self._last[piece].get(receiver, {}).items())]
+
+    def _path(self, hop: int) -> Path:
         found = []
-        for _, into in sorted(self._into[piece].items()):
-            hops: list[PathHop] = []
-            here = receiver
-            while here != piece[0]:
-                if here not in into:
-                    break
-                hops.append(into[here])
-                here = into[here].sender
-            else:
-                found.append(tuple(reversed(hops)))
-        return found
+        while hop != BEGIN:
+            found.append(self._hops[hop])
+            hop = self._carried[hop]
+        return tuple(reversed(found))
 
 
 class Part(NamedTuple):
@@ -174,13 +166,30 @@ def parts_of(fault_set: FaultSetSpec, places: FaultSites) -> tuple[Part, ...] | 
     window = Interval(int(first), int(last) + 1 if dash else ALWAYS)
     found = []
     for part in fault_set.parts:
-        weight = WEIGHTS.get(KINDS[part.kind])
-        if weight is None or part.argument:
+        effect = only_effect(part.fault())
+        weight = weight_of(effect)
+        if effect is None or weight is None or part.argument:
             return None
         eligible = frozenset[Place](places.links if part.on_links else places.nodes())
-        receives = KINDS[part.kind] not in (Crash, Hang)
-        found.append(Part(part.kind, part.on_links, receives, weight, window, eligible))
+        found.append(Part(part.kind, part.on_links, not isinstance(effect, Stops), weight, window, eligible))
     return tuple(found)
+
+
+def only_effect(fault: Fault) -> Effect | None:
+    """Return the effect of a fault, if it has one alone, all the time that the fault is in force."""
+    effects = [*fault.effects()] if states_effects(type(fault)) else []
+    return effects[0][2] if len(effects) == 1 and effects[0][1] == fault.interval else None
+
+
+def weight_of(effect: Effect | None) -> int | None:
+    """Return the damage of an effect to a copy on whose path it lies; None if it does not strike every copy there."""
+    match effect:
+        case Stops() | Loses(probability=1.0, choice=Choice.PORT, packet=None):
+            return STOPS
+        case Alters(probability=1.0, choice=Choice.COPY):
+            return ALTERS
+        case _:
+            return None
 
 
 def _within(step: Step, intervals: Sequence[Interval]) -> bool:

@@ -20,9 +20,11 @@ from typing import Final, Literal, NamedTuple
 
 from emunode.algorithms.base import Algorithm, Dependence
 from emunode.algorithms.claims import Claim
-from emunode.faults.byzantine import ByzantineFault, CopyPath, Equivocate, Treatment
+from emunode.faults.byzantine import CopyPath, Treatment
+from emunode.faults.effects import ALWAYS, Alters, Choice, Effect, Loses, Place, Stops
 from emunode.faults.injector import Faults
-from emunode.faults.kinds import FOREVER, Crash, Down, Fault, Hang, NodeFault
+from emunode.faults.kinds import Fault, NodeFault
+from emunode.faults.timeline import FaultTimeline
 from emunode.model import FOLDING, Collective, Rank
 
 Elected = Literal["right", "wrong", "none"]
@@ -130,10 +132,19 @@ def _faulty(faults: Sequence[Fault]) -> set[Rank]:
 
 
 def permanent(faults: Sequence[Fault], last: int | None) -> bool:
-    """Whether every fault decides the fate of a copy by its path alone: in force in all steps, up to the `last` one."""
-    kinds = ByzantineFault | Crash | Hang | Down
-    end = FOREVER if last is None else last
-    return all(isinstance(fault, kinds) and fault.step <= 1 and fault.end >= end for fault in faults)
+    """Report whether faults decide the fate of a copy by its path alone, in force in all steps up to the `last` one."""
+    timeline = FaultTimeline(faults)
+    end = ALWAYS if last is None else last + 1
+    return not timeline.opaque and all(
+        interval.start <= 1 and interval.end >= end and _strikes_copies(place, effect)
+        for place, interval, effect in timeline
+    )
+
+
+def _strikes_copies(place: Place, effect: Effect) -> bool:
+    """Report whether an effect stops a place, or treats copies that a rank sends."""
+    treats = isinstance(effect, Alters | Loses) and effect.choice is not Choice.PACKET
+    return isinstance(effect, Stops) or (treats and isinstance(place, int))
 
 
 def vote_claims(algorithm: Algorithm, faults: Sequence[Fault], broken: int, altering: int) -> list[Claim]:
@@ -143,16 +154,18 @@ def vote_claims(algorithm: Algorithm, faults: Sequence[Fault], broken: int, alte
     all faults last for the whole run and copies have fixed paths; otherwise, that no wrong value is elected, where that
     follows from the number of faults.
     """
-    copies = algorithm.spec.redundancy
-    if copies == 1 or not altering or algorithm.collective in FOLDING or not algorithm.sources_live(_faulty(faults)):
+    copies, timeline = algorithm.spec.redundancy, FaultTimeline(faults)
+    votes = copies > 1 and altering and algorithm.collective not in FOLDING
+    if not votes or timeline.opaque or not algorithm.sources_live(_faulty(faults)):
         return []
-    apart = any(isinstance(fault, Equivocate) for fault in faults)
-    if apart and algorithm.spec.least_message_bytes // algorithm.segments_per_message < APART_BYTES:
+    forged = [effect for spells in timeline.of(Alters).values() for _, effect in spells]
+    apart = [effect.choice is Choice.COPY and not effect.alike for effect in forged]
+    if any(apart) and algorithm.spec.least_message_bytes // algorithm.segments_per_message < APART_BYTES:
         return []
     source = f"{algorithm.citation}: majority of the votes cast over {copies} paths"
     if _followed(algorithm, faults):
         return _exact_claims(algorithm, faults, source)
-    all_apart = all(isinstance(fault, Equivocate) for fault in faults if fault.alters_payload)
+    all_apart = all(apart)
     # Two values that differ cannot both win; one altered vote wins only if it is the only one that is cast.
     if not (broken + 2 * altering <= copies if not all_apart else not broken):
         return []
