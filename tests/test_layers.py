@@ -122,11 +122,8 @@ ONLY_IN_SHELLS: Final = {
 
 ONLY_IN_ONE_MODULE: Final = {"docker": "coordinator.networks.launchers.docker", "msgpack": "emunode.net.wire"}
 NAME_KINDS: Final = (
-    "coordinator.campaigns.cut_certifier",
     "coordinator.execution.certificates.paths",
     "coordinator.theory.fault_model",
-    "coordinator.theory.message_paths",
-    "coordinator.theory.votes",
 )
 """Modules outside `emunode.faults` that still name kinds of fault: a list that only shrinks. Others ask for effects."""
 KINDS_OF_FAULT: Final = frozenset(kind.__name__ for kind in _below(Fault)) - {"NodeFault", "LinkFault"}
