@@ -32,12 +32,15 @@ def first_trials(trials: int) -> Bits:
 
 
 def packed(flags: NDArray[np.bool_]) -> Bits:
-    """Truth values along the last axis, a multiple of 64 of them, as bits."""
+    """Truth values along the last axis as bits, filled up with 0 to whole words."""
+    fill = -flags.shape[-1] % 64
+    if fill:
+        flags = np.pad(flags, [(0, 0)] * (flags.ndim - 1) + [(0, fill)])
     return np.packbits(flags, axis=-1, bitorder="little").view("<u8").astype(np.uint64, copy=False)
 
 
 def unpacked(rows: Bits) -> NDArray[np.uint8]:
-    """Inverse of `packed`, as 0 and 1."""
+    """Inverse of `packed`, as 0 and 1, for whole words."""
     return np.unpackbits(np.ascontiguousarray(rows, "<u8").view(np.uint8), axis=-1, bitorder="little")
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,8 +101,16 @@ class Schedule:
         return sorted(found)
 
 
+_TRACED: Final[WeakKeyDictionary[Algorithm, tuple[Schedule, Records]]] = WeakKeyDictionary()
+
+
 def trace(algorithm: Algorithm, step_limit: Step, most_hops: int = MOST_HOPS) -> tuple[Schedule, Records]:
-    """The schedule of an algorithm, and its journal; InexactError if the hops do not determine one another."""
+    """Return the schedule of an algorithm, traced once, and its journal.
+
+    InexactError if the hops do not determine one another, or are too many.
+    """
+    if algorithm in _TRACED:
+        return _TRACED[algorithm]
     engine, rows, step, most = MemoryEngine(algorithm), [], 0, most_hops
     while engine.busy:
         step += 1
@@ -112,7 +121,8 @@ def trace(algorithm: Algorithm, step_limit: Step, most_hops: int = MOST_HOPS) ->
         if most < 0:
             raise InexactError(f"it has more than {most_hops:,} hops")
     records = sorted_records(rows)
-    return _linked(algorithm, records), records
+    _TRACED[algorithm] = _linked(algorithm, records), records
+    return _TRACED[algorithm]
 
 
 def _linked(algorithm: Algorithm, records: Records) -> Schedule:

@@ -61,10 +61,13 @@ def derived_claims(plan: Plan, claims: Sequence[Claim]) -> list[Claim]:
         return []
     if plan.spec.reliable is not None:
         return [] if known else _over_reliable_links(plan, plan.spec.reliable)
-    return _over_plain_links(plan, known=known)
+    exact = {claim.name for claim in claims if claim.relation == "=="}
+    if known:
+        exact.add("intact_deliveries")
+    return [claim for claim in _over_plain_links(plan) if claim.name not in exact]
 
 
-def _over_plain_links(plan: Plan, *, known: bool) -> list[Claim]:
+def _over_plain_links(plan: Plan) -> list[Claim]:
     if why_untraceable(plan) is not None:
         return []
     try:
@@ -77,7 +80,7 @@ def _over_plain_links(plan: Plan, *, known: bool) -> list[Claim]:
         # A wrong content may be right by chance.
         return []
     outcome = evaluator.outcome(_flow(evaluator.schedule, found), _faulty(plan), 1)
-    values = {} if known else {"intact_deliveries": int(outcome.intact[0]), "segments": int(found.sent.sum())}
+    values = {"intact_deliveries": int(outcome.intact[0]), "segments": int(found.sent.sum())}
     folds = plan.spec.collective in FOLDING
     least = _least_contributions(plan, evaluator, found) if folds else None
     if least is not None:

@@ -15,6 +15,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from coordinator.dependence.bit_rows import packed, unpacked
 from coordinator.dependence.outages import Outages, outages_of
 from coordinator.scenario.blocks.base import Block
 from coordinator.scenario.fault_draws import FaultSites, Site, WorstSet, eligible_for_search, sets_of
@@ -171,7 +172,7 @@ class _Table:
 
     def exact(self, counts: Sequence[int]) -> tuple[Chosen, int]:
         """The first of the most harmful sets in lexicographic order, and the number of nodes that miss a message."""
-        stops, takes_out, stopped = _packed(self._stops), _packed(self._takes_out), _packed(self._stopped)
+        stops, takes_out, stopped = packed(self._stops), packed(self._takes_out), packed(self._stopped)
         each = (combinations(numbers, count) for numbers, count in zip(self._range, counts, strict=True))
         sets = (tuple(chain.from_iterable(chosen)) for chosen in product(*each))
         best, harm = self.first(counts), -1
@@ -192,8 +193,7 @@ class _Table:
         if len(self._first) == len(self._columns):
             counts: NDArray[np.int64] = np.bitwise_count(lost).sum(axis=1, dtype=np.int64)
             return counts
-        bits = np.unpackbits(np.ascontiguousarray(lost).view(np.uint8), axis=1, bitorder="little")
-        return self._receivers(bits[:, : len(self._columns)].astype(np.bool_))
+        return self._receivers(unpacked(lost)[:, : len(self._columns)].astype(np.bool_))
 
     def _receivers(self, lost: Bools) -> NDArray[np.int64]:
         if not len(self._first):
@@ -288,9 +288,3 @@ def _columns(paths: MessagePaths, threats: Threats) -> Iterator[_Column]:
         )
         for column in dict.fromkeys(copies):
             yield _Column(message.origin, message.receiver, column)
-
-
-def _packed(bits: Bools) -> Words:
-    """Truth values along the last axis as words, filled up with zeros."""
-    fill = [(0, 0)] * (bits.ndim - 1) + [(0, -bits.shape[-1] % 64)]
-    return np.packbits(np.pad(bits, fill), axis=-1, bitorder="little").view("<u8").astype(np.uint64, copy=False)

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from coordinator.dependence.bit_rows import packed
 from coordinator.scenario.fault_sets import FaultSetSpec
 from coordinator.theory.guaranteed_delivery import unions
 from coordinator.theory.least_faults import Copy, disjoint
@@ -183,7 +184,7 @@ def _joined(struck: NDArray[np.bool_], faulty: NDArray[np.bool_]) -> Words:
 
 def _packed(bits: NDArray[np.bool_]) -> Words:
     """Bits along the last axis as words, with all axes but the first as one."""
-    words = np.packbits(bits, axis=-1, bitorder="little").view(np.uint64)
+    words = packed(bits)
     return words.reshape(len(bits), prod(words.shape[1:]))
 
 
