@@ -17,8 +17,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from coordinator.dependence import MOST_HOPS
 from coordinator.dependence.bit_rows import Groups, Indices, grouped
+from coordinator.dependence.size import MOST_HOPS
 from coordinator.history.journal import RECORD, Records, sorted_records
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.classical.doubling import RecursiveDoubling

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from coordinator.dependence.bit_rows import Bits, mark, no_trials
 from coordinator.dependence.schedule import BEGIN, InexactError, Schedule
+from coordinator.dependence.size import stated_hops
 from coordinator.evaluation.evaluator import Evaluator, evaluator_of
 from coordinator.evaluation.exactness import LEAST_BYTES, why_untraceable
 from coordinator.evaluation.flow import Flow
@@ -22,7 +23,7 @@ from coordinator.evaluation.reliable_walk import follow_reliable, why_not_follow
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.results.claims import DELIVERY, broken_root
 from coordinator.results.contributions import healthy_holders
-from emunode.algorithms.claims import Claim, Value
+from emunode.algorithms.claims import Claim
 from emunode.faults.byzantine import Treatment
 from emunode.faults.injector import Faults
 from emunode.faults.kinds import in_order
@@ -57,7 +58,8 @@ def derived_claims(plan: Plan, claims: Sequence[Claim]) -> list[Claim]:
     # A result that lacks a contribution is no delivery, so its contributions are counted besides.
     if known and not folds:
         return []
-    if not plan.harmful_faults or broken_root(plan) or not _is_small(plan):
+    hops = stated_hops(plan.algorithm)
+    if not plan.harmful_faults or broken_root(plan) or hops is None or hops > MOST_HOPS:
         return []
     if plan.spec.reliable is not None:
         return [] if known else _over_reliable_links(plan, plan.spec.reliable)
@@ -112,16 +114,6 @@ def plan_without_links(plan: Plan) -> Plan:
     names = ("reliable", "retransmit_after", "attempts", "window", "back_off", "fault")
     plain = {name: fields[name].default for name in names} | {"driver": "memory", "ranks_per_host": "auto"}
     return make_plan(plan.scenario.model_copy(update=plain))
-
-
-def _is_small(plan: Plan) -> bool:
-    hops = [claim.predicted for claim in plan.algorithm.claims() if claim.name == "segments" and claim.relation != ">="]
-    return bool(hops) and min(map(_number, hops)) <= MOST_HOPS
-
-
-def _number(predicted: Value) -> float:
-    assert not isinstance(predicted, tuple)
-    return predicted
 
 
 # --- from hop to hop -------------------------------------------------------------------------------------------------

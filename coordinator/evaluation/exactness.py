@@ -3,10 +3,9 @@
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from coordinator.dependence import MOST_HOPS
+from coordinator.dependence.size import MOST_HOPS, stated_hops
 from coordinator.planning.plan import Plan
 from emunode.algorithms.base import Algorithm, Dependence
-from emunode.algorithms.claims import Value
 from emunode.faults.effects import Alters, Choice, Effect, Ends, Interval, Loses, Stops
 from emunode.faults.kinds import FOREVER, Fault, LinkFault, kind_of, states_effects
 from emunode.model import FOLDING, FaultKnowledge
@@ -108,13 +107,8 @@ def evaluator_bytes(plan: Plan) -> int | None:
 
     The schedule and a pass over it; a pass is bounded, and other trials wait.
     """
-    hops = [claim.predicted for claim in plan.algorithm.claims() if claim.name == "segments" and claim.relation != ">="]
+    hops = stated_hops(plan.algorithm)
     # The number first: to find out whether the evaluator is exact may take as long as a run.
-    if not hops or min(map(_whole, hops)) > MOST_HOPS or why_inexact(plan) is not None:
+    if hops is None or hops > MOST_HOPS or why_inexact(plan) is not None:
         return None
-    return PASS_BYTES + HOP_BYTES * min(map(_whole, hops))
-
-
-def _whole(predicted: Value) -> int:
-    assert not isinstance(predicted, tuple)
-    return int(predicted)
+    return PASS_BYTES + HOP_BYTES * hops

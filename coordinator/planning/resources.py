@@ -5,11 +5,13 @@ A link takes a descriptor at each end; a host also needs a listener, a control c
 
 from math import ceil
 
+from coordinator.dependence.losses import HOP_BYTES, MOST_HOPS
 from coordinator.planning import link_ends
 from coordinator.planning.link_ends import LINK_ENDS_COUNTED
 from coordinator.planning.machine import RESERVED_DESCRIPTORS
 from coordinator.planning.plan import Plan
 from coordinator.scenario.drivers import DRIVERS
+from emunode.algorithms.base import Dependence
 from emunode.host.placement import Placement
 from emunode.model import FOLDING, Collective
 from emunode.topologies.base import Topology
@@ -103,7 +105,7 @@ def memory_bytes(plan: Plan) -> int:
     order, ends = plan.topology.order, 2 * plan.topology.link_count
     base = BASE_BYTES + journal_bytes(plan) + table_copies(plan) * plan.algorithm.table_bytes
     # In its first step every source sends a message or a block of its own, and copies of one message share their bytes.
-    base += _held_bytes(plan) + len(plan.algorithm.sources) * plan.spec.message_bytes
+    base += _held_bytes(plan) + _traced_bytes(plan) + len(plan.algorithm.sources) * plan.spec.message_bytes
     if not plan.hosts:
         return base + order * MEMORY_ENGINE_BYTES_PER_RANK
     processes = plan.hosts * BYTES_PER_PROCESS
@@ -115,6 +117,13 @@ def journal_bytes(plan: Plan) -> int:
     """Memory of packets, journal and tables."""
     made = deliveries(plan)
     return made * BYTES_PER_DELIVERY + (hops(plan) - made) * BYTES_PER_FURTHER_HOP
+
+
+def _traced_bytes(plan: Plan) -> int:
+    """Memory of the schedule that tells the losses to outages, if all faults are outages."""
+    traced = plan.algorithm.dependence not in (Dependence.UNSTATED, Dependence.FIRST_ARRIVAL)
+    made = hops(plan) if plan.faults and traced else 0
+    return made * HOP_BYTES if made <= MOST_HOPS else 0
 
 
 def _held_bytes(plan: Plan) -> int:

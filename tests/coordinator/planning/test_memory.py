@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 import coordinator as tb
+from coordinator.dependence.losses import HOP_BYTES, MOST_HOPS, losses
+from coordinator.dependence.outages import THROUGHOUT, Outages
 from coordinator.planning import machine
 from coordinator.planning.feasibility import describe_needs, warning, why_impossible
 from coordinator.planning.plan import Plan, make_plan
@@ -151,3 +153,18 @@ def test_a_run_beyond_the_limit_is_refused(monkeypatch: pytest.MonkeyPatch) -> N
     assert why_impossible(plan) is None
     monkeypatch.setattr(machine, "process_memory", lambda: 2**28)
     assert "needs about 0.6 GiB of memory and 0.2 GiB are free" in str(why_impossible(plan))
+
+
+def test_the_schedule_that_tells_losses_is_counted() -> None:
+    fault = ["crash:2134567@1"]
+    free, faulty = (plan_of("star:7", "broadcast", "edt", redundancy=2, fault=each) for each in ([], fault))
+    assert memory_bytes(faulty) - memory_bytes(free) == 2 * 5039 * HOP_BYTES
+    many = plan_of("star:7", "broadcast", "edt", redundancy=2, messages=100, fault=fault)
+    assert hops(many) > MOST_HOPS
+    assert losses(many.algorithm, Outages({1: [THROUGHOUT]})) is None, "nothing is traced"
+
+
+def test_planning_imports_neither_numpy_nor_polars() -> None:
+    code = "import sys, coordinator.planning.plan; print([name for name in ('numpy', 'polars') if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

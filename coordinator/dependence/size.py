@@ -1,0 +1,14 @@
+"""Sizes of schedules, known before any is traced."""
+
+from typing import Final
+
+from emunode.algorithms.base import Algorithm
+
+MOST_HOPS: Final = 4_000_000
+"""Hops of the largest schedule that is traced: about a minute, and more than a gigabyte."""
+
+
+def stated_hops(algorithm: Algorithm) -> int | None:
+    """Return the largest number of hops that a run without faults can have by the claims, or None if they state none."""
+    found = [claim.predicted for claim in algorithm.claims() if claim.name == "segments" and claim.relation != ">="]
+    return min((int(hops) for hops in found if not isinstance(hops, tuple)), default=None)
