@@ -121,10 +121,7 @@ ONLY_IN_SHELLS: Final = {
 }  # fmt: skip
 
 ONLY_IN_ONE_MODULE: Final = {"docker": "coordinator.networks.launchers.docker", "msgpack": "emunode.net.wire"}
-NAME_KINDS: Final = (
-    "coordinator.execution.certificates.paths",
-    "coordinator.theory.fault_model",
-)
+NAME_KINDS: Final = ("coordinator.execution.certificates.paths",)
 """Modules outside `emunode.faults` that still name kinds of fault: a list that only shrinks. Others ask for effects."""
 KINDS_OF_FAULT: Final = frozenset(kind.__name__ for kind in _below(Fault)) - {"NodeFault", "LinkFault"}
 NEVER_IN_EMUNODE: Final = {"cyclopts", "jinja2", "numpy", "plotly", "polars", "pydantic", "rich"}

@@ -1,19 +1,24 @@
-"""The copies that each node can receive over the trees of an algorithm, and the places each copy depends on."""
+"""The copies that each node can receive in a broadcast with a known schedule, and the places that each copy depends on."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache, cached_property
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from itertools import chain
 from math import prod
 from typing import NamedTuple
 
-from coordinator.theory.fault_model import GivenFaults, Hop, Number, RandomFaults
+from coordinator.dependence.schedule import Schedule
+from coordinator.theory.fault_model import Number, RandomFaults, is_timed, loses_at_random, passing, silent_ranks
 from coordinator.theory.placements import placements, quotient, share_whole
-from emunode.algorithms.tree_collective import TreeCollective
-from emunode.model import Rank, Step
+from emunode.algorithms.base import Algorithm
+from emunode.faults.effects import Stops
+from emunode.faults.timeline import FaultTimeline
+from emunode.model import Port, Rank, Step
 
+Hop = tuple[Step, Rank, Port, Rank]
+"""The step in which a copy crosses, its sender, the port and the receiver."""
 Copy = tuple[int, int]
-"""Tree and number of a copy; number 0 where all copies on a tree arrive or are lost together."""
+"""Tree and segment of a copy; the first segment where several copies arrive or are lost together."""
 Need = frozenset[Copy]
 """Copies at least one of which has to arrive."""
 
@@ -36,86 +41,113 @@ def joined(one: Use | None, other: Use | None) -> Use | None:
     return Use(one.nodes | other.nodes, one.links | other.links, one.packets | other.packets)
 
 
+def has_one_path_each(schedule: Schedule) -> bool:
+    """Report whether no copy reaches a rank twice."""
+    names = zip(schedule.tree.tolist(), schedule.segment.tolist(), schedule.receiver.tolist(), strict=True)
+    return len(set(names)) == len(schedule)
+
+
 class CopyPaths:
     """The paths of all copies of one broadcast under given and random faults."""
 
-    def __init__(self, algorithm: TreeCollective, given: GivenFaults, draws: RandomFaults) -> None:
+    def __init__(self, algorithm: Algorithm, schedule: Schedule, given: FaultTimeline, draws: RandomFaults) -> None:
         self.algorithm = algorithm
+        self.schedule = schedule
         self.given = given
         self.draws = draws
+        self._given_losses = loses_at_random(given)
         # Without losses no packet has to be numbered, and the sets stay small.
-        self.lossy = bool(given.losses) or draws.lossy
+        self.lossy = self._given_losses or draws.lossy
         self.drawn_nodes = frozenset(draws.nodes)
         self._link_index = {link: at for at, link in enumerate(draws.links)}
         self._packets: dict[Hop, int] = {}
         self._chance_by_crossings = cache(self._count_crossings)
-        self.message_needs = self._needs_of_messages(timed=given.timed or draws.timed)
+        alike = self._copies_alike(timed=is_timed(given) or draws.timed)
+        self.message_needs = self._needs_of_messages(alike)
         self.needs = frozenset(chain.from_iterable(self.message_needs))
         """The needs of all messages."""
-        self.copies = sorted({copy for need in self.needs for copy in need})
+        self.copies = sorted(set(alike.values()))
         """Copies that can be lost independently of each other."""
-        source = algorithm.spec.source
-        self.receivers = [rank for rank in algorithm.topology.data_ranks if rank != source and rank not in given.silent]
+        source, silent = algorithm.spec.source, silent_ranks(given)
+        self.receivers = [rank for rank in algorithm.topology.data_ranks if rank != source and rank not in silent]
         """Nodes to which messages are due; those among them that a random fault strikes are not taken out."""
 
-    def _needs_of_messages(self, *, timed: bool) -> Counter[frozenset[Need]]:
+    def _copies_alike(self, *, timed: bool) -> dict[Copy, Copy]:
+        """For every copy, the first one of those that cross the same links, in the same steps if these matter."""
+        schedule = self.schedule
+        hops: dict[Copy, list[tuple[Rank, Port, Step]]] = {}
+        columns = (schedule.tree, schedule.segment, schedule.sender, schedule.port, schedule.step)
+        for tree, segment, sender, port, step in zip(*(column.tolist() for column in columns), strict=True):
+            hops.setdefault((tree, segment), []).append((sender, port, step if timed else 0))
+        first: dict[frozenset[tuple[Rank, Port, Step]], Copy] = {}
+        return {copy: first.setdefault(frozenset(hops[copy]), copy) for copy in sorted(hops)}
+
+    def _needs_of_messages(self, alike: Mapping[Copy, Copy]) -> Counter[frozenset[Need]]:
         """The needs of each message, one per piece, and the number of messages with the same needs."""
-        algorithm = self.algorithm
         carriers: dict[int, set[Copy]] = {}
-        for tree in range(algorithm.trees.count):
-            for number, segment in algorithm.copies_on_tree(tree):
-                # If nothing depends on the step, all copies of a tree share one fate and are counted as one.
-                carriers.setdefault(segment, set()).add((tree, number if timed else 0))
-        pieces = algorithm.segments_per_message
+        for (_, segment), copy in alike.items():
+            carriers.setdefault(segment, set()).add(copy)
+        pieces = self.algorithm.segments_per_message
         return Counter(
-            frozenset(frozenset(carriers[segment]) for segment in range(first, first + pieces))
-            for first in range(0, algorithm.spec.messages * pieces, pieces)
+            frozenset(frozenset(carriers.get(segment, ())) for segment in range(first, first + pieces))
+            for first in range(0, self.algorithm.spec.messages * pieces, pieces)
         )
-
-    def _paths(self, tree: int) -> Iterator[tuple[Rank, tuple[Hop, ...]]]:
-        """Every rank but the source, with the path of copy 0 of a tree to it."""
-        algorithm, topology, source = self.algorithm, self.algorithm.topology, self.algorithm.spec.source
-        reached: list[tuple[Rank, Step, tuple[Hop, ...]]] = [(0, 0, ())]
-        while reached:
-            relative, step, path = reached.pop()
-            here = topology.absolute(relative, source)
-            if path:
-                yield here, path
-            for port, delay in algorithm.child_delays(relative, tree):
-                # The step of copy 0; copy number q crosses `period` x q steps later.
-                child = algorithm.rooted.neighbour(relative, port)
-                hop = here, topology.absolute(child, source), step + delay
-                reached.append((child, step + delay, (*path, hop)))
-
-    @cached_property
-    def _paths_of(self) -> Mapping[int, Mapping[Rank, Sequence[Hop]]]:
-        return {tree: dict(self._paths(tree)) for tree in {tree for tree, _ in self.copies}}
 
     def uses(self) -> Iterator[tuple[Rank, list[Use | None]]]:
         """For every receiver, the places each copy depends on; None for a copy that the given faults lose."""
-        period = self.algorithm.period
+        last_hops = self._last_hops()
         for rank in self.receivers:
             uses: list[Use | None] = []
             # A broken copy is None, not an empty use: an empty use would always arrive.
-            for tree, number in self.copies:
-                path = [(sender, to, step + number * period) for sender, to, step in self._paths_of[tree][rank]]
-                uses.append(None if self.given.breaks(path) else self._use_of(path))
+            for copy in self.copies:
+                hop = last_hops[copy].get(rank)
+                path = [] if hop is None else [self._hop(each) for each in self.schedule.path(hop)]
+                lost = not path or not all(map(self._passing_given, path))
+                uses.append(None if lost else self._use_of(path))
             yield rank, uses
+
+    def _last_hops(self) -> Mapping[Copy, Mapping[Rank, int]]:
+        """By copy and receiver, the hop that brings the copy."""
+        schedule = self.schedule
+        found: dict[Copy, dict[Rank, int]] = {copy: {} for copy in self.copies}
+        names = zip(schedule.tree.tolist(), schedule.segment.tolist(), strict=True)
+        for hop, (copy, receiver) in enumerate(zip(names, schedule.receiver.tolist(), strict=True)):
+            if copy in found:
+                found[copy][receiver] = hop
+        return found
+
+    def _hop(self, hop: int) -> Hop:
+        on = self.schedule
+        return int(on.step[hop]), int(on.sender[hop]), int(on.port[hop]), int(on.receiver[hop])
+
+    def _passing_given(self, hop: Hop) -> Number:
+        """The probability that the given faults let a packet pass."""
+        if not self.given:
+            return 1
+        step, sender, port, receiver = hop
+        chance: Number = 1
+        for place in (sender, (sender, port)):
+            for effect in self.given.at(place, step):
+                chance *= passing(effect, place) or 0
+        # A silent rank reads, a stopped one does not.
+        stopped = any(isinstance(effect, Stops) for effect in self.given.at(receiver, step))
+        return 0 if stopped else chance
 
     def _use_of(self, path: Iterable[Hop]) -> Use:
         nodes = links = packets = 0
-        first, last = self.draws.window
-        for sender, receiver, step in path:
+        for hop in path:
+            step, sender, _, receiver = hop
+            in_force = step in self.draws.window
             # The node must fail before it forwards, so nodes whose step is over by then do not matter.
-            if step >= first and sender in self.drawn_nodes:
+            if in_force and sender in self.drawn_nodes:
                 nodes |= 1 << sender
             # Links are undirected here: random link faults strike both directions.
             at = self._link_index.get((min(sender, receiver), max(sender, receiver)))
-            if at is not None and first <= step <= last:
+            if in_force and at is not None:
                 links |= 1 << at
             if self.lossy:
                 # Numbered on first sight: packets shared by two copies are lost or passed together.
-                packets |= 1 << self._packets.setdefault((sender, receiver, step), len(self._packets))
+                packets |= 1 << self._packets.setdefault(hop, len(self._packets))
         return Use(nodes, links, packets)
 
     # --- chances of links --------------------------------------------------------------------------------------------
@@ -152,14 +184,13 @@ class CopyPaths:
         """The probability that given losses spare some packets, and how many of these cross each random link."""
         chance: Number = 1
         on_link: Counter[int] = Counter()
-        first, last = self.draws.window
         known = list(self._packets)
         for at in set_bits(packets):
-            sender, receiver, step = known[at]
-            if self.given.losses:
-                chance *= self.given.passing(sender, receiver, step)
+            step, sender, _, receiver = known[at]
+            if self._given_losses:
+                chance *= self._passing_given(known[at])
             link = self._link_index.get((min(sender, receiver), max(sender, receiver)))
-            if link is not None and first <= step <= last:
+            if link is not None and step in self.draws.window:
                 on_link[link] += 1
         return chance, on_link
 

@@ -1,32 +1,42 @@
 """The faults of a campaign point, prepared for counting: those drawn at random, and those of the scenario.
 
-Only faults that can be counted exactly are represented. Everything else gives None, and then theory makes no prediction.
+A fault can be counted if all that it does is to stop packets at its place, or to lose each one on a link with a probability.
+Everything else gives None, and then theory makes no prediction.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import chain
 from math import comb, prod
 from typing import Final
 
+from coordinator.dependence.outages import THROUGHOUT
 from coordinator.scenario.fault_draws import FaultSites, eligible
 from coordinator.scenario.fault_sets import FIXED, FaultSetSpec, FaultSetTerm
+from coordinator.scenario.fault_syntax import read_when
 from emunode.algorithms.base import Algorithm
-from emunode.faults.byzantine import Silent
-from emunode.faults.kinds import FOREVER, Crash, Down, Fault, Hang, Loss, RatedFault
-from emunode.model import Rank, Step
-
-NODE_KINDS: Final = frozenset({"crash", "hang", "silent"})
-LINK_KINDS: Final = frozenset({"down", "loss"})
+from emunode.faults.effects import Choice, Effect, Interval, Loses, Place, Stops
+from emunode.faults.kinds import FOREVER, Fault, NodeFault, states_effects
+from emunode.faults.timeline import FaultTimeline, merged
+from emunode.model import Rank
 
 Number = int | float | Fraction
 Link = tuple[Rank, Rank]
-Hop = tuple[Rank, Rank, Step]
-"""Sender, receiver, and the step in which the copy crosses."""
-Window = tuple[Step, Step]
-"""First and last step, both included."""
-ALWAYS: Final[Window] = (1, FOREVER)
+SURE: Final = (0, 1)
+"""Probabilities under which no packet is lost at random."""
+
+
+def passing(effect: Effect, place: Place) -> Number | None:
+    """Return the probability that a packet passes a place under an effect, or None if the effect cannot be counted."""
+    on_link = not isinstance(place, int)
+    match effect:
+        case Stops():
+            return 0
+        case Loses(probability=probability, choice=Choice.PACKET, packet=None) if on_link:
+            return 1 - probability if probability < 1 else 0
+        case Loses(probability=probability, choice=Choice.PORT, packet=None) if not on_link and probability >= 1:
+            return 0
+    return None
 
 
 @dataclass(frozen=True)
@@ -36,27 +46,23 @@ class RandomFaults:
     nodes: Sequence[Rank]
     """Nodes that may be drawn, without the source: it is healthy in every trial that counts."""
     links: Sequence[Link]
-    window: Window
+    window: Interval
     node_parts: Sequence[FaultSetTerm]
     link_parts: Sequence[FaultSetTerm]
+    passing: Sequence[Number]
+    """For each part that strikes links, the probability that a packet passes."""
     independent: bool
     """Whether each place fails with a probability of its own, instead of a fixed number of places."""
 
     @property
-    def passing(self) -> list[float]:
-        """For each part that strikes links, the probability that a packet passes."""
-        # `argument` is the rate with its colon, as in ":0.2".
-        return [0.0 if part.kind == "down" else 1 - float(part.argument[1:]) for part in self.link_parts]
-
-    @property
     def lossy(self) -> bool:
         """Whether single packets are lost at random."""
-        return any(part.kind == "loss" for part in self.link_parts)
+        return any(chance not in SURE for chance in self.passing)
 
     @property
     def timed(self) -> bool:
         """Whether the step matters in which a copy uses a place."""
-        return self.window != ALWAYS or self.lossy
+        return self.window != THROUGHOUT or self.lossy
 
     @property
     def node_counts(self) -> Mapping[int, Number]:
@@ -81,14 +87,16 @@ class RandomFaults:
 
 
 def random_faults(fault_set: FaultSetSpec, places: FaultSites) -> RandomFaults | None:
-    """The faults that a fault set draws; None for other kinds of faults, and for a set that can never be drawn."""
-    first, dash, last = fault_set.when.partition("-")
+    """Return the faults that a fault set draws, or None if theory cannot count them, or if they can never be drawn."""
+    when = read_when(fault_set.when)
     parts = [part for part in fault_set.parts if part.count or part.share]
     # Places of a block do not fail independently of each other, and those of a process fail in steps of their own.
-    if fault_set.how == "process" or any(part.block for part in parts):
+    if when is None or fault_set.how == "process" or any(part.block for part in parts):
         return None
-    # A hang or a silence with an end is not counted: the node takes part again afterwards.
-    if any(part.kind not in NODE_KINDS | LINK_KINDS or (part.kind in NODE_KINDS and dash) for part in parts):
+    first, last = when
+    drawn = [part.fault(first, FOREVER if last is None else last) for part in parts]
+    chances = [_passing_under(fault) for fault in drawn]
+    if None in chances:
         return None
     node_parts, link_parts = ([part for part in parts if part.on_links == on_links] for on_links in (False, True))
     nodes: Sequence[Rank] = eligible(fault_set, node_parts[0], places) if node_parts else ()  # type: ignore[assignment]
@@ -105,66 +113,52 @@ def random_faults(fault_set: FaultSetSpec, places: FaultSites) -> RandomFaults |
     nodes = [rank for rank in nodes if rank != places.algorithm.spec.source]
     if sum(part.count for part in node_parts) > len(nodes) or sum(part.count for part in link_parts) > len(links):
         return None
-    window = (int(first), int(last) if dash else FOREVER)
-    return RandomFaults(nodes, links, window if parts else ALWAYS, node_parts, link_parts, fault_set.how == "bernoulli")
+    window = drawn[0].interval if drawn else THROUGHOUT
+    of_links = [chance for part, chance in zip(parts, chances, strict=True) if part.on_links and chance is not None]
+    return RandomFaults(nodes, links, window, node_parts, link_parts, of_links, fault_set.how == "bernoulli")
 
 
-@dataclass(frozen=True)
-class GivenFaults:
-    """The faults of the scenario, which every trial has."""
-
-    silent: dict[Rank, Step]
-    """Nodes that neither read nor send -> the first such step."""
-    down: dict[Link, list[Window]]
-    """(sender, receiver) -> steps in which nothing crosses."""
-    losses: dict[Link, list[tuple[Window, float]]]
-    """(sender, receiver) -> steps in which packets are lost, with the rate."""
-
-    @property
-    def timed(self) -> bool:
-        """Whether the step matters in which a copy uses a place."""
-        # A fault that lasts from step 1 to the end strikes every copy of a tree alike.
-        windows = chain(self.down.values(), [[(step, FOREVER) for step in self.silent.values()]])
-        return bool(self.losses) or any(window != ALWAYS for each in windows for window in each)
-
-    def breaks(self, path: Iterable[Hop]) -> bool:
-        """Whether a copy is lost on its path."""
-        return any(
-            # The receiver's own silence is not checked: a silent receiver is due nothing.
-            self.silent.get(sender, FOREVER) <= step or self._is_down(sender, to, step)
-            for sender, to, step in path
-        )
-
-    def _is_down(self, sender: Rank, receiver: Rank, step: Step) -> bool:
-        return any(_within(step, window) for window in self.down.get((sender, receiver), ()))
-
-    def passing(self, sender: Rank, receiver: Rank, step: Step) -> float:
-        """The probability that a packet is not lost at random."""
-        losses = self.losses.get((sender, receiver), ())
-        return prod(1 - rate for window, rate in losses if _within(step, window))
+def _passing_under(fault: Fault) -> Number | None:
+    """The probability that a packet passes the place of a fault that may be drawn."""
+    if not states_effects(type(fault)):
+        return None
+    effects = list(fault.effects())
+    # A node that fails for a while is not counted: it takes part again afterwards. One without an effect is faulty too.
+    if isinstance(fault, NodeFault) and not (effects and fault.interval.is_endless):
+        return None
+    if any((place, interval) != (fault.place, fault.interval) for place, interval, _ in effects):
+        return None
+    chances = [passing(effect, place) for place, _, effect in effects]
+    return None if None in chances else prod(chance for chance in chances if chance is not None)
 
 
-def _within(step: Step, window: Window) -> bool:
-    return window[0] <= step <= window[1]
+def given_faults(algorithm: Algorithm, faults: Sequence[Fault]) -> FaultTimeline | None:
+    """Return the timeline of the faults of a scenario, or None if theory cannot count any, or if any is at the source."""
+    timeline = FaultTimeline(faults)
+    faulty = {fault.rank for fault in faults if isinstance(fault, NodeFault)}
+    # A node whose faults have no effect is faulty all the same.
+    if timeline.opaque or algorithm.spec.source in faulty or faulty != set(silent_ranks(timeline)):
+        return None
+    for place, interval, effect in timeline:
+        # A node that returns without its state does not pass on what it received before.
+        forgets = isinstance(effect, Stops) and effect.forgets and not interval.is_endless
+        if forgets or passing(effect, place) is None:
+            return None
+    return timeline
 
 
-def given_faults(algorithm: Algorithm, faults: Sequence[Fault]) -> GivenFaults | None:
-    """The faults of a scenario; None if any is of another kind or concerns the source."""
-    given = GivenFaults({}, {}, {})
-    neighbour = algorithm.topology.neighbour
-    for fault in faults:
-        match fault:
-            case Crash(rank=rank) | Hang(rank=rank) | Silent(rank=rank) if (
-                fault.end == FOREVER and rank != algorithm.spec.source
-            ):
-                # The earliest of several crashes of one node decides.
-                given.silent[rank] = min(fault.step, given.silent.get(rank, FOREVER))
-            case Down(step=step, sender=sender, port=port, last=last):
-                given.down.setdefault((sender, neighbour(sender, port)), []).append((step, last))
-            case Loss(step=step, sender=sender, port=port, last=last, rate=rate):
-                given.losses.setdefault((sender, neighbour(sender, port)), []).append(((step, last), rate))
-            case RatedFault(rate=0):
-                pass
-            case _:
-                return None
-    return given
+def silent_ranks(given: FaultTimeline) -> list[Rank]:
+    """Return the ranks that stop packets at any time."""
+    return [place for place in given.spells if isinstance(place, int)]
+
+
+def loses_at_random(given: FaultTimeline) -> bool:
+    """Report whether links lose single packets at random."""
+    return any(passing(effect, place) not in SURE for place, _, effect in given)
+
+
+def is_timed(given: FaultTimeline) -> bool:
+    """Report whether the step matters in which a copy uses a place."""
+    # A fault that lasts from step 1 to the end strikes every copy of a tree alike.
+    intervals = (merged(spell.interval for spell in spells) for spells in given.spells.values())
+    return loses_at_random(given) or any(there != [THROUGHOUT] for there in intervals)

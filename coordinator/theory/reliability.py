@@ -1,28 +1,31 @@
-"""Exact predictions for a broadcast over trees under random faults: delivery ratio and guaranteed delivery.
+"""Exact predictions for a broadcast under random faults: delivery ratio and guaranteed delivery.
 
 The prediction takes three steps, one module each:
 
 1. `fault_model` prepares the faults, random and given, for counting;
-2. `copy_paths` lists the copies that each node can receive and the places each copy depends on;
+2. `copy_paths` reads from the schedule which copies each node can receive, and the places each copy depends on;
 3. `delivery_ratio` and `guaranteed_delivery` count the draws in which these places are healthy.
 
 Given faults break the paths through them. Faults that begin later or end count where the copy uses the place in such a step.
 Links that lose packets at a rate pass each packet with probability 1 - rate. Theory predicts nothing where this is not
-exact: under other kinds of faults, and for algorithms that build trees around known faults.
+exact: under faults with other effects, for algorithms whose schedule does not tell what faults cost, and for those that
+build trees around known faults.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from coordinator.dependence.losses import plain_algorithm
+from coordinator.dependence.schedule import MOST_STEPS, InexactError, Schedule, trace
+from coordinator.dependence.size import MOST_HOPS, stated_hops
 from coordinator.scenario.fault_draws import FaultSites
 from coordinator.scenario.fault_sets import BY_SHARE, FaultSetSpec
-from coordinator.theory.copy_paths import CopyPaths
+from coordinator.theory.copy_paths import CopyPaths, has_one_path_each
 from coordinator.theory.delivery_ratio import delivery_ratio
-from coordinator.theory.fault_model import given_faults, random_faults
+from coordinator.theory.fault_model import given_faults, is_timed, random_faults
 from coordinator.theory.guaranteed_delivery import guaranteed_delivery
-from emunode.algorithms.base import Algorithm, LocalView
-from emunode.algorithms.tree_collective import ForwardRule, TreeCollective
+from emunode.algorithms.base import Algorithm, Dependence
 from emunode.faults.kinds import KINDS, Fault, LinkFault, NodeFault
 from emunode.model import Collective, FaultKnowledge
 
@@ -47,8 +50,8 @@ def expected_delivery_ratio(
     """Predict the figures of the draws of a fault set, in addition to given faults."""
     adapts = type(algorithm).claims_with_known_faults is not Algorithm.claims_with_known_faults
     if (
-        not isinstance(algorithm, TreeCollective)
-        or algorithm.collective is not Collective.BROADCAST
+        algorithm.collective is not Collective.BROADCAST
+        or algorithm.dependence not in (Dependence.FIXED, Dependence.QUEUED)
         or (knowledge is FaultKnowledge.ALL and adapts)
         # What a link loses is sent again.
         or algorithm.spec.reliable is not None
@@ -61,10 +64,12 @@ def expected_delivery_ratio(
     given = given_faults(algorithm, faults)
     if draws is None or given is None:
         return Expected()
-    by_rule = type(algorithm.rule(LocalView(algorithm.topology, 0))) is ForwardRule
-    if (draws.timed or given.timed) and not by_rule:
-        return Expected()  # the steps of other rules are not known in advance
-    paths = CopyPaths(algorithm, given, draws)
+    if algorithm.dependence is Dependence.QUEUED and (draws.timed or is_timed(given)):
+        return Expected()  # in queues, steps depend on the faults
+    schedule = _schedule_of(algorithm)
+    if schedule is None:
+        return Expected()
+    paths = CopyPaths(algorithm, schedule, given, draws)
     ratio = delivery_ratio(paths)
     if ratio is None:
         return Expected()
@@ -72,6 +77,18 @@ def expected_delivery_ratio(
     guaranteed = ratio if always else guaranteed_delivery(paths)
     # Rates are floating-point numbers, so that a sum may exceed 1 by a rounding error.
     return Expected(min(1.0, float(ratio)), None if guaranteed is None else min(1.0, float(guaranteed)))
+
+
+def _schedule_of(algorithm: Algorithm) -> Schedule | None:
+    """The schedule of a broadcast; None if it is too large, or if its copies do not have one path to each rank."""
+    # The number first: to find out by a trace takes a minute.
+    if (stated_hops(algorithm) or 0) > MOST_HOPS:
+        return None
+    try:
+        schedule, _ = trace(plain_algorithm(algorithm), MOST_STEPS)
+    except InexactError:
+        return None
+    return schedule if has_one_path_each(schedule) else None
 
 
 def promises(algorithm: Algorithm, faults: Sequence[Fault], fault_set: FaultSetSpec) -> bool:
