@@ -59,6 +59,8 @@ class CopyPaths:
         # Without losses no packet has to be numbered, and the sets stay small.
         self.lossy = self._given_losses or draws.lossy
         self.drawn_nodes = frozenset(draws.nodes)
+        self.drawn_switches = sum(1 << rank for rank in draws.nodes if algorithm.topology.is_switch(rank))
+        """The switches among them, as bits."""
         self._link_index = {link: at for at, link in enumerate(draws.links)}
         self._packets: dict[Hop, int] = {}
         self._chance_by_crossings = cache(self._count_crossings)

@@ -6,6 +6,8 @@ L links broken at random before the first step, paths with a inner nodes and b l
 healthy, with probability
 
     C(n - 1 - a, k) / C(n, k)  x  C(L - b, m) / C(L, m)
+
+Nothing is due to switches. Where they may fail too, faults of nodes with data and of switches are counted apart.
 """
 
 from collections import Counter
@@ -29,18 +31,25 @@ def delivery_ratio(paths: CopyPaths) -> Number | None:
         return None
     by_use = _terms_by_use(paths, terms)
     places, messages = len(paths.draws.nodes), paths.algorithm.spec.messages
+    switches = paths.drawn_switches.bit_count()
     total: Number = 0
     weight: Number = 0
     for count, probability in paths.draws.node_counts.items():
-        # A faulty node is due nothing, so the number of receivers shrinks with the faults drawn.
-        receivers = len(paths.receivers) - count
-        # Draws that leave no receiver have no ratio, and are left out as in the campaign.
-        if not receivers or not probability:
-            continue
-        # The formula of the module's docstring: C(n - 1 - a, k) over C(n, k), with a healthy inner nodes required.
-        served = sum(comb(places - used, count) * chance * factor for (used, chance), factor in by_use.items())
-        total += probability * quotient(served, comb(places, count) * receivers * messages)
-        weight += probability
+        for others in range(min(count, switches) + 1):
+            # A faulty node is due nothing, so the number of receivers shrinks with the faults drawn.
+            struck = count - others
+            receivers = len(paths.receivers) - struck
+            sets = comb(places - switches, struck) * comb(switches, others)
+            # Draws that leave no receiver have no ratio, and are left out as in the campaign.
+            if receivers <= 0 or not sets or not probability:
+                continue
+            # The formula of the module's docstring: C(n - 1 - a, k) over C(n, k), with a healthy inner nodes required.
+            served = sum(
+                comb(places - switches - used, struck) * comb(switches - passed, others) * chance * factor
+                for (used, passed, chance), factor in by_use.items()
+            )
+            total += probability * quotient(served, comb(places, count) * receivers * messages)
+            weight += probability * quotient(sets, comb(places, count))
     return quotient(total, weight) if weight else None
 
 
@@ -63,9 +72,10 @@ def _terms(paths: CopyPaths) -> dict[int, int] | None:
     return found if len(found) <= most else None
 
 
-def _terms_by_use(paths: CopyPaths, terms: Mapping[int, int]) -> Mapping[tuple[int, Number], int]:
-    """Factors summed over all receivers, by (inner nodes that have to be healthy, chance that the links pass)."""
-    summed: Counter[tuple[int, Number]] = Counter()
+def _terms_by_use(paths: CopyPaths, terms: Mapping[int, int]) -> Mapping[tuple[int, int, Number], int]:
+    """Factors summed over all receivers, by (nodes with data and switches that have to be healthy, chance of the links)."""
+    summed: Counter[tuple[int, int, Number]] = Counter()
+    switches = paths.drawn_switches
     chances: dict[tuple[int, int], Number] = {}
     for rank, uses in paths.uses():
         # The receiver itself has to be healthy too, if it is among the nodes that may be drawn.
@@ -79,7 +89,8 @@ def _terms_by_use(paths: CopyPaths, terms: Mapping[int, int]) -> Mapping[tuple[i
             if key not in chances:
                 chances[key] = paths.chance_of_links(use)
             # Equal uses have equal probabilities, so their factors are added up before any is multiplied.
-            summed[use.nodes.bit_count(), chances[key]] += factor
+            passed = (use.nodes & switches).bit_count()
+            summed[use.nodes.bit_count() - passed, passed, chances[key]] += factor
     return summed
 
 

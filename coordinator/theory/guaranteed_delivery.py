@@ -42,7 +42,9 @@ def guaranteed_delivery(paths: CopyPaths) -> Number | None:
 def _count_sets(paths: CopyPaths) -> Number | None:
     """The share of sets of faults under which every healthy node is served; None if there are too many sets."""
     draws = paths.draws
-    # A set that leaves no healthy receiver is undecided in a campaign.
+    # A set that leaves no healthy receiver is undecided in a campaign; with switches the number does not tell.
+    if paths.drawn_switches and max(draws.node_counts) >= len(paths.receivers):
+        return None
     node_counts = {count: chance for count, chance in draws.node_counts.items() if count < len(paths.receivers)}
     link_counts = draws.link_counts
     # Bits of one row in words: a block per copy, and one for the faulty nodes themselves.

@@ -112,6 +112,24 @@ def test_prediction_is_the_mean_over_all_sets(case: str, text: str) -> None:
     assert expected(plan_of(case), text.removeprefix("all:")) == theory
 
 
+@pytest.mark.parametrize(
+    ("network", "text"),
+    [
+        ("fat-tree:2", "all:nodes=1"), ("fat-tree:2", "all:links=1"), ("fat-tree:2", "all:nodes=1;links=1@2"),
+        ("fat-tree:4", "all:nodes=1"), ("fat-tree:4", "all:links=1"), ("fat-tree:4", "all:nodes=2"),
+    ],
+)  # fmt: skip
+def test_nothing_is_due_to_switches(network: str, text: str) -> None:
+    """Where switches fail too, the number of faults does not tell how many receivers are left."""
+    case = f"{network} broadcast bfs-tree"
+    theory, found = expected(plan_of(case), text), over_all_sets(scenario_of(case), text)
+    assert theory.ratio == pytest.approx(found.ratio, rel=1e-12)
+    if network == "fat-tree:2" and "nodes" in text:
+        assert theory.guaranteed is None  # some sets leave no healthy receiver
+    else:
+        assert theory.guaranteed == pytest.approx(found.guaranteed, rel=1e-12)
+
+
 GIVEN = [
     ["crash:{one}@1"], ["crash:{one}@3"], ["hang:{one}@2", "down:{link}@1"], ["down:{link}@2-2"], ["down:{arc}@1-3"],
     ["corrupt:{link}:0", "loss:{link}:1@2"], ["hang:{one}@1-2"], ["silent:{one}@2-3", "hang:{one}@4"],
