@@ -54,7 +54,7 @@ def losses(algorithm: Algorithm, outages: Outages) -> Losses | None:
             return _of_first_arrivals(algorithm, outages)
         case _:
             dependents = dependents_of(algorithm)
-            return None if dependents is None else _Walk(dependents, outages).losses()
+            return None if dependents is None else _Walk(algorithm, dependents, outages).losses()
 
 
 def _of_first_arrivals(algorithm: Algorithm, outages: Outages) -> Losses | None:
@@ -90,7 +90,6 @@ class Dependents:
     """The hops of a schedule by the places that they use and by the hops that they need, and the messages they carry."""
 
     def __init__(self, algorithm: Algorithm, schedule: "Schedule") -> None:
-        self.algorithm = algorithm
         self.step: list[int] = schedule.step.tolist()
         self.sender: list[int] = schedule.sender.tolist()
         self.port: list[int] = schedule.port.tolist()
@@ -118,12 +117,12 @@ class Dependents:
             for hop, contents in self.folded.items():
                 for content in contents:
                     self.folds.setdefault(content, []).append(hop)
-        self._read_messages(schedule)
+        self._read_messages(algorithm, schedule)
 
-    def _read_messages(self, schedule: "Schedule") -> None:
+    def _read_messages(self, algorithm: Algorithm, schedule: "Schedule") -> None:
         from coordinator.dependence.schedule import due_messages  # noqa: PLC0415  # it imports numpy
 
-        due = due_messages(self.algorithm, schedule)
+        due = due_messages(algorithm, schedule)
         message_of = {
             int(piece): message for column in due.pieces.columns for message, piece in enumerate(column.tolist())
         }
@@ -145,6 +144,7 @@ class Dependents:
         return len(self.step)
 
 
+# Without the algorithm in a value, so that an entry goes with its algorithm.
 _DEPENDENTS: Final[WeakKeyDictionary[Algorithm, Dependents | None]] = WeakKeyDictionary()
 
 
@@ -177,7 +177,8 @@ def plain_algorithm(algorithm: Algorithm) -> Algorithm:
 class _Walk:
     """One pass over the hops that outages affect."""
 
-    def __init__(self, dependents: Dependents, outages: Outages) -> None:
+    def __init__(self, algorithm: Algorithm, dependents: Dependents, outages: Outages) -> None:
+        self._algorithm = algorithm
         self._on = dependents
         self._outages = outages
         self._lost: dict[int, Place] = {}
@@ -190,7 +191,7 @@ class _Walk:
 
     def losses(self) -> Losses:
         self._follow()
-        on, algorithm, faulty = self._on, self._on.algorithm, self._outages.faulty
+        on, algorithm, faulty = self._on, self._algorithm, self._outages.faulty
         silent = owners_are_silent(algorithm)
         due = [
             receiver not in faulty and not (silent and owner in faulty)
@@ -214,7 +215,7 @@ class _Walk:
         return {self._lost[hop], *lacking} if hop in self._lost else lacking
 
     def _follow(self) -> None:
-        on, waits = self._on, self._on.algorithm.dependence is Dependence.WAITING
+        on, waits = self._on, self._algorithm.dependence is Dependence.WAITING
         # Hops that a hop needs have lower numbers, so each is decided when its turn comes.
         waiting = list(set(self._blocked()))
         heapify(waiting)
@@ -252,7 +253,7 @@ class _Walk:
         on, step, sender = self._on, self._on.step[hop], self._on.sender[hop]
         place = self._lost.get(on.carried[hop])
         if place is None and waits and sender in self._missed:
-            awaited = on.algorithm.awaited_steps(step)
+            awaited = self._algorithm.awaited_steps(step)
             place = next((each for missed, each in self._missed[sender] if missed in awaited), None)
         if place is not None:
             self._unsent += 1

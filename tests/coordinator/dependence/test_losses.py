@@ -1,5 +1,7 @@
 """Losses to outages from traced schedules, against the trees, routes and tables that algorithms are made of."""
 
+import gc
+import weakref
 from collections.abc import Iterator
 from random import Random
 
@@ -92,3 +94,12 @@ def test_causes_are_the_first_outages_on_the_way() -> None:
     assert found is not None
     assert found.causes[0] >= {back}
     assert found.delivered == 0
+
+
+def test_a_traced_schedule_goes_with_its_algorithm() -> None:
+    algorithm = algorithm_of("star:4 broadcast greedy-tree")
+    assert losses(algorithm, Outages()) is not None
+    found = weakref.ref(algorithm)
+    del algorithm
+    gc.collect()
+    assert found() is None
