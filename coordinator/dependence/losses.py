@@ -35,8 +35,6 @@ class Losses:
 
     delivered: int = 0
     """Messages that healthy ranks receive completely and intact."""
-    segments: int | None = None
-    """Segments sent, whether they arrive or not; None where queues or first arrivals decide it."""
     causes: dict[Rank, set[Place]] = field(default_factory=dict)
     """For each rank that misses a message, or in a gather each origin of one: the outages that blocked its copies, or
     contributions to it."""
@@ -140,9 +138,6 @@ class Dependents:
         self.message = [message_of[piece] for piece in range(len(self.copies))]
         """By piece, its message."""
 
-    def __len__(self) -> int:
-        return len(self.step)
-
 
 # Without the algorithm in a value, so that an entry goes with its algorithm.
 _DEPENDENTS: Final[WeakKeyDictionary[Algorithm, Dependents | None]] = WeakKeyDictionary()
@@ -183,7 +178,6 @@ class _Walk:
         self._outages = outages
         self._lost: dict[int, Place] = {}
         """By hop that does not arrive, the first outage on the way of its copy."""
-        self._unsent = 0
         self._lacking: dict[int, set[Place]] = {}
         """By hop that is to bring a contribution that it lacks, the outages that cost it one."""
         self._missed: dict[Rank, list[tuple[Step, Place]]] = {}
@@ -198,8 +192,6 @@ class _Walk:
             for receiver, owner in zip(on.receivers, on.owners, strict=True)
         ]
         found, missing = Losses(), set()
-        if algorithm.dependence is not Dependence.QUEUED:
-            found.segments = len(on) - self._unsent
         bad = {on.piece[hop] for hop in (*self._lost, *self._lacking) if hop in on.piece}
         blamed = on.owners if algorithm.collective is Collective.GATHER else on.receivers
         for piece in sorted(bad):
@@ -255,11 +247,8 @@ class _Walk:
         if place is None and waits and sender in self._missed:
             awaited = self._algorithm.awaited_steps(step)
             place = next((each for missed, each in self._missed[sender] if missed in awaited), None)
-        if place is not None:
-            self._unsent += 1
-            return place
-        place = self._outages.blocks(step, sender, on.port[hop], on.receiver[hop])
-        self._unsent += place == sender
+        if place is None:
+            place = self._outages.blocks(step, sender, on.port[hop], on.receiver[hop])
         return place
 
     def _lacks(self, hop: int) -> set[Place]:

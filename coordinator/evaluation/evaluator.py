@@ -24,6 +24,7 @@ from coordinator.dependence.bit_rows import (
     unpacked,
     words_for,
 )
+from coordinator.dependence.losses import owners_are_silent
 from coordinator.dependence.schedule import InexactError, Schedule, due_messages, trace
 from coordinator.evaluation.exactness import PASS_BYTES
 from coordinator.evaluation.fault_batch import Arcs, FaultBatch
@@ -31,7 +32,7 @@ from coordinator.evaluation.flow import Flow, Tracer
 from coordinator.evaluation.latency import Latencies, LatencyCounter
 from coordinator.planning.plan import Plan
 from coordinator.results.claims import roots_of
-from coordinator.results.deliveries import count_deliveries, faulty_are_silent, record_arrivals, switches
+from coordinator.results.deliveries import count_deliveries, record_arrivals, switches
 from coordinator.results.metrics import NOTHING_DUE
 from emunode.model import FOLDING, Collective, Rank, Step
 
@@ -81,7 +82,7 @@ class Evaluator:
         self._due = due_messages(plan.algorithm, schedule)
         self._data = np.setdiff1d(np.arange(plan.topology.order), switches(plan.topology))
         self._roots = np.array([root for root, _ in roots_of(plan)], np.int64)
-        self._silent = faulty_are_silent(plan)
+        self._silent = owners_are_silent(plan.algorithm)
 
     @property
     def ranks(self) -> Indices:

@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from coordinator.dependence.losses import owners_are_silent
 from coordinator.history.journal import Records
 from coordinator.planning.plan import Plan
 from emunode.model import ALL_RANKS, FOLDING, Collective, HopOutcome, Rank
@@ -88,16 +89,7 @@ class Deliveries:
 
 def silent_sources(plan: Plan) -> list[Rank]:
     """Faulty ranks whose messages are due to no rank, in collectives with many sources."""
-    return list(plan.states) if faulty_are_silent(plan) else []
-
-
-def faulty_are_silent(plan: Plan) -> bool:
-    """Whether messages of faulty ranks are due to no rank: in collectives with many sources."""
-    spec = plan.spec
-    if spec.collective in (Collective.GATHER, Collective.ALLGATHER, Collective.ALLTOALL) or spec.permutation:
-        return True
-    # An allreduce in blocks: the block of a faulty rank is not distributed. A whole result is folded at every rank.
-    return spec.collective is Collective.ALLREDUCE and len(plan.algorithm.block_owners) > 1
+    return list(plan.states) if owners_are_silent(plan.algorithm) else []
 
 
 def messages_due(plan: Plan) -> Integers:
