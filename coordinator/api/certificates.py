@@ -25,7 +25,7 @@ from coordinator.campaigns.cut_certifier import (
 )
 from coordinator.campaigns.engines import ENGINES, Engine
 from coordinator.campaigns.exact_certifier import ExactCertifier
-from coordinator.dependence.schedule import InexactError
+from coordinator.dependence.size import InexactError
 from coordinator.history.run_directory import replace_file
 from coordinator.networks.base import Progress
 from coordinator.results.claims import EXIT_STATUS, Verdict

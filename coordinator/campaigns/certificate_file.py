@@ -16,7 +16,7 @@ from coordinator.campaigns.certify import Certificate, Level
 from coordinator.history.run_directory import replace_file
 from coordinator.scenario.fault_draws import FaultSites
 from coordinator.scenario.networks import stored_scenario
-from coordinator.theory.message_paths import Part
+from coordinator.theory.threats import Part
 from coordinator.theory.tolerance import MessageClass, Tolerance
 from emunode import __version__
 from emunode.engine.memory import MemoryEngine

@@ -13,23 +13,16 @@ from random import Random
 from coordinator.campaigns.certify import Certificate, Certifier, FailingTrial, Level, count_trials, failed
 from coordinator.campaigns.runner import CampaignRunner, check_workers
 from coordinator.campaigns.trial_runner import Trial, TrialResult
+from coordinator.dependence.message_paths import paths_of
 from coordinator.dependence.outages import outages_of
+from coordinator.dependence.size import InexactError
 from coordinator.reports.numbers import plural
 from coordinator.scenario.fault_draws import FaultSites, set_number
 from coordinator.scenario.fault_sets import SHORT, FaultSetSpec, FaultSetTerm, counts_in_words
 from coordinator.theory.least_faults import Strike, TooManyCasesError
-from coordinator.theory.message_paths import (
-    ALTERS,
-    MessagePaths,
-    Part,
-    Threats,
-    no_fixed_paths,
-    only_effect,
-    parts_of,
-    weight_of,
-)
 from coordinator.theory.survivors import MOST_WORK, survivors
 from coordinator.theory.symmetry import count_sets, symmetries
+from coordinator.theory.threats import ALTERS, Part, Threats, no_fixed_paths, only_effect, parts_of, weight_of
 from coordinator.theory.tolerance import Tolerance
 from emunode.errors import RunError
 from emunode.faults.effects import Interval
@@ -102,8 +95,9 @@ class CutCertifier(Certifier):
         if undecided:
             raise NotProvableError(f"the effect of {undecided[0].name} does not follow from paths alone")
         try:
-            self._paths = MessagePaths(plan.algorithm)
-        except ValueError as error:
+            self._paths = paths_of(plan.algorithm)
+            self._paths.require_all()
+        except InexactError as error:
             raise NotProvableError(str(error)) from None
         alike = symmetries(plan.algorithm)
         made: dict[tuple[Part, ...] | None, Tolerance] = {}

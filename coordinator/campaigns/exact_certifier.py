@@ -25,7 +25,7 @@ from coordinator.campaigns.engines import differences, sample_size
 from coordinator.campaigns.runner import SETTLING_SECONDS, CampaignRunner, check_workers
 from coordinator.campaigns.trial_runner import Trial, TrialResult
 from coordinator.dependence.bit_rows import Indices
-from coordinator.dependence.schedule import InexactError
+from coordinator.dependence.size import InexactError
 from coordinator.evaluation.draws import Struck
 from coordinator.evaluation.evaluator import Evaluator, evaluator_of
 from coordinator.evaluation.point import PointEvaluator, why_messages

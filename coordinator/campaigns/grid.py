@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from coordinator.campaigns.engines import ENGINES, LEAST_SAMPLE, sample_size
 from coordinator.campaigns.statistics import half_width
 from coordinator.campaigns.trial_runner import Trial, fault_free_latency, plan_trials
-from coordinator.dependence.schedule import InexactError
+from coordinator.dependence.size import InexactError
 from coordinator.evaluation.draws import Draws
 from coordinator.evaluation.evaluator import Evaluator, evaluator_of
 from coordinator.evaluation.point import PointEvaluator, why_messages

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
 from coordinator.dependence.outages import Outages
-from coordinator.dependence.size import stated_hops
+from coordinator.dependence.size import InexactError, stated_hops
 from emunode.algorithms.base import Algorithm, Dependence
 from emunode.algorithms.registry import make_algorithm
 from emunode.algorithms.repair import RepairedBroadcast
@@ -145,7 +145,7 @@ _DEPENDENTS: Final[WeakKeyDictionary[Algorithm, Dependents | None]] = WeakKeyDic
 
 def dependents_of(algorithm: Algorithm) -> Dependents | None:
     """Trace an algorithm, once, and return its hops by what they need; None if the hops do not determine one another."""
-    from coordinator.dependence.schedule import InexactError, trace  # noqa: PLC0415  # it imports numpy
+    from coordinator.dependence.schedule import trace  # noqa: PLC0415  # it imports numpy
 
     if algorithm not in _DEPENDENTS:
         if (stated_hops(algorithm) or 0) > MOST_HOPS:

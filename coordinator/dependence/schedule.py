@@ -5,35 +5,30 @@ the earlier hop that brought the copy that it passes on (*carried*), and, where 
 contents went into the partial result that it carries (*folded*). Without the first it is not sent; without one of the
 second it is sent with wrong content. So outages and losses can be followed from hop to hop, whatever the algorithm is.
 
-`trace` finds both from a run in memory. `Schedule.path` gives the chain of hops of one copy.
+`trace` finds both from a run in memory; `message_paths` has the chain of hops of every copy.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final, NamedTuple
+from typing import Final
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
 from coordinator.dependence.bit_rows import Groups, Indices, grouped
-from coordinator.dependence.size import MOST_HOPS
+from coordinator.dependence.size import MOST_HOPS, MOST_STEPS, InexactError
 from coordinator.history.journal import RECORD, Records, sorted_records
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.classical.doubling import RecursiveDoubling
 from emunode.engine.memory import MemoryEngine
-from emunode.model import ALL_RANKS, FOLDING, Rank, Step
+from emunode.model import ALL_RANKS, FOLDING, Step
 
-MOST_STEPS: Final = 2**18
 MOST_KEYS: Final = 2**44
 """Combinations of ranks, trees and segments; times MOST_STEPS they fit into 64 bits."""
 BEGIN: Final = -1
 """In `Schedule.carried`: a hop that begins at the rank that has its content."""
-
-
-class InexactError(Exception):
-    """The reason why a schedule cannot be evaluated exactly."""
 
 
 @dataclass(frozen=True)
@@ -81,24 +76,6 @@ class Schedule:
     def folded(self, hop: int) -> Indices:
         """The hops whose contents went into what this one carries; empty where nothing is folded."""
         return self.fold_order[self.fold_starts[hop] : self.fold_stops[hop]]
-
-    def path(self, hop: int) -> list[int]:
-        """The hops that bring a copy to the receiver of `hop`, from where it begins; the last is `hop` itself."""
-        found = [hop]
-        while self.carried[found[-1]] != BEGIN:
-            found.append(int(self.carried[found[-1]]))
-        return found[::-1]
-
-    def needed(self, hop: int) -> list[int]:
-        """All hops that `hop` needs to arrive with the right content, ascending: its path, and those of what it folds."""
-        found = {hop}
-        waiting = [hop]
-        while waiting:
-            here = waiting.pop()
-            before = {int(self.carried[here]), *self.folded(here).tolist()} - {BEGIN}
-            waiting += before - found
-            found |= before
-        return sorted(found)
 
 
 _TRACED: Final[WeakKeyDictionary[Algorithm, tuple[Schedule, Records]]] = WeakKeyDictionary()
@@ -188,37 +165,6 @@ def _keys(*tables: Sequence[Indices]) -> list[Indices]:
             raise InexactError("its ranks, trees and segments are too many to number")
         found = [key * span + (column - low) for key, column in zip(found, columns, strict=True)]
     return found
-
-
-# --- copies of messages ------------------------------------------------------------------------------------------------
-
-
-class Piece(NamedTuple):
-    """A piece of a message that is due to a receiver, and all copies of it."""
-
-    receiver: Rank
-    owner: Rank
-    """The owner of the message: its origin, or where contributions are folded the rank that owns the block of the result."""
-    message: int
-    segment: int
-    copies: tuple[Sequence[int], ...]
-    """For each copy the hops that it needs, ascending: its path, and where contributions are folded theirs too."""
-
-
-def pieces_of(algorithm: Algorithm, schedule: Schedule) -> Iterator[Piece]:
-    """All pieces: a message is lost at its receiver if and only if some piece of it loses every copy.
-
-    A copy is lost if and only if one of its hops is blocked: the sender or the receiver is out of service in that step, or
-    nothing crosses the link. Under votes (byzantine nodes) copies decide by majority instead.
-    """
-    copies = due_messages(algorithm, schedule).copies
-    for place in range(len(copies)):
-        hops = [int(column[place]) for column in copies.columns if place < len(column)]
-        receiver, segment = int(schedule.receiver[hops[0]]), int(schedule.segment[hops[0]])
-        whole = algorithm.collective not in FOLDING or schedule.target[hops[0]] == ALL_RANKS
-        owner = int(schedule.origin[hops[0]]) if whole else receiver
-        needed = tuple(schedule.needed(hop) for hop in hops)
-        yield Piece(receiver, owner, segment // algorithm.segments_per_message, segment, needed)
 
 
 # --- deliveries --------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Sizes of schedules, known before any is traced."""
+"""Limits of schedules, and their sizes before any is traced."""
 
 from typing import Final
 
@@ -6,6 +6,12 @@ from emunode.algorithms.base import Algorithm
 
 MOST_HOPS: Final = 4_000_000
 """Hops of the largest schedule that is traced: about a minute, and more than a gigabyte."""
+MOST_STEPS: Final = 2**18
+"""Steps of the longest schedule that is traced."""
+
+
+class InexactError(Exception):
+    """The reason why a schedule cannot be evaluated exactly."""
 
 
 def stated_hops(algorithm: Algorithm) -> int | None:

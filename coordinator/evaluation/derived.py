@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coordinator.dependence.bit_rows import Bits, mark, no_trials
-from coordinator.dependence.schedule import BEGIN, InexactError, Schedule
-from coordinator.dependence.size import stated_hops
+from coordinator.dependence.schedule import BEGIN, Schedule
+from coordinator.dependence.size import InexactError, stated_hops
 from coordinator.evaluation.evaluator import Evaluator, evaluator_of
 from coordinator.evaluation.exactness import LEAST_BYTES, why_untraceable
 from coordinator.evaluation.flow import Flow
@@ -24,8 +24,8 @@ from coordinator.planning.plan import Plan, make_plan
 from coordinator.results.claims import DELIVERY, broken_root
 from coordinator.results.contributions import healthy_holders
 from emunode.algorithms.claims import Claim
+from emunode.engine.known_paths import faults_of
 from emunode.faults.byzantine import Treatment
-from emunode.faults.injector import Faults
 from emunode.faults.kinds import in_order
 from emunode.model import ALL_RANKS, FOLDING, Rank, ReliableLinks, Segment, Step
 
@@ -130,8 +130,7 @@ class _Walk:
     def __init__(self, plan: Plan, schedule: Schedule) -> None:
         self._plan, self._schedule = plan, schedule
         self._folds = plan.spec.collective in FOLDING
-        algorithm = plan.algorithm
-        self._injector = Faults(plan.topology, plan.spec.seed, origin_is_author=not self._folds, schedule=algorithm)
+        self._injector = faults_of(plan.algorithm)
         count = len(schedule)
         none = np.zeros(count, np.bool_)
         self._found = Followed(none, none.copy(), none.copy(), none.copy(), np.zeros(count, np.int64))

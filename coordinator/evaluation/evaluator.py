@@ -25,7 +25,8 @@ from coordinator.dependence.bit_rows import (
     words_for,
 )
 from coordinator.dependence.losses import owners_are_silent
-from coordinator.dependence.schedule import InexactError, Schedule, due_messages, trace
+from coordinator.dependence.schedule import Schedule, due_messages, trace
+from coordinator.dependence.size import InexactError
 from coordinator.evaluation.exactness import PASS_BYTES
 from coordinator.evaluation.fault_batch import Arcs, FaultBatch
 from coordinator.evaluation.flow import Flow, Tracer

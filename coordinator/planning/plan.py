@@ -262,7 +262,13 @@ class Plan:
         # Anything else is a bound by the number of faulty places, or follows from the paths of copies that are voted on.
         broken, altering = self._broken()
         bounds = self._detection_claims() + self.algorithm.claims_with_faults(broken, altering, self.states)
-        return bounds + (vote_claims(self.algorithm, faults, broken, altering) if self.exact_steps else [])
+        return [*bounds, *self._vote_claims(broken, altering)]
+
+    def _vote_claims(self, broken: int, altering: int) -> list[Claim]:
+        """The claims about votes, which take the paths that copies take without a clock."""
+        if not self.exact_steps:
+            return []
+        return vote_claims(self.algorithm, self.harmful_timeline, self.states, broken, altering)
 
     @property
     def may_suspect_wrongly(self) -> bool:

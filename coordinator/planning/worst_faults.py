@@ -16,14 +16,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coordinator.dependence.bit_rows import packed, unpacked
+from coordinator.dependence.message_paths import MessagePaths, paths_of
 from coordinator.dependence.outages import Outages, outages_of
+from coordinator.dependence.size import InexactError
 from coordinator.scenario.blocks.base import Block
 from coordinator.scenario.fault_draws import FaultSites, Site, WorstSet, eligible_for_search, sets_of
 from coordinator.scenario.fault_sets import FaultSetSpec
 from coordinator.scenario.fault_syntax import parse_faults
 from coordinator.scenario.model import Scenario
 from coordinator.theory.least_faults import Copy, Place
-from coordinator.theory.message_paths import STOPS, MessagePaths, Threats, no_fixed_paths, parts_of
+from coordinator.theory.threats import STOPS, Threats, no_fixed_paths, parts_of
 from coordinator.theory.tolerance import Tolerance
 from emunode.errors import ScenarioError
 from emunode.faults.kinds import NodeFault
@@ -109,8 +111,9 @@ class _Table:
 
     def __init__(self, fault_set: FaultSetSpec, sites: FaultSites, threats: Threats) -> None:
         try:
-            paths = MessagePaths(sites.algorithm)
-        except ValueError as error:
+            paths = paths_of(sites.algorithm)
+            paths.require_all()
+        except InexactError as error:
             raise ScenarioError("faults", fault_set.name, f"the worst set is not searched: {error}") from None
         self._tolerance = Tolerance(paths, threats, ())
         self._columns = list(_columns(paths, threats))
@@ -283,7 +286,7 @@ def _columns(paths: MessagePaths, threats: Threats) -> Iterator[_Column]:
     due = [message for message in paths.segments if not threats.faulty.intersection(message)]
     for message in sorted(due, key=lambda each: (each.receiver, each.origin)):
         copies = (
-            tuple(threats.copy(path) for path in paths.paths(piece, message.receiver))
+            tuple(threats.copy(path) for path in paths.copies(piece, message.receiver).values())
             for piece in paths.segments[message]
         )
         for column in dict.fromkeys(copies):

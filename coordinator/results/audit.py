@@ -19,6 +19,7 @@ from coordinator.results.ports import at_receiver
 from coordinator.results.reliable import data_hops, reliable_violations
 from coordinator.results.repair import repair_violations
 from coordinator.results.timed_audit import Possible, possible_outcomes, unplanned, with_reads
+from emunode.engine.known_paths import faults_of
 from emunode.faults.byzantine import Treatment
 from emunode.faults.detection import StepDetection
 from emunode.faults.effects import Delays, Duplicates, Effect, LinkEnd
@@ -245,7 +246,7 @@ def _withheld(plan: Plan, journal: pl.LazyFrame) -> pl.DataFrame:
     if not ranks:
         return pl.DataFrame(schema=COPY)
     delayed = _links_with(plan, Delays)
-    faults, due = Faults(plan.topology, plan.spec.seed, schedule=plan.algorithm), list(reversed(plan.faults))
+    faults, due = faults_of(plan.algorithm), list(reversed(plan.faults))
     knows = plan.spec.knowledge in (FaultKnowledge.NEIGHBOURS, FaultKnowledge.ALL)
     sent = journal.filter(pl.col("sender").is_in(ranks)).select(*COPY, lost=pl.col("outcome") == "lost").unique()
     found = []

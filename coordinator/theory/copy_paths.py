@@ -7,16 +7,14 @@ from itertools import chain
 from math import prod
 from typing import NamedTuple
 
-from coordinator.dependence.schedule import Schedule
+from coordinator.dependence.message_paths import MessagePaths, PathHop, Piece
 from coordinator.theory.fault_model import Number, RandomFaults, is_timed, loses_at_random, passing, silent_ranks
 from coordinator.theory.placements import placements, quotient, share_whole
 from emunode.algorithms.base import Algorithm
 from emunode.faults.effects import Stops
 from emunode.faults.timeline import FaultTimeline
-from emunode.model import Port, Rank, Step
+from emunode.model import ALL_RANKS, Port, Rank, Step
 
-Hop = tuple[Step, Rank, Port, Rank]
-"""The step in which a copy crosses, its sender, the port and the receiver."""
 Copy = tuple[int, int]
 """Tree and segment of a copy; the first segment where several copies arrive or are lost together."""
 Need = frozenset[Copy]
@@ -41,18 +39,12 @@ def joined(one: Use | None, other: Use | None) -> Use | None:
     return Use(one.nodes | other.nodes, one.links | other.links, one.packets | other.packets)
 
 
-def has_one_path_each(schedule: Schedule) -> bool:
-    """Report whether no copy reaches a rank twice."""
-    names = zip(schedule.tree.tolist(), schedule.segment.tolist(), schedule.receiver.tolist(), strict=True)
-    return len(set(names)) == len(schedule)
-
-
 class CopyPaths:
     """The paths of all copies of one broadcast under given and random faults."""
 
-    def __init__(self, algorithm: Algorithm, schedule: Schedule, given: FaultTimeline, draws: RandomFaults) -> None:
+    def __init__(self, algorithm: Algorithm, paths: MessagePaths, given: FaultTimeline, draws: RandomFaults) -> None:
         self.algorithm = algorithm
-        self.schedule = schedule
+        self.paths = paths
         self.given = given
         self.draws = draws
         self._given_losses = loses_at_random(given)
@@ -62,7 +54,7 @@ class CopyPaths:
         self.drawn_switches = sum(1 << rank for rank in draws.nodes if algorithm.topology.is_switch(rank))
         """The switches among them, as bits."""
         self._link_index = {link: at for at, link in enumerate(draws.links)}
-        self._packets: dict[Hop, int] = {}
+        self._packets: dict[PathHop, int] = {}
         self._chance_by_crossings = cache(self._count_crossings)
         alike = self._copies_alike(timed=is_timed(given) or draws.timed)
         self.message_needs = self._needs_of_messages(alike)
@@ -76,13 +68,15 @@ class CopyPaths:
 
     def _copies_alike(self, *, timed: bool) -> dict[Copy, Copy]:
         """For every copy, the first one of those that cross the same links, in the same steps if these matter."""
-        schedule = self.schedule
-        hops: dict[Copy, list[tuple[Rank, Port, Step]]] = {}
-        columns = (schedule.tree, schedule.segment, schedule.sender, schedule.port, schedule.step)
-        for tree, segment, sender, port, step in zip(*(column.tolist() for column in columns), strict=True):
-            hops.setdefault((tree, segment), []).append((sender, port, step if timed else 0))
+        places: dict[Copy, frozenset[tuple[Rank, Port, Step]]] = {}
+        for segment in range(self.algorithm.spec.messages * self.algorithm.segments_per_message):
+            for tree, hops in self.paths.hops_by_copy(self._piece(segment)).items():
+                places[tree, segment] = frozenset((hop.sender, hop.port, hop.step if timed else 0) for hop in hops)
         first: dict[frozenset[tuple[Rank, Port, Step]], Copy] = {}
-        return {copy: first.setdefault(frozenset(hops[copy]), copy) for copy in sorted(hops)}
+        return {copy: first.setdefault(places[copy], copy) for copy in sorted(places)}
+
+    def _piece(self, segment: int) -> Piece:
+        return self.algorithm.spec.source, ALL_RANKS, segment
 
     def _needs_of_messages(self, alike: Mapping[Copy, Copy]) -> Counter[frozenset[Need]]:
         """The needs of each message, one per piece, and the number of messages with the same needs."""
@@ -97,32 +91,18 @@ class CopyPaths:
 
     def uses(self) -> Iterator[tuple[Rank, list[Use | None]]]:
         """For every receiver, the places each copy depends on; None for a copy that the given faults lose."""
-        last_hops = self._last_hops()
+        segments = sorted({segment for _, segment in self.copies})
         for rank in self.receivers:
+            copies = {segment: self.paths.copies(self._piece(segment), rank) for segment in segments}
             uses: list[Use | None] = []
             # A broken copy is None, not an empty use: an empty use would always arrive.
-            for copy in self.copies:
-                hop = last_hops[copy].get(rank)
-                path = [] if hop is None else [self._hop(each) for each in self.schedule.path(hop)]
+            for tree, segment in self.copies:
+                path = copies[segment].get(tree, ())
                 lost = not path or not all(map(self._passing_given, path))
                 uses.append(None if lost else self._use_of(path))
             yield rank, uses
 
-    def _last_hops(self) -> Mapping[Copy, Mapping[Rank, int]]:
-        """By copy and receiver, the hop that brings the copy."""
-        schedule = self.schedule
-        found: dict[Copy, dict[Rank, int]] = {copy: {} for copy in self.copies}
-        names = zip(schedule.tree.tolist(), schedule.segment.tolist(), strict=True)
-        for hop, (copy, receiver) in enumerate(zip(names, schedule.receiver.tolist(), strict=True)):
-            if copy in found:
-                found[copy][receiver] = hop
-        return found
-
-    def _hop(self, hop: int) -> Hop:
-        on = self.schedule
-        return int(on.step[hop]), int(on.sender[hop]), int(on.port[hop]), int(on.receiver[hop])
-
-    def _passing_given(self, hop: Hop) -> Number:
+    def _passing_given(self, hop: PathHop) -> Number:
         """The probability that the given faults let a packet pass."""
         if not self.given:
             return 1
@@ -135,7 +115,7 @@ class CopyPaths:
         stopped = any(isinstance(effect, Stops) for effect in self.given.at(receiver, step))
         return 0 if stopped else chance
 
-    def _use_of(self, path: Iterable[Hop]) -> Use:
+    def _use_of(self, path: Iterable[PathHop]) -> Use:
         nodes = links = packets = 0
         for hop in path:
             step, sender, _, receiver = hop

@@ -16,12 +16,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from coordinator.dependence.losses import plain_algorithm
-from coordinator.dependence.schedule import MOST_STEPS, InexactError, Schedule, trace
-from coordinator.dependence.size import MOST_HOPS, stated_hops
+from coordinator.dependence.message_paths import MessagePaths, paths_of
+from coordinator.dependence.size import MOST_HOPS, InexactError, stated_hops
 from coordinator.scenario.fault_draws import FaultSites
 from coordinator.scenario.fault_sets import BY_SHARE, FaultSetSpec
-from coordinator.theory.copy_paths import CopyPaths, has_one_path_each
+from coordinator.theory.copy_paths import CopyPaths
 from coordinator.theory.delivery_ratio import delivery_ratio
 from coordinator.theory.fault_model import given_faults, is_timed, random_faults
 from coordinator.theory.guaranteed_delivery import guaranteed_delivery
@@ -66,10 +65,10 @@ def expected_delivery_ratio(
         return Expected()
     if algorithm.dependence is Dependence.QUEUED and (draws.timed or is_timed(given)):
         return Expected()  # in queues, steps depend on the faults
-    schedule = _schedule_of(algorithm)
-    if schedule is None:
+    found = _paths_of(algorithm)
+    if found is None:
         return Expected()
-    paths = CopyPaths(algorithm, schedule, given, draws)
+    paths = CopyPaths(algorithm, found, given, draws)
     ratio = delivery_ratio(paths)
     if ratio is None:
         return Expected()
@@ -79,16 +78,15 @@ def expected_delivery_ratio(
     return Expected(min(1.0, float(ratio)), None if guaranteed is None else min(1.0, float(guaranteed)))
 
 
-def _schedule_of(algorithm: Algorithm) -> Schedule | None:
-    """The schedule of a broadcast; None if it is too large, or if its copies do not have one path to each rank."""
+def _paths_of(algorithm: Algorithm) -> MessagePaths | None:
+    """The paths of a broadcast; None if they are too many, or if its copies do not have one path to each rank."""
     # The number first: to find out by a trace takes a minute.
     if (stated_hops(algorithm) or 0) > MOST_HOPS:
         return None
     try:
-        schedule, _ = trace(plain_algorithm(algorithm), MOST_STEPS)
+        return paths_of(algorithm, MOST_HOPS)
     except InexactError:
         return None
-    return schedule if has_one_path_each(schedule) else None
 
 
 def promises(algorithm: Algorithm, faults: Sequence[Fault], fault_set: FaultSetSpec) -> bool:

@@ -19,7 +19,7 @@ from coordinator.dependence.bit_rows import packed
 from coordinator.scenario.fault_sets import FaultSetSpec
 from coordinator.theory.guaranteed_delivery import unions
 from coordinator.theory.least_faults import Copy, disjoint
-from coordinator.theory.message_paths import ALTERS, STOPS
+from coordinator.theory.threats import ALTERS, STOPS
 from coordinator.theory.tolerance import MessageClass, Tolerance
 
 MOST_WORK: Final = 2**28

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from coordinator.dependence.message_paths import Message, MessagePaths, Path, Piece
 from coordinator.scenario.fault_sets import FaultSetSpec
 from coordinator.theory.least_faults import (
     MOST_CASES,
@@ -21,8 +22,8 @@ from coordinator.theory.least_faults import (
     least_faults,
     struck,
 )
-from coordinator.theory.message_paths import Message, MessagePaths, Path, Threats
 from coordinator.theory.symmetry import Symmetry
+from coordinator.theory.threats import Threats
 from emunode.model import Rank
 from emunode.topologies.base import Topology
 
@@ -34,7 +35,7 @@ class MessageClass:
     message: Message
     """The one that was examined."""
     members: Sequence[Message]
-    piece: tuple[Rank, Rank, int]
+    piece: Piece
     """Origin, target and number of its weakest piece."""
     paths: Sequence[Path]
     """The paths of the copies of that piece."""
@@ -89,11 +90,11 @@ class Tolerance:
         assert weakest is not None
         return weakest
 
-    def distinct(self, message: Message) -> Mapping[tuple[Copy, ...], tuple[tuple[Rank, Rank, int], Sequence[Path]]]:
+    def distinct(self, message: Message) -> Mapping[tuple[Copy, ...], tuple[Piece, Sequence[Path]]]:
         """The pieces of a message whose copies can be affected differently."""
-        found: dict[tuple[Copy, ...], tuple[tuple[Rank, Rank, int], Sequence[Path]]] = {}
+        found: dict[tuple[Copy, ...], tuple[Piece, Sequence[Path]]] = {}
         for piece in self.paths.segments[message]:
-            paths = self.paths.paths(piece, message.receiver)
+            paths = list(self.paths.copies(piece, message.receiver).values())
             found.setdefault(tuple(map(self.threats.copy, paths)), (piece, paths))
         return found
 

@@ -46,8 +46,6 @@ UNCHECKED: Final = {PortModel.ALL_PORT: sys.maxsize, PortModel.ONE_PORT: 1}
 Content = Callable[[Rank, Rank, int], bytes | None]
 Crosses = Callable[[Step, Rank, Port, Rank], bool]
 """Whether a packet crosses in a step, from a sender by its port to a receiver."""
-CopyPath = tuple[int, Sequence[tuple[Rank, Port]]]
-"""The tree of a copy, and the sends (rank, port) that carry it from its origin to a receiver, in order."""
 
 
 class LocalView:
@@ -432,22 +430,6 @@ class Algorithm(ABC):
         """The last step of a run without faults, or an upper bound; None if no claim states one."""
         steps = [claim.predicted for claim in self.claims() if claim.name == "steps" and claim.relation != ">="]
         return min((int(step) for step in steps if not isinstance(step, tuple)), default=None)
-
-    def copy_paths(self, origin: Rank, receiver: Rank, segment: int) -> Sequence[CopyPath] | None:
-        """The paths of all copies of a segment from `origin` to `receiver`.
-
-        None if the algorithm fixes no paths, or if no copies are voted on.
-        """
-        del origin, receiver, segment
-        return None
-
-    def receivers_behind(self, send: tuple[Rank, Port], copy: tuple[Rank, Rank, int, int]) -> Iterable[Rank]:
-        """The ranks that a copy (origin, target, tree, segment) is meant for and that it reaches through `send`.
-
-        Only asked where copies are voted on; here, and elsewhere, the target.
-        """
-        del send
-        return (copy[1],)
 
     def count_broken(self, nodes: Collection[Rank], links: Collection[tuple[Rank, Port]]) -> int:
         """Count nodes and directions of links as faults. A node includes its links; both directions of a link count once."""

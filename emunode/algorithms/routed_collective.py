@@ -21,7 +21,7 @@ from functools import cached_property, lru_cache
 from itertools import accumulate
 from typing import ClassVar
 
-from emunode.algorithms.base import Algorithm, CopyPath, Dependence, LocalView, Rule
+from emunode.algorithms.base import Algorithm, Dependence, LocalView, Rule
 from emunode.algorithms.claims import Claim
 from emunode.errors import RegistrationError
 from emunode.model import Collective, CollectiveSpec, Duplex, Port, PortPacket, Rank, ScheduledSend, Step
@@ -137,24 +137,6 @@ class RoutedCollective(Algorithm):
                 "intact_deliveries", sources * (data - 1) * self.spec.messages, "==", f"{self.citation}: a route each"
             ),
         ]
-
-    def copy_paths(self, origin: Rank, receiver: Rank, segment: int) -> Sequence[CopyPath] | None:
-        """The route of each copy of a segment, in a gather towards the root."""
-        if self.spec.redundancy == 1:
-            return None
-        backwards = self.collective is Collective.GATHER
-        root, far = (receiver, origin) if backwards else (origin, receiver)
-        relative, absolute = self.topology.relative(far, root), self.topology.absolute
-        paths = []
-        for route_index, number, carried in self.copies_of(relative):
-            if carried == segment:
-                # Stations are listed from the root outwards, also where messages travel the other way.
-                sends = [
-                    (absolute(at, root), port)
-                    for at, (port, _) in self.hop_schedule(relative, route_index, number).items()
-                ]
-                paths.append((route_index, sends[::-1] if backwards else sends))
-        return paths
 
 
 class TreeRoutedCollective(RoutedCollective):

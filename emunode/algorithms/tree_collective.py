@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from typing import ClassVar
 
-from emunode.algorithms.base import CopyPath, LocalView, Rule
+from emunode.algorithms.base import LocalView, Rule
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.folding import FoldingSchedule, FoldSend
 from emunode.errors import RegistrationError
@@ -56,7 +56,6 @@ class TreeCollective(FoldingSchedule):
         # Hot path: rules ask for the same (rank, tree) for every segment; plain form: the methods without a cache.
         self.child_delays = lru_cache(CACHE_ENTRIES)(self._child_delays)
         self._offset = lru_cache(CACHE_ENTRIES)(self.offset)
-        self._sends = lru_cache(CACHE_ENTRIES)(self._sends_to)
 
     def validate(self) -> None:
         # Trees first: the number of trees limits `redundancy`, which the base class checks.
@@ -213,32 +212,6 @@ class TreeCollective(FoldingSchedule):
             Claim("segments", hops, "==", f"{self.citation}: spanning trees"),
             Claim("intact_deliveries", deliveries, "==", f"{self.citation}: spanning trees"),
         ]
-
-    # --- the paths of copies ----------------------------------------------------------------------------------------
-
-    def copy_paths(self, origin: Rank, receiver: Rank, segment: int) -> Sequence[CopyPath] | None:
-        """The path of each copy of a segment along its tree."""
-        if self.spec.redundancy == 1:
-            return None
-        relative = self.topology.relative(receiver, origin)
-        return [(tree, self._sends(relative, origin, tree)) for tree, _ in self.places_of_copies[segment]]
-
-    def _sends_to(self, relative: Rank, origin: Rank, tree: int) -> list[tuple[Rank, Port]]:
-        # The last rank of a path is the receiver, which sends nothing on it.
-        ranks = self.trees.path(relative, tree)[:-1]
-        ports = self.trees.route(relative, tree)
-        return [(self.topology.absolute(rank, origin), port) for rank, port in zip(ranks, ports, strict=True)]
-
-    def receivers_behind(self, send: tuple[Rank, Port], copy: tuple[Rank, Rank, int, int]) -> Iterable[Rank]:
-        """The subtree below the child that gets the copy."""
-        if self.spec.redundancy == 1:
-            return super().receivers_behind(send, copy)
-        origin, _, tree, _ = copy
-        rank, port = send
-        below = [self.rooted.neighbour(self.topology.relative(rank, origin), port)]
-        for relative in below:
-            below += self.tree_children(relative, tree)
-        return (self.topology.absolute(relative, origin) for relative in below if relative in self.receivers)
 
     def crossing_step(self, child: Rank, tree: int, number: int) -> Step:
         """The step in which copy `number` of `tree` reaches `child`, in the forward direction."""

@@ -10,14 +10,14 @@ from collections.abc import Set as AbstractSet
 from hashlib import blake2b
 
 from emunode.algorithms.base import Algorithm, LocalView, Rule
+from emunode.engine.known_paths import faults_of
 from emunode.engine.node import Node, failure
 from emunode.engine.protocol_node import ProtocolNode
 from emunode.engine.survivor_node import SurvivorNode
 from emunode.errors import RuleError
 from emunode.faults.detection import StepDetection, Suspicion
-from emunode.faults.injector import Faults
 from emunode.faults.kinds import FOREVER, Fault, NodeFault
-from emunode.model import ALL_RANKS, FOLDING, FaultKnowledge, Hop, HopOutcome, Port, Rank, Step
+from emunode.model import ALL_RANKS, FaultKnowledge, Hop, HopOutcome, Port, Rank, Step
 from emunode.protocols.agreement import AgreementLayer
 from emunode.protocols.registry import make_protocol
 
@@ -49,15 +49,7 @@ class RankSet:
         self.detection = detects and StepDetection(algorithm.topology, spec.seed, detects, ranks)
         self._agrees = spec.agreement is not None
         self._votes = spec.redundancy > 1
-        # Where contributions are folded, a segment that carries a rank's own name is a fold of what others sent.
-        origin_is_author = spec.collective not in FOLDING
-        self.faults = Faults(
-            algorithm.topology,
-            spec.seed,
-            origin_is_author=origin_is_author,
-            knows=self._knows,
-            schedule=algorithm,
-        )
+        self.faults = faults_of(algorithm)
 
     def node(self, rank: Rank) -> Node:
         """The node of a rank, created on first use."""

@@ -9,11 +9,12 @@ never get two votes. Withheld copies cast no vote, so the receiver is right as l
 byzantine nodes on node-disjoint paths do no harm, whatever they do (Fragopoulou and Akl 1996).
 """
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
-from typing import ClassVar, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 from emunode.errors import EmulatorError
 from emunode.faults.effects import Alters, Choice, Effects, Loses
@@ -22,14 +23,21 @@ from emunode.faults.transit import FaultRandom, failure
 from emunode.model import Port, Rank, Step
 from emunode.registry import register
 
-CACHE_ENTRIES = 1 << 16
-"""Broken paths that are kept, by origin, receiver and segment."""
+CACHE_ENTRIES = 1 << 14
+"""Origins and segments of which the sends that win are kept."""
 CopyId = tuple[Rank, Rank, int, int]
 """A copy: (origin, target, tree, segment)."""
 Send = tuple[Rank, Port]
 """A rank, and the port by which it sends a copy on."""
-CopyPath = tuple[int, Sequence[Send]]
-"""The tree of a copy, and the sends that carry it from its origin to a receiver, in order."""
+
+
+class CopyPath(NamedTuple):
+    """The way of one copy to one receiver."""
+
+    copy: CopyId
+    receiver: Rank
+    sends: Sequence[Send]
+    """The sends that carry it from its origin to the receiver, in order."""
 
 
 class Treatment(IntEnum):
@@ -44,43 +52,52 @@ class Treatment(IntEnum):
     """It is not sent; the sender records it as lost."""
 
 
-class Schedule(Protocol):
+class CommonKnowledge(Protocol):
     """The part of an algorithm that byzantine ranks know."""
 
     @property
     def content(self) -> Callable[[Rank, Rank, int], bytes | None]:
         """The right payload of (origin, target, segment), or None if it cannot be known yet."""
 
-    def copy_paths(self, origin: Rank, receiver: Rank, segment: int) -> Sequence[CopyPath] | None:
-        """The paths of all copies of a segment from its origin to a receiver; None if no copies are voted on."""
-
-    def receivers_behind(self, send: Send, copy: CopyId) -> Iterable[Rank]:
-        """The ranks that the copy is meant for and that it reaches through this send; its target if there is no vote."""
+    def paths(self, origin: Rank, segment: int) -> Sequence[CopyPath] | None:
+        """The paths of all copies of a segment to all its receivers; None if no copies are voted on."""
 
 
 class Collusion:
     """The votes that ranks which know each other win together, by one common forgery."""
 
-    def __init__(self, schedule: Schedule | None, colluders: Collection[Rank]) -> None:
-        self._schedule = schedule
+    def __init__(self, known: CommonKnowledge | None, colluders: Collection[Rank]) -> None:
+        self._known = known
         self._colluders = frozenset(colluders)
-        self._loses = lru_cache(CACHE_ENTRIES)(self._outvoted)
+        self._winning = lru_cache(CACHE_ENTRIES)(self._winning_sends)
 
     def wins_behind(self, send: Send, copy: CopyId) -> bool:
         """Whether a receiver behind `send` elects the common forgery if all colluders forge all its copies."""
-        if self._schedule is None:
+        if self._known is None:
             return True
-        origin, _, _, segment = copy
-        behind = self._schedule.receivers_behind(send, copy)
-        return any(self._loses(origin, rank, segment) for rank in behind if rank not in self._colluders)
+        origin, target, _, segment = copy
+        winning = self._winning(origin, segment)
+        # Without a vote, every forgery is accepted.
+        return target not in self._colluders if winning is None else (send, copy) in winning
 
-    def _outvoted(self, origin: Rank, receiver: Rank, segment: int) -> bool:
-        paths = self._schedule.copy_paths(origin, receiver, segment) if self._schedule else None
+    def _winning_sends(self, origin: Rank, segment: int) -> Collection[tuple[Send, CopyId]] | None:
+        """The sends of colluders on whose copies a receiver is outvoted; None without a vote."""
+        paths = self._known.paths(origin, segment) if self._known else None
         if paths is None:
-            return True  # without a vote, every forgery is accepted
-        # The first send is that of the origin, which does not forge its own messages.
-        broken = sum(any(rank in self._colluders for rank, _ in sends[1:]) for _, sends in paths)
-        return 2 * broken > len(paths)
+            return None
+        colluders, by_receiver = self._colluders, defaultdict[Rank, list[CopyPath]](list)
+        for path in paths:
+            if path.receiver not in colluders:
+                by_receiver[path.receiver].append(path)
+        return {
+            (send, path.copy)
+            for copies in by_receiver.values()
+            # The first send is that of the origin, which does not forge its own messages.
+            if 2 * sum(any(rank in colluders for rank, _ in path.sends[1:]) for path in copies) > len(copies)
+            for path in copies
+            for send in path.sends
+            if send[0] in colluders
+        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from emunode.errors import FrameError
-from emunode.faults.byzantine import ByzantineFault, Schedule
+from emunode.faults.byzantine import ByzantineFault, CommonKnowledge
 from emunode.faults.effects import ALWAYS, Interval
 from emunode.faults.injector import Faults
 from emunode.faults.kinds import (
@@ -67,7 +67,7 @@ class TimedFault(NamedTuple):
 class FaultsInTime:
     """All faults of a run, which is known from its beginning to its end.
 
-    `origin_is_author`, `knows` and `schedule` are as those of `injector.Faults`.
+    `origin_is_author`, `knows` and `known` are as those of `injector.Faults`.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class FaultsInTime:
         *,
         origin_is_author: bool = True,
         knows: bool = False,
-        schedule: Schedule | None = None,
+        known: CommonKnowledge | None = None,
     ) -> None:
         self._topology = topology
         self._seed = seed
@@ -90,7 +90,7 @@ class FaultsInTime:
         self._crashes: dict[Rank, list[int]] = {}
         self._silent: dict[Rank, list[Interval]] = {}
         self._down: dict[tuple[Rank, Port], list[Interval]] = {}
-        self._treatments = _Treatments(topology, seed, origin_is_author=origin_is_author, schedule=schedule)
+        self._treatments = _Treatments(topology, seed, origin_is_author=origin_is_author, known=known)
         self._links: dict[tuple[Rank, Port], list[tuple[str, TimedFault]]] = {}
         self._slow: dict[Rank, list[TimedFault]] = {}
         self._slow_links: dict[tuple[Rank, Port], list[tuple[str, TimedFault]]] = {}
@@ -282,8 +282,8 @@ def _product(slow: Iterable[TimedFault]) -> Fraction:
 class _Treatments(Faults):
     """The byzantine nodes at one time, in place of one step."""
 
-    def __init__(self, topology: Topology, seed: int, *, origin_is_author: bool, schedule: Schedule | None) -> None:
-        super().__init__(topology, seed, origin_is_author=origin_is_author, schedule=schedule)
+    def __init__(self, topology: Topology, seed: int, *, origin_is_author: bool, known: CommonKnowledge | None) -> None:
+        super().__init__(topology, seed, origin_is_author=origin_is_author, known=known)
         self.now = 0
         self._times: dict[Rank, list[TimedFault]] = {}
 

@@ -9,7 +9,15 @@ from collections.abc import Iterable
 from itertools import groupby
 from operator import itemgetter
 
-from emunode.faults.byzantine import ByzantineFault, Collusion, CopyId, Schedule, Sending, Treatment, treatment_by
+from emunode.faults.byzantine import (
+    ByzantineFault,
+    Collusion,
+    CommonKnowledge,
+    CopyId,
+    Sending,
+    Treatment,
+    treatment_by,
+)
 from emunode.faults.kinds import Crash, Down, Fault, Hang, Heal, LinkFault, Recover, Up, kind_of
 from emunode.faults.transit import FaultRandom, LinkTransit, forge_apart, forge_segment
 from emunode.model import CONTROL_TREE, Packet, Port, PortPacket, Rank, Segment, Step
@@ -24,7 +32,7 @@ class Faults:
 
     `origin_is_author`: a byzantine rank does not alter segments that carry its own name. In a reduce such a segment is a
     fold of other ranks' values, so there it is false. `knows`: ranks know which of their links and neighbours are broken,
-    and send nothing there. `schedule`: what byzantine ranks know of the collective; without it, every forgery succeeds.
+    and send nothing there. `known`: what byzantine ranks know of the collective; without it, every forgery succeeds.
     Delayed packets are kept here, by sender.
     """
 
@@ -35,7 +43,7 @@ class Faults:
         *,
         origin_is_author: bool = True,
         knows: bool = False,
-        schedule: Schedule | None = None,
+        known: CommonKnowledge | None = None,
     ) -> None:
         self.crashed: set[Rank] = set()
         self.needs_filter = False
@@ -51,7 +59,7 @@ class Faults:
         self._origin_is_author = origin_is_author
         self._knows = knows
         self._hung: dict[Rank, Step] = {}
-        self._schedule = schedule
+        self._known = known
         self._byzantine: dict[Rank, list[ByzantineFault]] = {}
         self._collusions: dict[tuple[type[ByzantineFault], frozenset[Rank]], Collusion] = {}
         self._down: dict[tuple[Rank, Port], Step] = {}
@@ -135,7 +143,7 @@ class Faults:
         # Kept: it remembers the votes that it has counted.
         found = self._collusions.get((kind, ranks))
         if found is None:
-            found = self._collusions[kind, ranks] = Collusion(self._schedule, ranks)
+            found = self._collusions[kind, ranks] = Collusion(self._known, ranks)
         return found
 
     def is_down(self, step: Step, sender: Rank, port: Port) -> bool:
@@ -241,7 +249,7 @@ class Faults:
 
     def _right(self, segment: Segment) -> bytes | None:
         """The payload that its origin sent; None in a reduce, where only the receiver can know it."""
-        if self._schedule is None or not self._origin_is_author:
+        if self._known is None or not self._origin_is_author:
             return None
         origin, target, _, index, _ = segment
-        return self._schedule.content(origin, target, index)
+        return self._known.content(origin, target, index)

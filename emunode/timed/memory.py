@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from emunode.algorithms.base import Algorithm
+from emunode.engine.known_paths import KnownPaths
 from emunode.engine.rank_set import AlteredCopy, RankSet, altered_copies
 from emunode.engine.step import reverse_ports_of
 from emunode.faults.in_time import FaultsInTime, TimedFault
@@ -121,5 +122,5 @@ def faults_of(algorithm: Algorithm, faults: Iterable[TimedFault]) -> FaultsInTim
         # Where contributions are folded, a segment that carries a rank's own name is a fold of what others sent.
         origin_is_author=spec.collective not in FOLDING,
         knows=spec.knowledge in (FaultKnowledge.NEIGHBOURS, FaultKnowledge.ALL),
-        schedule=algorithm,
+        known=KnownPaths(algorithm),
     )

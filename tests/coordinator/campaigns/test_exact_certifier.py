@@ -10,7 +10,7 @@ from coordinator.campaigns import exact_certifier
 from coordinator.campaigns.certify import Certificate, Certifier, exhaustive_fault_sets
 from coordinator.campaigns.exact_certifier import ExactCertifier
 from coordinator.campaigns.trial_runner import TrialResult
-from coordinator.dependence.schedule import InexactError
+from coordinator.dependence.size import InexactError
 from coordinator.results.claims import Verdict
 from coordinator.scenario.model import Scenario, make_scenario
 from coordinator.theory import symmetry

@@ -7,7 +7,7 @@ from functools import cache
 from random import Random
 
 from coordinator.campaigns.trial_runner import TrialResult, judge_trial
-from coordinator.dependence.schedule import InexactError
+from coordinator.dependence.size import InexactError
 from coordinator.evaluation.evaluator import Evaluator, evaluator_of
 from coordinator.evaluation.exactness import why_inexact
 from coordinator.evaluation.fault_batch import batch_of

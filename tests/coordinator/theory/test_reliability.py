@@ -12,7 +12,8 @@ import trio
 
 from coordinator.campaigns.statistics import outside
 from coordinator.campaigns.trial_runner import Trial, TrialResult, TrialRunner
-from coordinator.dependence.schedule import MOST_STEPS, trace
+from coordinator.dependence.schedule import trace
+from coordinator.dependence.size import MOST_STEPS
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.scenario.fault_draws import FaultSites, draw, every_set
 from coordinator.scenario.fault_sets import parse_fault_sets

@@ -1,23 +1,33 @@
 """Votes under byzantine nodes: theory against the published table, and the message engine against both."""
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import combinations
 from math import comb
+from typing import Final
 
 import pytest
 
+from coordinator.dependence.message_paths import paths_of
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.scenario.model import make_scenario
-from coordinator.theory.votes import BALLOTS, STRATEGIES, Ballot, ballots, broken_copies, vote_claims
+from coordinator.theory.votes import Ballot, ballots, vote_claims
+from emunode.algorithms.claims import Claim
 from emunode.engine.memory import MemoryEngine
 from emunode.faults.byzantine import Byzantine, ByzantineFault, Collude, Equivocate, Silent
-from emunode.faults.kinds import Crash, Fault
+from emunode.faults.kinds import Crash, Fault, NodeFault
+from emunode.faults.timeline import FaultTimeline
 from emunode.model import ALL_RANKS, HopOutcome, Rank
 from emunode.net.wire import ROW
 from tests.support import failures, run_scenario
 
 Results = Counter[str | None]
+STRATEGIES: Final[Mapping[str, Callable[[int, int], Ballot]]] = {
+    "common": lambda broken, copies: Ballot(copies - broken, broken),
+    "equivocation": lambda broken, copies: Ballot(copies - broken, 0, broken),
+    "silence": lambda broken, copies: Ballot(copies - broken, 0),
+}
+"""The votes of a receiver to which `broken` of `copies` paths contain a byzantine node, by their common strategy."""
 
 
 def plan_of(text: str) -> Plan:
@@ -30,6 +40,26 @@ def plan_of(text: str) -> Plan:
 def sets_of(plan: Plan, size: int) -> Iterator[tuple[Rank, ...]]:
     """All sets of `size` nodes without the source."""
     return combinations(range(1, plan.topology.order), size)
+
+
+def broken_copies(plan: Plan, byzantine: Collection[Rank]) -> Iterator[tuple[int, int]]:
+    """(m, x) of every healthy receiver: m of its x paths have a byzantine node."""
+    paths = paths_of(plan.algorithm)
+    for message, pieces in paths.segments.items():
+        if message.receiver not in byzantine:
+            copies = paths.copies(pieces[0], message.receiver).values()
+            yield sum(any(hop.sender in byzantine for hop in path) for path in copies), len(copies)
+
+
+def ballots_under(plan: Plan, faults: Sequence[NodeFault]) -> list[Ballot]:
+    """The votes of all healthy receivers."""
+    faulty = [fault.rank for fault in faults]
+    return [ballot for *_, ballot in ballots(plan.algorithm, paths_of(plan.algorithm), FaultTimeline(faults), faulty)]
+
+
+def claims_under(plan: Plan, faults: Sequence[NodeFault], broken: int, altering: int) -> list[Claim]:
+    """The claims about votes."""
+    return vote_claims(plan.algorithm, FaultTimeline(faults), {fault.rank for fault in faults}, broken, altering)
 
 
 # By network, algorithm and copies, and by number f of byzantine nodes, over all sets of f nodes and all healthy receivers:
@@ -60,16 +90,16 @@ def test_theory_gives_the_published_table(case: tuple[str, int]) -> None:
     found: Counter[int] = Counter()
     wrong_receivers = []
     for byzantine in sets_of(plan, size):
-        broken = [(m, x) for _, m, x in broken_copies(plan.algorithm, byzantine)]
+        broken = list(broken_copies(plan, byzantine))
         found.update(m for m, _ in broken)
-        wrong_receivers.append(sum(BALLOTS["common"](m, x).elected == "wrong" for m, x in broken))
+        wrong_receivers.append(sum(STRATEGIES["common"](m, x).elected == "wrong" for m, x in broken))
     copies = plan.spec.redundancy
     results: dict[str, Results] = {
-        strategy: Counter({BALLOTS[strategy](m, copies).elected: 0 for m in found}) for strategy in STRATEGIES
+        strategy: Counter({STRATEGIES[strategy](m, copies).elected: 0 for m in found}) for strategy in STRATEGIES
     }
     for strategy in STRATEGIES:
         for m, count in found.items():
-            results[strategy][BALLOTS[strategy](m, copies).elected] += count
+            results[strategy][STRATEGIES[strategy](m, copies).elected] += count
     assert tuple(found[m] for m in range(4)) == by_broken
     assert sum(by_broken) == comb(plan.topology.order - 1, size) * (plan.topology.order - 1 - size)
     assert tuple(results["common"][value] for value in ("right", "wrong", "none")) == common
@@ -139,7 +169,7 @@ def test_colluding_nodes_win_the_same_votes_with_fewer_forgeries(text: str) -> N
         common, colluding = (elected_in(plan, [kind(1, rank) for rank in ranks]) for kind in (Byzantine, Collude))
         assert colluding["wrong"] == common["wrong"]
         assert colluding["right"] >= common["right"]
-        alike = Counter(ballot.elected for _, ballot in ballots(plan.algorithm, [Collude(1, rank) for rank in ranks]))
+        alike = Counter(ballot.elected for ballot in ballots_under(plan, [Collude(1, rank) for rank in ranks]))
         assert alike == colluding
         fewer += forgeries(plan, Collude, ranks) < forgeries(plan, Byzantine, ranks)
     assert fewer
@@ -147,8 +177,7 @@ def test_colluding_nodes_win_the_same_votes_with_fewer_forgeries(text: str) -> N
 
 def forgeries(plan: Plan, kind: type[ByzantineFault], ranks: Collection[Rank]) -> int:
     """Votes for a forged value at all receivers, by the paths of the copies."""
-    votes = ballots(plan.algorithm, [kind(1, rank) for rank in ranks])
-    return sum(ballot.wrong for _, ballot in votes)
+    return sum(ballot.wrong for ballot in ballots_under(plan, [kind(1, rank) for rank in ranks]))
 
 
 # --- claims ------------------------------------------------------------------------------------------------------------
@@ -183,14 +212,14 @@ def test_exact_results_of_votes_are_claimed_and_hold(name: str) -> None:
 
 def test_only_bounds_are_claimed_where_faults_come_and_go() -> None:
     plan = plan_of("star:4 edt 3")
-    (claim,) = vote_claims(plan.algorithm, [Byzantine(2, 5)], 0, 1)
+    (claim,) = claims_under(plan, [Byzantine(2, 5)], 0, 1)
     assert (claim.name, claim.predicted, claim.relation) == ("elected_wrong", 0, "==")
-    assert not vote_claims(plan.algorithm, [Byzantine(2, 5), Byzantine(1, 6)], 0, 2)
+    assert not claims_under(plan, [Byzantine(2, 5), Byzantine(1, 6)], 0, 2)
     # Forgeries that all differ never get two votes, however many nodes forge.
     every_node = [Equivocate(2, rank) for rank in range(1, 24)]
-    assert [claim.name for claim in vote_claims(plan.algorithm, every_node, 0, 23)] == ["elected_wrong"]
+    assert [claim.name for claim in claims_under(plan, every_node, 0, 23)] == ["elected_wrong"]
     # A vote that is the only one wins: with two copies lost, one forgery is enough.
-    assert not vote_claims(plan.algorithm, [Equivocate(2, 5), Crash(1, 6), Crash(1, 7)], 2, 1)
+    assert not claims_under(plan, [Equivocate(2, 5), Crash(1, 6), Crash(1, 7)], 2, 1)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from coordinator.scenario.model import make_scenario
 from emunode.algorithms.base import ANY_FAMILY, Algorithm
 from emunode.engine.memory import MemoryEngine
 from emunode.errors import ScenarioError
-from emunode.model import FOLDING, ROOTLESS, Collective, Port, Rank
+from emunode.model import FOLDING, ROOTLESS, Collective, Rank
 from emunode.topologies.registry import parse_topology
 from tests.mutation_support import CASES, SMALL, case_name, once
 
@@ -178,25 +178,3 @@ def crashes(plan: Plan, size: int, chance: Random) -> Iterator[Sequence[str]]:
     for ranks in sets:
         yield [f"crash:{topology.label(rank)}@1" for rank in ranks]
     yield [f"crash:{topology.label(rank)}@{chance.randint(1, 5)}" for rank in chance.sample(others, size)]
-
-
-@pytest.mark.parametrize(
-    ("topology", "source", "algorithm"),
-    [("star:4", "2143", "edt"), ("hypercube:3", "101", "nesbt"), ("ej:1+2", "1,0", "independent-trees")],
-)
-def test_receivers_behind_a_send_are_those_whose_path_has_it(topology: str, source: str, algorithm: str) -> None:
-    values = {"topology": topology, "collective": "broadcast", "algorithm": algorithm, "source": source}
-    schedule = make_plan(make_scenario({**values, "redundancy": 3, "messages": 2})).algorithm
-    (origin,) = schedule.sources
-    others = set(range(schedule.topology.order)) - {origin}
-    for segment in range(2):
-        behind: dict[tuple[int, tuple[Rank, Port]], set[Rank]] = {}
-        for receiver in others:
-            paths = schedule.copy_paths(origin, receiver, segment)
-            assert paths is not None
-            assert len(paths) == 3
-            for tree, sends in paths:
-                for send in sends:
-                    behind.setdefault((tree, send), set()).add(receiver)
-        for (tree, send), receivers in behind.items():
-            assert set(schedule.receivers_behind(send, (origin, origin, tree, segment))) == receivers

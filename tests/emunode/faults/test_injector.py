@@ -12,7 +12,6 @@ from emunode.faults.byzantine import (
     Byzantine,
     ByzantineFault,
     Collude,
-    CopyId,
     Equivocate,
     Selective,
     Silent,
@@ -289,17 +288,13 @@ class OneSegment:
         """The right payload."""
         return SEGMENT[4]
 
-    def copy_paths(self, *_: int) -> None:
+    def paths(self, *_: int) -> None:
         """No paths."""
-
-    def receivers_behind(self, _: object, copy: CopyId) -> tuple[int]:
-        """The target."""
-        return (copy[1],)
 
 
 def with_content(*faults: ByzantineFault) -> Faults:
     """The same as `faults_of`, where the right payload is known."""
-    found = Faults(CUBE, 1, schedule=OneSegment())
+    found = Faults(CUBE, 1, known=OneSegment())
     found.apply(faults)
     return found
 

@@ -1,16 +1,11 @@
-"""The path of every copy of every message, read from the hops of a fault-free run, and what faults do to it.
-
-Where no node waits and none chooses its way, a copy arrives if and only if no hop of its path is blocked, whatever happens
-elsewhere. So the hops of one run without faults decide every set of faults that begin and end at known steps.
-"""
+"""Faults that threaten messages: what they do to a copy on its path, and where further ones would strike it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
+from coordinator.dependence.message_paths import Path
 from coordinator.dependence.outages import Outages
-from coordinator.dependence.schedule import BEGIN, MOST_STEPS, InexactError, trace
 from coordinator.scenario.fault_draws import FaultSites
 from coordinator.scenario.fault_sets import FaultSetSpec
 from coordinator.scenario.model import Scenario
@@ -18,31 +13,10 @@ from coordinator.theory.least_faults import Copy, Place
 from emunode.algorithms.base import Algorithm, Dependence
 from emunode.faults.effects import ALWAYS, Alters, Choice, Effect, Interval, Loses, Stops
 from emunode.faults.kinds import Fault, states_effects
-from emunode.model import ALL_RANKS, FOLDING, FaultKnowledge, Port, Rank, Step
+from emunode.model import FOLDING, FaultKnowledge, Rank, Step
 
-MOST_HOPS = 2_000_000
-"""Most hops of a fault-free run that is read."""
 STOPS, ALTERS = 1, 2
 """The damage to a copy on whose path a fault lies."""
-
-
-class PathHop(NamedTuple):
-    """One hop of a copy."""
-
-    step: Step
-    sender: Rank
-    port: Port
-    receiver: Rank
-
-
-class Message(NamedTuple):
-    """The messages that one rank is to receive from another, taken together."""
-
-    origin: Rank
-    receiver: Rank
-
-
-Path = tuple[PathHop, ...]
 
 
 def no_fixed_paths(algorithm: Algorithm, scenario: Scenario) -> str | None:
@@ -61,56 +35,6 @@ def no_fixed_paths(algorithm: Algorithm, scenario: Scenario) -> str | None:
     return (
         f"the nodes of {algorithm.name} {'wait for other messages' if waits else 'choose at run time what they send'}"
     )
-
-
-class MessagePaths:
-    """The paths of all copies of a run. Raises `ValueError` with the reason if they cannot be told apart."""
-
-    def __init__(self, algorithm: Algorithm) -> None:
-        self.algorithm = algorithm
-        self.topology = algorithm.topology
-        try:
-            schedule = trace(algorithm, MOST_STEPS, MOST_HOPS)[0]
-        except InexactError as error:
-            raise ValueError(str(error)) from None
-        self.hops = len(schedule)
-        columns = (schedule.step, schedule.sender, schedule.port, schedule.receiver)
-        self._hops = list(map(PathHop, *(column.tolist() for column in columns)))
-        self._carried: list[int] = schedule.carried.tolist()
-        names = (schedule.origin, schedule.target, schedule.segment, schedule.tree)
-        self._last: dict[tuple[Rank, Rank, int], dict[Rank, dict[int, int]]] = {}
-        """By piece, receiver and tree, the last hop of the copy."""
-        for hop, (origin, target, segment, tree) in enumerate(zip(*(name.tolist() for name in names), strict=True)):
-            receiver = self._hops[hop].receiver
-            copies = self._last.setdefault((origin, target, segment), {}).setdefault(receiver, {})
-            if tree in copies or receiver == origin:
-                raise ValueError("a copy reaches a node twice")
-            copies[tree] = hop
-        for message, pieces in self.segments.items():
-            if any(message.receiver not in self._last[piece] for piece in pieces):
-                raise ValueError("a node is not reached without faults")
-
-    @cached_property
-    def segments(self) -> Mapping[Message, Sequence[tuple[Rank, Rank, int]]]:
-        """For every message that is due without faults, its pieces."""
-        found: dict[Message, list[tuple[Rank, Rank, int]]] = {}
-        everyone = self.topology.data_ranks
-        for origin, target, segment in sorted(self._last):
-            for receiver in everyone if target == ALL_RANKS else [target]:
-                if receiver != origin:
-                    found.setdefault(Message(origin, receiver), []).append((origin, target, segment))
-        return found
-
-    def paths(self, piece: tuple[Rank, Rank, int], receiver: Rank) -> list[Path]:
-        """Return the path of every copy of a piece to a receiver, by ascending tree."""
-        return [self._path(hop) for _, hop in sorted(self._last[piece].get(receiver, {}).items())]
-
-    def _path(self, hop: int) -> Path:
-        found = []
-        while hop != BEGIN:
-            found.append(self._hops[hop])
-            hop = self._carried[hop]
-        return tuple(reversed(found))
 
 
 class Part(NamedTuple):

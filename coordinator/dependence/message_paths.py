@@ -1,0 +1,114 @@
+"""The path of every copy of every message, read from the hops of a run without faults.
+
+Where no node waits and none chooses its way, a copy arrives if and only if no hop of its path is blocked, whatever happens
+elsewhere. So these paths decide every set of faults that begin and end at known steps.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Final, NamedTuple
+from weakref import WeakKeyDictionary
+
+from coordinator.dependence.losses import plain_algorithm
+from coordinator.dependence.size import MOST_STEPS, InexactError
+from emunode.algorithms.base import Algorithm
+from emunode.model import ALL_RANKS, Port, Rank, Step
+from emunode.topologies.base import Topology
+
+if TYPE_CHECKING:
+    from coordinator.dependence.schedule import Schedule
+
+MOST_HOPS: Final = 2_000_000
+"""Most hops of a run without faults whose paths are read."""
+
+
+class PathHop(NamedTuple):
+    """One hop of a copy."""
+
+    step: Step
+    sender: Rank
+    port: Port
+    receiver: Rank
+
+
+Path = tuple[PathHop, ...]
+Piece = tuple[Rank, Rank, int]
+"""A segment of a message: origin, target (or ALL_RANKS) and number."""
+
+
+class Message(NamedTuple):
+    """The messages that one rank is to receive from another, taken together."""
+
+    origin: Rank
+    receiver: Rank
+
+
+class MessagePaths:
+    """The paths of all copies of a schedule. Raises InexactError if they cannot be told apart."""
+
+    def __init__(self, schedule: "Schedule", topology: Topology) -> None:
+        self.topology = topology
+        self.hops = len(schedule)
+        columns = (schedule.step, schedule.sender, schedule.port, schedule.receiver)
+        self._hops = list(map(PathHop, *(column.tolist() for column in columns)))
+        self._carried: list[int] = schedule.carried.tolist()
+        names = (schedule.origin, schedule.target, schedule.segment, schedule.tree)
+        self._last: dict[Piece, dict[Rank, dict[int, int]]] = {}
+        """By piece, receiver and tree, the last hop of the copy."""
+        for hop, (origin, target, segment, tree) in enumerate(zip(*(name.tolist() for name in names), strict=True)):
+            receiver = self._hops[hop].receiver
+            copies = self._last.setdefault((origin, target, segment), {}).setdefault(receiver, {})
+            if tree in copies or receiver == origin:
+                raise InexactError("a copy reaches a node twice")
+            copies[tree] = hop
+
+    @cached_property
+    def segments(self) -> Mapping[Message, Sequence[Piece]]:
+        """For every message that is due without faults, its pieces."""
+        found: dict[Message, list[Piece]] = {}
+        everyone = self.topology.data_ranks
+        for origin, target, segment in sorted(self._last):
+            for receiver in everyone if target == ALL_RANKS else [target]:
+                if receiver != origin:
+                    found.setdefault(Message(origin, receiver), []).append((origin, target, segment))
+        return found
+
+    def require_all(self) -> None:
+        """Raise InexactError if a message does not arrive without faults."""
+        for message, pieces in self.segments.items():
+            if any(message.receiver not in self._last[piece] for piece in pieces):
+                raise InexactError("a node is not reached without faults")
+
+    def hops_by_copy(self, piece: Piece) -> Mapping[int, Sequence[PathHop]]:
+        """By tree, the hops of a copy to all its receivers."""
+        found: dict[int, list[PathHop]] = {}
+        for copies in self._last.get(piece, {}).values():
+            for tree, hop in copies.items():
+                found.setdefault(tree, []).append(self._hops[hop])
+        return found
+
+    def copies(self, piece: Piece, receiver: Rank) -> Mapping[int, Path]:
+        """By ascending tree, the path of each copy of a piece to a receiver."""
+        last = self._last.get(piece, {}).get(receiver, {})
+        return {tree: self._path(last[tree]) for tree in sorted(last)}
+
+    def _path(self, hop: int) -> Path:
+        found = []
+        while hop >= 0:
+            found.append(self._hops[hop])
+            hop = self._carried[hop]
+        return tuple(reversed(found))
+
+
+# Without the algorithm in a value, so that an entry goes with its algorithm.
+_PATHS: Final[WeakKeyDictionary[Algorithm, MessagePaths]] = WeakKeyDictionary()
+
+
+def paths_of(algorithm: Algorithm, most_hops: int = MOST_HOPS) -> MessagePaths:
+    """Return the paths of an algorithm, traced once; InexactError if they are too many or cannot be told apart."""
+    from coordinator.dependence.schedule import trace  # noqa: PLC0415  # it imports numpy
+
+    if algorithm not in _PATHS:
+        plain = plain_algorithm(algorithm)
+        _PATHS[algorithm] = MessagePaths(trace(plain, MOST_STEPS, most_hops)[0], algorithm.topology)
+    return _PATHS[algorithm]
