@@ -23,6 +23,7 @@ from coordinator.execution.run import FinishedRun, run_in_memory
 from coordinator.execution.stop_signal import InterruptGuard
 from coordinator.history.run_directory import replace_file, require_no_links
 from coordinator.networks.base import Progress
+from coordinator.planning.claims import run_bounds
 from coordinator.planning.feasibility import require_possible, warning
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.reports import sweep_report
@@ -272,7 +273,7 @@ def row_of(point: Point, metric: str, record: Mapping[str, Any]) -> Row:
     """
     claims = [claim for claim in record["claims"] if claim[0] == metric]
     predicted = next((value for _, relation, value, _ in claims if relation == "=="), None)
-    general = [(bound.predicted, bound.source) for bound in point.plan.lower_bounds() if bound.name == metric]
+    general = [(bound.predicted, bound.source) for bound in run_bounds(point.plan) if bound.name == metric]
     bounds = general or [(value, source) for _, relation, value, source in claims if relation == ">="]
     bound, source = max(bounds, key=lambda each: each[0], default=(None, None))
     measured = record["measured"][metric]

@@ -9,6 +9,7 @@ from coordinator.cli import render
 from coordinator.cli.given import scenario_from
 from coordinator.cli.output import print_json
 from coordinator.evaluation.exactness import evaluator_bytes
+from coordinator.planning.claims import predictions
 from coordinator.planning.feasibility import describe_needs, warning, why_impossible
 from coordinator.planning.plan import Plan, make_plan
 from emunode.terminal import say
@@ -25,7 +26,7 @@ def print_plan(file: Path | None, flags: Any, as_json: bool) -> int:
         needs["table_seconds"] = round(process_time() - began, 3)
     # To find out whether the evaluator is exact may take as long as a run.
     needs["evaluator_bytes"] = evaluator_bytes(made) if reason is None else None
-    claims = made.predictions()
+    claims = predictions(made)
     if as_json:
         print_json({**needs, "claims": claims, "possible": reason is None, "impossible_because": reason})
     else:

@@ -86,7 +86,9 @@ def _repair(plan: Plan, summary: Mapping[str, Any]) -> Iterator[str]:
     """The cost of the repair in a run with faults."""
     if plan.spec.repair is None or not plan.faults:
         return
-    counts = [plural(summary["repair_requests"], "request"), plural(summary["repairs"], "repair")] if plan.pulls else []
+    counts = (
+        [plural(summary["repair_requests"], "request"), plural(summary["repairs"], "repair")] if plan.spec.asks else []
+    )
     if "repair_links" in summary:
         counts.append(plural(summary["repair_links"], "further link"))
     extra = summary["extra_segments"]

@@ -31,12 +31,12 @@ from coordinator.history.stored_run import (
     unknown_keys,
 )
 from coordinator.history.timetable import TIME_RECORD, Timetable, make_timetable
-from coordinator.planning.costs import costs_of
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.results.claims import Verdict
 from coordinator.results.conclude import Conclusion, History, conclude
 from coordinator.results.differential import REPLAYED_ROWS, Replay, replay
 from coordinator.results.run_metrics import RUN_METRICS
+from coordinator.scenario.costs import costs_of
 from coordinator.scenario.model import DEFAULT_BYTES, Scenario, make_scenario
 from coordinator.scenario.networks import network_of, with_absolute_network
 from coordinator.scenario.plugins import altered_files
@@ -448,7 +448,7 @@ def _check_summary(
         **plan.vector,
         "segments_per_tree": scenario.segments, "redundancy": scenario.redundancy, "faults": list(scenario.fault),
         **plan.targets, **conclusion.metrics, **conclusion.cut_off.record(),
-        **({"agreement": list(conclusion.measurement.agreement)} if plan.spec.agreement is not None else {}),
+        **conclusion.measurement.stated,
     }  # fmt: skip
     unsure = any(text.startswith("elections") for text in verification.unchecked)
     verification.unchecked += unknown_keys("summary.json", summary, KNOWN | expected.keys())

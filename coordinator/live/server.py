@@ -15,6 +15,7 @@ from urllib.parse import parse_qs
 
 import trio
 
+from coordinator.features.base import Metric
 from coordinator.live.frames import Frames
 from coordinator.live.http import (
     BODY_BYTES,
@@ -34,7 +35,6 @@ from coordinator.live.session import Session
 from coordinator.live.theory import Prediction, Predictor, measure_so_far
 from coordinator.planning.plan import Plan
 from coordinator.reports.theme import colour_variables
-from coordinator.results.metrics import Metric
 from emunode.engine.rank_set import AlteredCopy
 from emunode.errors import ScenarioError
 

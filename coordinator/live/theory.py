@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from coordinator.features.base import Metric
 from coordinator.history.journal import sorted_records, table
 from coordinator.planning.plan import Plan
 from coordinator.results.claims import broken_root, claims_of
-from coordinator.results.metrics import Metric, measure
+from coordinator.results.metrics import measure
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.registry import make_algorithm

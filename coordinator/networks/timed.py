@@ -18,8 +18,8 @@ from coordinator.networks.host_network import HostNetwork
 from coordinator.networks.launchers.base import Launch
 from coordinator.networks.messages import Finished, Heartbeat, Message, Prepared, Reached, Times
 from coordinator.networks.timed_process_faults import TimedProcessFaults
-from coordinator.planning.costs import costs_of
 from coordinator.planning.plan import Plan
+from coordinator.scenario.costs import costs_of
 from emunode.engine.memory import MemoryEngine
 from emunode.engine.rank_set import AlteredCopy
 from emunode.errors import EmulatorError

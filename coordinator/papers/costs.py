@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from coordinator.planning.claims import fault_free_claims
 from coordinator.planning.plan import Plan
 from coordinator.planning.resources import deliveries
 from emunode.model import Collective
@@ -57,7 +58,7 @@ def expected_seconds(plan: Plan) -> float:
 
 def _virtual_seconds(plan: Plan) -> float:
     """The time that the algorithm claims for a run under the timed clock, which is real time; 0 without such a claim."""
-    claimed = (claim.predicted for claim in plan.fault_free_claims() if claim.name == "virtual_seconds")
+    claimed = (claim.predicted for claim in fault_free_claims(plan).kept if claim.name == "virtual_seconds")
     return max((float(value) for value in claimed if isinstance(value, int | float)), default=0.0)
 
 

@@ -1,9 +1,7 @@
 """The collective of a scenario: source and targets as ranks, link capacity, number of segments, settings of the links."""
 
-from coordinator.planning.agreement import agreement_of
-from coordinator.planning.reliable import reliable_links
-from coordinator.planning.repair import repair_of
-from coordinator.scenario.model import DEFAULT_BYTES, DEFAULT_VECTOR_BYTES, MOST_BYTES, Scenario, knowledge_of
+from coordinator.features.registry import FEATURES
+from coordinator.scenario.model import DEFAULT_BYTES, DEFAULT_VECTOR_BYTES, MOST_BYTES, Scenario
 from coordinator.scenario.permutations import targets_of
 from coordinator.scenario.programs import command_of
 from emunode.algorithms.base import with_blocks
@@ -49,12 +47,8 @@ def collective_spec(scenario: Scenario, topology: Topology) -> CollectiveSpec:
     )
     spec = _with_targets(scenario, topology, spec)
     spec = with_blocks(find_algorithm(topology, spec), topology, spec)
-    spec = spec._replace(
-        reliable=reliable_links(scenario, topology, spec),
-        detection=knowledge_of(scenario)[1],
-        agreement=agreement_of(scenario, topology, spec),
-        repair=repair_of(scenario),
-    )
+    for feature in FEATURES.values():
+        spec = feature.configure(scenario, topology, spec)
     if scenario.segments != "auto":
         return spec
     entry = find_algorithm(topology, spec)

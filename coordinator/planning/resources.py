@@ -128,7 +128,7 @@ def _traced_bytes(plan: Plan) -> int:
 
 def _held_bytes(plan: Plan) -> int:
     """Memory of the segments that ranks keep until the end to answer requests; ranks of one process share payloads."""
-    if not plan.pulls:
+    if not plan.spec.asks:
         return 0
     spec, segments = plan.spec, plan.spec.messages * plan.algorithm.segments_per_message
     payloads = spec.messages * spec.message_bytes

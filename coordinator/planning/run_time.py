@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from coordinator.planning.costs import costs_of
+from coordinator.scenario.costs import costs_of
 from coordinator.scenario.model import Scenario
 from emunode.algorithms.base import Algorithm
 

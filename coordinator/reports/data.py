@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import polars as pl
 
+from coordinator.features.journals.rows import IS_DATA
 from coordinator.history.run_directory import LATEST, RUNS, require_no_links
 from coordinator.history.stored_run import (
     open_journal,
@@ -24,7 +25,6 @@ from coordinator.planning.plan import Plan
 from coordinator.reports.numbers import plural
 from coordinator.results.faults_in_steps import judged_plan
 from coordinator.results.metrics import Measurement, measure
-from coordinator.results.reliable import IS_DATA
 from coordinator.scenario.model import make_scenario
 from coordinator.scenario.networks import stored_topology, with_absolute_network
 from coordinator.scenario.plugins import absolute_plugins, require_loaded

@@ -10,12 +10,10 @@ from typing import Any
 
 import polars as pl
 
-from coordinator.planning.costs import costs_of
+from coordinator.features.journals.repair import answers
+from coordinator.features.journals.rows import IS_REPORT, IS_REQUEST, WITHHELD
 from coordinator.reports.data import RunData
-from coordinator.results.detection import WITHHELD
-from coordinator.results.journal_rows import IS_REPORT
-from coordinator.results.reliable import IS_REQUEST
-from coordinator.results.repair import answers
+from coordinator.scenario.costs import costs_of
 from emunode.timed.cost_model import NANO
 
 PACKET = ("step", "sender", "port", "receiver")
@@ -72,7 +70,7 @@ def _with_repairs(data: RunData, packets: pl.DataFrame) -> pl.DataFrame:
     """The packets, and whether each answers a request."""
     assert data.journal is not None
     assert data.plan is not None
-    if not data.plan.pulls:
+    if not data.plan.spec.asks:
         return packets.with_columns(repair=pl.lit(value=False))
     repairs = answers(data.journal.with_columns(pl.col("outcome").cast(pl.String)))
     keys = repairs.select(*PACKET, repair=pl.lit(value=True)).unique().collect(engine="streaming")
@@ -98,7 +96,7 @@ def _stepped(data: RunData, packets: pl.DataFrame) -> pl.DataFrame | None:
     if data.steps is None:
         return None
     steps = data.steps.select("step", seconds="virtual_seconds")
-    if data.plan is not None and (data.plan.pulls or data.plan.spec.agreement is not None):
+    if data.plan is not None and (data.plan.spec.asks or data.plan.spec.agreement is not None):
         # Steps without data and those of a repetition take time as well, or packets would be drawn on top of each other.
         costs = costs_of(data.plan.scenario)
         heaviest = packets.filter(~pl.col("withheld")).group_by("step").agg(pl.col("bytes").max()).sort("step")

@@ -10,14 +10,12 @@ from dataclasses import replace
 
 import polars as pl
 
+from coordinator.features.base import Evidence, Feature, ResolvedRun
+from coordinator.features.journals.rows import IS_CONTROL, IS_NEWS, IS_REPORT, data_hops
+from coordinator.features.registry import FEATURES
 from coordinator.history.timetable import Timetable
-from coordinator.planning.plan import Plan
 from coordinator.results.deliveries import switches
-from coordinator.results.detection import wrongly_withheld
-from coordinator.results.journal_rows import IS_NEWS, IS_REPORT
 from coordinator.results.ports import at_receiver
-from coordinator.results.reliable import data_hops, reliable_violations
-from coordinator.results.repair import repair_violations
 from coordinator.results.timed_audit import Possible, possible_outcomes, unplanned, with_reads
 from emunode.engine.known_paths import faults_of
 from emunode.faults.byzantine import Treatment
@@ -38,7 +36,7 @@ NO_RANK: Rank = -2
 
 
 def broken_rules(
-    plan: Plan,
+    plan: ResolvedRun,
     journal: pl.LazyFrame,
     packets: pl.DataFrame,
     timetable: Timetable | None = None,
@@ -51,7 +49,7 @@ def broken_rules(
     the audit as well. Of a run that was cut short under the timed clock, a host that died
     has taken the rows of its ranks along: what such a rank sent is not held against what it received.
     """
-    copies, data = plan.algorithm.copies_keep_trees, data_hops(plan, journal)
+    copies, data = plan.algorithm.copies_keep_trees, data_hops(plan.spec, journal)
     times = timetable if timetable is not None and timetable.under is not None else None
     return [
         wrong_outcomes(plan, data, times),
@@ -65,15 +63,25 @@ def broken_rules(
             data, [*PIECE, "tree"] if copies else PIECE, reported_only=cut_short and timetable is not None
         ),
         port_model_violations(plan, journal, packets),
-        *reliable_violations(plan, journal, times),
-        *repair_violations(plan, journal, times),
-        *wrongly_withheld(plan, journal, times),
-        # Where nodes agree, their reports are judged with the agreement.
-        *([journal.filter(IS_REPORT).select("step")] if plan.spec.agreement is None else []),
+        _strays(plan, journal),
+        *(query for feature in plan.features for query in feature.violations(plan, Evidence(journal, times))),
     ]
 
 
-def _causality(plan: Plan, journal: pl.LazyFrame, times: Timetable | None) -> list[pl.LazyFrame]:
+def _strays(plan: ResolvedRun, journal: pl.LazyFrame) -> pl.LazyFrame:
+    """Rows that only features make which this run does not have, and control segments of no feature."""
+    own = pl.any_horizontal(pl.lit(value=False), *_rows_of(plan, plan.features))
+    absent = [feature for feature in FEATURES.values() if feature not in plan.features]
+    others = pl.any_horizontal(IS_CONTROL, *_rows_of(plan, absent))
+    return journal.filter(others & ~own).select("step")
+
+
+def _rows_of(plan: ResolvedRun, features: Iterable[Feature]) -> list[pl.Expr]:
+    """Which rows each of these features makes, as far as they make any of their own."""
+    return [rows for feature in features if (rows := feature.rows(plan)) is not None]
+
+
+def _causality(plan: ResolvedRun, journal: pl.LazyFrame, times: Timetable | None) -> list[pl.LazyFrame]:
     """The violations of causality. Nodes agree over ports that they suspect as well, so those packets are judged apart."""
     if plan.spec.agreement is None:
         return [causality_violations(plan, journal, times)]
@@ -85,7 +93,7 @@ def _causality(plan: Plan, journal: pl.LazyFrame, times: Timetable | None) -> li
     ]
 
 
-def wrong_outcomes(plan: Plan, journal: pl.LazyFrame, times: Timetable | None = None) -> pl.LazyFrame:
+def wrong_outcomes(plan: ResolvedRun, journal: pl.LazyFrame, times: Timetable | None = None) -> pl.LazyFrame:
     """Arrivals with a wrong outcome.
 
     `relay` is for segments meant for other ranks. Of the other arrivals of a piece, exactly the earliest is `first`. A rank
@@ -111,7 +119,7 @@ def wrong_outcomes(plan: Plan, journal: pl.LazyFrame, times: Timetable | None = 
     return pl.concat([wrong.select("step"), pieces.select("step")])
 
 
-def wrong_addresses(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
+def wrong_addresses(plan: ResolvedRun, journal: pl.LazyFrame) -> pl.LazyFrame:
     """Segments that are not part of the collective: by origin, target, segment number or size."""
     spec, algorithm, order = plan.spec, plan.algorithm, plan.topology.order
     origin, target, number = pl.col("origin"), pl.col("target"), pl.col("segment")
@@ -142,7 +150,7 @@ def wrong_addresses(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
     return journal.filter(~(made & message & counted & (pl.col("tree") >= 0))).select("step")
 
 
-def _has_size(plan: Plan, origin: pl.Expr, target: pl.Expr, number: pl.Expr) -> pl.Expr:
+def _has_size(plan: ResolvedRun, origin: pl.Expr, target: pl.Expr, number: pl.Expr) -> pl.Expr:
     """Whether a segment has the size of its place in the message, or in the block of the vector."""
     spec, parts = plan.spec, plan.algorithm.segments_per_message
     ranks = plan.topology.data_ranks
@@ -153,7 +161,7 @@ def _has_size(plan: Plan, origin: pl.Expr, target: pl.Expr, number: pl.Expr) -> 
     return pl.col("bytes") == size // parts + (number % parts < size % parts).cast(pl.Int32)
 
 
-def _repeated(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
+def _repeated(plan: ResolvedRun, journal: pl.LazyFrame) -> pl.LazyFrame:
     """Copies that crossed a link more than once in one step although no fault duplicates or delays packets there.
 
     Downstream of a link that duplicates packets, a rank may send a copy as often as it received it before.
@@ -177,7 +185,7 @@ def _repeated(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
     )
 
 
-def _life(plan: Plan, times: Timetable | None) -> pl.Expr:
+def _life(plan: ResolvedRun, times: Timetable | None) -> pl.Expr:
     """Number of times that the receiver of a hop has recovered before it."""
     if times is not None and times.under is not None:
         recoveries, when = times.under.timeline.recoveries, pl.col("start")
@@ -188,7 +196,7 @@ def _life(plan: Plan, times: Timetable | None) -> pl.Expr:
 
 
 def causality_violations(
-    plan: Plan, journal: pl.LazyFrame, times: Timetable | None = None, *, crossing: pl.LazyFrame | None = None
+    plan: ResolvedRun, journal: pl.LazyFrame, times: Timetable | None = None, *, crossing: pl.LazyFrame | None = None
 ) -> pl.LazyFrame:
     """Hops that contradict the faults: sent by a silent rank, lost or altered without a fault, arrived despite one.
 
@@ -236,7 +244,7 @@ COPY = {"step": pl.Int32, "sender": pl.Int32, "port": pl.Int16, **dict.fromkeys(
 """The columns that identify a copy on a link."""
 
 
-def _withheld(plan: Plan, journal: pl.LazyFrame) -> pl.DataFrame:
+def _withheld(plan: ResolvedRun, journal: pl.LazyFrame) -> pl.DataFrame:
     """The copies in the journal that byzantine nodes withheld.
 
     On a link that delays packets they cannot be told apart from others, which crossed in a later step than they left: only
@@ -269,7 +277,7 @@ def _only_crashes(timeline: FaultTimeline) -> bool:
     return timeline.is_lasting and timeline.ranks_only_crash and not on_links
 
 
-def _after_crashes(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
+def _after_crashes(plan: ResolvedRun, journal: pl.LazyFrame) -> pl.LazyFrame:
     """The same for crashes only, as one filter: crashed ranks send nothing, and exactly the hops to them are lost."""
     lost = pl.col("outcome") == "lost"
     crashed = {rank: first.start for rank, (first, *_) in plan.timeline.stops.items()}
@@ -280,7 +288,7 @@ def _after_crashes(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
     return journal.filter(sender_gone | (receiver_gone != lost)).select("step")
 
 
-def _possible_outcomes(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
+def _possible_outcomes(plan: ResolvedRun, journal: pl.LazyFrame) -> pl.LazyFrame:
     """Packets that faults can have affected, and whether they may have arrived, been lost or been altered."""
     ranks = [fault.rank for fault in plan.faults if isinstance(fault, NodeFault)]
     broken = [(fault.sender, fault.port) for fault in plan.faults if isinstance(fault, LinkFault)]
@@ -305,7 +313,7 @@ def _outcome_table(possible: Iterable[Possible]) -> pl.DataFrame:
     return pl.DataFrame(list(possible), schema=schema, orient="row")
 
 
-def _replay(plan: Plan, packets: pl.DataFrame) -> Iterator[Possible]:
+def _replay(plan: ResolvedRun, packets: pl.DataFrame) -> Iterator[Possible]:
     """Apply the faults step by step and look up each packet."""
     knows = plan.spec.knowledge in (FaultKnowledge.NEIGHBOURS, FaultKnowledge.ALL)
     faults = Faults(plan.topology, plan.spec.seed)
@@ -344,7 +352,7 @@ def _replay(plan: Plan, packets: pl.DataFrame) -> Iterator[Possible]:
             yield step, sender, port, not lost, lost, altered or transit.altered
 
 
-def _late(plan: Plan, steps: Step) -> Mapping[tuple[Rank, Port], tuple[set[Step], set[Step], bool]]:
+def _late(plan: ResolvedRun, steps: Step) -> Mapping[tuple[Rank, Port], tuple[set[Step], set[Step], bool]]:
     """For each delayed direction of a link: steps in which packets may cross or be lost, and whether any is altered.
 
     The k-th packet cannot be identified on a delayed link, so any packet may be the one that is dropped.
@@ -387,7 +395,7 @@ def _sent_before_received(journal: pl.LazyFrame, copy: list[str], *, reported_on
     )
 
 
-def port_model_violations(plan: Plan, journal: pl.LazyFrame, packets: pl.DataFrame) -> pl.LazyFrame:
+def port_model_violations(plan: ResolvedRun, journal: pl.LazyFrame, packets: pl.DataFrame) -> pl.LazyFrame:
     """Packets larger than the link capacity, and ranks that used more ports in a step than the port model allows.
 
     Traffic that faults add is not counted: packets on links that delay or duplicate, and receipts after the first fault that
@@ -424,13 +432,13 @@ def port_model_violations(plan: Plan, journal: pl.LazyFrame, packets: pl.DataFra
     return pl.concat([full, used.filter(crowded).select("step")])
 
 
-def _links_with(plan: Plan, *effects: type[Effect]) -> set[LinkEnd]:
+def _links_with(plan: ResolvedRun, *effects: type[Effect]) -> set[LinkEnd]:
     """The directions of links on which packets may meet one of these effects."""
     stated = {place for place, _, effect in plan.timeline if isinstance(effect, effects)}
     return {place for place in stated | plan.timeline.opaque_places if not isinstance(place, int)}
 
 
-def _except(plan: Plan, packets: pl.LazyFrame, *effects: type[Effect]) -> pl.LazyFrame:
+def _except(plan: ResolvedRun, packets: pl.LazyFrame, *effects: type[Effect]) -> pl.LazyFrame:
     """Packets without those on links that have one of these effects."""
     links = _links_with(plan, *effects)
     if not links:
@@ -439,7 +447,7 @@ def _except(plan: Plan, packets: pl.LazyFrame, *effects: type[Effect]) -> pl.Laz
     return packets.join(table.lazy(), on=["sender", "port"], how="anti")
 
 
-def nonexistent_links(plan: Plan, links: pl.DataFrame) -> int:
+def nonexistent_links(plan: ResolvedRun, links: pl.DataFrame) -> int:
     """Number of packets between ranks that no link of the topology joins at that port."""
     every = 1 + len(links) // AUDITED_LINKS
     sample = (links[name][::every].to_list() for name in ("sender", "port", "receiver", "packets"))

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from math import isclose
 
+from coordinator.features.base import Metric, ResolvedRun
 from coordinator.history.faulty_timetable import UnderFaults
 from coordinator.history.timetable import LatenessReport, Timetable
+from coordinator.planning.claims import broken_assumptions, run_claims
 from coordinator.planning.plan import Plan
-from coordinator.results.metrics import Metric
 from coordinator.results.tables import startups
-from emunode.algorithms.claims import Claim
+from emunode.algorithms.claims import Assumption, Claim
 from emunode.faults.effects import Alters, Loses, Stops
 from emunode.model import ALL_RANKS, FOLDING, ROOTLESS, Collective, FaultKnowledge, Rank
 from emunode.timed.memory import faults_of
@@ -33,8 +34,6 @@ DELIVERY = frozenset(
     {"deliveries", "intact_deliveries", "delivery_ratio", "final_delivery_ratio", "least_contributions"}
 )
 """Metrics of what arrived. A run without any claim about these is undecided."""
-AGREEMENT_ITSELF = frozenset({"agreement_errors", "revised_decisions", "slowest_agreement_steps", "agreement_packets"})
-"""Metrics of the agreement on failures, whatever becomes of the collective."""
 
 
 class Verdict(StrEnum):
@@ -87,12 +86,14 @@ def ratio_to(bound: Metric | None, measured: Metric | None) -> float | None:
     return round(measured / bound, 4)
 
 
-def claims_of(plan: Plan) -> list[Claim]:
+def claims_of(plan: ResolvedRun) -> list[Claim]:
     """The claims of theory about this run and its faults, and the claim of model conformance."""
+    claims = run_claims(plan).kept
+    doubtful = broken_assumptions(plan, plan.effective_timeline)
+    trusting = all(each.assumption is not Assumption.NO_WRONG_SUSPICION for each in doubtful)
     # Faults keep contributions away, and then the payloads show it.
-    counted = plan.spec.collective in FOLDING and not plan.harmful_faults and not plan.may_suspect_wrongly
-    claims = plan.claims()
-    undisturbed = not plan.faults and not plan.may_suspect_wrongly and not plan.algorithm.negative_control
+    counted = trusting and plan.spec.collective in FOLDING and not plan.harmful_faults
+    undisturbed = trusting and not plan.faults and not plan.algorithm.negative_control
     if undisturbed and not any(claim.name in DELIVERY for claim in claims):
         source = f"definition of {plan.spec.collective}: without faults every message arrives"
         claims = [*claims, Claim("delivery_ratio", 1.0, "==", source)]

@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
+from coordinator.features.base import Metric
+from coordinator.features.journals.rows import data_hops
 from coordinator.history.timetable import Timetable, judge_times
 from coordinator.planning.plan import Plan
 from coordinator.results.claims import (
-    AGREEMENT_ITSELF,
     CONFORMANCE,
     DELIVERY,
     REPLAY_MATCH,
@@ -31,10 +32,9 @@ from coordinator.results.claims import (
 from coordinator.results.cut_off import CutOff, cut_off
 from coordinator.results.differential import REPLAYED_ROWS, replay_mismatches
 from coordinator.results.faults_in_steps import in_steps
-from coordinator.results.metrics import Measurement, Metric, measure
-from coordinator.results.reliable import data_hops
+from coordinator.results.metrics import Measurement, measure
 from coordinator.results.run_metrics import own_metrics
-from coordinator.results.served import Record, served_records, suspicion_records
+from coordinator.results.served import served_records
 from emunode.algorithms.claims import Claim
 from emunode.engine.rank_set import AlteredCopy
 from emunode.errors import RuleError, RunError
@@ -80,7 +80,7 @@ class Conclusion:
     cut_off: CutOff
     timeline: pl.DataFrame | None = None
     """Intended and achieved times of every packet, under the timed clock."""
-    records: Mapping[str, Sequence[Record]] = field(default_factory=dict)
+    records: Mapping[str, Sequence[Mapping[str, object]]] = field(default_factory=dict)
     """Under the timed clock, the entries of `served.json` and `suspicions.json`, by the name of the file."""
     metrics: Mapping[str, Metric] = field(default_factory=dict)
     """The metrics of the measurement, of the timed clock and of the replay."""
@@ -104,11 +104,11 @@ def conclude(
     cut_short = history.ended is not None
     measurement = measure(plan, history.journal, history.altered, timetable, history.rows, cut_short=cut_short)
     metrics = dict(measurement.metrics)
-    metrics.update(own_metrics(plan, data_hops(plan, history.journal)))
+    metrics.update(own_metrics(plan, data_hops(plan.spec, history.journal)))
     reasons, claims, timeline = [history.ended], claims_of(plan), None
     if history.ended is None:
         claims += derived(plan, claims)
-    records: dict[str, Sequence[Record]] = {}
+    records: dict[str, Sequence[Mapping[str, object]]] = {}
     if timetable is not None:
         lateness = judge_times(timetable, history.times)
         metrics.update(lateness.metrics)
@@ -117,9 +117,8 @@ def conclude(
         metrics["worst_lateness_packets"] = late_packets(plan, lateness)
         timeline = lateness.hops
         records["served"] = served_records(plan, measurement, history.journal, timeline)
-        suspicions = suspicion_records(plan, timetable)
-        if suspicions is not None:
-            records["suspicions"] = suspicions
+        for feature in plan.features:
+            records |= feature.files(plan, timetable)
         claims += timed_claims(plan, metrics, timetable)
         reasons.append(why_invalid(plan, lateness, metrics))
     # Any of them makes the measurement invalid; all are named.
@@ -155,7 +154,7 @@ def rule(plan: Plan, claims: Sequence[Claim], metrics: Mapping[str, Metric], end
         # Conformance is about the emulator: it is judged even where nothing was delivered.
         each
         for claim in claims
-        for each in judge([claim], metrics, _why_not(claim, ended, invalid, nothing))
+        for each in judge([claim], metrics, _why_not(plan, claim, ended, invalid, nothing))
     ]
     verdict = Verdict.UNDECIDED if invalid else overall(judgements)
     if not ended and any(each.verdict is Verdict.VIOLATED for each in judgements):
@@ -167,9 +166,9 @@ def rule(plan: Plan, claims: Sequence[Claim], metrics: Mapping[str, Metric], end
     return Ruling(judgements, verdict, invalid, undecided)
 
 
-def _why_not(claim: Claim, ended: str | None, invalid: str | None, nothing: str | None) -> str | None:
+def _why_not(plan: Plan, claim: Claim, ended: str | None, invalid: str | None, nothing: str | None) -> str | None:
     """Why a claim cannot be judged, or None. Nodes have to agree whether or not the collective could succeed."""
-    if claim.name in AGREEMENT_ITSELF:
+    if any(claim.name in feature.judged_anyway for feature in plan.features):
         return ended
     return invalid if claim in CONFORMANCE else nothing
 
@@ -197,14 +196,9 @@ def _invalid(plan: Plan, metrics: Mapping[str, Metric]) -> str | None:
 
 def _unproven(plan: Plan, claims: Sequence[Claim], metrics: Mapping[str, Metric]) -> str | None:
     """Why the deliveries of a valid run cannot be judged, or None."""
-    agreement = plan.spec.agreement
-    if metrics.get("agreement_errors") and not any(claim.name == "agreement_errors" for claim in claims):
-        # Nodes were to agree, and did not: that must not be a success, even if everything was delivered.
-        return f"{metrics['agreement_errors']} errors of agreement, about which nothing is claimed under these faults"
-    if agreement is not None and agreement.shrink and "final_delivery_ratio" not in metrics:
-        if failed := metrics.get("root_failed_nodes"):
-            return f"{failed} nodes ended with the error root-failed"
-        return "no node was left that could run the collective again"
+    for feature in plan.features:
+        if reason := feature.unproven(claims, metrics, plan.spec):
+            return reason
     if any(claim.name in DELIVERY for claim in claims):
         return _nothing_delivered(claims, metrics) if plan.faults else None
     where = "under these faults" if plan.harmful_faults else f"to {plan.spec.algorithm}"

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from coordinator.planning.plan import Plan
+from coordinator.features.base import ResolvedRun
 from coordinator.results.deliveries import switches
 from emunode.model import ALL_RANKS, FOLDING, Collective, Rank, Step
 
@@ -31,7 +31,7 @@ class Contributions(NamedTuple):
     """The ranks whose contributions the first of the results with the fewest lacks, ascending."""
 
 
-def count_contributions(plan: Plan, journal: pl.LazyFrame) -> Contributions:
+def count_contributions(plan: ResolvedRun, journal: pl.LazyFrame) -> Contributions:
     """Count the contributions in all results.
 
     `miscounted_results` are results that do not have every contribution exactly once, or were distributed too early;
@@ -86,7 +86,9 @@ def count_contributions(plan: Plan, journal: pl.LazyFrame) -> Contributions:
     )
 
 
-def _missing(plan: Plan, hops: pl.DataFrame, holder: Rank, births: Sequence[tuple[Step, Rank]]) -> tuple[Rank, ...]:
+def _missing(
+    plan: ResolvedRun, hops: pl.DataFrame, holder: Rank, births: Sequence[tuple[Step, Rank]]
+) -> tuple[Rank, ...]:
     """The ranks whose contributions one result lacks at `holder`; `hops` are those of its block and segment."""
     own = {rank: 1 << rank for rank in plan.topology.data_ranks}
     held = dict(own)
@@ -150,12 +152,12 @@ def _replay(
     return len(early)
 
 
-def healthy_holders(plan: Plan, owner: Rank) -> list[Rank]:
+def healthy_holders(plan: ResolvedRun, owner: Rank) -> list[Rank]:
     """The ranks without a fault of their own that fold the result of a block."""
     return [rank for rank in _holders(plan, owner) if rank not in plan.states]
 
 
-def _holders(plan: Plan, owner: Rank) -> list[Rank]:
+def _holders(plan: ResolvedRun, owner: Rank) -> list[Rank]:
     """The ranks that fold the result of a block."""
     if plan.spec.collective is not Collective.ALLREDUCE or len(plan.algorithm.block_owners) > 1:
         return [owner]

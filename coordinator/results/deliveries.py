@@ -15,8 +15,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from coordinator.dependence.losses import owners_are_silent
+from coordinator.features.base import ResolvedRun
 from coordinator.history.journal import Records
-from coordinator.planning.plan import Plan
 from emunode.model import ALL_RANKS, FOLDING, Collective, HopOutcome, Rank
 from emunode.topologies.base import Topology
 
@@ -73,7 +73,7 @@ class Deliveries:
         """By rank, whether messages are due to it and all of them arrived intact."""
         return (self.due > 0) & (self._intact_by(self.receiver) >= self.due)
 
-    def unheard(self, plan: Plan) -> tuple[Rank, ...]:
+    def unheard(self, plan: ResolvedRun) -> tuple[Rank, ...]:
         """Healthy ranks of which the target of a gather misses a message, ascending."""
         faulty = [*plan.states, *switches(plan.topology)]
         due = np.full(plan.topology.order, plan.spec.messages)
@@ -87,12 +87,12 @@ class Deliveries:
         return np.bincount(ranks[self.intact], minlength=len(self.due))
 
 
-def silent_sources(plan: Plan) -> list[Rank]:
+def silent_sources(plan: ResolvedRun) -> list[Rank]:
     """Faulty ranks whose messages are due to no rank, in collectives with many sources."""
     return list(plan.states) if owners_are_silent(plan.algorithm) else []
 
 
-def messages_due(plan: Plan) -> Integers:
+def messages_due(plan: ResolvedRun) -> Integers:
     """Messages due to each rank.
 
     A rank that ever crashes, hangs or alters messages counts as faulty throughout: nothing is due to it, even if it
@@ -133,7 +133,7 @@ def switches(topology: Topology) -> list[Rank]:
     return [rank for rank in topology.ranks() if topology.is_switch(rank)]
 
 
-def count_deliveries(plan: Plan, arrivals: Arrivals) -> Deliveries:
+def count_deliveries(plan: ResolvedRun, arrivals: Arrivals) -> Deliveries:
     """Put the pieces that arrived together to messages."""
     message = arrivals.segment // plan.algorithm.segments_per_message
     # Segment numbers come from a journal, which may be altered: those of no message are left out.
@@ -151,7 +151,7 @@ def count_deliveries(plan: Plan, arrivals: Arrivals) -> Deliveries:
     return Deliveries(messages_due(plan), receiver, owner, complete, intact)
 
 
-def pieces_due(plan: Plan, receiver: Integers, owner: Integers, message: Integers) -> Integers:
+def pieces_due(plan: ResolvedRun, receiver: Integers, owner: Integers, message: Integers) -> Integers:
     """The pieces of each message: one for each segment, or of a rank's own block the partial results for it."""
     algorithm, spec = plan.algorithm, plan.spec
     if spec.collective is Collective.ALLREDUCE:
@@ -183,14 +183,14 @@ def runs(*columns: Integers) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
 # --- reading arrivals --------------------------------------------------------------------------------------------------
 
 
-def arrival_order(plan: Plan) -> tuple[str, ...]:
+def arrival_order(plan: ResolvedRun) -> tuple[str, ...]:
     """The columns by which arrivals are sorted, so that the pieces of one message are adjacent."""
     if plan.spec.collective in FOLDING:
         return "receiver", "owner", "segment", "origin"
     return "receiver", "origin", "segment"
 
 
-def owner(plan: Plan) -> pl.Expr:
+def owner(plan: ResolvedRun) -> pl.Expr:
     """The owner of the message that a hop to its target carries, as in `Arrivals`."""
     if plan.spec.collective not in FOLDING:
         return pl.col("origin").alias("owner")
@@ -198,7 +198,7 @@ def owner(plan: Plan) -> pl.Expr:
     return pl.when(pl.col("target") == ALL_RANKS).then("origin").otherwise("receiver").alias("owner")
 
 
-def meant_for_receiver(plan: Plan) -> pl.Expr:
+def meant_for_receiver(plan: ResolvedRun) -> pl.Expr:
     """Whether a hop reached a healthy rank that the segment is meant for."""
     return (
         ((pl.col("target") == ALL_RANKS) | (pl.col("target") == pl.col("receiver")))
@@ -207,7 +207,7 @@ def meant_for_receiver(plan: Plan) -> pl.Expr:
     )
 
 
-def journal_arrivals(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
+def journal_arrivals(plan: ResolvedRun, journal: pl.LazyFrame) -> pl.LazyFrame:
     """Arrivals of a journal in which nothing was altered: receiver, origin, segment, step and intact (always true)."""
     order = arrival_order(plan)
     rows = (
@@ -220,7 +220,7 @@ def journal_arrivals(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
     return rows.filter(~repeated.fill_null(value=False))
 
 
-def elected_arrivals(plan: Plan, elections: pl.DataFrame) -> pl.DataFrame:
+def elected_arrivals(plan: ResolvedRun, elections: pl.DataFrame) -> pl.DataFrame:
     """The same where copies were altered: a piece is intact if its right value was elected."""
     intact = pl.col("elected") == "right"
     return elections.select("receiver", "owner", "origin", "segment", "step", intact=intact).sort(*arrival_order(plan))
@@ -231,7 +231,7 @@ def arrivals_of(table: pl.DataFrame) -> Arrivals:
     return Arrivals(*(table[name].to_numpy() for name in Arrivals._fields))
 
 
-def record_arrivals(plan: Plan, records: Records) -> tuple[Arrivals, NDArray[np.intp]]:
+def record_arrivals(plan: ResolvedRun, records: Records) -> tuple[Arrivals, NDArray[np.intp]]:
     """Arrivals of unaltered copies in sorted packed rows, and the number of such copies of each piece.
 
     The plain form is `journal_arrivals`; on the few hundred rows of a trial, polars would take longer than the trial.

@@ -5,8 +5,8 @@ from dataclasses import replace
 from coordinator.dependence.outages import outages_of
 from coordinator.history.faulty_timetable import completed, history_of, prediction
 from coordinator.history.timetable import Timetable
-from coordinator.planning.costs import costs_of
 from coordinator.planning.plan import Plan, make_plan
+from coordinator.scenario.costs import costs_of
 from coordinator.scenario.model import Scenario
 from emunode.faults.effects import ALWAYS
 from emunode.faults.kinds import FOREVER, Fault, Moment

@@ -8,9 +8,9 @@ for it.
 import numpy as np
 import polars as pl
 
+from coordinator.features.base import ResolvedRun
 from coordinator.history.journal import Records
 from coordinator.history.timetable import HOP, Timetable
-from coordinator.planning.plan import Plan
 from coordinator.results.deliveries import Arrivals, Deliveries, Integers, silent_sources
 from emunode.model import ALL_RANKS, HopOutcome
 from emunode.timed.cost_model import NANO
@@ -18,7 +18,7 @@ from emunode.timed.cost_model import NANO
 Latency = int | float | tuple[int, ...]
 
 
-def served_latencies(plan: Plan, deliveries: Deliveries, arrivals: Arrivals) -> Integers:
+def served_latencies(plan: ResolvedRun, deliveries: Deliveries, arrivals: Arrivals) -> Integers:
     """The latencies of the served ranks, by rank; `arrivals` are those of unaltered copies."""
     due = ~np.isin(arrivals.owner, silent_sources(plan))
     last = np.zeros(len(deliveries.due), np.int64)
@@ -42,7 +42,7 @@ def latency_metrics(latencies: Integers, nodes: int, packets: int, *, broadcast:
     return metrics
 
 
-def completion_seconds(plan: Plan, records: Records, timetable: Timetable) -> float:
+def completion_seconds(plan: ResolvedRun, records: Records, timetable: Timetable) -> float:
     """The time at which the last first copy of a piece reached a healthy rank that it is meant for.
 
     If every rank is served, all of them have everything due to them from then on. `records` are all rows of the run.

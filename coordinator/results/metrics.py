@@ -6,7 +6,7 @@ defined once, in `deliveries` and in `shared_metrics`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from hashlib import blake2b
 from math import fsum
@@ -15,10 +15,10 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
+from coordinator.features.base import Evidence, Findings, Metric, Repetition, ResolvedRun
+from coordinator.features.journals.rows import IS_REPORT, data_hops
 from coordinator.history.journal import Records, records_of_rows, table
 from coordinator.history.timetable import Timetable
-from coordinator.planning.plan import Plan
-from coordinator.results.agreement import Verdicts, judge_agreement, records_of
 from coordinator.results.audit import broken_rules, nonexistent_links
 from coordinator.results.contributions import count_contributions
 from coordinator.results.deliveries import (
@@ -32,13 +32,8 @@ from coordinator.results.deliveries import (
     runs,
     silent_sources,
 )
-from coordinator.results.detection import detection_metrics, timed_detection_metrics
-from coordinator.results.journal_rows import IS_REPORT
 from coordinator.results.latency import latency_metrics, served_latencies
 from coordinator.results.queries import collect, count_rows
-from coordinator.results.reliable import data_hops, reliable_metrics
-from coordinator.results.repair import repair_metrics
-from coordinator.results.repetition import Repetition, repetition_metrics, repetition_of
 from coordinator.results.structure import structure_metrics
 from coordinator.results.tables import (
     fault_records,
@@ -53,8 +48,6 @@ from coordinator.results.voting import elect
 from emunode.engine.rank_set import AlteredCopy
 from emunode.model import AGAIN_TREE, CONTROL_TREE, Collective, HopOutcome, Rank
 from emunode.timed.cost_model import NANO
-
-Metric = int | float | tuple[int, ...]
 
 
 class Traffic(NamedTuple):
@@ -90,8 +83,8 @@ class Measurement:
     cut_off: tuple[Rank, ...] = ()
     """Healthy ranks, ascending, that miss a message due to them; in a gather, healthy ranks whose messages do not all
     reach the target."""
-    agreement: Sequence[Mapping[str, object]] = ()
-    """The decisions of nodes on failures that stand at the end, that of most nodes first."""
+    stated: Mapping[str, object] = field(default_factory=dict)
+    """Further keys of `summary.json` that features state, such as decisions on failures."""
     missing: tuple[Rank, ...] = ()
     """The ranks whose contributions the result with the fewest lacks, ascending."""
     make_nodes: Callable[[], pl.DataFrame] = pl.DataFrame
@@ -116,7 +109,7 @@ class Measurement:
 
 
 def measure(
-    plan: Plan,
+    plan: ResolvedRun,
     journal: pl.LazyFrame,
     altered_copies: Sequence[AlteredCopy] = (),
     timetable: Timetable | None = None,
@@ -130,10 +123,9 @@ def measure(
     under the timed clock; `rows` is the length of the journal, if it is known; `cut_short` says that rows of
     hosts may be lost.
     """
-    agreement = judge_agreement(plan, journal)
-    if plan.spec.agreement is not None:
-        journal = journal.filter(~IS_REPORT)
-    hops, journal = journal, data_hops(plan, journal)
+    everything = journal
+    hops = journal.filter(~IS_REPORT) if plan.spec.agreement is not None else journal
+    journal = data_hops(plan.spec, hops)
     by_events = timetable if timetable is not None and timetable.events is not None else None
     first_arrivals = journal_arrivals(plan, journal)
     by_outcome = journal.group_by("outcome").agg(pl.len())
@@ -154,7 +146,9 @@ def measure(
     )
     heaviest_bytes = tuple(steps.drop_in_place("max_link_bytes"))
     traffic = Traffic(len(steps), len(packets), int(packets["segments"].sum()), int(packets["bytes"].sum()), outcomes)
-    repetition, cut_off_again = _repetition(plan, hops, agreement, deliveries)
+    again = _Repetitions()
+    evidence = Evidence(everything, timetable, deliveries.metrics["delivery_ratio"], again.measure)
+    findings = [feature.measure(plan, evidence) for feature in plan.features]
     contributions = count_contributions(plan, journal)
     metrics = {
         **shared_metrics(traffic, deliveries),
@@ -167,12 +161,8 @@ def measure(
             broadcast=plan.spec.collective is Collective.BROADCAST,
         ),
         **_votes(plan, arrivals, elections),
-        **reliable_metrics(plan, hops),
-        **(detection_metrics(plan, hops) if by_events is None else timed_detection_metrics(plan, hops, by_events)),
         **({} if by_events is None else completion(journal, by_events)),
-        **repair_metrics(plan, hops, timetable),
-        **agreement.metrics,
-        **repetition,
+        **{name: value for found in findings for name, value in found.metrics.items()},
         "illegal_hops": illegal,
         **structure_metrics(plan, journal),
         **contributions.metrics,
@@ -188,33 +178,28 @@ def measure(
         metrics=metrics,
         faults=fault_records(plan, hops, timetable),
         elections=contested,
-        cut_off=cut_off if cut_off_again is None else cut_off_again,
-        agreement=records_of(plan, agreement),
+        cut_off=tuple(again.cut_off) if any(found.replaced for found in findings) else cut_off,
+        stated={name: value for found in findings for name, value in found.summary.items()},
         missing=contributions.missing,
         make_nodes=partial(node_table, plan, arrivals),
         make_links=partial(link_table, plan.topology, links),
     )
 
 
-def _repetition(
-    plan: Plan, hops: pl.LazyFrame, agreement: Verdicts, deliveries: Deliveries
-) -> tuple[dict[str, int | float], tuple[Rank, ...] | None]:
-    """The metrics of the last run of a collective that runs again after failures, and the ranks that it cut off."""
-    cut_off: list[Rank] = []
+class _Repetitions:
+    """Measures a collective that runs again after failures, and notes the ranks that it cuts off."""
 
-    def measured(again: Repetition) -> Mapping[str, Metric]:
-        measurement = measure(again.plan, again.rows)
-        cut_off.extend(again.ranks[rank] for rank in measurement.cut_off)
+    def __init__(self) -> None:
+        self.cut_off: list[Rank] = []
+
+    def measure(self, again: Repetition) -> Mapping[str, Metric]:
+        measurement = measure(again.run, again.rows)
+        self.cut_off += [again.ranks[rank] for rank in measurement.cut_off]
         return measurement.metrics
-
-    found = repetition_metrics(plan, hops, agreement, measured)
-    if found and not agreement.standing:
-        found["final_delivery_ratio"] = deliveries.metrics["delivery_ratio"]
-    return found, tuple(cut_off) if "final_delivery_ratio" in found and agreement.standing else None
 
 
 def _link_metrics(
-    plan: Plan, steps: pl.DataFrame, heaviest_bytes: tuple[int, ...], links: pl.DataFrame
+    plan: ResolvedRun, steps: pl.DataFrame, heaviest_bytes: tuple[int, ...], links: pl.DataFrame
 ) -> dict[str, Metric]:
     # The heaviest link decides: by the cost model it sets the duration of its step.
     return {
@@ -250,7 +235,7 @@ def completion(journal: pl.LazyFrame, timetable: Timetable) -> dict[str, float]:
     return {"completion_seconds": (ends.collect().item() or 0) / NANO}
 
 
-def _votes(plan: Plan, arrivals: pl.DataFrame, elections: pl.DataFrame | None) -> dict[str, Metric]:
+def _votes(plan: ResolvedRun, arrivals: pl.DataFrame, elections: pl.DataFrame | None) -> dict[str, Metric]:
     """Pieces due for which the right value, a wrong one or none was elected; 0 without redundancy."""
     counts: dict[str, int] = {}
     if plan.spec.redundancy > 1:
@@ -285,7 +270,7 @@ class TrialCounts:
     """As a run has it: over the sorted rows."""
 
 
-def count_trial(plan: Plan, records: Records, altered_copies: Sequence[AlteredCopy] = ()) -> TrialCounts:
+def count_trial(plan: ResolvedRun, records: Records, altered_copies: Sequence[AlteredCopy] = ()) -> TrialCounts:
     """Count a trial. `records` are all of its rows, sorted; `altered_copies` are the altered copies that arrived."""
     digest = blake2b(records.tobytes(), digest_size=16).hexdigest()
     everything = records
@@ -319,24 +304,23 @@ def count_trial(plan: Plan, records: Records, altered_copies: Sequence[AlteredCo
     least = int(copies.min(initial=NOTHING_DUE)) if whole else 0
     latencies = np.bincount(served_latencies(plan, deliveries, unaltered))
     counts = TrialCounts(metrics, deliveries.unserved, least, tuple(latencies.tolist()), digest)
-    return counts if plan.spec.agreement is None else _with_agreement(plan, counts, table(everything).lazy())
+    for feature in plan.features:
+        if feature.counted_in_trials:
+            ratio = metrics["delivery_ratio"]
+            evidence = Evidence(table(everything).lazy(), None, ratio, _Repetitions().measure)
+            counts = _with_findings(counts, feature.measure(plan, evidence))
+    return counts
 
 
-def _with_agreement(plan: Plan, counts: TrialCounts, journal: pl.LazyFrame) -> TrialCounts:
-    """The counts of a trial whose nodes agree; deliveries are those of the collective as it ran last."""
-    verdicts = judge_agreement(plan, journal)
-    repetition = repetition_of(plan, journal, verdicts)
+def _with_findings(counts: TrialCounts, findings: Findings) -> TrialCounts:
+    """The counts of a trial with those of a feature; deliveries are those of the collective as it ran last."""
+    repetition = findings.repetition
     if repetition is None:
-        found = repetition_metrics(plan, journal, verdicts, lambda _: {})
-        if found and not verdicts.standing:
-            found["final_delivery_ratio"] = float(counts.metrics["delivery_ratio"])  # type: ignore[arg-type]
-        return replace(counts, metrics={**counts.metrics, **verdicts.metrics, **found})
-    measured = measure(repetition.plan, repetition.rows)
-    found = repetition_metrics(plan, journal, verdicts, lambda _: measured.metrics)
-    last = count_trial(repetition.plan, records_of_rows(repetition.rows))
+        return replace(counts, metrics={**counts.metrics, **findings.metrics})
+    last = count_trial(repetition.run, records_of_rows(repetition.rows))
     deliveries = {name: last.metrics[name] for name in DELIVERIES}
     return TrialCounts(
-        metrics={**counts.metrics, **deliveries, **verdicts.metrics, **found},
+        metrics={**counts.metrics, **deliveries, **findings.metrics},
         unserved=tuple(repetition.ranks[rank] for rank in last.unserved),
         least_copies=last.least_copies,
         latencies=(0,) * repetition.before + last.latencies,

@@ -1,12 +1,11 @@
-"""Under the timed clock: when each node had everything that is due to it, and when nodes suspected their neighbours."""
+"""Under the timed clock: when each node had everything that is due to it."""
 
 import polars as pl
 
-from coordinator.history.timetable import HOP, Timetable
+from coordinator.history.timetable import HOP
 from coordinator.planning.plan import Plan
 from coordinator.results.metrics import Measurement
 from emunode.model import Collective
-from emunode.timed.cost_model import NANO
 
 Record = dict[str, object]
 
@@ -29,22 +28,3 @@ def served_records(plan: Plan, measurement: Measurement, journal: pl.LazyFrame, 
         intended, achieved = times.get(rank, (None, None)) if rank not in missing else (None, None)
         records.append({"rank": rank, "label": label, "seconds": intended, "achieved_seconds": achieved})
     return records
-
-
-def suspicion_records(plan: Plan, timetable: Timetable) -> list[Record] | None:
-    """The entries of suspicions.json: each change of mind of a detector, by time; None without detection."""
-    if timetable.events is None or plan.spec.detection is None:
-        return None
-    label, neighbour = plan.topology.label, plan.topology.neighbour
-    return [
-        {
-            "seconds": each.time / NANO,
-            "rank": each.rank,
-            "label": label(each.rank),
-            "port": each.port,
-            "neighbour": label(neighbour(each.rank, each.port)),
-            "suspected": each.suspected,
-            "silent": each.silent,
-        }
-        for each in timetable.events.suspicions
-    ]

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from coordinator.planning.plan import Plan
+from coordinator.features.base import ResolvedRun
 from coordinator.results.ports import at_receiver
 from emunode.model import PERSONALISED, ROOTLESS, Collective, Port, Rank
 from emunode.topologies.star import StarGraph
@@ -31,7 +31,7 @@ SAMPLED_PATHS = 300_000
 INWARDS = (Collective.GATHER, Collective.REDUCE, Collective.REDUCE_SCATTER)
 
 
-def structure_metrics(plan: Plan, journal: pl.LazyFrame) -> dict[str, int]:
+def structure_metrics(plan: ResolvedRun, journal: pl.LazyFrame) -> dict[str, int]:
     """The metrics that the structure claims of a fault-free run need."""
     # Faults cut paths short and leave trees incomplete, so a property of whole trees says nothing about such a run.
     if plan.harmful_faults:
@@ -47,7 +47,7 @@ def structure_metrics(plan: Plan, journal: pl.LazyFrame) -> dict[str, int]:
 class Paths:
     """The hops of a run, seen from the root."""
 
-    plan: Plan
+    plan: ResolvedRun
     journal: pl.LazyFrame
 
     @cached_property

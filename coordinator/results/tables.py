@@ -7,10 +7,10 @@ from math import ceil
 import numpy as np
 import polars as pl
 
+from coordinator.features.base import ResolvedRun
+from coordinator.history.dated_rows import with_starts
 from coordinator.history.timetable import Timetable
-from coordinator.planning.plan import Plan
 from coordinator.results.deliveries import messages_due
-from coordinator.results.timed_audit import with_starts
 from emunode.faults.effects import ALWAYS
 from emunode.faults.kinds import FOREVER, Fault, LinkFault, NodeFault, kind_of, value_names
 from emunode.timed.cost_model import NANO
@@ -74,7 +74,7 @@ def link_table(topology: Topology, used: pl.DataFrame) -> pl.DataFrame:
     return every.join(used, by, "full", coalesce=True).fill_null(0).sort(by)
 
 
-def step_table(plan: Plan, packets: pl.DataFrame, arrivals: pl.DataFrame) -> pl.LazyFrame:
+def step_table(plan: ResolvedRun, packets: pl.DataFrame, arrivals: pl.DataFrame) -> pl.LazyFrame:
     """One row per step, steps without packets included; `max_link_bytes`, the most on a link, is not part of the file."""
     # Steps in which nothing is sent occur in runs with late or delayed packets, and must not shift the others.
     last = int(packets["step"].max() or 0)  # type: ignore[arg-type]
@@ -111,7 +111,7 @@ def step_table(plan: Plan, packets: pl.DataFrame, arrivals: pl.DataFrame) -> pl.
     )
 
 
-def node_table(plan: Plan, arrivals: pl.DataFrame) -> pl.DataFrame:
+def node_table(plan: ResolvedRun, arrivals: pl.DataFrame) -> pl.DataFrame:
     """One row per node: the pieces it received, when, and the messages due to it."""
     topology, due = plan.topology, messages_due(plan)
     received = arrivals.group_by(rank="receiver").agg(
@@ -137,7 +137,9 @@ def node_table(plan: Plan, arrivals: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def fault_records(plan: Plan, journal: pl.LazyFrame, timetable: Timetable | None = None) -> list[dict[str, object]]:
+def fault_records(
+    plan: ResolvedRun, journal: pl.LazyFrame, timetable: Timetable | None = None
+) -> list[dict[str, object]]:
     """The entries of faults.json: each fault with the step of its first evidence, and with its times where it has some."""
     if not plan.faults:
         return []
@@ -164,7 +166,7 @@ def fault_records(plan: Plan, journal: pl.LazyFrame, timetable: Timetable | None
     return records
 
 
-def _fault_record(plan: Plan, fault: Fault, hops: pl.DataFrame) -> dict[str, object]:
+def _fault_record(plan: ResolvedRun, fault: Fault, hops: pl.DataFrame) -> dict[str, object]:
     """One entry; `hops` are those next to faults while this one was in force: those in other steps are of others."""
     label = plan.topology.label
     record: dict[str, object] = {"kind": kind_of(fault), "step": fault.step}

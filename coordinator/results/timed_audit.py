@@ -4,28 +4,16 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from coordinator.features.base import ResolvedRun
+from coordinator.history.dated_rows import PACKET, with_starts
 from coordinator.history.faulty_timetable import UnderFaults
 from coordinator.history.timetable import Timetable
-from coordinator.planning.plan import Plan
 from emunode.faults.effects import Delays, Duplicates
 from emunode.faults.in_time import FaultsInTime
 from emunode.timed.memory import faults_of
 
-PACKET = ["step", "sender", "port"]
 Possible = tuple[int, int, int, bool, bool, bool]
 """Step, sender and port of a packet; whether it may arrive, may be lost and may be altered."""
-
-
-def with_starts(journal: pl.LazyFrame, timetable: Timetable) -> pl.LazyFrame:
-    """The journal with the times of each packet in nanoseconds, in the columns `start` and `end`.
-
-    `start` is null for a packet that is not planned, `end` also for one that is lost.
-    """
-    planned = timetable.packets.select(*PACKET, "start", "end", is_lost=pl.col("end").is_null())
-    # A late packet and one of its own time may be in the same step of a port: then the earlier start counts.
-    earliest = planned.lazy().group_by(*PACKET, "is_lost").agg(pl.col("start", "end").min())
-    lost = journal.with_columns(is_lost=pl.col("outcome") == "lost")
-    return lost.join(earliest, on=[*PACKET, "is_lost"], how="left").drop("is_lost")
 
 
 def with_reads(journal: pl.LazyFrame, timetable: Timetable) -> pl.LazyFrame:
@@ -53,7 +41,7 @@ def unplanned(journal: pl.LazyFrame, timetable: Timetable) -> pl.LazyFrame:
     return with_starts(journal, timetable).filter(pl.col("start").is_null()).select("step")
 
 
-def possible_outcomes(plan: Plan, timetable: Timetable, under: UnderFaults) -> Iterator[Possible]:
+def possible_outcomes(plan: ResolvedRun, timetable: Timetable, under: UnderFaults) -> Iterator[Possible]:
     """The outcomes that packets at faulty nodes and links may have, by their times and the faults alone."""
     faults = faults_of(plan.algorithm, under.faults)
     places = {each.fault.place for each in under.faults}

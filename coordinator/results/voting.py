@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from coordinator.planning.plan import Plan
+from coordinator.features.base import ResolvedRun
 from coordinator.results.deliveries import meant_for_receiver, owner
 from coordinator.results.ports import at_receiver
 from emunode.engine.rank_set import AlteredCopy
@@ -27,7 +27,7 @@ COPY = {
 PIECE = ("receiver", "owner", "origin", "segment")
 
 
-def elect(plan: Plan, journal: pl.LazyFrame, altered_copies: Sequence[AlteredCopy]) -> pl.DataFrame:
+def elect(plan: ResolvedRun, journal: pl.LazyFrame, altered_copies: Sequence[AlteredCopy]) -> pl.DataFrame:
     """The election of every piece at every healthy rank that it is meant for.
 
     One row per piece: receiver, owner (see `Arrivals`), origin, segment, step (of the first copy), copies (votes), right

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Container, Iterable, Iterator,
 from enum import StrEnum
 from functools import cached_property, partial
 from itertools import product
-from typing import ClassVar, Final, get_args
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, get_args
 
 from emunode.algorithms.claims import Claim, Relation, UnknownMetricError
 from emunode.algorithms.payload import Payloads
@@ -37,6 +37,10 @@ from emunode.model import (
 )
 from emunode.registry import Registry
 from emunode.topologies.base import FAMILIES, CayleyTopology, Topology
+
+if TYPE_CHECKING:
+    from emunode.algorithms.tree_collective import TreeCollective
+    from emunode.trees.base import Trees
 
 ANY_FAMILY: Final = "any"
 ROW_BYTES: Final = 1000
@@ -75,6 +79,16 @@ class Rule(ABC):
     @abstractmethod
     def receive(self, step: Step, packets: Sequence[PortPacket]) -> Iterable[ScheduledSend]:
         """Process all arrivals of `step`, ordered by port, and return sends for step + 1 or later."""
+
+
+class Pipe(NamedTuple):
+    """A broadcast down one tree, over all ports, of one segment in each packet: a path is a pipe of links."""
+
+    segments: int
+    links: Step
+    """The step in which the first segment reaches the end of the longest path."""
+    period: Step
+    """Steps from one segment to the next at the source."""
 
 
 class Dependence(StrEnum):
@@ -410,6 +424,38 @@ class Algorithm(ABC):
                 seconds = startup * startups.predicted + per_byte * transferred.predicted
                 claims.append(Claim("virtual_seconds", seconds, relation, startups.source))
         return claims
+
+    # --- trees, for what is claimed of collectives that run over them
+
+    @property
+    def over_trees(self) -> "TreeCollective | None":
+        """This algorithm, if it runs down or up spanning trees."""
+        return None
+
+    @property
+    def tree_count(self) -> int:
+        """The number of spanning trees that messages travel over; 0 if they take other ways."""
+        return 0
+
+    @property
+    def pipe(self) -> Pipe | None:
+        """The pipe that the algorithm is, if it is one."""
+        return None
+
+    @property
+    def forwards_at_once(self) -> bool:
+        """Whether the algorithm is a pipe whose nodes forward in the step after a receipt; False for too large a network."""
+        return False
+
+    @property
+    def original(self) -> "Algorithm":
+        """The algorithm as it runs without faults; another one if this is repaired."""
+        return self
+
+    @property
+    def kept_trees(self) -> "Trees | None":
+        """The trees whose links a repair prefers; None if it keeps nothing of any."""
+        return None
 
     keeps_time = True
     """True if every packet that is sent under outages keeps its step, because no node waits for another."""

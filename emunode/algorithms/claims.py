@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from enum import StrEnum
 from typing import Final, Literal, get_args
 
 Value = int | float | tuple[int, ...]
@@ -61,6 +62,38 @@ METRICS: Final = frozenset(
 """Every name that a claim can have; `measured` stands for a number that a paper prints and a reproduction measures."""
 
 
+class Assumption(StrEnum):
+    """The conditions that a claim may depend on, in words. A claim is dropped from a run in which one fails."""
+
+    NO_FAULTS = "no fault loses, alters or delays packets"
+    ON_TIME = "no fault makes packets late"
+    STEPS_KEPT = "packets keep the steps of the schedule"
+    SENT_ONCE = "no segment is sent again or by another way"
+    NOTHING_OVERDUE = "no node asks for what is late"
+    NO_WRONG_SUSPICION = "no live neighbour is suspected"
+    EVERY_ATTEMPT = "no suspicion withholds an attempt"
+
+
+COUNTED_ONCE: Final = frozenset(DELIVERY) - {"duplicates", "relays"}
+"""Metrics of what arrived that count no copies of segments: these hold whatever is sent again."""
+UNTIMED: Final = frozenset((*DELIVERY, *STRUCTURE, "segments", "bytes", "max_link_segments", "links_used")) - {
+    "same_type_per_step"
+}
+"""Metrics of a run without faults that do not depend on the steps in which segments leave."""
+
+
+def usual_assumptions(name: str) -> frozenset[Assumption]:
+    """Return what a claim about a metric assumes, unless it says otherwise."""
+    found = {Assumption.NO_WRONG_SUSPICION}
+    if name != "intact_deliveries":
+        found.add(Assumption.NOTHING_OVERDUE)
+    if name not in COUNTED_ONCE:
+        found.add(Assumption.SENT_ONCE)
+    if name not in UNTIMED:
+        found.add(Assumption.STEPS_KEPT)
+    return frozenset(found)
+
+
 class UnknownMetricError(ValueError):
     """A claim about a metric that nothing measures."""
 
@@ -107,6 +140,13 @@ class Claim:
 
     All other claims with >= are lower bounds of every algorithm that has the same job, and can be compared with each other.
     """
+    assumes: frozenset[Assumption] | None = None
+    """The conditions under which it holds; None: the usual ones of its metric (`usual_assumptions`)."""
+
+    @property
+    def assumptions(self) -> frozenset[Assumption]:
+        """The conditions under which it holds."""
+        return usual_assumptions(self.name) if self.assumes is None else self.assumes
 
     @property
     def is_bound(self) -> bool:

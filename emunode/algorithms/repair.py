@@ -13,9 +13,9 @@ from collections.abc import Collection, Mapping
 from functools import cached_property
 from typing import ClassVar, Final, NamedTuple
 
-from emunode.algorithms.base import Algorithm, LocalView
+from emunode.algorithms.base import Algorithm
 from emunode.algorithms.claims import Claim
-from emunode.algorithms.tree_collective import ForwardRule, TreeCollective
+from emunode.algorithms.tree_collective import TreeCollective
 from emunode.errors import ScenarioError
 from emunode.model import Collective, CollectiveSpec, Duplex, PortModel, Rank, Step
 from emunode.registry import Registry
@@ -49,7 +49,8 @@ class RepairRule(ABC):
         spec = algorithm.spec
         if spec.collective is not Collective.BROADCAST:
             raise self.refusal(f"it repairs a broadcast, not {spec.collective}")
-        if not isinstance(algorithm, TreeCollective) or not _forwards(algorithm):
+        narrowed = algorithm.over_trees
+        if narrowed is None or not narrowed.forwards:
             raise self.refusal(f"{algorithm.name} is no broadcast in which every node forwards along trees")
         if spec.redundancy > 1:
             raise self.refusal("copies over several trees are not asked for; use --redundancy 1")
@@ -57,7 +58,7 @@ class RepairRule(ABC):
             raise self.refusal(f"it needs {' or '.join(self.port_models)}, not {spec.port_model}")
         if spec.duplex is not Duplex.FULL:
             raise self.refusal("it needs full-duplex links")
-        return algorithm
+        return narrowed
 
     def refusal(self, reason: str) -> ScenarioError:
         """The error for what this rule does not cover."""
@@ -110,8 +111,7 @@ class RepairedBroadcast(TreeCollective):
         broken: Broken,
         repaired: RepairedTree,
     ) -> None:
-        self.original = original
-        """The algorithm as it runs without faults."""
+        self._original = original
         self.broken = broken
         self.name = original.name  # type: ignore[misc]  # a class of its own for each algorithm would say no more
         self.citation = rule.citation  # type: ignore[misc]
@@ -119,6 +119,14 @@ class RepairedBroadcast(TreeCollective):
         self._rule = rule
         self.repaired = repaired
         super().__init__(original.topology, spec)
+
+    @property
+    def original(self) -> TreeCollective:
+        return self._original
+
+    @property
+    def kept_trees(self) -> Trees | None:
+        return self.repaired.kept
 
     def make_trees(self, topology: Topology) -> Trees:
         return self.repaired.tree
@@ -143,10 +151,6 @@ class RepairedBroadcast(TreeCollective):
 
     def claims_with_known_faults(self, faulty: Collection[Rank]) -> list[Claim]:
         return self.claims() if self.sources_live(faulty) else []
-
-
-def _forwards(algorithm: TreeCollective) -> bool:
-    return type(algorithm.rule(LocalView(algorithm.topology, algorithm.spec.source))) is ForwardRule
 
 
 REPAIRS: Final = Registry[str, RepairRule](

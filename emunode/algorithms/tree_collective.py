@@ -20,15 +20,16 @@ trees and every tree carries the same load within one.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
-from typing import ClassVar
+from typing import ClassVar, Final
 
-from emunode.algorithms.base import LocalView, Rule
+from emunode.algorithms.base import LocalView, Pipe, Rule
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.folding import FoldingSchedule, FoldSend
 from emunode.errors import RegistrationError
 from emunode.model import (
     ALL_RANKS,
     ROOTLESS,
+    Collective,
     CollectiveSpec,
     Port,
     PortModel,
@@ -39,6 +40,9 @@ from emunode.model import (
 )
 from emunode.topologies.base import Topology
 from emunode.trees.base import CACHE_ENTRIES, Trees
+
+WALKED: Final = 10_000
+"""Nodes of the largest network whose tree is walked for a claim."""
 
 
 class TreeCollective(FoldingSchedule):
@@ -95,6 +99,38 @@ class TreeCollective(FoldingSchedule):
         return 1 if self.splits_across_trees or self.folds else self.trees.count
 
     # --- derived from that -----------------------------------------------------------------------------------------
+
+    @property
+    def over_trees(self) -> "TreeCollective":
+        return self
+
+    @property
+    def tree_count(self) -> int:
+        return self.trees.count
+
+    @property
+    def kept_trees(self) -> Trees | None:
+        return self.trees
+
+    @property
+    def forwards(self) -> bool:
+        """Whether it is a broadcast in which every node passes on what it receives, and does nothing else."""
+        if self.spec.collective is not Collective.BROADCAST:
+            return False
+        return type(self.rule(LocalView(self.topology, self.spec.source))) is ForwardRule
+
+    @property
+    def pipe(self) -> Pipe | None:
+        all_port = self.spec.port_model is PortModel.ALL_PORT
+        if not all_port or self.link_capacity != 1 or self.trees.count != 1 or not self.forwards:
+            return None
+        return Pipe(self.numbers, self.last_offset, self.period)
+
+    @property
+    def forwards_at_once(self) -> bool:
+        if self.pipe is None or self.topology.order > WALKED:
+            return False
+        return all(delay == 1 for rank in self.topology.ranks() for _, delay in self.child_delays(rank, 0))
 
     def _child_delays(self, relative: Rank, tree: int) -> tuple[tuple[Port, Step], ...]:
         """(port, delay) of every child."""

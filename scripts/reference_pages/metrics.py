@@ -6,6 +6,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any, Final
 
+from coordinator.planning.claims import run_claims
 from coordinator.planning.plan import make_plan
 from coordinator.scenario.model import Scenario, make_scenario
 from reference_pages.markdown import command_json, page, table
@@ -91,7 +92,7 @@ def claims_by_metric() -> dict[str, set[str]]:
             "messages": MESSAGES.get(row["algorithm"], 1),
             "driver": "memory",
         }
-        for claim in make_plan(make_scenario(values)).claims():
+        for claim in run_claims(make_plan(make_scenario(values))).kept:
             found[claim.name].add(f"`{row['algorithm']}`")
     every = max(map(len, found.values()))
     return {name: users if len(users) < every else {"all"} for name, users in found.items()}

@@ -18,6 +18,7 @@ from coordinator.papers.formulas import Number
 from coordinator.papers.johnsson_ho.common import ALL, ONE, PORTS, SIZES, cost_row, formula, text
 from coordinator.papers.run_cache import RunCache, Trial
 from coordinator.papers.tables import VERDICT, Table, marked, notes, printed, row_verdict
+from coordinator.planning.claims import fault_free_claims
 from coordinator.results.claims import Verdict
 
 NOTES = notes("johnsson_ho", "broadcast")
@@ -115,7 +116,7 @@ def of_table(number: int | str) -> list[Pipeline]:
 
 def claimed(trial: Trial, name: str) -> float:
     """The value of a metric that the algorithm claims."""
-    claims = [claim for claim in trial.plan.fault_free_claims() if claim.name == name and claim.relation != ">="]
+    claims = [claim for claim in fault_free_claims(trial.plan).kept if claim.name == name and claim.relation != ">="]
     value = claims[-1].predicted
     assert isinstance(value, int | float)
     return value

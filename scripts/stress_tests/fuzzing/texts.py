@@ -6,6 +6,7 @@ from typing import Any
 
 import tomli_w
 
+from coordinator.planning.claims import run_claims
 from coordinator.planning.plan import make_plan
 from coordinator.scenario import model as scenario
 from coordinator.scenario.fault_sets import parse_fault_sets
@@ -222,7 +223,7 @@ def fuzz_scenario(data: bytes) -> None:
         with contextlib.suppress(EmulatorError):
             plan = make_plan(made)
             assert plan.name
-            plan.claims()
+            run_claims(plan)
 
 
 def label_seeds() -> list[bytes]:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from coordinator.planning.claims import run_claims
 from coordinator.planning.plan import make_plan
 from coordinator.results.faults_in_steps import judged_plan
 from coordinator.scenario.model import make_scenario
@@ -12,7 +13,7 @@ from tests.command_line import fields
 
 def claims_of(scenario: str, faults: str) -> list[Claim]:
     """The claims of a run in memory."""
-    return judged_plan(make_scenario(fields(f"{scenario} driver=memory", fault=faults.split()))).claims()
+    return run_claims(judged_plan(make_scenario(fields(f"{scenario} driver=memory", fault=faults.split())))).kept
 
 
 RELIABLE = "hypercube:3 broadcast sbt reliable=true"

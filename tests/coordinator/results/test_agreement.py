@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator.execution.run import MemoryRun, run_in_memory
+from coordinator.features.agreement import SEARCHED, longest_disjoint_path, news_steps
 from coordinator.history.journal import sorted_records
-from coordinator.planning.agreement import SEARCHED, longest_disjoint_path, news_steps
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.results.claims import Verdict, claims_of
 from coordinator.results.conclude import rule
@@ -344,7 +344,7 @@ def test_no_run_is_judged_wrong(values: Values) -> None:
     result = ran({"collective": "broadcast", "algorithm": "bfs-tree", "driver": "memory"} | values)
     assert result.verdict is not Verdict.VIOLATED, [each.record() for each in result.judgements]
     assert result.summary["agreement_errors"] == 0
-    going_on = [each for each in result.conclusion.measurement.agreement if "repeated" in each["ends"]]  # type: ignore[operator]
+    going_on = [each for each in result.conclusion.measurement.stated["agreement"] if "repeated" in each["ends"]]  # type: ignore[attr-defined]
     assert len(going_on) <= 1
     if going_on:
         assert_largest(result.plan, going_on[0])

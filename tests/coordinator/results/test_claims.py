@@ -8,10 +8,11 @@ from typing import Any
 import polars as pl
 import pytest
 
+from coordinator.features.base import Metric
 from coordinator.history.journal import sorted_records, table
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.results.claims import EXIT_STATUS, MODEL_CONFORMANCE, Judgement, Verdict, claims_of, judge, overall
-from coordinator.results.metrics import Metric, measure
+from coordinator.results.metrics import measure
 from coordinator.scenario.model import make_scenario
 from emunode.algorithms.claims import Claim, Relation, Value
 from tests.support import played, run_scenario

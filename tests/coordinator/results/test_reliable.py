@@ -8,11 +8,11 @@ import polars as pl
 import pytest
 
 from coordinator.execution.run import MemoryRun, run_in_memory
+from coordinator.features.journals.rows import IS_ANSWER, IS_DATA
 from coordinator.history.journal import sorted_records
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.results.claims import Verdict
 from coordinator.results.metrics import count_trial
-from coordinator.results.reliable import IS_ANSWER, IS_DATA
 from coordinator.scenario.model import make_scenario
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.registry import make_algorithm

@@ -12,11 +12,11 @@ import polars as pl
 import pytest
 
 from coordinator.execution.run import MemoryRun, run_in_memory
+from coordinator.features.journals.repair import repair_violations
 from coordinator.history.journal import sorted_records
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.results.claims import Verdict
 from coordinator.results.metrics import count_trial
-from coordinator.results.repair import repair_violations
 from coordinator.scenario.model import make_scenario
 from emunode.errors import ScenarioError
 from emunode.model import CONTROL_TREE, Repair

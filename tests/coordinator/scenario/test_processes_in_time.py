@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from coordinator.execution.run import run_in_memory
 from coordinator.history.faulty_timetable import completed, prediction
-from coordinator.planning.costs import costs_of
 from coordinator.planning.plan import Plan, make_plan
+from coordinator.scenario.costs import costs_of
 from coordinator.scenario.fault_draws import FaultSites, draw
 from coordinator.scenario.fault_processes import Geometric, Lifetime, Window, expected_availability, outages
 from coordinator.scenario.fault_sets import parse_fault_sets

@@ -11,6 +11,7 @@ from typing import Any, Final
 import networkx as nx
 import pytest
 
+from coordinator.planning.claims import fault_free_claims
 from coordinator.planning.plan import make_plan
 from coordinator.scenario.model import make_scenario
 from coordinator.theory.lower_bounds import Traffic, lower_bounds
@@ -142,7 +143,7 @@ def hold_claims(values: dict[str, Any], source: int, optima: dict[tuple[object, 
     optimum = optima.get(key)
     if optimum is None:
         return 0
-    claims = [claim for claim in plan.fault_free_claims() if claim.name == "steps"]
+    claims = [claim for claim in fault_free_claims(plan).kept if claim.name == "steps"]
     for claim in claims:
         assert isinstance(claim.predicted, int | float), (values, claim)
         if claim.is_bound:

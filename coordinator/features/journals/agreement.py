@@ -14,13 +14,13 @@ from typing import Final
 
 import polars as pl
 
-from coordinator.planning.plan import Plan
-from coordinator.results.decisions import News, Reported, part_after, reports_in
-from coordinator.results.detection import suspicions
-from coordinator.results.journal_rows import IS_NEWS, IS_REPORT
+from coordinator.features.base import ResolvedRun
+from coordinator.features.journals.decisions import News, Reported, part_after, reports_in
+from coordinator.features.journals.detection import suspicions
+from coordinator.features.journals.rows import IS_NEWS, IS_REPORT
 from emunode.faults.effects import Interval, Stops
 from emunode.faults.injector import Faults
-from emunode.model import ALL_RANKS, CONTROL_TREE, FaultKnowledge, Port, Rank, Step
+from emunode.model import ALL_RANKS, CONTROL_TREE, Agreement, FaultKnowledge, Port, Rank, Step
 from emunode.protocols.base import ControlKind
 from emunode.protocols.survivors import RunEnd
 
@@ -36,26 +36,24 @@ class Verdicts:
     standing: dict[frozenset[News], list[Reported]] = field(default_factory=dict)
 
 
-def judge_agreement(plan: Plan, journal: pl.LazyFrame) -> Verdicts:
-    """Judge all rows of a journal; nothing for a run without agreement."""
-    if plan.spec.agreement is None:
-        return Verdicts()
+def judge_agreement(run: ResolvedRun, settings: Agreement, journal: pl.LazyFrame) -> Verdicts:
+    """Judge all rows of a journal."""
     rows = journal.filter(IS_NEWS | IS_REPORT).collect(engine="streaming")
     # Until then nodes have noticed what happened in the run, whether or not anything is in the journal about it.
-    last = plan.detected_by(int(journal.select(pl.col("step").max()).collect(engine="streaming").item() or 0))
-    suspected = _suspected(plan, last)
+    last = run.settled_by(int(journal.select(pl.col("step").max()).collect(engine="streaming").item() or 0))
+    suspected = _suspected(run, last)
     decisions = list(reports_in(rows.filter(IS_REPORT)))
     known, invented = _knowledge(rows.filter(IS_NEWS), suspected)
     by_rank: dict[Rank, list[Reported]] = {}
     for decision in decisions:
         by_rank.setdefault(decision.rank, []).append(decision)
-    errors = invented + _unfounded(decisions, known) + _twice(plan, by_rank)
+    errors = invented + _unfounded(decisions, known) + _twice(run, by_rank)
     standing: dict[frozenset[News], list[Reported]] = {}
-    for found in _components(plan, last):
+    for found in _components(run, last):
         component = [
-            rank for rank in found if not _fails_first(plan, last, rank, known.get(rank, {}), by_rank.get(rank, ()))
+            rank for rank in found if not _fails_first(run, last, rank, known.get(rank, {}), by_rank.get(rank, ()))
         ]
-        errors += _disagreements(plan, component, by_rank, known) if component else 0
+        errors += _disagreements(run, component, by_rank, known) if component else 0
         for rank in component:
             for decision in by_rank.get(rank, [])[-1:]:
                 standing.setdefault(decision.news, []).append(decision)
@@ -73,21 +71,21 @@ def judge_agreement(plan: Plan, journal: pl.LazyFrame) -> Verdicts:
         "revised_decisions": sum(map(_revised, by_rank.values())),
         "given_up_links": len({link for news in standing for link in _links(news)}),
     }
-    if plan.spec.agreement.shrink:
+    if settings.shrink:
         metrics["excluded_nodes"] = ends[RunEnd.EXCLUDED]
         metrics["root_failed_nodes"] = ends[RunEnd.ROOT_FAILED]
     return Verdicts(metrics, standing)
 
 
-def records_of(plan: Plan, verdicts: Verdicts) -> list[dict[str, object]]:
+def records_of(run: ResolvedRun, verdicts: Verdicts) -> list[dict[str, object]]:
     """The decisions that stand at the end, as plain values, that of most nodes first."""
     groups = sorted(verdicts.standing.values(), key=lambda group: (-len(group), group[0].rank))
-    return [_record(plan, group) for group in groups]
+    return [_record(run, group) for group in groups]
 
 
-def _record(plan: Plan, group: Sequence[Reported]) -> dict[str, object]:
+def _record(run: ResolvedRun, group: Sequence[Reported]) -> dict[str, object]:
     """A decision, and how the collective ends for the nodes that stand by it."""
-    label, topology, news = plan.topology.label, plan.topology, group[0].news
+    label, topology, news = run.topology.label, run.topology, group[0].news
     links = _links(news)
     left = ((one, peer) for one in topology.ranks() for _, peer in topology.adjacent(one))
     kept = [link for link in left if (min(link), max(link)) not in links]
@@ -120,12 +118,12 @@ def _links(news: Iterable[News]) -> set[tuple[Rank, Rank]]:
 # --- what could be known -------------------------------------------------------------------------------------------------
 
 
-def _suspected(plan: Plan, last: Step) -> dict[Rank, set[News]]:
+def _suspected(run: ResolvedRun, last: Step) -> dict[Rank, set[News]]:
     """By rank, what it began to suspect by itself."""
     found: dict[tuple[Rank, Port], list[Step]] = {}
-    stops = plan.timeline.of(Stops)
-    if plan.spec.knowledge is FaultKnowledge.DETECT:
-        for step, rank, port, suspected, _ in suspicions(plan, last + 1)[0]:
+    stops = run.timeline.of(Stops)
+    if run.spec.knowledge is FaultKnowledge.DETECT:
+        for step, rank, port, suspected, _ in suspicions(run, last + 1)[0]:
             awake = _awake(stops.get(rank, ()), step)
             place = (rank, port)
             # A rank that crashes before it can act on it has told no other one.
@@ -137,7 +135,7 @@ def _suspected(plan: Plan, last: Step) -> dict[Rank, set[News]]:
                 found[place] = [seen for seen in found.get(place, ()) if seen < awake]
     by_rank: dict[Rank, set[News]] = {}
     for (rank, port), steps in found.items():
-        peer = plan.topology.neighbour(rank, port)
+        peer = run.topology.neighbour(rank, port)
         by_rank.setdefault(rank, set()).update(News.of(seen, rank, peer) for seen in steps)
     return by_rank
 
@@ -184,7 +182,7 @@ def _unfounded(decisions: Iterable[Reported], known: Mapping[Rank, Mapping[News,
     )
 
 
-def _twice(plan: Plan, by_rank: Mapping[Rank, Sequence[Reported]]) -> int:
+def _twice(run: ResolvedRun, by_rank: Mapping[Rank, Sequence[Reported]]) -> int:
     """Decisions that follow one about the same steps, or take back what had been decided.
 
     A node that has recovered from a crash does not remember what it had decided before.
@@ -193,7 +191,7 @@ def _twice(plan: Plan, by_rank: Mapping[Rank, Sequence[Reported]]) -> int:
         after.cut <= before.cut or not before.news <= after.news
         for rank, decisions in by_rank.items()
         for before, after in pairwise(decisions)
-        if not any(back == rank and before.step < step <= after.step for step, back in plan.timeline.recoveries)
+        if not any(back == rank and before.step < step <= after.step for step, back in run.timeline.recoveries)
     )
 
 
@@ -206,7 +204,7 @@ def _revised(decisions: Sequence[Reported]) -> int:
 
 
 def _disagreements(
-    plan: Plan,
+    run: ResolvedRun,
     component: Sequence[Rank],
     by_rank: Mapping[Rank, Sequence[Reported]],
     known: Mapping[Rank, Mapping[News, Step]],
@@ -223,42 +221,44 @@ def _disagreements(
         news = frozenset[News]() if decision is None else decision.news
         same = (None if decision is None else decision.news) == common
         wrong += (
-            not same or {each.link for each in news} != required or not news <= every or not _ends_right(plan, decision)
+            not same or {each.link for each in news} != required or not news <= every or not _ends_right(run, decision)
         )
     return wrong
 
 
-def _fails_first(plan: Plan, last: Step, rank: Rank, known: Iterable[News], decisions: Sequence[Reported]) -> bool:
+def _fails_first(
+    run: ResolvedRun, last: Step, rank: Rank, known: Iterable[News], decisions: Sequence[Reported]
+) -> bool:
     """Whether a node fails after step `last`, before it is to decide on what it knows: then it need not."""
-    agreement = plan.spec.agreement
+    agreement = run.spec.agreement
     assert agreement is not None
     pending = {news.seen for news in known} - {news.seen for decision in decisions for news in decision.news}
     if not pending:
         return False
     reopened = any(news.other == ALL_RANKS for news in known)
-    due = max(pending) + (max(agreement.steps, plan.topology.order - 1) if reopened else agreement.steps)
+    due = max(pending) + (max(agreement.steps, run.topology.order - 1) if reopened else agreement.steps)
     return any(
         isinstance(effect, Stops) and last < interval.start <= due
-        for interval, effect, _ in plan.timeline.spells.get(rank, ())
+        for interval, effect, _ in run.timeline.spells.get(rank, ())
     )
 
 
-def _ends_right(plan: Plan, decision: Reported | None) -> bool:
+def _ends_right(run: ResolvedRun, decision: Reported | None) -> bool:
     """Whether the collective ends for a node as its decision says."""
-    agreement = plan.spec.agreement
+    agreement = run.spec.agreement
     assert agreement is not None
     if decision is None or not agreement.shrink:
         return decision is None or not decision.ends
-    part = part_after(plan, decision)
+    part = part_after(run, decision)
     return decision.ends == ((part.end if decision.rank in part.ranks else RunEnd.EXCLUDED),)
 
 
-def _components(plan: Plan, last: Step) -> list[list[Rank]]:
+def _components(run: ResolvedRun, last: Step) -> list[list[Rank]]:
     """The nodes that are healthy in the last step of a run, in groups that links join which work both ways."""
-    faults = Faults(plan.topology, plan.spec.seed)
-    for step in sorted({fault.step for fault in plan.faults if fault.step <= last}):
-        faults.apply(plan.faults_at(step))
-    topology = plan.topology
+    faults = Faults(run.topology, run.spec.seed)
+    for step in sorted({fault.step for fault in run.faults if fault.step <= last}):
+        faults.apply(run.faults_at(step))
+    topology = run.topology
     healthy = [rank for rank in topology.ranks() if not faults.silent(rank, last)]
 
     def works(rank: Rank, port: Port) -> bool:

@@ -6,14 +6,13 @@ over a link by which its receiver had asked for it.
 
 import polars as pl
 
+from coordinator.features.base import ResolvedRun
+from coordinator.features.journals.rows import ARRIVED, IS_DATA, IS_REQUEST, LINK
+from coordinator.features.reliable import last_data_step
+from coordinator.history.dated_rows import PACKET, with_starts
 from coordinator.history.faulty_timetable import completed, prediction
 from coordinator.history.timetable import Timetable
-from coordinator.planning.costs import costs_of
-from coordinator.planning.plan import Plan
-from coordinator.planning.reliable import last_data_step
-from coordinator.results.reliable import ARRIVED, IS_DATA, IS_REQUEST, LINK
-from coordinator.results.timed_audit import PACKET, with_starts
-from emunode.algorithms.repair import RepairedBroadcast
+from coordinator.scenario.costs import costs_of
 from emunode.algorithms.tree_collective import TreeCollective
 from emunode.faults.effects import Delays, Drifts, Duplicates
 from emunode.model import Port, Rank, Step
@@ -29,12 +28,10 @@ ASKED = ["receiver", "sender", *PIECE]
 
 
 def repair_metrics(
-    plan: Plan, journal: pl.LazyFrame, times: Timetable | None = None
+    run: ResolvedRun, journal: pl.LazyFrame, times: Timetable | None = None
 ) -> dict[str, int | float | tuple[int, ...]]:
-    """The metrics of repair; nothing for a run without it. `times` are those of a run under the timed clock."""
-    if plan.spec.repair is None:
-        return {}
-    original = fault_free(plan)
+    """Measure repair. `times` are those of a run under the timed clock."""
+    original = fault_free(run)
     requests = journal.filter(IS_REQUEST).select(all=pl.len(), lost=(~ARRIVED).sum()).collect()
     data = journal.filter(IS_DATA)
     firsts = data.filter(pl.col("outcome") == "first")
@@ -46,45 +43,52 @@ def repair_metrics(
         "lost_requests": requests["lost"].item(),
         "repairs": sum(by_step.values()),
         "repairs_per_step": tuple(by_step.get(step, 0) for step in range(1, max(by_step, default=0) + 1)),
-        "extra_segments": segments - original.copies * (plan.topology.order - 1),
+        "extra_segments": segments - original.copies * (run.topology.order - 1),
     }
-    kept = _kept(plan)
+    kept = over_trees(run).kept_trees
     if kept is not None:
-        metrics["repair_links"] = len(_outside(plan, kept, data))
-    return metrics | _recovery(plan, firsts, times)
+        metrics["repair_links"] = len(_outside(run, kept, data))
+    return metrics | _recovery(run, firsts, times)
 
 
-def _recovery(plan: Plan, firsts: pl.LazyFrame, times: Timetable | None) -> dict[str, int | float]:
+def _recovery(run: ResolvedRun, firsts: pl.LazyFrame, times: Timetable | None) -> dict[str, int | float]:
     """How much later the last first arrival is than without faults, unless acknowledgements decide about it."""
     if times is None:
-        expected = last_step(plan)
+        expected = last_step(run)
         last = firsts.select(pl.col("step").max()).collect(engine="streaming").item() or 0
         return {} if expected is None else {"recovery_steps": max(0, last - expected)}
-    if plan.spec.reliable is not None:
+    if run.spec.reliable is not None:
         return {}
-    if plan.pulls and times.under is not None:
+    if run.spec.asks and times.under is not None:
         # By the times from which packets are overdue.
-        expected = times.under.steps.begins(fault_free(plan).last_step + 1)
+        expected = times.under.steps.begins(fault_free(run).last_step + 1)
     else:
         planned = times if times.under is None else times.under.fault_free
-        if isinstance(plan.algorithm, RepairedBroadcast):
-            planned = completed(prediction(fault_free(plan), (), costs_of(plan.scenario), plan.scenario.step_limit))
+        if run.algorithm.original is not run.algorithm:
+            planned = completed(prediction(fault_free(run), (), costs_of(run.scenario), run.scenario.step_limit))
         expected = round(planned.intended_seconds * NANO)
     arrived = times.arriving.lazy().join(firsts, on=PACKET, how="semi").select(pl.col("end").max())
     return {"recovery_seconds": max(0, (arrived.collect().item() or 0) - expected) / NANO}
 
 
-def fault_free(plan: Plan) -> TreeCollective:
-    """The algorithm as it runs without faults."""
-    algorithm = plan.algorithm
-    assert isinstance(algorithm, TreeCollective)
-    return algorithm.original if isinstance(algorithm, RepairedBroadcast) else algorithm
+def over_trees(run: ResolvedRun) -> TreeCollective:
+    """Return the algorithm as one that runs over trees; repair refuses others."""
+    algorithm = run.algorithm.over_trees
+    assert algorithm is not None
+    return algorithm
 
 
-def last_step(plan: Plan) -> Step | None:
+def fault_free(run: ResolvedRun) -> TreeCollective:
+    """Return the algorithm as it runs without faults."""
+    algorithm = run.algorithm.original.over_trees
+    assert algorithm is not None
+    return algorithm
+
+
+def last_step(run: ResolvedRun) -> Step | None:
     """The step of the last arrival without faults, or None where acknowledgements decide about it."""
-    original = fault_free(plan)
-    return original.last_step if plan.spec.reliable is None else last_data_step(plan.spec, original)
+    original = fault_free(run)
+    return original.last_step if run.spec.reliable is None else last_data_step(run.spec, original)
 
 
 def answers(journal: pl.LazyFrame) -> pl.LazyFrame:
@@ -94,20 +98,20 @@ def answers(journal: pl.LazyFrame) -> pl.LazyFrame:
     return found.filter(pl.col("step") > pl.col("asked"))
 
 
-def repair_violations(plan: Plan, journal: pl.LazyFrame, times: Timetable | None = None) -> list[pl.LazyFrame]:
+def repair_violations(run: ResolvedRun, journal: pl.LazyFrame, times: Timetable | None = None) -> list[pl.LazyFrame]:
     """Hops that a rule of repair rules out: needless, early and repeated requests, and data that was not asked for.
 
     Where a fault delays packets, hops have the steps in which they crossed, so their distances say nothing. A rank that
     recovers has forgotten what it received and asked for. Links that are reliable repeat requests. Under the timed clock
     requests are judged by their `times`, unless clocks drift.
     """
-    if not plan.pulls:
+    if not run.spec.asks:
         return [journal.filter(IS_REQUEST).select("step")]
-    assert plan.spec.repair is not None
-    timeline = plan.timeline
+    assert run.spec.repair is not None
+    timeline = run.timeline
     changed = timeline.effects & {Delays, Duplicates} or timeline.recoveries or timeline.opaque
-    unasked = _unasked(plan, journal)
-    if changed or plan.spec.reliable is not None:
+    unasked = _unasked(run, journal)
+    if changed or run.spec.reliable is not None:
         return [unasked]
     timing, dated = LOCK_STEP, journal.with_columns(left=pl.col("step"), read=pl.col("step") + 1)
     if times is not None and times.under is not None:
@@ -130,18 +134,17 @@ def repair_violations(plan: Plan, journal: pl.LazyFrame, times: Timetable | None
     )
     # Stated anew, not by the functions that the nodes execute: a request and its answer cross before the next request.
     hasty = by_rank.filter(pl.col("nearest") < timing.control + timing.step).select("step")
-    return [*found, hasty, _early(plan, by_rank, timing)]
+    return [*found, hasty, _early(run, by_rank, timing)]
 
 
-def _early(plan: Plan, requests: pl.LazyFrame, timing: Timing) -> pl.LazyFrame:
+def _early(run: ResolvedRun, requests: pl.LazyFrame, timing: Timing) -> pl.LazyFrame:
     """First requests for a segment that come before it is overdue."""
-    algorithm, repair = plan.algorithm, plan.spec.repair
-    assert isinstance(algorithm, TreeCollective)
+    algorithm, repair = over_trees(run), run.spec.repair
     assert repair is not None
     found = []
     columns = requests.select("sender", "segment", "step", "left").collect(engine="streaming")
     for rank, segment, step, left in columns.iter_rows():
-        relative = plan.topology.relative(rank, plan.spec.source)
+        relative = run.topology.relative(rank, run.spec.source)
         if not 0 <= segment < len(algorithm.places_of_copies) or not relative:
             found.append(step)
             continue
@@ -152,10 +155,9 @@ def _early(plan: Plan, requests: pl.LazyFrame, timing: Timing) -> pl.LazyFrame:
     return pl.LazyFrame({"step": found}, schema={"step": pl.Int32})
 
 
-def _unasked(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
+def _unasked(run: ResolvedRun, journal: pl.LazyFrame) -> pl.LazyFrame:
     """Data over an arc that is not in its tree, although its receiver had not asked for it there."""
-    algorithm = plan.algorithm
-    assert isinstance(algorithm, TreeCollective)
+    algorithm = over_trees(run)
     data = journal.filter(IS_DATA)
     arcs = data.select("sender", "port", "tree").unique().collect(engine="streaming")
     rows = [row for row in arcs.iter_rows() if not _in_tree(algorithm, *row)]
@@ -177,16 +179,9 @@ def _in_tree(algorithm: TreeCollective, sender: Rank, port: Port, tree: int) -> 
     return port in algorithm.trees.children(relative, tree)
 
 
-def _kept(plan: Plan) -> Trees | None:
-    """The trees of which a repair keeps what is left, or None if it keeps nothing of any."""
-    algorithm = plan.algorithm
-    assert isinstance(algorithm, TreeCollective)
-    return algorithm.repaired.kept if isinstance(algorithm, RepairedBroadcast) else algorithm.trees
-
-
-def _outside(plan: Plan, kept: Trees, data: pl.LazyFrame) -> set[tuple[Rank, Port]]:
+def _outside(run: ResolvedRun, kept: Trees, data: pl.LazyFrame) -> set[tuple[Rank, Port]]:
     """The links that carried data and are in none of these trees, each by its lower end."""
-    topology, source = plan.topology, plan.spec.source
+    topology, source = run.topology, run.spec.source
     links = set()
     for sender, port in data.select("sender", "port").unique().collect(engine="streaming").iter_rows():
         ends = [(sender, port), topology.end(sender, port)]

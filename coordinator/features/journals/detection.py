@@ -9,16 +9,15 @@ from typing import NamedTuple
 
 import polars as pl
 
+from coordinator.features.base import ResolvedRun
+from coordinator.features.journals.rows import IS_CONTROL, IS_SIGN, WITHHELD
 from coordinator.history.timetable import Timetable
-from coordinator.planning.plan import Plan
-from coordinator.results.reliable import IS_SIGN
 from emunode.faults.detection import StepDetection, Suspicion
 from emunode.faults.timeline import merged
 from emunode.model import Port, Rank, Step
+from emunode.timed.acting_rank import TimedSuspicion
 from emunode.timed.cost_model import NANO
 from emunode.timed.memory import faults_of
-
-WITHHELD = pl.col("outcome") == "withheld"
 
 
 class Suspected(NamedTuple):
@@ -29,15 +28,13 @@ class Suspected(NamedTuple):
     silent: bool
 
 
-def detection_metrics(plan: Plan, journal: pl.LazyFrame) -> dict[str, int | float]:
-    """The metrics of detection; nothing for a run without it."""
-    if plan.spec.detection is None:
-        return {}
+def detection_metrics(run: ResolvedRun, journal: pl.LazyFrame) -> dict[str, int | float]:
+    """Measure detection in lock-step."""
     last = int(journal.select(pl.col("step").max()).collect(engine="streaming").item() or 0)
-    end = plan.detected_by(last)
-    changes, watching = suspicions(plan, end + 1)
+    end = run.settled_by(last)
+    changes, watching = suspicions(run, end + 1)
     delays = [
-        change.step - silent_since(plan, change.step - 1, change.rank, change.port)
+        change.step - silent_since(run, change.step - 1, change.rank, change.port)
         for change in changes
         if change.suspected and change.silent
     ]
@@ -57,13 +54,13 @@ def detection_metrics(plan: Plan, journal: pl.LazyFrame) -> dict[str, int | floa
     }
 
 
-def timed_detection_metrics(plan: Plan, journal: pl.LazyFrame, timetable: Timetable) -> dict[str, int | float]:
-    """The metrics of detection under the timed clock, and the signs of life that it took; nothing without detection."""
-    if plan.spec.detection is None or timetable.events is None or timetable.under is None:
-        return {}
-    events, faults = timetable.events, faults_of(plan.algorithm, timetable.under.faults)
+def timed_detection_metrics(run: ResolvedRun, journal: pl.LazyFrame, timetable: Timetable) -> dict[str, int | float]:
+    """Measure detection under the timed clock, and the signs of life that it took."""
+    assert timetable.events is not None
+    assert timetable.under is not None
+    events, faults = timetable.events, faults_of(run.algorithm, timetable.under.faults)
     delays = [
-        change.time - faults.dead_since(*plan.topology.end(change.rank, change.port), change.time)
+        change.time - faults.dead_since(*run.topology.end(change.rank, change.port), change.time)
         for change in events.suspicions
         if change.suspected and change.silent
     ]
@@ -73,10 +70,10 @@ def timed_detection_metrics(plan: Plan, journal: pl.LazyFrame, timetable: Timeta
     # When the signs of life have ended, or at the end of a run that was cut off.
     end = min(events.horizon, 1 + int(timetable.packets["start"].max() or 0))  # type: ignore[arg-type]
     wrong = sum(
-        faults.is_dead_end(*plan.topology.end(rank, port), end) is not suspected.get((rank, port), False)
-        for rank in plan.topology.ranks()
+        faults.is_dead_end(*run.topology.end(rank, port), end) is not suspected.get((rank, port), False)
+        for rank in run.topology.ranks()
         if not faults.silent(rank, end)
-        for port in plan.topology.ports(rank)
+        for port in run.topology.ports(rank)
     )
     signs = journal.filter(IS_SIGN).select(all=pl.len(), lost=(pl.col("outcome") == "lost").sum()).collect()
     return {
@@ -92,33 +89,51 @@ def timed_detection_metrics(plan: Plan, journal: pl.LazyFrame, timetable: Timeta
     }
 
 
-def suspicions(plan: Plan, end: Step) -> tuple[list[Suspicion], StepDetection]:
+def suspicions(run: ResolvedRun, end: Step) -> tuple[list[Suspicion], StepDetection]:
     """All changes of mind up to the beginning of step `end`, and the detectors in it."""
-    spec = plan.spec
+    spec = run.spec
     assert spec.detection is not None
-    detection = StepDetection(plan.topology, spec.seed, spec.detection, plan.topology.ranks())
-    return detection.advance(end, [fault for fault in plan.faults if fault.step < end]), detection
+    detection = StepDetection(run.topology, spec.seed, spec.detection, run.topology.ranks())
+    return detection.advance(end, [fault for fault in run.faults if fault.step < end]), detection
 
 
-def wrongly_withheld(plan: Plan, journal: pl.LazyFrame, timetable: Timetable | None = None) -> list[pl.LazyFrame]:
-    """Packets that were withheld although their sender did not suspect that port; all of them without detection."""
-    if plan.spec.detection is None:
-        return [journal.filter(WITHHELD).select("step")]
+def detection_violations(
+    run: ResolvedRun, journal: pl.LazyFrame, timetable: Timetable | None = None
+) -> list[pl.LazyFrame]:
+    """Return packets that were withheld although their sender did not suspect that port, and signs of life in lock-step."""
+    signs = [] if run.goes_by_events else [journal.filter(IS_CONTROL, IS_SIGN).select("step")]
     if timetable is not None and timetable.events is not None:
         places = {(each.step, each.sender, each.port) for each in timetable.events.withheld}
         steps = [place[0] for place in _withheld(journal) if place not in places]
-        return [pl.LazyFrame({"step": steps}, schema={"step": pl.Int32})]
+        return [pl.LazyFrame({"step": steps}, schema={"step": pl.Int32}), *signs]
     rows = _withheld(journal)
     last = max((step for step, _, _ in rows), default=0)
-    intervals = _intervals(suspicions(plan, last + 1)[0], last)
+    intervals = _intervals(suspicions(run, last + 1)[0], last)
     wrong = [step for step, *place in rows if not _covering(intervals, step, *place)]
-    return [pl.LazyFrame({"step": wrong}, schema={"step": pl.Int32})]
+    return [pl.LazyFrame({"step": wrong}, schema={"step": pl.Int32}), *signs]
 
 
-def silent_since(plan: Plan, step: Step, rank: Rank, port: Port) -> Step:
+def suspicion_records(run: ResolvedRun, suspicions: Iterable[TimedSuspicion]) -> list[dict[str, object]]:
+    """Make the entries of suspicions.json: each change of mind of a detector, by time."""
+    label, neighbour = run.topology.label, run.topology.neighbour
+    return [
+        {
+            "seconds": each.time / NANO,
+            "rank": each.rank,
+            "label": label(each.rank),
+            "port": each.port,
+            "neighbour": label(neighbour(each.rank, each.port)),
+            "suspected": each.suspected,
+            "silent": each.silent,
+        }
+        for each in suspicions
+    ]
+
+
+def silent_since(run: ResolvedRun, step: Step, rank: Rank, port: Port) -> Step:
     """The step since which the neighbour behind a port has been silent in `step`, or the link from it down."""
-    peer, its_port = plan.topology.end(rank, port)
-    stops = (*plan.timeline.stops.get(peer, ()), *plan.timeline.stops.get((peer, its_port), ()))
+    peer, its_port = run.topology.end(rank, port)
+    stops = (*run.timeline.stops.get(peer, ()), *run.timeline.stops.get((peer, its_port), ()))
     return min(interval.start for interval in merged(stops) if step in interval)
 
 

@@ -1,38 +1,20 @@
-"""Journals of runs over reliable links: data apart from control segments, what the links cost, and what they may not do."""
+"""Reliable links in a journal: their cost, and hops that they rule out."""
 
 import polars as pl
 
+from coordinator.features.base import ResolvedRun
+from coordinator.features.journals.rows import ARRIVED, IS_ANSWER, IS_DATA, IS_REQUEST, LINK
+from coordinator.history.dated_rows import with_starts
 from coordinator.history.timetable import Timetable
-from coordinator.planning.plan import Plan
-from coordinator.results.journal_rows import IS_NEWS, IS_REPETITION
-from coordinator.results.timed_audit import with_starts
 from emunode.faults.effects import Delays, Drifts
-from emunode.model import AGAIN_TREE, CONTROL_TREE, ReliableLinks
-from emunode.protocols.base import ControlKind
+from emunode.model import ReliableLinks
 
 COPY = ["sender", "port", "origin", "target", "tree", "segment"]
 """A copy of a segment on a directed link."""
-LINK = ["sender", "receiver", "origin", "target", "segment"]
-IS_DATA = (pl.col("tree") < CONTROL_TREE) & (pl.col("outcome") != "withheld")
-IS_ANSWER = pl.col("tree") == CONTROL_TREE + ControlKind.ACKNOWLEDGEMENT
-IS_REQUEST = pl.col("tree") == CONTROL_TREE + ControlKind.REQUEST
-IS_SIGN = pl.col("tree") == CONTROL_TREE + ControlKind.KEEP_ALIVE
-ARRIVED = pl.col("outcome") != "lost"
 
 
-def data_hops(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
-    """The hops of a journal that carry data."""
-    if plan.spec.agreement is not None:
-        # Not what is repeated after a failure: that is measured as a run of its own.
-        journal = journal.filter(pl.col("tree") < AGAIN_TREE)
-    return journal.filter(IS_DATA) if plan.spec.has_control else journal
-
-
-def reliable_metrics(plan: Plan, journal: pl.LazyFrame) -> dict[str, int]:
-    """The traffic of reliable links beyond the first copy of every segment; nothing for a run without them."""
-    links = plan.spec.reliable
-    if links is None:
-        return {}
+def reliable_metrics(links: ReliableLinks, journal: pl.LazyFrame) -> dict[str, int]:
+    """Count the traffic of reliable links beyond the first copy of every segment."""
     answers = journal.filter(IS_ANSWER).select(all=pl.len(), lost=(~ARRIVED).sum()).collect()
     copies = _copies(journal).collect(engine="streaming")
     arrivals = journal.filter(IS_DATA, ARRIVED).group_by(*COPY).agg(copies=pl.len())
@@ -50,26 +32,20 @@ def reliable_metrics(plan: Plan, journal: pl.LazyFrame) -> dict[str, int]:
     }
 
 
-def reliable_violations(plan: Plan, journal: pl.LazyFrame, times: Timetable | None = None) -> list[pl.LazyFrame]:
-    """Hops that reliable links rule out: attempts that are too many or too early, and answers to what has not arrived.
+def reliable_violations(
+    run: ResolvedRun, links: ReliableLinks, journal: pl.LazyFrame, times: Timetable | None = None
+) -> list[pl.LazyFrame]:
+    """Return the hops that reliable links rule out: attempts too many or too early, and answers to what has not arrived.
 
     Under the timed clock, attempts are as far apart as their `times`, and a clock that drifts may measure any distance.
 
     Where a fault delays packets, hops have the steps in which they crossed, so their distances say nothing. A rank that
-    recovers counts its attempts from 1 again. Without reliable links there are no acknowledgements.
+    recovers counts its attempts from 1 again.
     """
-    links = plan.spec.reliable
-    signs = plan.spec.detection is not None and plan.goes_by_events
-    if links is None:
-        # Requests are judged where collectives are repaired (`repair`), news where nodes agree (`agreement`).
-        control = (pl.col("outcome") == "control") & ~IS_REQUEST & ~(IS_SIGN & signs)
-        if plan.spec.agreement is not None:
-            control &= ~(IS_NEWS | IS_REPETITION)
-        return [journal.filter(control).select("step")]
-    timeline = plan.timeline
+    timeline = run.timeline
     lives = 1 + len(timeline.recoveries)
     # A segment may be sent to a child, and then to the same node because it has asked for it meanwhile.
-    lives *= 1 + plan.pulls
+    lives *= 1 + run.spec.asks
     delayed = Delays in timeline.effects or timeline.opaque
     copies = _copies(journal)
     too_many = copies.filter(pl.col("attempts") > links.attempts * lives).select(step="first")

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 import polars as pl
 
-from coordinator.planning.plan import Plan
+from coordinator.features.base import ResolvedRun
 from emunode.model import ALL_RANKS, CONTROL_TREE, Rank, Step
 from emunode.protocols.base import ControlKind
 from emunode.protocols.survivors import Part, largest_part
@@ -76,13 +76,13 @@ def reports_in(rows: pl.DataFrame) -> Iterator[Reported]:
             yield Reported(rank, step, frozenset(news), tuple(ends))
 
 
-def part_after(plan: Plan, decision: Reported) -> Part:
+def part_after(run: ResolvedRun, decision: Reported) -> Part:
     """The part of the network that goes on after a decision."""
-    topology = plan.topology
+    topology = run.topology
     ends = frozenset(
         min((one, port), topology.end(one, port))
         for one, other in decision.links
         for port, peer in topology.adjacent(one)
         if peer == other
     )
-    return largest_part(topology, plan.spec, ends, decision.number)
+    return largest_part(topology, run.spec, ends, decision.number)

@@ -1,0 +1,162 @@
+"""Agreement on failures: nodes flood what they suspect, decide on the same set, and may run the collective again."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from coordinator.features.base import Evidence, Feature, Findings, Metric, ResolvedRun
+from coordinator.scenario.model import OnFailure, Scenario, knowledge_of
+from emunode.algorithms.any_network.disjoint_paths import disjoint_families
+from emunode.algorithms.claims import Claim
+from emunode.algorithms.program import PROGRAM
+from emunode.errors import ScenarioError
+from emunode.faults.kinds import NodeFault
+from emunode.model import AGAIN_TREE, Agreement, CollectiveSpec, Duplex, PortModel, Step
+from emunode.topologies.base import Topology, VertexTransitiveTopology
+
+if TYPE_CHECKING:
+    import polars as pl
+
+SOURCE = "agreement by flooding"
+LARGEST_SEARCH = 500
+"""Ports of the largest network in which disjoint paths to all nodes are searched: about a second."""
+SEARCHED = {"star:6": 9}
+"""Larger networks in which they have been searched once; the slow tests do it again."""
+
+
+class AgreementFeature(Feature):
+    """Agreement on the set of failures, and where asked for a repetition of the collective on what is left."""
+
+    name = "agreement"
+    counted_in_trials = True
+    judged_anyway = frozenset({"agreement_errors", "revised_decisions", "slowest_agreement_steps", "agreement_packets"})
+
+    def is_active(self, spec: CollectiveSpec) -> bool:
+        return spec.agreement is not None
+
+    def configure(self, scenario: Scenario, topology: Topology, spec: CollectiveSpec) -> CollectiveSpec:
+        return spec._replace(agreement=agreement_of(scenario, topology, spec))
+
+    def settled_by(self, run: ResolvedRun, step: Step) -> Step:
+        """The step in which a neighbour can have been heard again after faults that ended up to `step`.
+
+        It learns then that it is given up.
+        """
+        # Its sign of life crosses in the step after the end, and has been read in the next one.
+        return max([step, *(fault.end + 2 for fault in run.faults if fault.end <= step)])
+
+    def claims_of_outcome(self, run: ResolvedRun) -> Iterator[Claim]:
+        """Claims about the agreement under faults that last; none if others are among them."""
+        agreement, topology, timeline = settings_of(run), run.topology, run.timeline
+        if not timeline:
+            yield Claim("agreement_packets", 0, "==", f"{SOURCE}: no news without a suspicion")
+            return
+        if not timeline.is_lasting:
+            return
+        nodes = {place for place in timeline.stops if isinstance(place, int)}
+        links = {min(place, topology.end(*place)) for place in timeline.stops if not isinstance(place, int)}
+        cut = len(nodes) + len(links) >= (topology.connectivity or 1)
+        where = "in every component: these faults may have cut the network" if cut else "at all healthy nodes"
+        yield Claim("agreement_errors", 0, "==", f"{SOURCE}: the same set {where}")
+        # With links out of order news may start at one end only of what they are about.
+        if not cut and (not links or (len(links) == 1 and not nodes)):
+            yield Claim("revised_decisions", 0, "==", f"{SOURCE}: news arrive within {agreement.steps} steps")
+            formula = "D_f steps after the suspicion"
+            yield Claim("slowest_agreement_steps", agreement.steps, "<=", f"{SOURCE}: {formula}")
+        # A root that fails after the last step of the collective cannot repeat it.
+        faulty = {fault.rank for fault in run.faults if isinstance(fault, NodeFault)}
+        if agreement.shrink and run.algorithm.sources_live(faulty):
+            yield Claim("final_delivery_ratio", 1.0, "==", f"{SOURCE}: the last run serves all that are left")
+
+    def claims_with_faults(self, run: ResolvedRun) -> Iterable[Claim] | None:
+        # Nodes abandon the collective at the first suspicion, hence it claims nothing then.
+        return () if settings_of(run).shrink else None
+
+    def rows(self, run: ResolvedRun) -> "pl.Expr":
+        from coordinator.features.journals.rows import IS_CONTROL, IS_NEWS, IS_REPETITION, IS_REPORT  # noqa: PLC0415
+
+        return IS_REPORT | (IS_CONTROL & (IS_NEWS | IS_REPETITION))
+
+    def measure(self, run: ResolvedRun, evidence: Evidence) -> Findings:
+        from coordinator.features.journals.repetition import judge  # noqa: PLC0415
+
+        return judge(run, settings_of(run), evidence)
+
+    def unproven(self, claims: Sequence[Claim], metrics: Mapping[str, Metric], spec: CollectiveSpec) -> str | None:
+        if metrics.get("agreement_errors") and not any(claim.name == "agreement_errors" for claim in claims):
+            # Nodes were to agree, and did not: that must not be a success, even if everything was delivered.
+            return (
+                f"{metrics['agreement_errors']} errors of agreement, about which nothing is claimed under these faults"
+            )
+        assert spec.agreement is not None
+        if not spec.agreement.shrink or "final_delivery_ratio" in metrics:
+            return None
+        if failed := metrics.get("root_failed_nodes"):
+            return f"{failed} nodes ended with the error root-failed"
+        return "no node was left that could run the collective again"
+
+
+def settings_of(run: ResolvedRun) -> Agreement:
+    """The settings of the agreement in a run with one."""
+    assert run.spec.agreement is not None
+    return run.spec.agreement
+
+
+def agreement_of(scenario: Scenario, topology: Topology, spec: CollectiveSpec) -> Agreement | None:
+    """How the nodes of a scenario agree, None if they do not; ScenarioError if that contradicts the scenario."""
+    if scenario.on_failure is OnFailure.CONTINUE:
+        if scenario.agreement_steps is not None:
+            reason = f"nodes agree only with --on-failure {OnFailure.AGREE} or {OnFailure.SHRINK}"
+            raise ScenarioError("agreement_steps", scenario.agreement_steps, reason)
+        return None
+    value = str(scenario.on_failure)
+    if scenario.clock != "steps":
+        raise ScenarioError("on_failure", value, "nodes agree in lock-step only; use --clock steps")
+    if knowledge_of(scenario)[1] is None:
+        reason = "nodes have to notice failures by themselves: add --fault-knowledge detect:K, such as detect:1"
+        raise ScenarioError("on_failure", value, reason)
+    if scenario.reliable:
+        reason = "over reliable links news have no bound on the steps they take; leave out --reliable"
+        raise ScenarioError("on_failure", value, reason)
+    if scenario.repair is not None:
+        reason = "a collective is either repaired or run again; leave out --repair or --on-failure"
+        raise ScenarioError("on_failure", value, reason)
+    if scenario.algorithm == PROGRAM:
+        raise ScenarioError("on_failure", value, "a program takes no part in an agreement")
+    if spec.port_model is not PortModel.ALL_PORT or spec.duplex is not Duplex.FULL:
+        reason = "news leave by all ports at once; use --port-model all-port and --duplex full"
+        raise ScenarioError("on_failure", value, reason)
+    if topology.order >= AGAIN_TREE:
+        raise ScenarioError("on_failure", value, f"the network has {topology.order} nodes; at most {AGAIN_TREE - 1}")
+    return Agreement(scenario.agreement_steps or news_steps(topology), scenario.on_failure is OnFailure.SHRINK)
+
+
+def news_steps(topology: Topology) -> Step:
+    """Steps in which news reach every node, if fewer nodes fail than the connectivity.
+
+    The fault diameter, from the literature or by trying all sets; else the longest of as many disjoint paths as the
+    connectivity to every node, one of which is whole; else a path through all nodes.
+    """
+    from coordinator.theory.figures.base import Budget, FigureNetwork, NotKnownError  # noqa: PLC0415  # they import numpy
+    from coordinator.theory.figures.diameters import FaultDiameter  # noqa: PLC0415
+
+    figure = FaultDiameter()
+    if topology.name in SEARCHED:
+        return SEARCHED[topology.name]
+    if found := figure.closed_form(topology, ""):
+        assert isinstance(found[0], int)
+        return found[0]
+    try:
+        diameters = figure.compute(FigureNetwork(topology), "", Budget())
+    except NotKnownError:
+        pass
+    else:
+        assert isinstance(diameters, tuple)
+        return diameters[-1]
+    if isinstance(topology, VertexTransitiveTopology) and topology.order * topology.degree <= LARGEST_SEARCH:
+        return longest_disjoint_path(topology)
+    return topology.order - 1
+
+
+def longest_disjoint_path(topology: Topology) -> Step:
+    """The longest of all disjoint paths from rank 0 to any rank, those to each being of least total length."""
+    return max(len(path) for rank in range(1, topology.order) for path in disjoint_families(topology, rank)[-1])

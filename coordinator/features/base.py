@@ -1,0 +1,328 @@
+"""The interface of a feature: one protocol of the nodes, and everything that plans, claims and judges ask about it.
+
+A feature holds no state of a run. `registry` lists all of them; `Plan` and the judges loop over the active ones of a run.
+The methods below `rows` read journals. They need polars, which takes as long to import as a plan: they import it on use.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+from coordinator.dependence.outages import Outages, outages_of
+from coordinator.scenario.model import Scenario
+from emunode.algorithms.base import Algorithm
+from emunode.algorithms.claims import Assumption, Claim
+from emunode.faults.kinds import Fault, LinkFault, Moment, NodeFault
+from emunode.faults.timeline import FaultTimeline
+from emunode.model import Collective, CollectiveSpec, Port, PortModel, Rank, Step
+from emunode.topologies.base import Topology
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from coordinator.history.timetable import Timetable
+
+Metric = int | float | tuple[int, ...]
+
+
+class Broken(NamedTuple):
+    """An assumption of claims that fails in a run."""
+
+    assumption: Assumption
+    because: str
+    bounds_hold: bool = False
+    """Whether lower bounds hold nevertheless, since they bind every algorithm."""
+
+
+class Repetition(NamedTuple):
+    """A collective that ran again, as a run of its own on what is left of the network."""
+
+    run: "ResolvedRun"
+    """On what is left of the network, renumbered, without faults."""
+    rows: "pl.LazyFrame"
+    """Its journal."""
+    strays: int
+    """Rows of its trees between nodes that do not take part in it."""
+    ranks: Sequence[Rank]
+    """By new rank, the old one."""
+    before: Step
+    """The step after which it begins."""
+
+
+class Evidence(NamedTuple):
+    """The history of a run, as features judge it."""
+
+    journal: "pl.LazyFrame"
+    """All rows."""
+    timetable: "Timetable | None" = None
+    """The intended times of a run under the timed clock."""
+    delivery_ratio: Metric = 0.0
+    """The delivery ratio of the collective as it ran first."""
+    measure: Callable[[Repetition], Mapping[str, Metric]] = lambda _: {}
+    """Measures a collective that ran again."""
+
+
+class Findings(NamedTuple):
+    """The measurements of a feature in one run."""
+
+    metrics: Mapping[str, Metric] = {}
+    summary: Mapping[str, object] = {}
+    """Other keys of `summary.json`, with plain values."""
+    replaced: bool = False
+    """Whether deliveries are those of `repetition`, or no other node is left, and not those of the first run."""
+    repetition: Repetition | None = None
+
+
+class Feature(ABC):
+    """One protocol. Every method but the first two has a default: the protocol changes nothing."""
+
+    name: ClassVar[str]
+    counted_in_trials: ClassVar[bool] = False
+    """Whether trials of campaigns measure it; that costs a journal in polars for each."""
+    judged_anyway: ClassVar[frozenset[str]] = frozenset()
+    """Metrics of the protocol itself, whose claims are judged even where the collective delivers nothing."""
+
+    # --- planning
+
+    @abstractmethod
+    def is_active(self, spec: CollectiveSpec) -> bool:
+        """Return whether the nodes of a run have this protocol."""
+
+    @abstractmethod
+    def configure(self, scenario: Scenario, topology: Topology, spec: CollectiveSpec) -> CollectiveSpec:
+        """Return `spec` with the settings of this protocol. ScenarioError if they contradict the scenario."""
+
+    def require(self, scenario: Scenario, algorithm: Algorithm) -> None:
+        """Raise ScenarioError if the protocol, or one of its options, does not fit the algorithm or the clock."""
+        del scenario, algorithm
+
+    def delivers_late(self, run: "ResolvedRun") -> bool:
+        """Return whether an outage makes a segment late, and not lost."""
+        del run
+        return False
+
+    def final_step(self, run: "ResolvedRun", step: Step | None) -> Step | None:
+        """Return the last step without faults, or an upper bound; `step` is that without the protocol. None: unknown."""
+        del run
+        return step
+
+    def settled_by(self, run: "ResolvedRun", step: Step) -> Step:
+        """Return the step by which nodes have noticed what happened up to `step`: the run does not end before."""
+        del run
+        return step
+
+    # --- claims
+
+    def claims(self, run: "ResolvedRun", timeline: FaultTimeline) -> Iterable[Claim]:
+        """Make the claims about the protocol itself under the faults of `timeline`, which may be empty."""
+        del run, timeline
+        return ()
+
+    def claims_of_outcome(self, run: "ResolvedRun") -> Iterable[Claim]:
+        """Make the claims about what comes of the collective in the end."""
+        del run
+        return ()
+
+    def claims_without_faults(self, run: "ResolvedRun", claims: Sequence[Claim]) -> Iterable[Claim]:
+        """Make the claims that the protocol adds to `claims`, the claims of the algorithm for a run without faults."""
+        del run, claims
+        return ()
+
+    def claims_with_faults(self, run: "ResolvedRun") -> Iterable[Claim] | None:
+        """Make the claims about deliveries under the harmful faults; None if the protocol has no part in deliveries."""
+        del run
+        return None
+
+    def broken(self, run: "ResolvedRun", timeline: FaultTimeline) -> Iterable[Broken]:
+        """Return the assumptions that fail in a run with this protocol under the faults of `timeline`."""
+        del run, timeline
+        return ()
+
+    # --- judging
+
+    def rows(self, run: "ResolvedRun") -> "pl.Expr | None":
+        """Return which rows of a journal the protocol alone makes: they are illegal in a run without it."""
+        del run
+        return None
+
+    def measure(self, run: "ResolvedRun", evidence: Evidence) -> Findings:
+        """Measure the protocol in a run that has it."""
+        del run, evidence
+        return Findings()
+
+    def violations(self, run: "ResolvedRun", evidence: Evidence) -> "Iterable[pl.LazyFrame]":
+        """Return the hops that the protocol rules out: queries with a row, with its `step`, for each such hop."""
+        del run, evidence
+        return ()
+
+    def files(self, run: "ResolvedRun", timetable: "Timetable") -> Mapping[str, Sequence[Mapping[str, object]]]:
+        """Return the entries of further JSON files of a run under the timed clock, by name."""
+        del run, timetable
+        return {}
+
+    def unproven(self, claims: Sequence[Claim], metrics: Mapping[str, Metric], spec: CollectiveSpec) -> str | None:
+        """Return why the deliveries of a valid run cannot be judged, or None."""
+        del claims, metrics, spec
+        return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResolvedRun:
+    """A resolved scenario with its faults, and what follows from both: everything that claims and judges ask of a run."""
+
+    scenario: Scenario
+    topology: Topology
+    spec: CollectiveSpec
+    algorithm: Algorithm
+    faults: tuple[Fault, ...]
+    features: tuple[Feature, ...]
+    """The protocols of its nodes."""
+    late_faults_count: bool = False
+    """Whether a node whose fault comes after the last step counts as faulty, as in runs of earlier versions."""
+    faults_may_come: bool = False
+    """Whether faults may be added while the network runs (`Plan.with_faults`)."""
+    in_effect: tuple[Fault, ...] | None = None
+    """The faults that can have an effect, where that is known from the times of a run; None: it follows from the steps."""
+    translated: Mapping[Fault, Fault] = field(default_factory=dict)
+    """Faults that were given by times, with the same in steps (`results.faults_in_steps`)."""
+    exact_steps: bool = True
+    """Whether the steps of the faults say exactly what they break; times of the timed clock may not."""
+
+    # --- clock and order
+
+    @property
+    def goes_by_events(self) -> bool:
+        """Whether nodes have protocols or give signs of life under the timed clock."""
+        return self.scenario.clock == "timed" and self.spec.has_control
+
+    @property
+    def goes_by_arrivals(self) -> bool:
+        """Whether nodes pass on what arrives at any time: under the timed clock, if faults may make packets late."""
+        plain = self.scenario.clock == "timed" and not self.spec.has_control
+        return plain and bool(self.faults) and self.algorithm.goes_by_arrivals
+
+    @property
+    def keeps_order(self) -> bool:
+        """Whether the packets of a port keep their order, however late each is."""
+        return not self.goes_by_arrivals or (self.spec.port_model is PortModel.ALL_PORT and self.has_one_way_in)
+
+    @property
+    def has_one_way_in(self) -> bool:
+        """Whether each rank receives by one port alone."""
+        one_tree = self.algorithm.tree_count == 1
+        return one_tree and self.spec.collective in (Collective.BROADCAST, Collective.SCATTER)
+
+    # --- faults
+
+    def faults_at(self, step: Step) -> tuple[Fault, ...]:
+        """Faults that take effect at the beginning of `step`."""
+        return tuple(fault for fault in self.faults if fault.step == step)
+
+    @cached_property
+    def timeline(self) -> FaultTimeline:
+        """The effects of all faults."""
+        return FaultTimeline(self.faults)
+
+    @cached_property
+    def effective_faults(self) -> tuple[Fault, ...]:
+        """The faults that can have an effect: those that begin no later than the algorithm's last step."""
+        if self.in_effect is not None:
+            return self.in_effect
+        last = self.algorithm.final_step
+        for feature in self.features:
+            last = feature.final_step(self, last)
+        # Algorithms without a stated last step may still be running when any fault comes.
+        if last is None or self.late_faults_count:
+            return self.faults
+        early = tuple(fault for fault in self.faults if fault.step <= last or isinstance(fault.step, Moment))
+        # Over reliable links, and where it is repaired, an outage makes a segment late, not lost; and a source that recovers
+        # may send when the others have ended.
+        late = any(feature.delivers_late(self) for feature in self.features) or any(fault.revives for fault in early)
+        # Outages lose packets, and faults such as altered payloads leave every packet its step.
+        timing = [fault for fault in early if fault.affects_timing]
+        on_time = self.algorithm.keeps_time and self._outages(timing, ()) is not None and not late
+        # Late faults can be dropped only if the earlier ones do not delay the run.
+        return early if on_time or not any(fault.breaks for fault in early) else self.faults
+
+    @cached_property
+    def harmful_faults(self) -> tuple[Fault, ...]:
+        """The effective faults that change more than times, which alone bear on what arrives."""
+        return tuple(fault for fault in self.effective_faults if not fault.slows)
+
+    @cached_property
+    def effective_timeline(self) -> FaultTimeline:
+        """The effects of the effective faults."""
+        return self.timeline if self.effective_faults == self.faults else FaultTimeline(self.effective_faults)
+
+    @cached_property
+    def harmful_timeline(self) -> FaultTimeline:
+        """The effects of the harmful faults."""
+        harmful = self.harmful_faults
+        return self.effective_timeline if harmful == self.effective_faults else FaultTimeline(harmful)
+
+    @cached_property
+    def states(self) -> Mapping[Rank, str]:
+        """Ranks with node faults, each with the state its last fault leaves it in; no delivery is due to such a rank."""
+        return {fault.rank: fault.state for fault in self.harmful_faults if isinstance(fault, NodeFault)}
+
+    @cached_property
+    def outages(self) -> Outages | None:
+        """The outages that the faults amount to, or None if one of them has another effect."""
+        return self._outages(self.effective_faults, self.states)
+
+    def _outages(self, faults: Iterable[Fault], faulty: Collection[Rank]) -> Outages | None:
+        return outages_of(faults, faulty, self.topology, self.spec.seed)
+
+    @property
+    def known_faults(self) -> bool:
+        """Whether faults are in force from step 1 to the end, so that ranks can know them beforehand."""
+        timeline = self.harmful_timeline
+        return timeline.is_lasting and all(interval.start == 1 for interval, *_ in timeline.stops.values())
+
+    @property
+    def claims_around_faults(self) -> list[Claim]:
+        """The claims of an algorithm that builds its trees around the faults, as it knows them; empty if it does not."""
+        return self.algorithm.claims_with_known_faults(self.states) if self.known_faults else []
+
+    def count_broken(self) -> tuple[int, int]:
+        """Count the nodes and links that lose, delay or repeat packets, and those that alter them.
+
+        A faulty node counts once, its links included; a link counts once for both directions.
+        """
+        alter = dict.fromkeys(self.states, False)
+        for fault in self.harmful_faults:
+            if isinstance(fault, NodeFault):
+                alter[fault.rank] |= fault.alters_payload
+        links: dict[tuple[Rank, Port], bool] = {}
+        for fault in self.effective_faults:
+            if not isinstance(fault, LinkFault) or not fault.breaks:
+                # A fault that cannot have an effect does not count.
+                continue
+            peer = self.topology.neighbour(fault.sender, fault.port)
+            ends = [rank for rank in (fault.sender, peer) if rank in alter]
+            for rank in ends:
+                alter[rank] |= fault.alters_payload
+            # A faulty node includes its links: such a link is not counted again.
+            if not ends:
+                link = min((fault.sender, fault.port), self.topology.end(fault.sender, fault.port))
+                links[link] = links.get(link, False) or fault.alters_payload
+        both = [*alter.values(), *links.values()]
+        return both.count(False), both.count(True)
+
+    # --- end
+
+    @cached_property
+    def last_revival(self) -> Step:
+        """The last step in which a source recovers, which may then send without receiving anything first; or 0."""
+        sources = self.algorithm.sources
+        return max((step for step, rank in self.timeline.recoveries if rank in sources), default=0)
+
+    def settled_by(self, step: Step) -> Step:
+        """The step by which nodes have noticed all that happened up to `step`, as far as their protocols do that."""
+        return max([step, *(feature.settled_by(self, step) for feature in self.features)])
+
+    def is_over(self, step: Step, busy: bool) -> bool:
+        """Whether a run has ended with `step`, after which packets are unread or sends scheduled if it is `busy`."""
+        return not busy and step >= self.last_revival and step >= self.settled_by(step)

@@ -1,0 +1,207 @@
+"""Detection by silence: nodes suspect neighbours that give no sign of life."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from math import prod
+from typing import TYPE_CHECKING
+
+from coordinator.dependence.outages import Outages
+from coordinator.features.base import Broken, Evidence, Feature, Findings, ResolvedRun
+from coordinator.features.timing import control_packet, longest_packet
+from coordinator.scenario.model import Scenario, format_duration, knowledge_of
+from coordinator.theory import outage_claims
+from emunode.algorithms.base import Algorithm
+from emunode.algorithms.claims import Assumption, Claim
+from emunode.errors import ScenarioError
+from emunode.faults.effects import Alters, Delays, Duplicates, Effect, Loses, Place, Slows, Stops
+from emunode.faults.timeline import FaultTimeline
+from emunode.model import FOLDING, CollectiveSpec, Detection, PortModel
+from emunode.timed.cost_model import NANO
+from emunode.topologies.base import Topology
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from coordinator.history.timetable import Timetable
+
+SOURCE = "detection by silence"
+
+
+class DetectionFeature(Feature):
+    """Signs of life on every link, and suspicions of silent neighbours."""
+
+    name = "detection"
+
+    def is_active(self, spec: CollectiveSpec) -> bool:
+        return spec.detection is not None
+
+    def configure(self, scenario: Scenario, topology: Topology, spec: CollectiveSpec) -> CollectiveSpec:
+        return spec._replace(detection=knowledge_of(scenario)[1])
+
+    def require(self, scenario: Scenario, algorithm: Algorithm) -> None:
+        _, detects = knowledge_of(scenario)
+        timed = scenario.clock == "timed"
+        if scenario.keep_alive is not None and (detects is None or not timed):
+            reason = "only --fault-knowledge detect:K under --clock timed has signs of life that take time"
+            raise ScenarioError("keep_alive", format_duration(scenario.keep_alive), reason)
+        if detects is not None and timed:
+            _require_time(scenario, algorithm, detects)
+
+    def settled_by(self, run: ResolvedRun, step: int) -> int:
+        """The step in which faults that began up to `step` can have been detected."""
+        assert run.spec.detection is not None
+        began = [fault.step for fault in run.faults if fault.step <= step]
+        return max([step, *(first + run.spec.detection.after for first in began)])
+
+    def claims(self, run: ResolvedRun, timeline: FaultTimeline) -> Iterator[Claim]:
+        assert run.spec.detection is not None
+        if run.goes_by_events:
+            return timed_claims(run.scenario, run.algorithm, timeline)
+        # A fault after the last step has no effect, and is detected all the same.
+        return step_claims(run.spec.detection, run.timeline) if timeline else iter(())
+
+    def claims_with_faults(self, run: ResolvedRun) -> Iterable[Claim] | None:
+        outages = run.outages
+        if outages is None or (run.goes_by_events and not outages.permanent):
+            return None
+        if run.goes_by_events:
+            return outage_claims.claims_with_outages(run.algorithm, outages)
+        return claims_with_outages(run.topology, run.algorithm, outages)
+
+    def broken(self, run: ResolvedRun, timeline: FaultTimeline) -> Iterator[Broken]:
+        yield Broken(Assumption.EVERY_ATTEMPT, "a node withholds what it should send to a suspected neighbour")
+        if run.goes_by_events and not is_perfect(run.scenario, run.algorithm, timeline):
+            why = "signs of life may come more than K intervals apart, and a wrong suspicion may withhold anything"
+            yield Broken(Assumption.NO_WRONG_SUSPICION, why)
+
+    def rows(self, run: ResolvedRun) -> "pl.Expr":
+        from coordinator.features.journals.rows import IS_CONTROL, IS_SIGN, WITHHELD  # noqa: PLC0415
+
+        return WITHHELD | (IS_CONTROL & IS_SIGN)
+
+    def measure(self, run: ResolvedRun, evidence: Evidence) -> Findings:
+        from coordinator.features.journals import detection  # noqa: PLC0415
+
+        times = evidence.timetable
+        if times is not None and times.events is not None:
+            return Findings(detection.timed_detection_metrics(run, evidence.journal, times))
+        return Findings(detection.detection_metrics(run, evidence.journal))
+
+    def violations(self, run: ResolvedRun, evidence: Evidence) -> "Iterable[pl.LazyFrame]":
+        from coordinator.features.journals.detection import detection_violations  # noqa: PLC0415
+
+        return detection_violations(run, evidence.journal, evidence.timetable)
+
+    def files(self, run: ResolvedRun, timetable: "Timetable") -> Mapping[str, Sequence[Mapping[str, object]]]:
+        from coordinator.features.journals.detection import suspicion_records  # noqa: PLC0415
+
+        return {} if timetable.events is None else {"suspicions": suspicion_records(run, timetable.events.suspicions)}
+
+
+def _require_time(scenario: Scenario, algorithm: Algorithm, detects: Detection) -> None:
+    """Refuse signs of life that do not fit the timed clock, or would do harm."""
+    if scenario.keep_alive is None:
+        reason = "under the timed clock nodes give signs of life at intervals: give --keep-alive TIME"
+        raise ScenarioError("fault_knowledge", scenario.fault_knowledge, reason)
+    spec, one_port = algorithm.spec, algorithm.spec.port_model is PortModel.ONE_PORT
+    signs = control_packet(scenario) * (algorithm.topology.degree if one_port else 1)
+    if detects.interval <= signs:
+        what = "the signs of life of a node take" if one_port else "a sign of life takes"
+        reason = f"{what} {format_duration(signs / NANO)}; the interval has to be longer"
+        raise ScenarioError("keep_alive", format_duration(scenario.keep_alive), reason)
+    if spec.port_model not in (PortModel.ALL_PORT, PortModel.ONE_PORT):
+        reason = "it leaves no port for signs of life; detection under the timed clock needs all-port or one-port"
+        raise ScenarioError("port_model", str(spec.port_model), reason)
+    if not algorithm.tolerates_delay or (spec.collective in FOLDING and spec.reliable is None):
+        reason = f"{algorithm.name} counts on the step in which a packet arrives, and signs of life make packets late"
+        raise ScenarioError("fault_knowledge", scenario.fault_knowledge, reason)
+
+
+# --- in lock-step ------------------------------------------------------------------------------------------------------
+
+
+def step_claims(detection: Detection, timeline: FaultTimeline) -> Iterator[Claim]:
+    """Claims about the detectors: perfect where every live neighbour is heard in time, and then as fast as K."""
+    if timeline.opaque:
+        return
+    effects = {type(effect) for place, _, effect in timeline if _concerns_signs(place, effect)}
+    delays = [sum(effect.steps for _, effect in spells) for spells in timeline.of(Delays).values()]
+    returning = any(not interval.is_endless for intervals in timeline.stops.values() for interval in intervals)
+    # Signs of life come at most 1 + delay steps apart, unless something returns and the first sign is still under way.
+    in_time = not delays or (1 + max(delays) <= detection.after and not returning)
+    if effects <= {Stops, Delays} and in_time:
+        yield _own("false_suspicions", 0, "perfect, K >= 1 + delay")
+    # A sign under way puts the detection off, as does a rank that hangs, or has just recovered.
+    if effects <= {Stops, Loses} and timeline.ranks_only_crash and not detection.doubling:
+        yield _own("slowest_detection_steps", detection.after, "K steps", at_most=True)
+
+
+def _own(name: str, value: float, formula: str, *, at_most: bool = False) -> Claim:
+    """Claim something about the detectors, whatever becomes of the collective."""
+    return Claim(name, value, "<=" if at_most else "==", f"{SOURCE}: {formula}", assumes=frozenset())
+
+
+def _concerns_signs(place: Place, effect: Effect) -> bool:
+    """Whether an effect can keep signs of life away. Faults do not count signs, and ranks withhold none."""
+    if isinstance(effect, Loses):
+        return effect.packet is None and not isinstance(place, int)
+    return not isinstance(effect, Alters | Duplicates)
+
+
+def claims_with_outages(topology: Topology, algorithm: Algorithm, outages: Outages) -> list[Claim]:
+    """Claims about the deliveries: nodes withhold what would be lost, and more if a link works in one direction or again."""
+    places = dict(outages.places)
+    for link, intervals in outages.links.items():
+        places.setdefault(topology.end(*link), intervals)
+    both = Outages(places, outages.faulty)
+    lasting = all(any(each.is_endless for each in intervals) for intervals in places.values())
+    if lasting and len(places) == len(outages.places):
+        return outage_claims.claims_with_outages(algorithm, outages)
+    return [
+        replace(claim, relation=">=") if (claim.name, claim.relation) == ("intact_deliveries", "==") else claim
+        for claim in outage_claims.claims_with_outages(algorithm, both.always())
+    ]
+
+
+# --- under the timed clock ---------------------------------------------------------------------------------------------
+
+
+def timed_claims(scenario: Scenario, algorithm: Algorithm, timeline: FaultTimeline) -> Iterator[Claim]:
+    """Claims about the detectors: perfect where every live neighbour is heard in time; and how fast they are."""
+    detects = algorithm.spec.detection
+    assert detects is not None
+    if is_perfect(scenario, algorithm, timeline):
+        yield _own("false_suspicions", 0, "perfect, K h >= f h + F c + (F - 1) c_h")
+    heard = timeline.effects <= {Stops, Loses, Alters, Duplicates, Slows}
+    if heard and _ranks_crash_or_slow(timeline) and not detects.doubling:
+        # The last packet was heard before the crash at the latest.
+        seconds = detects.after * detects.interval / NANO
+        yield _own("slowest_detection_seconds", seconds, "K intervals", at_most=True)
+
+
+def is_perfect(scenario: Scenario, algorithm: Algorithm, timeline: FaultTimeline) -> bool:
+    """Whether no live neighbour is ever suspected: two signs of life never end more than k intervals apart.
+
+    A sign may wait for one packet that has begun, a slow node gives its signs f times as far apart, and all of it may take
+    F times as long: K h >= f h + F c + (F - 1) c_h, where c is the longest packet and c_h a sign of life.
+    """
+    detects, spec = algorithm.spec.detection, algorithm.spec
+    assert detects is not None
+    # What does not end: afterwards a silent node would be live, and not heard yet.
+    lasting = all(interval.is_endless for intervals in timeline.stops.values() for interval in intervals)
+    hearable = lasting and _ranks_crash_or_slow(timeline) and timeline.effects <= {Stops, Alters, Duplicates, Slows}
+    data, sign = longest_packet(scenario, algorithm), control_packet(scenario)
+    if not hearable or data is None or spec.port_model is not PortModel.ALL_PORT:
+        return False
+    slows = [(place, effect) for place, spells in timeline.of(Slows).items() for _, effect in spells]
+    node = prod((effect.factor for place, effect in slows if isinstance(place, int)), start=1.0)
+    factor = node * prod((effect.factor for place, effect in slows if not isinstance(place, int)), start=1.0)
+    factor *= prod((1 + effect.spread for _, effect in slows), start=1.0)
+    wait = node * detects.interval + factor * max(data, sign) + (factor - 1) * sign
+    return detects.after * detects.interval >= wait
+
+
+def _ranks_crash_or_slow(timeline: FaultTimeline) -> bool:
+    """Whether no rank does anything else: then a rank that has not crashed keeps its packets and its clock."""
+    at_ranks = {type(effect) for place, _, effect in timeline if isinstance(place, int)}
+    return not timeline.opaque and timeline.ranks_only_crash and at_ranks <= {Stops, Slows}

@@ -1,0 +1,291 @@
+"""Reliable links: acknowledgements, time-outs and retransmission on every link."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from coordinator.dependence.losses import losses
+from coordinator.features.base import Broken, Evidence, Feature, Findings, ResolvedRun
+from coordinator.features.timing import control_packet, longest_packet
+from coordinator.scenario.costs import costs_of
+from coordinator.scenario.model import Scenario, format_duration, parse_duration
+from emunode.algorithms.base import Algorithm
+from emunode.algorithms.claims import Assumption, Claim
+from emunode.errors import ScenarioError
+from emunode.faults.effects import Delays, Duplicates, Loses, Stops
+from emunode.faults.timeline import FaultTimeline, Spell
+from emunode.model import FOLDING, Collective, CollectiveSpec, Duplex, PortModel, ReliableLinks, Step
+from emunode.timed.cost_model import NANO
+from emunode.topologies.base import Topology
+
+if TYPE_CHECKING:
+    import polars as pl
+
+NEGLIGIBLE = 1e-9
+"""Full delivery is claimed if it fails with at most this probability."""
+SOURCE = "reliable links"
+IF_PUNCTUAL = frozenset({Assumption.SENT_ONCE, Assumption.NOTHING_OVERDUE, Assumption.NO_WRONG_SUSPICION})
+"""The assumptions of claims that nothing is sent again."""
+DELIVERED = frozenset({Assumption.EVERY_ATTEMPT})
+"""The assumptions of claims that follow from the number of attempts."""
+
+
+class ReliableFeature(Feature):
+    """Acknowledgements on every link; a segment is sent again until one comes, or the attempts run out."""
+
+    name = "reliable"
+
+    def is_active(self, spec: CollectiveSpec) -> bool:
+        return spec.reliable is not None
+
+    def configure(self, scenario: Scenario, topology: Topology, spec: CollectiveSpec) -> CollectiveSpec:
+        return spec._replace(reliable=reliable_links(scenario, topology, spec))
+
+    def require(self, scenario: Scenario, algorithm: Algorithm) -> None:
+        if not self.is_active(algorithm.spec):
+            return
+        if not algorithm.tolerates_delay:
+            reason = (
+                f"{algorithm.name} counts on the step in which a packet arrives, and one that is sent again is late"
+            )
+            raise ScenarioError("reliable", None, reason)
+        if algorithm.ack_bytes:
+            raise ScenarioError("reliable", None, f"{algorithm.name} sends acknowledgements of its own")
+
+    def delivers_late(self, run: ResolvedRun) -> bool:
+        return True
+
+    def final_step(self, run: ResolvedRun, step: Step | None) -> Step | None:
+        last = None if run.goes_by_events else last_data_step(run.spec, run.algorithm)
+        # The acknowledgements of the last segments cross in the step after it.
+        return None if last is None else last + 1
+
+    def claims_without_faults(self, run: ResolvedRun, claims: Sequence[Claim]) -> Iterator[Claim]:
+        if run.goes_by_events:
+            yield from _without_time_outs(claims)
+            yield from _pipe_claims(run)
+            return
+        links, last = _links(run), last_data_step(run.spec, run.algorithm)
+        if last is not None:
+            formula = "2 (m - 1) + L" if links.window == 1 else "m - 1 + L"
+            source = f"{SOURCE}: {formula} for m segments over L links"
+            yield Claim("steps", last, "==", source, derived=True, assumes=IF_PUNCTUAL - {Assumption.SENT_ONCE})
+        yield from _without_time_outs(claims)
+
+    def claims_with_faults(self, run: ResolvedRun) -> Iterator[Claim]:
+        around = run.claims_around_faults
+        if around:
+            yield from around
+            return
+        yield from run.algorithm.claims_with_faults(*run.count_broken(), run.states)
+        yield from link_claims(run)
+
+    def broken(self, run: ResolvedRun, timeline: FaultTimeline) -> Iterator[Broken]:
+        all_port = run.spec.port_model is PortModel.ALL_PORT
+        if run.goes_by_events:
+            if timeline:
+                yield Broken(Assumption.SENT_ONCE, "faults may bring time-outs about")
+            elif not _is_punctual(run):
+                yield Broken(Assumption.SENT_ONCE, "an acknowledgement may come after its time-out")
+            return
+        # A lower bound for every algorithm also holds for one that waits for acknowledgements. But over one port it may
+        # go by receipts, which are not limited here.
+        yield Broken(Assumption.STEPS_KEPT, "segments wait for acknowledgements", bounds_hold=all_port)
+        links = _links(run)
+        if links.retransmit_after < round_trip(run.spec, run.topology, links.window):
+            why = "an acknowledgement comes after its time-out"
+            yield Broken(Assumption.SENT_ONCE, why, bounds_hold=all_port)
+
+    def rows(self, run: ResolvedRun) -> "pl.Expr":
+        from coordinator.features.journals.rows import IS_ANSWER, IS_CONTROL  # noqa: PLC0415
+
+        return IS_CONTROL & IS_ANSWER
+
+    def measure(self, run: ResolvedRun, evidence: Evidence) -> Findings:
+        from coordinator.features.journals.reliable import reliable_metrics  # noqa: PLC0415
+
+        return Findings(reliable_metrics(_links(run), evidence.journal))
+
+    def violations(self, run: ResolvedRun, evidence: Evidence) -> "Iterable[pl.LazyFrame]":
+        from coordinator.features.journals.reliable import reliable_violations  # noqa: PLC0415
+
+        return reliable_violations(run, _links(run), evidence.journal, evidence.timetable)
+
+
+def _links(run: ResolvedRun) -> ReliableLinks:
+    """The settings of the links of a run that has reliable ones."""
+    assert run.spec.reliable is not None
+    return run.spec.reliable
+
+
+# --- settings ----------------------------------------------------------------------------------------------------------
+
+
+def round_trip(spec: CollectiveSpec, topology: Topology, window: int) -> Step:
+    """The steps from a send to the step in which its acknowledgement has been read, at most, if nothing is lost.
+
+    The acknowledgement crosses in the step after the segment. Over one port it waits for those of all other segments that
+    the neighbours have sent: a window for each link.
+    """
+    return 2 if spec.port_model is PortModel.ALL_PORT else 1 + topology.degree * window
+
+
+def reliable_links(scenario: Scenario, topology: Topology, spec: CollectiveSpec) -> ReliableLinks | None:
+    """The settings of the links of a scenario, None if they are not reliable; ScenarioError if they contradict it."""
+    if not scenario.reliable:
+        for name in ("retransmit_after", "attempts", "window", "back_off"):
+            if getattr(scenario, name) != type(scenario).model_fields[name].default:
+                raise ScenarioError(name, getattr(scenario, name), "only reliable links have it; add --reliable")
+        return None
+    if spec.port_model not in (PortModel.ALL_PORT, PortModel.ONE_PORT):
+        reason = "it leaves no port for acknowledgements; reliable links need all-port or one-port"
+        raise ScenarioError("port_model", str(spec.port_model), reason)
+    if spec.duplex is not Duplex.FULL:
+        raise ScenarioError("duplex", str(spec.duplex), "acknowledgements need full-duplex links")
+    after = scenario.retransmit_after
+    if scenario.clock == "timed":
+        return timed_links(scenario, topology, spec)
+    if isinstance(after, str):
+        raise ScenarioError("retransmit_after", after, "in lock-step a whole number of steps")
+    least = round_trip(spec, topology, scenario.window)
+    if after is not None and after < 2:
+        raise ScenarioError("retransmit_after", after, "an acknowledgement takes 2 steps")
+    return ReliableLinks(after or least, scenario.attempts, scenario.window, scenario.back_off)
+
+
+def timed_links(scenario: Scenario, topology: Topology, spec: CollectiveSpec) -> ReliableLinks:
+    """The settings of reliable links, with times in nanoseconds; ScenarioError for a time-out that is too short."""
+    costs = costs_of(scenario)
+    data, answer = costs.nanoseconds(spec.message_bytes), control_packet(scenario)
+    after = scenario.retransmit_after
+    if isinstance(after, int):
+        raise ScenarioError("retransmit_after", after, "under the timed clock a time such as 5ms")
+    if after is not None:
+        nanoseconds = round(parse_duration(after) * NANO)
+        least = costs.nanoseconds(1) + answer
+        if nanoseconds <= least:
+            reason = f"the shortest segment and its acknowledgement take {format_duration(least / NANO)}"
+            raise ScenarioError("retransmit_after", after, reason)
+    else:
+        # A whole message and its acknowledgement, each behind another packet of its kind on the same port; over one port
+        # behind those of all links.
+        ahead = 2 if spec.port_model is PortModel.ALL_PORT else 1 + topology.degree * scenario.window
+        nanoseconds = ahead * (data + answer)
+    return ReliableLinks(max(1, nanoseconds), scenario.attempts, scenario.window, scenario.back_off)
+
+
+# --- claims ------------------------------------------------------------------------------------------------------------
+
+
+def last_data_step(spec: CollectiveSpec, algorithm: Algorithm) -> Step | None:
+    """The last step in which data arrives if nothing is lost, or None where acknowledgements decide about it.
+
+    Down one tree each link is a pipe: segment k follows segment k - window after a round trip of two steps, so m segments
+    over L links take (m - 1)(1 + 1) + L steps for stop and wait, and m - 1 + L for larger windows.
+    """
+    pipe = algorithm.pipe
+    if spec.reliable is None or pipe is None:
+        return None
+    if spec.port_model is not PortModel.ALL_PORT or algorithm.link_capacity != 1:
+        return None
+    return pipe.links + (pipe.segments - 1) * max(pipe.period, 2 if spec.reliable.window == 1 else 1)
+
+
+def _without_time_outs(claims: Iterable[Claim]) -> Iterator[Claim]:
+    """Claims that hold beside `claims` if every acknowledgement comes before its time-out, under either clock."""
+    why = f"{SOURCE}: no time-out before the acknowledgement"
+    yield Claim("retransmissions", 0, "==", why, assumes=IF_PUNCTUAL)
+    yield Claim("discarded_copies", 0, "==", f"{SOURCE}: every copy is the first", assumes=IF_PUNCTUAL)
+    source = f"{SOURCE}: one for each segment and link"
+    for claim in claims:
+        if claim.name == "segments" and claim.relation == "==":
+            yield Claim("acknowledgements", claim.predicted, "==", source, assumes=IF_PUNCTUAL)
+
+
+def _is_punctual(run: ResolvedRun) -> bool:
+    """Whether every acknowledgement comes before its time-out under the timed clock if nothing breaks.
+
+    It may wait for a segment that goes the other way, for the acknowledgements before it, and for signs of life.
+    """
+    links = _links(run)
+    data, control = longest_packet(run.scenario, run.algorithm), control_packet(run.scenario)
+    if data is None or run.spec.port_model is not PortModel.ALL_PORT:
+        return False
+    signs = 2 if run.spec.detection is not None else 0
+    return links.retransmit_after >= 2 * data + (links.window + signs) * control
+
+
+def _pipe_claims(run: ResolvedRun) -> Iterator[Claim]:
+    """When the last segment reaches the end of the longest path of a tree, unless signs of life or requests delay it."""
+    links, algorithm, pipe = _links(run), run.algorithm, run.algorithm.pipe
+    data, answer = longest_packet(run.scenario, algorithm), control_packet(run.scenario)
+    if pipe is None or data is None or run.spec.detection is not None or run.spec.asks:
+        return
+    if algorithm.link_capacity != 1 or run.spec.port_model is not PortModel.ALL_PORT or algorithm.byte_relation != "==":
+        return
+    if links.retransmit_after < data + answer or (links.window > 1 and answer > data) or not algorithm.forwards_at_once:
+        return
+    spacing = data + answer if links.window == 1 else data
+    formula = "(m - 1)(c_d + c_a) + L c_d" if links.window == 1 else "(m - 1 + L) c_d"
+    seconds = ((pipe.segments - 1) * spacing + pipe.links * data) / NANO
+    source = f"{SOURCE}: {formula} for m segments over L links"
+    yield Claim("completion_seconds", seconds, "==", source, derived=True, assumes=frozenset({Assumption.ON_TIME}))
+
+
+def link_claims(run: ResolvedRun) -> Iterator[Claim]:
+    """Claims that reliable links add, under faults, to those that go by the number of faults.
+
+    Where time-outs are not in steps, nothing is claimed of links that come up again.
+    """
+    spec, algorithm, links = run.spec, run.algorithm, _links(run)
+    timeline, outages = run.harmful_timeline, run.outages
+    if timeline.opaque:
+        return
+    most, effects = _most_segments(run.topology, algorithm), timeline.effects
+    if Duplicates not in effects:
+        # A link that duplicates packets carries more than is sent over it.
+        source = f"{SOURCE}: at most {links.attempts} attempts for each segment"
+        yield Claim("segments", links.attempts * most, "<=", source, assumes=frozenset())
+    plain = effects <= {Stops} and not timeline.recoveries and spec.collective not in FOLDING
+    if outages is not None and plain and not set(outages.faulty) & set(algorithm.sources):
+        found = losses(algorithm, outages if outages.permanent else outages.always())
+        if found is not None:
+            # What is out of service throughout is so for every attempt; what comes back may be reached by a later one.
+            relation = "==" if outages.permanent else ">="
+            source = f"{algorithm.citation}: what its paths carry around the outages"
+            yield Claim("intact_deliveries", found.delivered, relation, source, assumes=DELIVERED)  # type: ignore[arg-type]
+    worst = max((_failure(links, spells) for spells in timeline.spells.values()), default=1.0)
+    on_links = not any(isinstance(place, int) for place in timeline.spells)
+    transient = on_links and effects <= {Loses, Delays, Duplicates, *(() if run.goes_by_events else (Stops,))}
+    if transient and min(1.0, most * worst) <= NEGLIGIBLE:
+        chance = f"fails with a probability of at most {most * worst:.1g}" if worst else "never fails"
+        source = f"{SOURCE}: {most} x p^attempts {chance}"
+        yield Claim("delivery_ratio", 1.0, "==", source, assumes=DELIVERED)
+
+
+def _most_segments(topology: Topology, algorithm: Algorithm) -> int:
+    """Segments that all links carry in a run without faults, at most."""
+    stated = [claim.predicted for claim in algorithm.claims() if claim.name == "segments" and claim.relation != ">="]
+    whole = [int(number) for number in stated if not isinstance(number, tuple)]
+    spec = algorithm.spec
+    copies = spec.messages * algorithm.segments_per_message * spec.redundancy
+    # Every copy of every pair of origin and target crosses every link at most once each way.
+    several = spec.collective in (Collective.SCATTER, Collective.ALLTOALL)
+    pairs = len(algorithm.sources) * (topology.order if several else 1)
+    return min([*whole, 2 * topology.link_count * copies * pairs])
+
+
+def _failure(links: ReliableLinks, spells: Sequence[Spell]) -> float:
+    """The probability, at most, that no attempt of a segment crosses a link that has these effects."""
+    crossing, attempts = 1.0, links.attempts
+    for interval, effect, _ in spells:
+        if isinstance(effect, Loses):
+            if effect.packet is None:
+                crossing *= 1 - effect.probability
+            else:
+                attempts -= 1
+        elif isinstance(effect, Stops):
+            if interval.is_endless:
+                return 1.0
+            # With the shortest time-out the most attempts fall into the outage.
+            attempts -= (interval.end - 1 - interval.start) // links.retransmit_after + 1
+    return 1.0 if attempts < 1 else (1 - crossing) ** attempts

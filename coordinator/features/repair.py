@@ -1,0 +1,159 @@
+"""Repair: a broadcast goes round what faults have broken, by requests of the nodes or by other trees."""
+
+from collections.abc import Container, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from coordinator.features import reliable
+from coordinator.features.base import Broken, Evidence, Feature, Findings, ResolvedRun
+from coordinator.scenario.model import Scenario, knowledge_of
+from emunode.algorithms.claims import Assumption, Claim
+from emunode.algorithms.repair import PlannedRule, rule_of
+from emunode.algorithms.tree_collective import TreeCollective
+from emunode.errors import ScenarioError
+from emunode.faults.kinds import LinkFault, Moment
+from emunode.faults.timeline import FaultTimeline
+from emunode.model import CollectiveSpec, FaultKnowledge, Port, Rank, Repair
+from emunode.protocols.repair.pull import PullRule
+from emunode.topologies.base import Topology
+
+if TYPE_CHECKING:
+    import polars as pl
+
+NO_REQUEST = frozenset({Assumption.SENT_ONCE, Assumption.NOTHING_OVERDUE, Assumption.NO_WRONG_SUSPICION})
+"""The assumptions of the claim that no node asks for anything."""
+
+
+class RepairFeature(Feature):
+    """Requests of nodes for what is overdue, or trees that avoid known faults."""
+
+    name = "repair"
+
+    def is_active(self, spec: CollectiveSpec) -> bool:
+        return spec.repair is not None
+
+    def configure(self, scenario: Scenario, topology: Topology, spec: CollectiveSpec) -> CollectiveSpec:
+        return spec._replace(repair=repair_of(scenario))
+
+    def delivers_late(self, run: ResolvedRun) -> bool:
+        return run.spec.asks
+
+    def claims_without_faults(self, run: ResolvedRun, claims: Sequence[Claim]) -> Iterator[Claim]:
+        if run.spec.asks:
+            rule = rule_of(run.spec)
+            assert rule is not None
+            yield Claim("repair_requests", 0, "==", f"{rule.citation}: nothing is overdue", assumes=NO_REQUEST)
+
+    def claims_with_faults(self, run: ResolvedRun) -> Iterator[Claim] | None:
+        return _pull_claims(run) if run.spec.asks else None
+
+    def broken(self, run: ResolvedRun, timeline: FaultTimeline) -> Iterator[Broken]:
+        if not run.spec.asks:
+            return
+        delayed = run.spec.reliable is not None
+        if run.goes_by_events and (delayed or run.spec.detection is not None):
+            # What makes packets late may make them overdue as well; and what comes by another way too is traffic.
+            yield Broken(Assumption.SENT_ONCE, "packets that are late may be asked for")
+        elif delayed and not run.goes_by_events:
+            why = "packets that wait for acknowledgements may be overdue, and what is asked for comes twice"
+            yield Broken(Assumption.NOTHING_OVERDUE, why, bounds_hold=True)
+
+    def rows(self, run: ResolvedRun) -> "pl.Expr | None":
+        from coordinator.features.journals.rows import IS_REQUEST  # noqa: PLC0415
+
+        return IS_REQUEST
+
+    def measure(self, run: ResolvedRun, evidence: Evidence) -> Findings:
+        from coordinator.features.journals.repair import repair_metrics  # noqa: PLC0415
+
+        return Findings(repair_metrics(run, evidence.journal, evidence.timetable))
+
+    def violations(self, run: ResolvedRun, evidence: Evidence) -> "Iterable[pl.LazyFrame]":
+        from coordinator.features.journals.repair import repair_violations  # noqa: PLC0415
+
+        return repair_violations(run, evidence.journal, evidence.timetable)
+
+
+def repair_of(scenario: Scenario) -> Repair | None:
+    """How a scenario is repaired, None if it is not; ScenarioError if its settings contradict each other."""
+    after = scenario.repair_after
+    if scenario.repair is None:
+        if after is not None:
+            raise ScenarioError("repair_after", after, "only repair has it; add --repair")
+        return None
+    knowledge, detection = knowledge_of(scenario)
+    repair = Repair(scenario.repair, after or (detection.after if detection else 1))
+    if isinstance(rule_of(CollectiveSpec("", scenario.collective, "", 0, repair=repair)), PlannedRule):
+        repair = repair._replace(after=0)
+        if knowledge is not FaultKnowledge.ALL:
+            reason = f"{scenario.repair} plans around faults that every node knows; use --fault-knowledge all"
+            raise ScenarioError("fault_knowledge", scenario.fault_knowledge, reason)
+        if after is not None:
+            raise ScenarioError(
+                "repair_after", after, f"under {scenario.repair} no node waits for a packet; leave it out"
+            )
+    return repair
+
+
+def _pull_claims(run: ResolvedRun) -> Iterator[Claim]:
+    """The claims of a rule by which nodes ask, under faults.
+
+    Every healthy rank is served to which a path of healthy links and ranks leads, each of which asks over its link. No other
+    one can be if the faults are outages from step 1 to the end, and begin with it.
+    """
+    yield from _service_claims(run)
+    if run.spec.reliable is not None:
+        # Repair adds traffic, and delivers more than the paths of the trees do.
+        yield from (claim for claim in reliable.link_claims(run) if claim.name == "delivery_ratio")
+
+
+def _service_claims(run: ResolvedRun) -> Iterator[Claim]:
+    spec, topology, faulty, outages = run.spec, run.topology, run.states, run.outages
+    algorithm, rule = run.algorithm.over_trees, rule_of(spec)
+    assert algorithm is not None
+    assert isinstance(rule, PullRule)
+    # Altered bytes are handed on, and no node asks again.
+    if any(fault.alters_payload for fault in run.harmful_faults) or spec.source in faulty:
+        return
+    broken = {(each.sender, each.port) for each in run.harmful_faults if isinstance(each, LinkFault) and each.breaks}
+    broken |= set(outages.links) if outages is not None else set()
+    # A request has to cross the link, and its answer comes back.
+    broken |= {topology.end(*link) for link in broken}
+    receivers = [rank for rank in topology.data_ranks if rank not in faulty and rank != spec.source]
+    served = _served(rule, algorithm, faulty, broken)
+    certain = sum(rank in served for rank in receivers)
+    exact = False
+    # A fault at a time may begin when the first packets of its step have crossed.
+    exact_steps = not any(isinstance(fault.step, Moment) and fault.step for fault in run.translated)
+    if outages is not None and outages.permanent and exact_steps:
+        possible = _served(rule, algorithm, outages.nodes, outages.links)
+        exact = certain == sum(rank in possible for rank in receivers)
+    source = f"{rule.citation}: every node that healthy nodes and links connect to the source"
+    yield Claim("intact_deliveries", certain * spec.messages, "==" if exact else ">=", source)
+
+
+def _served(
+    rule: PullRule, algorithm: TreeCollective, gone: Container[Rank], broken: Container[tuple[Rank, Port]]
+) -> frozenset[Rank]:
+    """The ranks that the segments of every tree can reach, without some ranks and directed links."""
+    reached = [_reached(rule, algorithm, tree, gone, broken) for tree in range(algorithm.trees.count)]
+    return reached[0].intersection(*reached[1:])
+
+
+def _reached(
+    rule: PullRule, algorithm: TreeCollective, tree: int, gone: Container[Rank], broken: Container[tuple[Rank, Port]]
+) -> frozenset[Rank]:
+    """The ranks that the segments of a tree can reach: over its arcs, and over those by which ranks ask for them."""
+    topology, source = algorithm.topology, algorithm.spec.source
+    onward: dict[Rank, list[Rank]] = {}
+    for relative in algorithm.reached:
+        rank = topology.absolute(relative, source)
+        for port in {*rule.ports(algorithm, relative, tree), algorithm.trees.parent(relative, tree)}:
+            if rank not in gone and topology.end(rank, port) not in broken:
+                onward.setdefault(topology.neighbour(rank, port), []).append(rank)
+    reached = [source]
+    found = {source}
+    for sender in reached:
+        new = [rank for rank in onward.get(sender, ()) if rank not in found]
+        found.update(new)
+        reached += new
+    return frozenset(found)

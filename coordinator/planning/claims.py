@@ -1,0 +1,187 @@
+"""The claims about a run, from its algorithm, its faults and the features of its nodes, and those that do not hold in it."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from coordinator.features.base import Broken, ResolvedRun
+from coordinator.theory.lower_bounds import Traffic, lower_bounds, strongest
+from coordinator.theory.outage_claims import claims_with_outages
+from coordinator.theory.votes import vote_claims
+from emunode.algorithms.claims import Assumption, Claim, distinct, of_uneven_blocks
+from emunode.faults.timeline import FaultTimeline
+from emunode.model import Collective
+
+NO_FAULTS = FaultTimeline(())
+
+
+class Dropped(NamedTuple):
+    """A claim that says nothing about a run, since an assumption of it fails there."""
+
+    claim: Claim
+    assumption: Assumption
+    because: str
+
+    def record(self) -> dict[str, object]:
+        """Return it as plain values, for summary.json."""
+        claim = self.claim
+        return {
+            "name": claim.name,
+            "relation": claim.relation,
+            "predicted": claim.predicted,
+            "source": claim.source,
+            "assumes": str(self.assumption),
+            "because": self.because,
+        }
+
+
+class Sifted(NamedTuple):
+    """Claims that hold in a run, and claims that do not."""
+
+    kept: list[Claim]
+    dropped: list[Dropped]
+
+
+def run_claims(run: ResolvedRun) -> Sifted:
+    """Make the claims of theory for a run, its faults included."""
+    outcome = [claim for feature in run.features for claim in feature.claims_of_outcome(run)]
+    if not run.harmful_faults:
+        found = _sift(_claims_without_faults(run), broken_assumptions(run, run.effective_timeline))
+        own = _claims_of_features(run, run.effective_timeline)
+        # Protocols come first where faults slow packets down: then most other claims are dropped.
+        both = [*own, *found.kept] if run.effective_faults else [*found.kept, *own]
+        return Sifted(both + outcome, found.dropped)
+    own = _claims_of_features(run, run.effective_timeline)
+    speaking = (feature.claims_with_faults(run) for feature in run.features)
+    deliveries = next((claims for claims in speaking if claims is not None), None)
+    if deliveries is None:
+        deliveries = _claims_with_faults(run)
+    found = _sift([*own, *deliveries] if own else deliveries, broken_assumptions(run, run.effective_timeline))
+    return Sifted(found.kept + outcome, found.dropped)
+
+
+def fault_free_claims(run: ResolvedRun) -> Sifted:
+    """Make the claims of theory for a run without its faults, virtual time included.
+
+    Of equal claims the more specific one is kept, and of all lower bounds on a metric the largest.
+    """
+    found = _sift(_claims_without_faults(run), broken_assumptions(run, NO_FAULTS))
+    return Sifted(found.kept + _claims_of_features(run, NO_FAULTS), found.dropped)
+
+
+def dropped_claims(run: ResolvedRun) -> list[Dropped]:
+    """Return all claims that do not hold in a run; of a run with faults also those for runs without any."""
+    dropped = run_claims(run).dropped
+    if not run.harmful_faults:
+        return dropped
+    because = f"faults: {', '.join(run.scenario.fault)}" if run.scenario.fault else "faults"
+    return dropped + [Dropped(each, Assumption.NO_FAULTS, because) for each in fault_free_claims(run).kept]
+
+
+def predictions(run: ResolvedRun) -> list[dict[str, object]]:
+    """Return the claims of a run without its faults as plain values."""
+    return [
+        {"name": claim.name, "predicted": claim.predicted, "relation": claim.relation, "source": claim.source}
+        for claim in fault_free_claims(run).kept
+    ]
+
+
+def run_bounds(run: ResolvedRun) -> tuple[Claim, ...]:
+    """Return bounds that no algorithm can beat in this run without faults; none for one that reproduces an error."""
+    spec, algorithm = run.spec, run.algorithm
+    # A repaired tree is one of what faults have left.
+    if algorithm.negative_control or algorithm.original is not algorithm:
+        return ()
+    unicast = spec.collective is Collective.UNICAST
+    traffic = Traffic(
+        collective=spec.collective,
+        source=spec.source,
+        segments=spec.messages * algorithm.segments_per_message * spec.redundancy,
+        size=spec.messages * spec.least_message_bytes * spec.redundancy,
+        port_model=spec.port_model,
+        duplex=spec.duplex,
+        capacity=algorithm.link_capacity,
+        blocks=len(algorithm.block_owners) if spec.collective is Collective.ALLREDUCE else 1,
+        pairs=tuple((rank, algorithm.destination(rank)) for rank in algorithm.sources) if unicast else (),
+        cut=algorithm.segments_per_message,
+        copies=spec.redundancy,
+    )
+    return lower_bounds(run.topology, traffic)
+
+
+def broken_assumptions(run: ResolvedRun, timeline: FaultTimeline) -> list[Broken]:
+    """Return the assumptions that fail in a run under the faults of `timeline`."""
+    slowed = any(fault.slows for fault in run.effective_faults) and bool(timeline)
+    general = [*_broken_by_events(run, slowed=slowed)]
+    if slowed:
+        general.append(Broken(Assumption.ON_TIME, "faults slow packets down"))
+        general += _broken_by_arrivals(run)
+    return general + [broken for feature in run.features for broken in feature.broken(run, timeline)]
+
+
+def _broken_by_events(run: ResolvedRun, *, slowed: bool) -> Iterator[Broken]:
+    """The assumptions that fail because nodes have protocols under the timed clock."""
+    if not run.goes_by_events:
+        return
+    yield Broken(Assumption.STEPS_KEPT, "control segments and time-outs have times of their own")
+    if slowed:
+        yield Broken(Assumption.SENT_ONCE, "faults that slow packets down may bring time-outs about")
+
+
+def _broken_by_arrivals(run: ResolvedRun) -> Iterator[Broken]:
+    """The assumptions that fail because nodes pass on by arrival what is late."""
+    if not run.goes_by_arrivals:
+        return
+    if not run.algorithm.keeps_time:
+        yield Broken(Assumption.STEPS_KEPT, "segments go by arrival")
+        yield Broken(Assumption.SENT_ONCE, "segments go other ways, and come more or less often")
+    elif run.algorithm.link_capacity != 1 and not run.has_one_way_in:
+        yield Broken(Assumption.STEPS_KEPT, "segments that would share a packet may cross in several")
+
+
+def _claims_of_features(run: ResolvedRun, timeline: FaultTimeline) -> list[Claim]:
+    return [claim for feature in run.features for claim in feature.claims(run, timeline)]
+
+
+def _claims_without_faults(run: ResolvedRun) -> list[Claim]:
+    """All claims that may hold without faults."""
+    scenario, algorithm = run.scenario, run.algorithm
+    claims = algorithm.claims() + algorithm.cost_claims(scenario.startup, scenario.per_byte)
+    if run.spec.short_blocks:
+        claims = list(of_uneven_blocks(claims, packet_limit=run.spec.packet_limit))
+    claims = strongest([*distinct(claims), *run_bounds(run)])
+    added = [claim for feature in run.features for claim in feature.claims_without_faults(run, claims)]
+    return [*claims, *added]
+
+
+def _claims_with_faults(run: ResolvedRun) -> list[Claim]:
+    """The claims about deliveries under harmful faults, where no feature has a part in them."""
+    around, outages, algorithm = run.claims_around_faults, run.outages, run.algorithm
+    if around:
+        return around
+    # Outages are exact: the schedule alone tells what is lost.
+    if outages is not None and (run.exact_steps or outages.permanent):
+        return claims_with_outages(algorithm, outages)
+    # Anything else is a bound by the number of faulty places, or follows from the paths of copies that are voted on.
+    broken, altering = run.count_broken()
+    bounds = algorithm.claims_with_faults(broken, altering, run.states)
+    if not run.exact_steps:
+        # Votes take the paths that copies take without a clock.
+        return bounds
+    return bounds + vote_claims(algorithm, run.harmful_timeline, run.states, broken, altering)
+
+
+def _sift(claims: Iterable[Claim], broken: Sequence[Broken]) -> Sifted:
+    """Part claims by whether an assumption of them fails."""
+    kept, dropped = [], []
+    for claim in claims:
+        failing = next((each for each in broken if _fails(claim, each)), None)
+        if failing is None:
+            kept.append(claim)
+        else:
+            dropped.append(Dropped(claim, failing.assumption, failing.because))
+    return Sifted(kept, dropped)
+
+
+def _fails(claim: Claim, broken: Broken) -> bool:
+    spared = broken.bounds_hold and claim.relation == ">="
+    return broken.assumption in claim.assumptions and not spared
