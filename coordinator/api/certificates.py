@@ -3,6 +3,7 @@
 import os
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Final, Unpack
 
@@ -17,14 +18,14 @@ from coordinator.campaigns.certificate_file import save_certificate
 from coordinator.campaigns.certify import Certificate as Found
 from coordinator.campaigns.certify import Certifier, Counterexample, exhaustive_fault_sets, refuse_random
 from coordinator.campaigns.cut_certifier import (
-    CutCertifier,
+    CutEngine,
     NotProvableError,
     argument_text,
     smallest_kinds,
     threat_name,
 )
 from coordinator.campaigns.engines import ENGINES, Engine
-from coordinator.campaigns.exact_certifier import ExactCertifier
+from coordinator.campaigns.exact_certifier import BitRowEngine
 from coordinator.dependence.size import InexactError
 from coordinator.history.run_directory import replace_file
 from coordinator.networks.base import Progress
@@ -187,7 +188,7 @@ def certify_scenario(
     with Path(os.devnull).open("w") as log:
         if method != "runs":
             try:
-                return CutCertifier(scenario, workers, log, progress).certify(fault_sets, sample)
+                return Certifier(scenario, workers, log, progress, CutEngine).certify(fault_sets, sample)
             except NotProvableError as reason:
                 if method == "cuts":
                     raise ScenarioError("method", method, f"it cannot be used here: {reason}") from None
@@ -197,10 +198,9 @@ def certify_scenario(
         # A driver of hosts was asked for because every set is to run there.
         if engine == "exact" or (engine == "auto" and scenario.driver == "memory"):
             try:
-                certifier = ExactCertifier(scenario, workers, log, progress)
-                return replace(
-                    certifier.certify(fault_sets, sample, always=engine == "exact"), without_cuts=without_cuts
-                )
+                rows = partial(BitRowEngine, always=engine == "exact")
+                certifier = Certifier(scenario, workers, log, progress, rows)
+                return replace(certifier.certify(fault_sets, sample), without_cuts=without_cuts)
             except InexactError as reason:
                 if engine == "exact":
                     raise ScenarioError("engine", engine, f"{reason}; use auto or messages") from None

@@ -1,16 +1,18 @@
-"""Certificates: every set of faults up to symmetry is run, until one is a counterexample.
+"""Certificates: every set of faults up to symmetry is decided, until one is a counterexample.
 
-Sets are run by ascending number of faults, so the first that costs a healthy node a message is a smallest one. A set stands
+Three engines decide sets: messages, rows of bits (`exact_certifier`) and smallest cuts (`cut_certifier`). Sets are run by
+ascending number of faults, so the first that costs a healthy node a message is a smallest one. A set stands
 for its orbit under the symmetries of the run (`symmetry`), which are checked before they are used. Kinds of faults that
 depend on random numbers or on a vote have orbits of one.
 """
 
 import random
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
-from typing import Literal, NamedTuple, TextIO
+from typing import ClassVar, Literal, TextIO
 
 import trio
 
@@ -128,14 +130,6 @@ class Certificate:
         return Verdict.HOLDS if whole and not self.interrupted else Verdict.UNDECIDED
 
 
-class OrbitRun(NamedTuple):
-    """An orbit that was run in memory, for the comparison with another driver."""
-
-    faults: tuple[str, ...]
-    tight: bool
-    journal_hash: str
-
-
 @dataclass
 class FailingTrial:
     """A trial that failed, before it was reduced."""
@@ -179,78 +173,141 @@ def failed(result: TrialResult) -> bool:
     return result.undecided is None and (not result.served or bool(result.violated))
 
 
+class CertificateEngine(ABC):
+    """One way to decide the sets of faults of a certificate, level by level."""
+
+    decides_all: ClassVar[bool] = False
+    """Whether it goes on after a level with a set that fails."""
+
+    def __init__(self, certifier: "Certifier") -> None:
+        self.certifier = certifier
+
+    @abstractmethod
+    def prepare(self, fault_sets: Sequence[FaultSetSpec], sample: int | None) -> tuple[Certificate, list[Level]]:
+        """Return a certificate without levels, and a level for each fault set, of which nothing is decided.
+
+        Raises ScenarioError, or an error of its own, before anything runs, where it cannot decide them all.
+        """
+
+    @abstractmethod
+    def decide(self, certificate: Certificate, level: Level, fault_set: FaultSetSpec) -> None:
+        """Decide the sets of one level, and add its counts and a counterexample to the certificate."""
+
+    def finish(self, certificate: Certificate) -> None:  # noqa: B027  # most have nothing left to do
+        """Complete a certificate whose levels are decided."""
+
+
 class Certifier:
     """Certifies one scenario. `workers`, `log` and `progress` are passed on to `CampaignRunner`."""
 
-    def __init__(self, scenario: Scenario, workers: int | None, log: TextIO, progress: Progress) -> None:
-        self._scenario = scenario
-        self._workers = workers
-        self._log = log
-        self._progress = progress
+    def __init__(
+        self,
+        scenario: Scenario,
+        workers: int | None,
+        log: TextIO,
+        progress: Progress,
+        engine: "Callable[[Certifier], CertificateEngine] | None" = None,
+    ) -> None:
+        self.scenario = scenario
+        self.workers = workers
+        self.log = log
+        self.progress = progress
         if scenario.clock != "steps":
             raise ScenarioError("clock", scenario.clock, "certificates are about lock-step: use --clock steps")
-        self._plan = plan_trials(scenario)
+        self.plan = plan_trials(scenario)
+        self.engine = (engine or MessageEngine)(self)
 
     def certify(self, fault_sets: Sequence[FaultSetSpec], sample: int | None = None) -> Certificate:
-        """Run every set up to the first that fails; without fault sets, run the scenario as it is.
+        """Decide every set up to the first that fails; without fault sets, run the scenario as it is.
 
         With a `sample`, every set runs in memory. The tight orbits of each level and `sample` of its other orbits are
-        repeated on the driver of the scenario, where they must have the same history. Raises ScenarioError before anything
-        runs.
+        repeated on the driver of the scenario, where they must have the same history. Raises the errors of
+        `CertificateEngine.prepare` before anything runs.
         """
-        if sample is not None and (self._scenario.driver == "memory" or sample < 0):
+        certificate, levels = self.engine.prepare(fault_sets, sample)
+        for fault_set, level in zip(fault_sets or [FaultSetSpec("all", ())], levels, strict=True):
+            certificate.levels.append(level)
+            self.engine.decide(certificate, level, fault_set)
+            failed_here = certificate.verdict is Verdict.VIOLATED or certificate.interrupted
+            if failed_here and not self.engine.decides_all:
+                break
+        self.engine.finish(certificate)
+        return certificate
+
+    def orbits(self, fault_sets: Sequence[FaultSetSpec]) -> tuple[Certificate, dict[FaultSetSpec, Orbits], list[Level]]:
+        """Return a certificate without levels, and the orbits of each fault set, which are counted but not run."""
+        # Faults of the scenario break the symmetry, and so does what is left of a network: every set is then run.
+        symmetric = not self.scenario.fault and self.plan.spec.agreement is None
+        alike = symmetries(self.plan.algorithm) if symmetric else []
+        orbits = {fault_set: self._orbits_of(fault_set, alike) for fault_set in fault_sets}
+        # Counted in advance, so that a description with too many sets is refused before anything runs.
+        levels = [level_of(fault_set, orbits[fault_set].count(fault_set)) for fault_set in fault_sets]
+        return Certificate(self.plan, len(alike) or 1), orbits, levels
+
+    def _orbits_of(self, fault_set: FaultSetSpec, alike: Sequence[Symmetry]) -> Orbits:
+        # Random effects differ between a place and its image: those sets are their own orbits.
+        known = all(part.kind in CERTAIN and not part.argument for part in fault_set.parts)
+        kept = alike if known and alike else [identity(self.plan.topology)]
+        return Orbits(self.plan.algorithm, kept, self.plan.scenario.fault)
+
+    def draw(self, level: Level) -> random.Random:
+        """Return the random numbers by which sets of a level are drawn, the same each time."""
+        return random.Random(f"{self.scenario.seed}/{level.faults}")
+
+    def run(
+        self, certificate: Certificate, sets: Sequence[tuple[str, ...]], workers: int = 1
+    ) -> list[tuple[tuple[str, ...], TrialResult]]:
+        """Run some sets with messages, in one round; returns the sets that were run before an interrupt, with results."""
+        pending = iter([[Trial(0, faults, self.scenario.seed) for faults in sets]])
+        found: dict[int, TrialResult] = {}
+        runner = CampaignRunner([self.scenario], workers, self.log, self.progress)
+        runner.carry_out(lambda: next(pending, []), lambda place, _, result: found.update({place: result}), len(sets))
+        count_trials(certificate, runner)
+        return [(sets[place], found[place]) for place in sorted(found)]
+
+    def smallest(self, failing: FailingTrial) -> Counterexample:
+        """A failing trial as a counterexample, with the smallest scenario that fails."""
+        found = self.as_it_is(failing)
+        return replace(found, scenario=smallest_failure(found.scenario, failed, self.log))
+
+    def as_it_is(self, failing: FailingTrial) -> Counterexample:
+        """A failing trial as a counterexample, with its own scenario."""
+        given = self.plan.scenario  # its random faults are resolved, unlike those of self.scenario
+        faults = (*given.fault, *failing.trial.faults)
+        whole = given.model_copy(update={"fault": faults, "seed": failing.trial.seed})
+        return Counterexample(failing.trial.faults, failing.result.unserved, failing.result.violated, whole)
+
+
+def level_of(fault_set: FaultSetSpec, sets: int) -> Level:
+    """Return a level of which nothing is decided yet."""
+    return Level(fault_set.name.removeprefix("all:"), fault_set.size, sets)
+
+
+class MessageEngine(CertificateEngine):
+    """Runs every set with messages, up to symmetry."""
+
+    def prepare(self, fault_sets: Sequence[FaultSetSpec], sample: int | None) -> tuple[Certificate, list[Level]]:
+        scenario = self.certifier.scenario
+        if sample is not None and (scenario.driver == "memory" or sample < 0):
             raise ScenarioError(
                 "sample", sample, "a number of sets to repeat on the driver; needs a driver other than memory"
             )
-        certificate, orbits, levels = self._begin(fault_sets)
-        chosen = (
-            self._scenario
-            if sample is None
-            else self._scenario.model_copy(update={"driver": "memory", "ranks_per_host": "auto"})
-        )
-        if not fault_sets:
-            fault_sets, levels = [FaultSetSpec("all", ())], [Level("as they are", len(self._scenario.fault), 1)]
-        for fault_set, level in zip(fault_sets, levels, strict=True):
-            certificate.levels.append(level)
-            level_orbits = orbits[fault_set].of(fault_set) if fault_set.parts else iter([Orbit((), 1)])
-            self._level(certificate, level, level_orbits, chosen, sample)
-            if certificate.verdict is Verdict.VIOLATED or certificate.interrupted:
-                break
-        return certificate
+        self._sample = sample
+        certificate, self._orbits, levels = self.certifier.orbits(fault_sets)
+        return certificate, levels if fault_sets else [Level("as they are", len(scenario.fault), 1)]
 
-    def _begin(self, fault_sets: Sequence[FaultSetSpec]) -> tuple[Certificate, dict[FaultSetSpec, Orbits], list[Level]]:
-        """A certificate that is still empty, and the sets of each level, which are counted but not run."""
-        # Faults of the scenario break the symmetry, and so does what is left of a network: every set is then run.
-        symmetric = not self._scenario.fault and self._plan.spec.agreement is None
-        alike = symmetries(self._plan.algorithm) if symmetric else []
-        orbits = {fault_set: self._orbits(fault_set, alike) for fault_set in fault_sets}
-        # Counted in advance, so that a description with too many sets is refused before anything runs.
-        levels = [
-            Level(fault_set.name.removeprefix("all:"), fault_set.size, orbits[fault_set].count(fault_set))
-            for fault_set in fault_sets
-        ]
-        return Certificate(self._plan, len(alike) or 1), orbits, levels
-
-    def _orbits(self, fault_set: FaultSetSpec, alike: Sequence[Symmetry]) -> Orbits:
-        # Random effects differ between a place and its image: those sets are their own orbits.
-        known = all(part.kind in CERTAIN and not part.argument for part in fault_set.parts)
-        kept = alike if known and alike else [identity(self._plan.topology)]
-        return Orbits(self._plan.algorithm, kept, self._plan.scenario.fault)
-
-    def _level(
-        self, certificate: Certificate, level: Level, orbits: Iterator[Orbit], scenario: Scenario, sample: int | None
-    ) -> None:
-        """Run one level and add its counts to the certificate."""
+    def decide(self, certificate: Certificate, level: Level, fault_set: FaultSetSpec) -> None:
+        on = self.certifier
+        orbits = self._orbits[fault_set].of(fault_set) if fault_set.parts else iter([Orbit((), 1)])
         failing: list[FailingTrial] = []
         current: list[Orbit] = []
         sizes = iter(rounds())
-        runs: list[OrbitRun] = []
-        seed = self._scenario.seed
+        runs: dict[tuple[str, ...], TrialResult] = {}
 
         def next_round() -> Iterable[Trial]:
             # The round in which a failure was found is completed, and no other one begins.
             current[:] = [] if failing else islice(orbits, next(sizes))
-            return [Trial(0, orbit.faults, seed) for orbit in current]
+            return [Trial(0, orbit.faults, on.scenario.seed) for orbit in current]
 
         def take(place: int, trial: Trial, result: TrialResult) -> None:
             orbit = current[place]
@@ -262,56 +319,38 @@ class Certifier:
             level.tight += result.least_copies == 1
             if len(level.histories) < MOST_HISTORIES:
                 level.histories.append((orbit.faults, result.journal_hash))
-            if sample is not None:
-                runs.append(OrbitRun(orbit.faults, result.least_copies == 1, result.journal_hash))
+            if self._sample is not None:
+                runs[orbit.faults] = result
             # The first failing set in order, so that the result does not depend on which worker was faster.
             if failed(result) and (not failing or place < failing[0].place):
                 failing[:] = [FailingTrial(place, trial, result)]
 
         expected = level.sets // certificate.symmetries
-        campaign_runner = CampaignRunner(
-            [scenario], worker_count(self._workers, [scenario], expected), self._log, self._progress
-        )
-        campaign_runner.carry_out(next_round, take, expected)
-        count_trials(certificate, campaign_runner)
+        scenario = on.scenario if self._sample is None else in_memory(on.scenario)
+        runner = CampaignRunner([scenario], worker_count(on.workers, [scenario], expected), on.log, on.progress)
+        runner.carry_out(next_round, take, expected)
+        count_trials(certificate, runner)
         if failing:
-            certificate.counterexample = self.smallest(failing[0])
-        elif sample is not None and not campaign_runner.interrupted:
-            self._repeat_on_driver(certificate, level, runs, sample)
+            certificate.counterexample = on.smallest(failing[0])
+        elif self._sample is not None and not runner.interrupted:
+            self._repeat_on_driver(certificate, level, runs, self._sample)
 
-    def _repeat_on_driver(self, certificate: Certificate, level: Level, runs: Sequence[OrbitRun], sample: int) -> None:
+    def _repeat_on_driver(
+        self, certificate: Certificate, level: Level, runs: Mapping[tuple[str, ...], TrialResult], sample: int
+    ) -> None:
         """Repeat the tight orbits and a sample of the others on the requested driver, and compare histories."""
-        others = [run for run in runs if not run.tight]
-        # Tight orbits are all repeated; of the others a sample with a fixed seed.
-        chosen = random.Random(f"{self._scenario.seed}/{level.faults}").sample(others, min(sample, len(others)))
-        todo = [run for run in runs if run.tight] + chosen
-        rounds = iter([[Trial(0, run.faults, self._scenario.seed) for run in todo]])
-
-        def take(place: int, trial: Trial, result: TrialResult) -> None:
+        tight = [faults for faults, result in runs.items() if result.least_copies == 1]
+        others = [faults for faults, result in runs.items() if result.least_copies != 1]
+        chosen = self.certifier.draw(level).sample(others, min(sample, len(others)))
+        for faults, result in self.certifier.run(certificate, tight + chosen, self.certifier.workers or 1):
             # The same history needs no judgement of its own.
-            if result.journal_hash == todo[place].journal_hash:
+            if result.journal_hash == runs[faults].journal_hash:
                 level.again += 1
             elif result.undecided:
                 level.undecided += 1
             elif certificate.different is None:
-                certificate.different = trial.faults
-                certificate.different_hashes = todo[place].journal_hash, result.journal_hash
-
-        campaign_runner = CampaignRunner([self._scenario], self._workers or 1, self._log, self._progress)
-        campaign_runner.carry_out(lambda: next(rounds, []), take, len(todo))
-        count_trials(certificate, campaign_runner)
-
-    def smallest(self, failing: FailingTrial) -> Counterexample:
-        """A failing trial as a counterexample, with the smallest scenario that fails."""
-        found = self.as_it_is(failing)
-        return replace(found, scenario=smallest_failure(found.scenario, failed, self._log))
-
-    def as_it_is(self, failing: FailingTrial) -> Counterexample:
-        """A failing trial as a counterexample, with its own scenario."""
-        given = self._plan.scenario  # its random faults are resolved, unlike those of self._scenario
-        faults = (*given.fault, *failing.trial.faults)
-        whole = given.model_copy(update={"fault": faults, "seed": failing.trial.seed})
-        return Counterexample(failing.trial.faults, failing.result.unserved, failing.result.violated, whole)
+                certificate.different = faults
+                certificate.different_hashes = runs[faults].journal_hash, result.journal_hash
 
 
 def count_trials(certificate: Certificate, campaign_runner: CampaignRunner) -> None:

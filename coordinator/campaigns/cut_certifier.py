@@ -8,11 +8,10 @@ some sets of each level that is proved.
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from random import Random
 
-from coordinator.campaigns.certify import Certificate, Certifier, FailingTrial, Level, count_trials, failed
-from coordinator.campaigns.runner import CampaignRunner, check_workers
-from coordinator.campaigns.trial_runner import Trial, TrialResult
+from coordinator.campaigns.certify import Certificate, CertificateEngine, FailingTrial, Level, failed, level_of
+from coordinator.campaigns.runner import check_workers
+from coordinator.campaigns.trial_runner import Trial
 from coordinator.dependence.message_paths import paths_of
 from coordinator.dependence.outages import outages_of
 from coordinator.dependence.size import InexactError
@@ -39,18 +38,19 @@ class NotProvableError(Exception):
     """Why smallest cuts prove nothing about this scenario."""
 
 
-class CutCertifier(Certifier):
-    """Certifies one scenario by smallest cuts."""
+class CutEngine(CertificateEngine):
+    """Decides every fault set by smallest cuts; raises NotProvableError, before anything runs, if paths do not suffice."""
 
-    def certify(self, fault_sets: Sequence[FaultSetSpec], sample: int | None = None) -> Certificate:
-        """Decide every fault set; raises NotProvableError, before anything runs, if paths do not decide them all."""
+    decides_all = True
+
+    def prepare(self, fault_sets: Sequence[FaultSetSpec], sample: int | None) -> tuple[Certificate, list[Level]]:
         if not fault_sets or sample is not None:
             raise NotProvableError("it proves something about sets of faults, without running them")
-        check_workers(self._workers)
-        plan = self._plan
-        places = FaultSites(plan.algorithm, plan.scenario.fault)
-        sets = [count_sets(fault_set, places) for fault_set in fault_sets]
-        tolerances = self._tolerances(fault_sets, places)
+        check_workers(self.certifier.workers)
+        plan = self.certifier.plan
+        self._places = FaultSites(plan.algorithm, plan.scenario.fault)
+        sets = [count_sets(fault_set, self._places) for fault_set in fault_sets]
+        tolerances = self._tolerances(fault_sets, self._places)
         try:
             # All searches come first, so that none fails after sets were run.
             for fault_set, tolerance in zip(fault_sets, tolerances, strict=True):
@@ -62,19 +62,18 @@ class CutCertifier(Certifier):
         certificate = Certificate(plan, 1, method="cuts", tolerances=list(dict.fromkeys(tolerances)))
         certificate.symmetries = max(len(each.symmetries) for each in tolerances)
         self._work = MOST_WORK
-        proved: dict[Tolerance, tuple[Level, FaultSetSpec]] = {}
-        for fault_set, total, tolerance in zip(fault_sets, sets, tolerances, strict=True):
-            level = Level(fault_set.name.removeprefix("all:"), fault_set.size, total)
-            certificate.levels.append(level)
-            if self._decide(certificate, level, fault_set, tolerance, places):
-                proved[tolerance] = level, fault_set
-        for level, fault_set in proved.values():
-            self._check(certificate, level, fault_set, places)
-        return certificate
+        self._tolerance = dict(zip(fault_sets, tolerances, strict=True))
+        self._proved: dict[Tolerance, tuple[Level, FaultSetSpec]] = {}
+        """By tolerance, the largest level that it proves."""
+        return certificate, [level_of(fault_set, total) for fault_set, total in zip(fault_sets, sets, strict=True)]
+
+    def finish(self, certificate: Certificate) -> None:
+        for level, fault_set in self._proved.values():
+            self._check(certificate, level, fault_set)
 
     def _tolerances(self, fault_sets: Sequence[FaultSetSpec], places: FaultSites) -> list[Tolerance]:
         """The smallest defeats for each fault set; sets of the same kinds of faults share them."""
-        plan = self._plan
+        plan = self.certifier.plan
         reason = no_fixed_paths(plan.algorithm, plan.scenario)
         if reason is not None:
             raise NotProvableError(reason)
@@ -106,10 +105,8 @@ class CutCertifier(Certifier):
                 made[each] = Tolerance(self._paths, Threats(outages, byzantine, each), alike)
         return [made[each] for each in parts]
 
-    def _decide(
-        self, certificate: Certificate, level: Level, fault_set: FaultSetSpec, tolerance: Tolerance, places: FaultSites
-    ) -> bool:
-        """Decide one level and count its sets; returns whether it is proved that none of them fails."""
+    def decide(self, certificate: Certificate, level: Level, fault_set: FaultSetSpec) -> None:
+        tolerance, places = self._tolerance[fault_set], self._places
         defeat = tolerance.defeat(fault_set)
         found, work = survivors(tolerance, fault_set, level.sets, defeated=defeat is not None, work=self._work)
         self._work -= work
@@ -124,46 +121,35 @@ class CutCertifier(Certifier):
                 self._refute(certificate, specs_of(filled, fault_set, places), specs_of(strikes, fault_set, places))
             elif found.least < level.sets:
                 level.undecided += 1
-        return defeat is None
+        if defeat is None:
+            self._proved[tolerance] = level, fault_set
 
     def _refute(self, certificate: Certificate, faults: tuple[str, ...], least: tuple[str, ...]) -> None:
         """Run a set that defeats a message; `least` is the part of it that is needed."""
-        results = dict(self._run(certificate, list(dict.fromkeys([faults, least]))))
+        results = dict(self.certifier.run(certificate, list(dict.fromkeys([faults, least]))))
         for each, result in results.items():
             if not failed(result):
                 raise contradiction(each, "leaves no healthy node without a message")
         if least not in results:
             return
-        failing = FailingTrial(0, Trial(0, least, self._scenario.seed), results[least])
+        failing = FailingTrial(0, Trial(0, least, self.certifier.scenario.seed), results[least])
         small = self._paths.hops <= MOST_REDUCED_HOPS
-        shown = self.smallest(failing) if small else self.as_it_is(failing)
+        shown = self.certifier.smallest(failing) if small else self.certifier.as_it_is(failing)
         certificate.counterexample = replace(shown, faults=faults, unserved=results[faults].unserved)
 
-    def _check(self, certificate: Certificate, level: Level, fault_set: FaultSetSpec, places: FaultSites) -> None:
+    def _check(self, certificate: Certificate, level: Level, fault_set: FaultSetSpec) -> None:
         """Run some sets of a level that is proved; RunError if one of them fails."""
         if certificate.interrupted:
             return
         most = max(1, min(MOST_CHECKED_SETS, MOST_CHECKED_HOPS // max(1, self._paths.hops)))
-        draw = Random(f"{self._scenario.seed}/{level.faults}")
+        draw = self.certifier.draw(level)
         # Drawn with repetition: there may be more sets than a sequence has places.
         numbers = sorted({draw.randrange(level.sets) for _ in range(most)})
-        for faults, result in self._run(certificate, [set_number(fault_set, places, number) for number in numbers]):
+        sets = [set_number(fault_set, self._places, number) for number in numbers]
+        for faults, result in self.certifier.run(certificate, sets):
             if result.undecided is None and not result.served:
                 raise contradiction(faults, "leaves a healthy node without a message")
             level.again += 1
-
-    def _run(
-        self, certificate: Certificate, sets: Sequence[tuple[str, ...]]
-    ) -> list[tuple[tuple[str, ...], TrialResult]]:
-        """Run sets of faults; the results of those that were run before an interrupt."""
-        rounds = iter([[Trial(0, faults, self._scenario.seed) for faults in sets]])
-        results: list[tuple[tuple[str, ...], TrialResult]] = []
-        runner = CampaignRunner([self._scenario], 1, self._log, self._progress)
-        runner.carry_out(
-            lambda: next(rounds, []), lambda _, trial, result: results.append((trial.faults, result)), len(sets)
-        )
-        count_trials(certificate, runner)
-        return results
 
 
 def specs_of(strikes: Sequence[Strike], fault_set: FaultSetSpec, places: FaultSites) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Certificates by runs, with the exact evaluator in place of messages: the same sets in the same rounds, thousands at once.
+"""Certificates by rows of bits: the same sets as with messages, in the same rounds, thousands at once.
 
 The evaluator judges deliveries alone. The first sets of each level and a sample of the others are run with messages as well,
 which judge all claims; deliveries, unserved nodes, copies, steps and segments of each must be equal. So is the
@@ -14,23 +14,22 @@ import numpy as np
 from coordinator.campaigns.certify import (
     MOST_HISTORIES,
     Certificate,
+    CertificateEngine,
     Certifier,
     FailingTrial,
     Level,
-    count_trials,
     failed,
     rounds,
 )
 from coordinator.campaigns.engines import differences, sample_size
-from coordinator.campaigns.runner import SETTLING_SECONDS, CampaignRunner, check_workers
-from coordinator.campaigns.trial_runner import Trial, TrialResult
+from coordinator.campaigns.runner import SETTLING_SECONDS, check_workers
+from coordinator.campaigns.trial_runner import Trial
 from coordinator.dependence.bit_rows import Indices
 from coordinator.dependence.size import InexactError
 from coordinator.evaluation.draws import Struck
-from coordinator.evaluation.evaluator import Evaluator, evaluator_of
+from coordinator.evaluation.evaluator import evaluator_of
 from coordinator.evaluation.point import PointEvaluator, why_messages
 from coordinator.execution.stop_signal import InterruptGuard
-from coordinator.results.claims import Verdict
 from coordinator.scenario.fault_sets import FaultSetSpec
 from coordinator.theory.symmetry import Orbits
 from emunode.errors import RunError
@@ -60,51 +59,46 @@ class RowsOfSets:
         ]
 
 
-class ExactCertifier(Certifier):
-    """Certifies one scenario by exact evaluation; raises InexactError, before anything runs, where that is not exact."""
+class BitRowEngine(CertificateEngine):
+    """Evaluates every set exactly; raises InexactError, before anything runs, where that is not exact.
 
-    def certify(
-        self, fault_sets: Sequence[FaultSetSpec], sample: int | None = None, *, always: bool = True
-    ) -> Certificate:
-        """Evaluate every set up to the first that fails.
+    Unless `always`, few sets raise InexactError as well, because as many would be run again.
+    """
 
-        Unless `always`, few sets raise InexactError as well, because as many would be run again.
-        """
+    def __init__(self, certifier: Certifier, *, always: bool = True) -> None:
+        super().__init__(certifier)
+        self._always = always
+
+    def prepare(self, fault_sets: Sequence[FaultSetSpec], sample: int | None) -> tuple[Certificate, list[Level]]:
         if not fault_sets:
             raise InexactError("a single run is no set of runs")
         if sample is not None:
             raise InexactError("histories are compared with those of another driver")
-        check_workers(self._workers)
+        check_workers(self.certifier.workers)
+        plan = self.certifier.plan
         for fault_set in fault_sets:
-            reason = why_messages(self._plan, fault_set)
+            reason = why_messages(plan, fault_set)
             if reason is not None:
                 raise InexactError(reason)
-        certificate, orbits, levels = self._begin(fault_sets)
-        evaluator = evaluator_of(self._plan)
+        certificate, self._orbits, levels = self.certifier.orbits(fault_sets)
+        self._evaluator = evaluator_of(plan)
         expected = sum(level.sets for level in levels) // certificate.symmetries
-        if not always and expected <= len(levels) * sample_size(evaluator):
+        if not self._always and expected <= len(levels) * sample_size(self._evaluator):
             raise InexactError(f"about {expected} sets are no more than a sample would have")
         certificate.engine = "exact"
-        for fault_set, level in zip(fault_sets, levels, strict=True):
-            certificate.levels.append(level)
-            self._evaluate(certificate, level, fault_set, orbits[fault_set], evaluator)
-            if certificate.verdict is Verdict.VIOLATED or certificate.interrupted:
-                break
-        return certificate
+        return certificate, levels
 
-    def _evaluate(
-        self, certificate: Certificate, level: Level, fault_set: FaultSetSpec, orbits: Orbits, evaluator: Evaluator
-    ) -> None:
-        """Evaluate one level in rounds, up to the round with a failing set."""
+    def decide(self, certificate: Certificate, level: Level, fault_set: FaultSetSpec) -> None:
+        orbits, evaluator = self._orbits[fault_set], self._evaluator
         began, found = time.perf_counter(), None
         first = rest = np.empty((0, fault_set.size), np.int64)
         size = sample_size(evaluator)
         # The sets with the least random keys are a random sample, of which no more is kept than is wanted.
-        random, keys = np.random.default_rng([self._plan.scenario.seed, fault_set.size]), np.empty(0)
+        draw, keys = self.certifier.draw(level), np.empty(0)
         expected = max(1, level.sets // certificate.symmetries)
         with InterruptGuard() as stop:
             for rows, sizes in _in_rounds(orbits, fault_set):
-                point = self._point(evaluator, orbits, fault_set, rows)
+                point = self._point(orbits, fault_set, rows)
                 outcome, _ = point.evaluate(np.arange(len(rows)), copies=True)
                 level.orbits += len(rows)
                 level.covered += int(sizes.sum())
@@ -114,14 +108,17 @@ class ExactCertifier(Certifier):
                 level.tight += int((outcome.least_copies == 1).sum())
                 begin = min(MOST_HISTORIES, size) - len(first)
                 first = np.concatenate([first, rows[:begin]])
-                rest, keys = np.concatenate([rest, rows[begin:]]), np.append(keys, random.random(len(rows[begin:])))
+                rest, keys = (
+                    np.concatenate([rest, rows[begin:]]),
+                    np.append(keys, [draw.random() for _ in rows[begin:]]),
+                )
                 least = np.argsort(keys)[: size - len(first)]
                 rest, keys = rest[least], keys[least]
                 failing = np.flatnonzero(outcome.decided & ~outcome.served)
                 if len(failing):
                     found = rows[failing[0]]
                 if time.perf_counter() - began > SETTLING_SECONDS:
-                    self._progress(f"{level.faults}: sets", level.orbits, expected)
+                    self.certifier.progress(f"{level.faults}: sets", level.orbits, expected)
                 if found is not None or stop.requested:
                     certificate.interrupted = stop.requested
                     break
@@ -130,19 +127,22 @@ class ExactCertifier(Certifier):
         if not certificate.interrupted:
             chosen = np.concatenate([first, rest] if found is None else [first, rest, found[None]])
             sets = [orbits.specs(row, fault_set) for row in chosen.tolist()]
-            again = self._point(evaluator, orbits, fault_set, chosen)
+            again = self._point(orbits, fault_set, chosen)
             hashes = self._repeat(certificate, again, sets, failing=found is not None)
             level.histories += [(sets[at], hashes[at]) for at in range(min(len(first), len(hashes)))]
 
-    def _point(self, evaluator: Evaluator, orbits: Orbits, fault_set: FaultSetSpec, rows: Indices) -> PointEvaluator:
-        sets = RowsOfSets(orbits, fault_set, rows)
-        return PointEvaluator(evaluator, self._plan, sets, orbits.places, lambda _: self._plan.scenario.seed)
+    def _point(self, orbits: Orbits, fault_set: FaultSetSpec, rows: Indices) -> PointEvaluator:
+        plan, sets = self.certifier.plan, RowsOfSets(orbits, fault_set, rows)
+        return PointEvaluator(self._evaluator, plan, sets, orbits.places, lambda _: plan.scenario.seed)
 
     def _repeat(
         self, certificate: Certificate, point: PointEvaluator, sets: Sequence[tuple[str, ...]], *, failing: bool
     ) -> list[str]:
         """Run sets with messages, the last one if it is `failing`; their hashes. RunError if a result differs."""
-        results = self._run_again(certificate, sets)
+        trials, seconds = certificate.trials, certificate.seconds
+        results = [result for _, result in self.certifier.run(certificate, sets)]
+        # The rate is that of the evaluator.
+        certificate.trials, certificate.seconds = trials, seconds
         for number, words in differences(point, dict(enumerate(results))):
             raise RunError(
                 f"the engines disagree about {', '.join(sets[number]) or 'no faults'}: {words}; this is an error of the "
@@ -154,20 +154,9 @@ class ExactCertifier(Certifier):
         claims = [at for at, result in enumerate(results) if failed(result)]
         if claims and len(results) == len(sets):
             at = len(sets) - 1 if failing else claims[0]
-            trial = Trial(0, sets[at], self._scenario.seed)
-            certificate.counterexample = self.smallest(FailingTrial(at, trial, results[at]))
+            trial = Trial(0, sets[at], self.certifier.scenario.seed)
+            certificate.counterexample = self.certifier.smallest(FailingTrial(at, trial, results[at]))
         return [result.journal_hash for result in results]
-
-    def _run_again(self, certificate: Certificate, sets: Sequence[tuple[str, ...]]) -> list[TrialResult]:
-        trials, seconds = certificate.trials, certificate.seconds
-        pending = iter([[Trial(0, faults, self._scenario.seed) for faults in sets]])
-        results: list[TrialResult] = []
-        runner = CampaignRunner([self._scenario], 1, self._log, self._progress)
-        runner.carry_out(lambda: next(pending, []), lambda _, __, result: results.append(result), len(sets))
-        count_trials(certificate, runner)
-        # The rate is that of the evaluator.
-        certificate.trials, certificate.seconds = trials, seconds
-        return results
 
 
 def _in_rounds(orbits: Orbits, fault_set: FaultSetSpec) -> Iterator[tuple[Indices, Indices]]:

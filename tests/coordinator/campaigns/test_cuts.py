@@ -8,7 +8,7 @@ import pytest
 
 from coordinator.api.certificates import certify_scenario
 from coordinator.campaigns.certify import Certificate, Certifier, exhaustive_fault_sets
-from coordinator.campaigns.cut_certifier import CutCertifier, NotProvableError
+from coordinator.campaigns.cut_certifier import CutEngine, NotProvableError
 from coordinator.results.claims import Verdict
 from coordinator.scenario.model import Scenario, make_scenario
 from coordinator.theory import survivors
@@ -26,7 +26,7 @@ def scenario_of(topology: str, algorithm: str, redundancy: int = 1, **values: ob
 
 def by_cuts(scenario: Scenario, *faults: str) -> Certificate:
     """The certificate by smallest cuts."""
-    return CutCertifier(scenario, 1, sys.stderr, lambda *_: None).certify(exhaustive_fault_sets(faults))
+    return Certifier(scenario, 1, sys.stderr, lambda *_: None, CutEngine).certify(exhaustive_fault_sets(faults))
 
 
 def by_runs(scenario: Scenario, *faults: str) -> Certificate:

@@ -6,9 +6,8 @@ from dataclasses import replace
 import pytest
 
 import coordinator
-from coordinator.campaigns import exact_certifier
-from coordinator.campaigns.certify import Certificate, Certifier, exhaustive_fault_sets
-from coordinator.campaigns.exact_certifier import ExactCertifier
+from coordinator.campaigns.certify import Certificate, Certifier, MessageEngine, exhaustive_fault_sets
+from coordinator.campaigns.exact_certifier import BitRowEngine
 from coordinator.campaigns.trial_runner import TrialResult
 from coordinator.dependence.size import InexactError
 from coordinator.results.claims import Verdict
@@ -20,7 +19,8 @@ from tests.command_line import Call, fields
 
 def both(scenario: Scenario, *faults: str) -> tuple[Certificate, Certificate]:
     """The certificates by messages and by exact evaluation."""
-    made = (kind(scenario, 1, sys.stderr, lambda *_: None) for kind in (Certifier, ExactCertifier))
+    engines = MessageEngine, BitRowEngine
+    made = (Certifier(scenario, 1, sys.stderr, lambda *_: None, engine) for engine in engines)
     one, other = (each.certify(exhaustive_fault_sets(faults)) for each in made)
     return one, other
 
@@ -60,16 +60,18 @@ def test_blocks_of_sets_do_not_change_the_rounds(monkeypatch: pytest.MonkeyPatch
 
 
 def test_sets_that_both_engines_see_differently_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    run_again = ExactCertifier._run_again
+    run = Certifier.run
 
-    def altered(self: ExactCertifier, certificate: Certificate, sets: list[tuple[str, ...]]) -> list[TrialResult]:
-        *others, last = run_again(self, certificate, sets)
-        return [*others, replace(last, steps=last.steps + 1)]
+    def altered(
+        self: Certifier, certificate: Certificate, sets: list[tuple[str, ...]]
+    ) -> list[tuple[tuple[str, ...], TrialResult]]:
+        *others, (faults, last) = run(self, certificate, sets)
+        return [*others, (faults, replace(last, steps=last.steps + 1))]
 
-    monkeypatch.setattr(exact_certifier.ExactCertifier, "_run_again", altered)
+    monkeypatch.setattr(Certifier, "run", altered)
     scenario = make_scenario(fields("star:3 broadcast edt redundancy=2 driver=memory"))
     with pytest.raises(RunError, match="the engines disagree about"):
-        ExactCertifier(scenario, 1, sys.stderr, lambda *_: None).certify(exhaustive_fault_sets(["nodes<=1"]))
+        Certifier(scenario, 1, sys.stderr, lambda *_: None, BitRowEngine).certify(exhaustive_fault_sets(["nodes<=1"]))
 
 
 @pytest.mark.parametrize(("scenario", "faults", "reason"), [
@@ -78,7 +80,8 @@ def test_sets_that_both_engines_see_differently_are_an_error(monkeypatch: pytest
     ("star:3 broadcast edt redundancy=2", "", "a single run"),
 ])  # fmt: skip
 def test_where_it_is_not_exact(scenario: str, faults: str, reason: str) -> None:
-    certifier = ExactCertifier(make_scenario(fields(f"{scenario} driver=memory")), 1, sys.stderr, lambda *_: None)
+    plain = make_scenario(fields(f"{scenario} driver=memory"))
+    certifier = Certifier(plain, 1, sys.stderr, lambda *_: None, BitRowEngine)
     with pytest.raises(InexactError, match=reason):
         certifier.certify(exhaustive_fault_sets([faults] if faults else []))
 

@@ -13,8 +13,8 @@ import pytest
 
 from coordinator.campaigns import certify
 from coordinator.campaigns.certificate_file import save_certificate
-from coordinator.campaigns.certify import Certifier, exhaustive_fault_sets
-from coordinator.campaigns.cut_certifier import CutCertifier
+from coordinator.campaigns.certify import Certifier, MessageEngine, exhaustive_fault_sets
+from coordinator.campaigns.cut_certifier import CutEngine
 from coordinator.campaigns.runner import CampaignRunner
 from coordinator.campaigns.trial_runner import Trial, TrialResult
 from coordinator.execution.certificates.check import verify_certificate
@@ -33,8 +33,8 @@ def made(
 ) -> Path:
     """The file of a certificate."""
     base = fields(f"{topology} broadcast {algorithm} redundancy={redundancy} driver=memory")
-    maker = Certifier if runs else CutCertifier
-    certifier = maker(make_scenario(base | values), 1, sys.stderr, lambda *_: None)
+    engine = MessageEngine if runs else CutEngine
+    certifier = Certifier(make_scenario(base | values), 1, sys.stderr, lambda *_: None, engine)
     path = folder / "certificate.json"
     save_certificate(path, certifier.certify(exhaustive_fault_sets(faults)))
     return path
