@@ -6,6 +6,7 @@ number per trial is kept in planes: plane i of the shape (words,) or (things, wo
 
 from collections.abc import Callable, Sequence
 from functools import reduce
+from math import prod
 from typing import Final
 
 import numpy as np
@@ -36,7 +37,15 @@ def packed(flags: NDArray[np.bool_]) -> Bits:
     fill = -flags.shape[-1] % 64
     if fill:
         flags = np.pad(flags, [(0, 0)] * (flags.ndim - 1) + [(0, fill)])
-    return np.packbits(flags, axis=-1, bitorder="little").view("<u8").astype(np.uint64, copy=False)
+    # The result keeps the order of axes in memory, and only whole words of the last one can be viewed.
+    packed_bytes = np.ascontiguousarray(np.packbits(flags, axis=-1, bitorder="little"))
+    return packed_bytes.view("<u8").astype(np.uint64, copy=False)
+
+
+def packed_tables(flags: NDArray[np.bool_]) -> Bits:
+    """Truth values along the last axis as bits, with all axes but the first and the last as one row."""
+    words = packed(flags)
+    return words.reshape(len(flags), prod(words.shape[1:]))
 
 
 def unpacked(rows: Bits) -> NDArray[np.uint8]:

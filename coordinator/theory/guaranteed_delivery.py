@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from coordinator.dependence.bit_rows import packed_tables
 from coordinator.theory.copy_paths import CopyPaths, Use, joined, set_bits
 from coordinator.theory.fault_model import Number
 from coordinator.theory.placements import quotient
@@ -85,7 +86,7 @@ class SetTable:
                     at_link[place, copy, rank] = True
         for rank, at in index.items():
             at_node[at, -1, rank] = True
-        self._lost, self._nodes, self._links = map(_packed, (lost, at_node, at_link))
+        self._lost, self._nodes, self._links = map(packed_tables, (lost, at_node, at_link))
 
     def survived(self, nodes: Collection[int], links: Collection[int]) -> Iterator[tuple[tuple[int, int], Fraction]]:
         """For each number of nodes and of links: the share of sets under which every healthy node is served."""
@@ -105,12 +106,6 @@ class SetTable:
             missing |= np.bitwise_and.reduce(blocks[:, [self._bit[copy] for copy in need]], axis=1)
         # Faulty nodes miss nothing that is due to them.
         return int((~(missing & ~blocks[:, -1]).any(axis=1)).sum())
-
-
-def _packed(bits: NDArray[np.bool_]) -> Words:
-    """Tables of bits as rows of words."""
-    words = np.packbits(bits, axis=-1).view(np.uint64)
-    return words.reshape(len(bits), words.shape[1] * words.shape[2])
 
 
 def unions(rows: Words, counts: Collection[int]) -> Iterator[tuple[int, Words]]:

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from coordinator.dependence.bit_rows import packed
+from coordinator.dependence.bit_rows import packed_tables
 from coordinator.scenario.fault_sets import FaultSetSpec
 from coordinator.theory.guaranteed_delivery import unions
 from coordinator.theory.least_faults import Copy, disjoint
@@ -130,7 +130,7 @@ class SetCounter:
                 if isinstance(place, int):
                     faulty[part][at, place] = True
         tables = [_joined(one, other) for one, other in zip(struck, faulty, strict=True)]
-        return _joined(given, np.zeros((1, block), dtype=np.bool_)), tables, _packed(due)
+        return _joined(given, np.zeros((1, block), dtype=np.bool_)), tables, packed_tables(due)
 
     def _sets(self, tables: Sequence[tuple[Words, int]]) -> Iterator[Words]:
         """Every choice of these numbers of rows, united, in blocks; no node is chosen for two parts."""
@@ -179,13 +179,7 @@ def _outvoted(stopped: Words, altered: Words) -> Words:
 
 
 def _joined(struck: NDArray[np.bool_], faulty: NDArray[np.bool_]) -> Words:
-    return np.concatenate([_packed(struck), _packed(faulty)], axis=1)
-
-
-def _packed(bits: NDArray[np.bool_]) -> Words:
-    """Bits along the last axis as words, with all axes but the first as one."""
-    words = packed(bits)
-    return words.reshape(len(bits), prod(words.shape[1:]))
+    return np.concatenate([packed_tables(struck), packed_tables(faulty)], axis=1)
 
 
 def _blocks(rows: Words, count: int) -> Iterator[Words]:

@@ -13,7 +13,9 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-Rows = NDArray[np.uint8]
+from coordinator.dependence.bit_rows import Bits, first_trials, packed, unpacked
+
+Rows = Bits
 """By node, the packed bits of the sets."""
 Flags = NDArray[np.bool_]
 
@@ -35,8 +37,8 @@ def blocks(order: int, size: int, *, with_first: bool) -> Iterator[Block]:
     free = int(with_first)
     for chosen, low, rest in _splits(order - free, size - free):
         count = comb(low, rest)
-        every = np.packbits(np.ones(count, dtype=np.bool_))
-        members = np.zeros((order, len(every)), dtype=np.uint8)
+        every = first_trials(count)
+        members = np.zeros((order, len(every)), dtype=np.uint64)
         members[free : free + low] = _subsets(low, rest)
         members[[free + node for node in chosen]] = every
         members[:free] = every
@@ -66,7 +68,7 @@ def _subsets(nodes: int, size: int) -> Rows:
     members = np.zeros((nodes, count), dtype=np.bool_)
     if size:
         members[np.array(list(combinations(range(nodes), size))).T, np.arange(count)] = True
-    return np.packbits(members, axis=1)
+    return packed(members)
 
 
 def flood(table: NDArray[np.intp], start: Rows, through: Rows) -> Rows:
@@ -111,7 +113,7 @@ def any_member(rows: Rows, count: int) -> Flags:
 
 def unpack(rows: Rows, count: int) -> Flags:
     """The bits of rows, or of a row, as truth values."""
-    return np.unpackbits(rows, axis=-1, count=count).view(np.bool_)
+    return unpacked(rows)[..., :count].view(np.bool_)
 
 
 def sizes(rows: Rows, count: int) -> NDArray[np.intp]:

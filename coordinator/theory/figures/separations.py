@@ -6,6 +6,7 @@ from typing import Final
 
 import numpy as np
 
+from coordinator.dependence.bit_rows import packed
 from coordinator.theory.figures.base import Budget, FigureNetwork
 from coordinator.theory.figures.node_sets import (
     Block,
@@ -108,7 +109,7 @@ def _look_closer(network: FigureNetwork, found: Separations, others: Flags) -> N
     count = others.shape[1]
     number = np.zeros(count, dtype=np.intp)
     least, most = np.full(count, network.order), np.zeros(count, dtype=np.intp)
-    for component in components(network.table, np.packbits(others, axis=1)):
+    for component in components(network.table, packed(others)):
         nodes = sizes(component, count)
         number += nodes > 0
         least = np.where(nodes > 0, np.minimum(least, nodes), least)
