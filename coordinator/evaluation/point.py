@@ -16,8 +16,7 @@ from coordinator.planning.plan import Plan
 from coordinator.scenario.fault_draws import FaultSites, Link
 from coordinator.scenario.fault_sets import FaultSetSpec
 from emunode.faults.effects import Alters
-from emunode.faults.kinds import FOREVER, LinkFault
-from emunode.model import Step
+from emunode.faults.kinds import LinkFault
 
 
 def why_messages(plan: Plan, fault_set: FaultSetSpec) -> str | None:
@@ -26,14 +25,7 @@ def why_messages(plan: Plan, fault_set: FaultSetSpec) -> str | None:
         return "the places of a process fail in steps of their own"
     if plan.scenario.clock != "steps":
         return why_inexact(plan)
-    window = _window(fault_set)
-    return why_inexact(plan, [term.fault(*window) for term in fault_set.parts if term.count or term.share])
-
-
-def _window(fault_set: FaultSetSpec) -> tuple[Step, Step]:
-    """The first and the last step in which the faults of a set are in force."""
-    first, dash, last = fault_set.when.partition("-")
-    return int(first), int(last) if dash else FOREVER
+    return why_inexact(plan, [fault_set.fault_of(term) for term in fault_set.parts if term.count or term.share])
 
 
 class NumberedSets(Protocol):
@@ -57,13 +49,13 @@ class PointEvaluator:
         self._plan = plan
         self._draws = draws
         self._seed_of = seed_of
-        window, end = _window(draws.fault_set), plan.algorithm.final_step
+        fault_set, end = draws.fault_set, plan.algorithm.final_step
         # As in `Plan.effective_faults`: what begins after the last step has no effect.
-        self._late = end is not None and window[0] > end
+        self._late = end is not None and fault_set.window.start > end
         self._given = list(effects_of(plan.effective_faults, evaluator.arcs))
         # A drawn place has no other fault, so the fault alone says which random numbers it has.
         self._drawn = {
-            term: [episode for episode, _ in episodes_of([term.fault(*window)])] for term in draws.fault_set.parts
+            term: [episode for episode, _ in episodes_of([fault_set.fault_of(term)])] for term in fault_set.parts
         }
         ends = np.array(sites.links, np.int64).reshape(-1, 2)
         self._ends = ends

@@ -26,6 +26,7 @@ from coordinator.scenario.blocks.registry import BLOCK_KINDS
 from coordinator.scenario.fault_processes import Geometric, Lifetime, Mean
 from coordinator.scenario.fault_syntax import TIME, When, example_value, read_value, read_when, require_drawable
 from emunode.errors import ScenarioError
+from emunode.faults.effects import ALWAYS, Interval
 from emunode.faults.kinds import FOREVER, KINDS, Fault, LinkFault, Moment, field_names, is_random, value_names
 from emunode.model import Step
 
@@ -151,6 +152,19 @@ class FaultSetSpec:
     def size(self) -> int:
         """Number of faults (or blocks) per set; 0 for `bernoulli`, which has no fixed number."""
         return sum(part.count for part in self.parts)
+
+    @property
+    def window(self) -> Interval:
+        """The steps, or nanoseconds, in which its faults are in force; those of a process begin in it."""
+        first, last = read_when(self.when) or (1, None)
+        if last is None:
+            return Interval(first, ALWAYS)
+        return Interval(first, last if isinstance(last, Moment) else last + 1)
+
+    def fault_of(self, part: FaultSetTerm) -> Fault:
+        """Make the fault of a part at rank 0 or its port 0, in the steps of this set."""
+        first, last = read_when(self.when) or (1, None)
+        return part.fault(first, FOREVER if last is None else last)
 
     @property
     def in_blocks(self) -> bool:

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING
 
 from coordinator.scenario.fault_processes import Outage, Window
 from coordinator.scenario.fault_sets import FaultSetSpec, FaultSetTerm
-from coordinator.scenario.fault_syntax import read_time, write_time
+from coordinator.scenario.fault_syntax import write_time
 from emunode.errors import ScenarioError
+from emunode.faults.kinds import Moment
 from emunode.model import Rank
 
 if TYPE_CHECKING:
@@ -15,19 +16,20 @@ if TYPE_CHECKING:
 
 def process_window(fault_set: FaultSetSpec, places: "FaultSites", field: str = "faults") -> Window:
     """Where the outages of a process may begin; without an end, until the end of the run without faults."""
-    first, _, last = fault_set.when.partition("-")
+    window = fault_set.window
+    end = None if window.is_endless else window.end
     if not fault_set.in_time:
-        final = int(last) if last else places.algorithm.final_step
+        final = places.algorithm.final_step if end is None else end - 1
         if final is None:
             reason = f"{places.algorithm.name} has no known last step; give one, as in @1-20"
             raise ScenarioError(field, fault_set.name, reason)
-        return Window(int(first), final + 1)
+        return Window(window.start, final + 1)
     if places.run_time is None:
         reason = "it is given by times, and lock-step counts steps: use --clock timed, or steps, such as mttf:100"
         raise ScenarioError(field, fault_set.name, reason)
-    begin = read_time(first) or 0
+    begin = window.start if isinstance(window.start, Moment) else 0
     # A process that would begin after the end of the run has no event.
-    return Window(begin, max(begin, (read_time(last) if last else None) or places.run_time()), timed=True)
+    return Window(begin, max(begin, end or places.run_time()), timed=True)
 
 
 def specs_of(

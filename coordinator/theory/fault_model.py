@@ -13,10 +13,9 @@ from typing import Final
 from coordinator.dependence.outages import THROUGHOUT
 from coordinator.scenario.fault_draws import FaultSites, eligible
 from coordinator.scenario.fault_sets import FIXED, FaultSetSpec, FaultSetTerm
-from coordinator.scenario.fault_syntax import read_when
 from emunode.algorithms.base import Algorithm
 from emunode.faults.effects import Choice, Effect, Interval, Loses, Place, Stops
-from emunode.faults.kinds import FOREVER, Fault, NodeFault, states_effects
+from emunode.faults.kinds import Fault, NodeFault, states_effects
 from emunode.faults.timeline import FaultTimeline, merged
 from emunode.model import Rank
 
@@ -88,13 +87,11 @@ class RandomFaults:
 
 def random_faults(fault_set: FaultSetSpec, places: FaultSites) -> RandomFaults | None:
     """Return the faults that a fault set draws, or None if theory cannot count them, or if they can never be drawn."""
-    when = read_when(fault_set.when)
     parts = [part for part in fault_set.parts if part.count or part.share]
     # Places of a block do not fail independently of each other, and those of a process fail in steps of their own.
-    if when is None or fault_set.how == "process" or any(part.block for part in parts):
+    if fault_set.how == "process" or any(part.block for part in parts):
         return None
-    first, last = when
-    drawn = [part.fault(first, FOREVER if last is None else last) for part in parts]
+    drawn = [fault_set.fault_of(part) for part in parts]
     chances = [_passing_under(fault) for fault in drawn]
     if None in chances:
         return None

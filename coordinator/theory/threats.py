@@ -11,7 +11,7 @@ from coordinator.scenario.fault_sets import FaultSetSpec
 from coordinator.scenario.model import Scenario
 from coordinator.theory.least_faults import Copy, Place
 from emunode.algorithms.base import Algorithm, Dependence
-from emunode.faults.effects import ALWAYS, Alters, Choice, Effect, Interval, Loses, Stops
+from emunode.faults.effects import Alters, Choice, Effect, Interval, Loses, Stops
 from emunode.faults.kinds import Fault, states_effects
 from emunode.model import FOLDING, FaultKnowledge, Rank, Step
 
@@ -86,8 +86,6 @@ class Threats:
 
 def parts_of(fault_set: FaultSetSpec, places: FaultSites) -> tuple[Part, ...] | None:
     """The parts of a fault set; None if the effect of a kind does not follow from paths alone."""
-    first, dash, last = fault_set.when.partition("-")
-    window = Interval(int(first), int(last) + 1 if dash else ALWAYS)
     found = []
     for part in fault_set.parts:
         effect = only_effect(part.fault())
@@ -95,7 +93,7 @@ def parts_of(fault_set: FaultSetSpec, places: FaultSites) -> tuple[Part, ...] | 
         if effect is None or weight is None or part.argument:
             return None
         eligible = frozenset[Place](places.links if part.on_links else places.nodes())
-        found.append(Part(part.kind, part.on_links, not isinstance(effect, Stops), weight, window, eligible))
+        found.append(Part(part.kind, part.on_links, not isinstance(effect, Stops), weight, fault_set.window, eligible))
     return tuple(found)
 
 
