@@ -1,4 +1,4 @@
-"""The history of a run as pages show it: one frame per step, made of the journal rows of that step.
+"""The history of a run as pages show it: one frame per step, with the marks of links and nodes in that step.
 
 A frame of step t is complete when step t + 1 has run, in which nodes read what was sent in step t. Frames are kept
 as JSON, up to `HISTORY_BYTES`; the oldest ones are then folded into the counts with which the history begins.
@@ -10,32 +10,42 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
-from coordinator.history.journal import RECORD
+from coordinator.history.journal import RECORD, table
 from coordinator.planning.plan import Plan
-from coordinator.reports.votes import segments_due
-from emunode.model import AGAIN_TREE, Collective, HopOutcome, Step
+from coordinator.reports.scene.nodes import GIVING
+from coordinator.reports.scene.packets import NO_MARKS, SENT, marks_of, packets_of, withheld_links
+from coordinator.reports.scene.votes import BallotBox, State, segments_due
+from coordinator.results.deliveries import silent_sources
+from emunode.engine.rank_set import AlteredCopy
+from emunode.model import AGAIN_TREE, Step
 
 HISTORY_BYTES: Final = 128 * 2**20
 MOST_ARCS: Final = 20_000
 """Busy directed links of one step that a page draws; frames with more list none."""
 MEASURED_BYTES: Final = 48 * 2**20
 """Journal rows that are kept to be measured while the run goes on."""
-GIVING: Final = (Collective.GATHER, Collective.REDUCE)
-"""Collectives in which the picture shows what nodes have sent, since only the target receives."""
+STATES: Final = len(State)
 
 Counts = NDArray[np.int64]
 
 
 class Frame(NamedTuple):
-    """The events of one step."""
+    """The marks of one step."""
 
     step: Step
     text: bytes
     """JSON: `step`; `arcs`, a list of sender, port, receiver, segments, lost, altered, sender, ..; `busy`, the number of
-    busy directed links, also if `arcs` is null because there are too many; `gained` and `altered`, lists of rank, segments,
-    rank, ..; `lost`, segments. Links are busy with control packets, too; the other counts are of data."""
+    busy directed links, also if `arcs` is null because there are too many; `withheld`, a list of sender, port, receiver, ..
+    of links on which the sender withholds a packet; `gained` and `altered`, lists of rank, segments, rank, ..; `lost`,
+    segments. Links are busy with control packets, too; the other counts are of data.
+
+    Where copies are voted on: `heard`, a list of rank, segments of which the first copy arrives, ..; `votes`, a list of
+    rank, `State`, segments on which the vote is settled, .. Both are null if votes are not counted (yet): then every
+    segment that a node gains is the right value. After the last frame, an entry with `closing` has the `votes` that were
+    open until the end."""
 
 
 def node_goals(plan: Plan) -> list[int]:
@@ -44,59 +54,99 @@ def node_goals(plan: Plan) -> list[int]:
     return [1] * plan.topology.order if plan.spec.collective in GIVING else segments_due(plan)
 
 
+class _Base:
+    """The counts of the frames that are not kept any more, by rank."""
+
+    def __init__(self, order: int) -> None:
+        self.gained, self.altered, self.heard = (np.zeros(order, dtype=np.int64) for _ in range(3))
+        self.votes: Counts = np.zeros((order, STATES), dtype=np.int64)
+
+    def add(self, frame: Frame) -> None:
+        content = json.loads(frame.text)
+        counted = content["heard"] is not None
+        for counts, name in (
+            (self.gained, "gained"), (self.altered, "altered"), (self.heard, "heard" if counted else "gained"),
+        ):  # fmt: skip
+            changes = np.array(content[name], dtype=np.int64).reshape(-1, 2)
+            counts[changes[:, 0]] += changes[:, 1]
+        if counted:
+            votes = np.array(content["votes"], dtype=np.int64).reshape(-1, 3)
+            self.votes[votes[:, 0], votes[:, 1]] += votes[:, 2]
+        else:
+            gained = np.array(content["gained"], dtype=np.int64).reshape(-1, 2)
+            self.votes[gained[:, 0], State.RIGHT] += gained[:, 1]
+
+    def text(self, count: int) -> bytes:
+        """JSON: `base`, the number of steps, and their counts; `votes` has one per state."""
+        names = ("gained", "altered", "heard", "votes")
+        return _json({"base": count, **{name: getattr(self, name).tolist() for name in names}})
+
+
 class Frames:
     """The frames of a run, and its journal rows as long as they are few. Two threads may use it."""
 
     def __init__(self, plan: Plan) -> None:
         self._lock = threading.Lock()
+        self._plan = plan
         self._giving = plan.spec.collective in GIVING
-        self._order = plan.topology.order
-        self._degree = plan.topology.degree
+        # In all-to-all collectives nothing is due from a faulty node.
+        silent = silent_sources(plan)
+        self._due = ~pl.col("origin").is_in(silent) if silent else None
         self._pending = np.empty(0, RECORD)
         self._frames: list[Frame] = []
         self._dropped = 0
         self._bytes = 0
-        self._base_gained: Counts = np.zeros(self._order, dtype=np.int64)
-        self._base_altered: Counts = np.zeros(self._order, dtype=np.int64)
+        self._base = _Base(plan.topology.order)
         self._rows: list[np.ndarray] | None = []
         self._row_bytes = 0
+        self._altered: list[AlteredCopy] = []
+        self._closings = 0
+        """Entries after the last frame: 1 if votes were open until the end."""
+        # With one copy of each segment, votes are counted from the first altered copy on: until then all are right.
+        self._box = BallotBox(plan) if plan.spec.redundancy > 1 or self._giving else None
 
-    def add(self, rows: Sequence[bytes | bytearray], step: Step) -> None:
-        """Take the rows that were reported when `step` had run; the frame of the step before is complete with them."""
+    def add(self, rows: Sequence[bytes | bytearray], step: Step, altered: Sequence[AlteredCopy] = ()) -> None:
+        """Take the rows that were reported when `step` had run; the frame of the step before is complete with them.
+
+        `altered` are the altered copies among them.
+        """
         records = np.concatenate([self._pending, *(np.frombuffer(bytes(block), RECORD) for block in rows)])
+        self._altered += altered
         complete = records["step"] < step
         self._pending = records[~complete]
         if step > 1:
             self._append(step - 1, records[complete])
 
     def finish(self, step: Step) -> None:
-        """After the last step: append its own frame if it has rows, which are losses."""
+        """After the last step: append its own frame if it has rows, which are losses; open votes end as they stand."""
         if len(self._pending):
             self._append(step, self._pending)
             self._pending = self._pending[:0]
+        closed = None if self._box is None else self._box.close()
+        if closed is not None and len(closed):
+            votes = _flat(closed, "rank", "state", "count")
+            text = _json({"closing": step, "gained": [], "altered": [], "heard": [], "votes": votes})
+            with self._lock:
+                self._frames.append(Frame(step, text))
+                self._closings = 1
 
     @property
     def count(self) -> int:
         """Frames so far, dropped ones included."""
         with self._lock:
-            return self._dropped + len(self._frames)
+            return self._dropped + len(self._frames) - self._closings
 
     def since(self, first: int, most_bytes: int) -> tuple[int, list[bytes]]:
         """Frames from number `first` on, about `most_bytes` of them, and the number of the first one returned.
 
         If `first` was dropped, the base comes in front: JSON with `base`, the number of steps it stands for, and the counts
-        `gained` and `altered` of them, by rank.
+        `gained`, `altered`, `heard` and `votes` of them, by rank.
         """
         with self._lock:
             texts: list[bytes] = []
             if first < self._dropped:
                 first = self._dropped
-                base = {
-                    "base": first,
-                    "gained": self._base_gained.tolist(),
-                    "altered": self._base_altered.tolist(),
-                }
-                texts.append(json.dumps(base, separators=(",", ":")).encode())
+                texts.append(self._base.text(first))
             size = 0
             for frame in self._frames[first - self._dropped :]:
                 texts.append(frame.text)
@@ -113,62 +163,71 @@ class Frames:
     # --- one frame -------------------------------------------------------------------------------------------------
 
     def _append(self, step: Step, records: np.ndarray) -> None:
-        frame = Frame(step, self._text(step, records))
         with self._lock:
-            self._frames.append(frame)
-            self._bytes += len(frame.text)
-            while self._bytes > HISTORY_BYTES and len(self._frames) > 1:
-                self._drop(self._frames.pop(0))
             if self._rows is not None:
                 self._row_bytes += records.nbytes
                 self._rows.append(records)
                 if self._row_bytes > MEASURED_BYTES:
                     self._rows = None
+        frame = Frame(step, _json(self._content(step, table(records))))
+        with self._lock:
+            self._frames.append(frame)
+            self._bytes += len(frame.text)
+            while self._bytes > HISTORY_BYTES and len(self._frames) > 1:
+                self._drop(self._frames.pop(0))
 
     def _drop(self, frame: Frame) -> None:
-        content = json.loads(frame.text)
         self._dropped += 1
         self._bytes -= len(frame.text)
-        for counts, name in ((self._base_gained, "gained"), (self._base_altered, "altered")):
-            changes = np.array(content[name], dtype=np.int64).reshape(-1, 2)
-            counts[changes[:, 0]] += changes[:, 1]
+        self._base.add(frame)
 
-    def _text(self, step: Step, records: np.ndarray) -> bytes:
-        # Rows of other outcomes are of packets that were not sent.
-        records = records[records["outcome"] < HopOutcome.WITHHELD]
-        outcome = records["outcome"]
+    def _content(self, step: Step, rows: pl.DataFrame) -> dict[str, object]:
+        sent = rows.filter(pl.col("outcome").is_in(SENT))
         # Neither acknowledgements and the like nor the repetition of a collective are what a node is due.
-        data = records["tree"] < AGAIN_TREE
-        first, lost, altered = (outcome == kind for kind in (HopOutcome.FIRST, HopOutcome.LOST, HopOutcome.CORRUPT))
-        arc, place = np.unique(records["sender"].astype(np.int64) * self._degree + records["port"], return_inverse=True)
-        content = {
-            "step": step,
-            "busy": len(arc),
-            "arcs": self._arcs(records, arc, place, lost, altered) if len(arc) <= MOST_ARCS else None,
-            "gained": _by_rank(records["sender"][data & ~lost] if self._giving else records["receiver"][data & first]),
-            "altered": _by_rank(records["receiver"][data & altered]),
-            "lost": int((data & lost).sum()),
-        }
-        return json.dumps(content, separators=(",", ":")).encode()
-
-    def _arcs(
-        self, records: np.ndarray, arc: Counts, place: NDArray[np.intp], lost: np.ndarray, altered: np.ndarray
-    ) -> list[int]:
-        count = len(arc)
-        receiver = np.zeros(count, dtype=np.int64)
-        receiver[place] = records["receiver"]
-        columns = (
-            arc // max(1, self._degree),
-            arc % max(1, self._degree),
-            receiver,
-            *(np.bincount(place[chosen], minlength=count) for chosen in (slice(None), lost, altered)),
+        data = sent.filter(pl.col("tree") < AGAIN_TREE)
+        packets = packets_of(data.lazy(), self._due)
+        marks = marks_of(packets, giving=self._giving)
+        links = marks.links if len(data) == len(sent) else marks_of(packets_of(sent.lazy()), giving=False).links
+        arrived = (
+            packets.filter(pl.col("altered") > 0).group_by("receiver").agg(pl.col("altered").sum()).sort("receiver")
         )
-        flat: list[int] = np.stack(columns, axis=1).ravel().tolist()
-        return flat
+        withheld = withheld_links(rows.lazy()) if len(rows) > len(sent) else NO_MARKS.withheld
+        heard, votes = self._votes(step, data, altered=bool(len(arrived)))
+        return {
+            "step": step,
+            "busy": len(links),
+            "arcs": _flat(links, *ARC) if len(links) <= MOST_ARCS else None,
+            "withheld": _flat(withheld, *ARC[:3]),
+            "gained": _flat(marks.gains, "rank", "segments"),
+            "altered": _flat(arrived, "receiver", "altered"),
+            "lost": int(packets["lost"].sum()),
+            "heard": heard,
+            "votes": votes,
+        }
+
+    def _votes(self, step: Step, data: pl.DataFrame, *, altered: bool) -> tuple[list[int] | None, list[int] | None]:
+        """The first copies and the settled votes of a step; None if votes are not counted."""
+        if self._rows is None:
+            self._box = None
+        elif self._box is None and altered:
+            self._box = BallotBox(self._plan)
+            for earlier in self._rows[:-1]:
+                self._box.add(table(earlier[earlier["tree"] < AGAIN_TREE]), ())
+        if self._box is None:
+            return None, None
+        heard, settled = self._box.add(data, self._altered)
+        self._altered = []
+        return _flat(heard, "rank", "count"), _flat(settled, "rank", "state", "count")
 
 
-def _by_rank(ranks: np.ndarray) -> list[int]:
-    """Rank, count, rank, count, .. of the ranks in an array."""
-    found, counts = np.unique(ranks, return_counts=True)
-    flat: list[int] = np.stack([found, counts], axis=1).ravel().tolist()
+ARC: Final = ("sender", "port", "receiver", "segments", "lost", "altered")
+
+
+def _flat(rows: pl.DataFrame, *columns: str) -> list[int]:
+    """The values of these columns, row by row."""
+    flat: list[int] = np.stack([rows[name].to_numpy() for name in columns], axis=1).ravel().tolist()
     return flat
+
+
+def _json(content: dict[str, object]) -> bytes:
+    return json.dumps(content, separators=(",", ":")).encode()

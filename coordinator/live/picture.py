@@ -4,13 +4,16 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from coordinator.live.frames import GIVING, node_goals
+from coordinator.live.frames import node_goals
 from coordinator.live.session import LEAST_STEPS_PER_SECOND, MOST_STEPS_PER_SECOND, Status, fault_kinds
 from coordinator.planning.plan import Plan
 from coordinator.reports.layout import layout_of, shapes_of
 from coordinator.reports.link_paths import link_paths
 from coordinator.reports.maps.cell_map import LEVELS
 from coordinator.reports.maps.link_map import NODES_WITH_LINKS
+from coordinator.reports.maps.marks import STATE_COLOURS
+from coordinator.reports.scene.nodes import ALL_TO_ALL, GIVING
+from coordinator.reports.scene.votes import judged_ranks, segments_due
 from coordinator.reports.theme import viridis
 from emunode.faults.kinds import LinkFault, NodeFault, field_names, kind_of, value_names
 from emunode.model import ROOTLESS, Rank
@@ -35,7 +38,11 @@ def picture_of(plan: Plan) -> dict[str, object]:
         "y": np.round(layout.y, 1).tolist(),
         "labels": [topology.label(rank) for rank in topology.ranks()],
         "goals": node_goals(plan),
+        "judged": judged_ranks(plan).tolist(),
+        "votesDue": segments_due(plan),
         "root": plan.spec.source if rooted else None,
+        "pies": plan.spec.collective in ALL_TO_ALL,
+        "states": {state.value: colour for state, colour in STATE_COLOURS.items()},
         "levels": [viridis(level / (LEVELS - 1)) for level in range(LEVELS)],
         "links": _links(topology) if topology.order <= NODES_WITH_LINKS else None,
         "kinds": fault_kinds(),
@@ -80,7 +87,8 @@ def status_of(status: Status) -> dict[str, object]:
         if "last" in names:
             found["last"] = fault.end
         if isinstance(fault, NodeFault):
-            found["rank"] = fault.rank
+            # Nothing is due to a node that is ever faulty.
+            found |= {"rank": fault.rank, "excludes": fault.rank in status.plan.states}
         elif isinstance(fault, LinkFault):
             found |= {"rank": fault.sender, "port": fault.port}
             found["peer"] = topology.neighbour(fault.sender, fault.port)

@@ -51,7 +51,7 @@ TYPES: Final = {"html": "text/html; charset=utf-8", "css": "text/css; charset=ut
 PAGE: Final = {"/": "index.html", **{f"/{name}": name for name in (
     "page.css", "page.js", "map.js", "history.js", "connection.js", "panel.js",
 )}}  # fmt: skip
-SHARED: Final = {f"/{name}": name for name in ("element.js", "viewport.js")}
+SHARED: Final = {f"/{name}": name for name in ("element.js", "marks.js", "viewport.js")}
 """Modules that the page has in common with reports."""
 THEME: Final = "/theme.css"
 

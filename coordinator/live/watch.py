@@ -149,7 +149,7 @@ class Watch:
 
     def after_step(self, step: Step, result: StepResult) -> bool:
         """Record what `step` did; whether it was the last one."""
-        self._frames.add(result.rows, step)
+        self._frames.add(result.rows, step, result.altered_copies)
         over = self._session.after(step, result)
         self._server.altered_copies += result.altered_copies
         self._thread.call(self._server.changed)

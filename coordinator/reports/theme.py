@@ -78,6 +78,31 @@ def viridis(share: float) -> str:
     return "#" + "".join(f"{round(a + (b - a) * (at - low)):02x}" for a, b in zip(one, other, strict=True))
 
 
+def _channels(colour: str) -> tuple[int, int, int]:
+    return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16)
+
+
+def brightness(colour: str) -> float:
+    """The brightness of an opaque colour such as #1a2b3c, from 0 to 255."""
+    return sum(weight * part for weight, part in zip((0.3, 0.59, 0.11), _channels(colour), strict=True))
+
+
+def mixture(one: str, other: str, share: float) -> str:
+    """`share` of the first colour and the rest of the second."""
+    mixed = (round(share * a + (1 - share) * b) for a, b in zip(_channels(one), _channels(other), strict=True))
+    return "#" + "".join(f"{part:02x}" for part in mixed)
+
+
+def in_light_colours(svg: str) -> str:
+    """A drawing with the values of light screens in place of variables and mixtures, for programs that know neither."""
+    plain = re.sub(r"var\(--(\w+)\)", lambda found: LIGHT[found[1]], svg)
+    return re.sub(
+        r"color-mix\(in srgb, (#\w{6}) (\d+)%, (#\w{6})\)",
+        lambda found: mixture(found[1], found[3], int(found[2]) / 100),
+        plain,
+    )
+
+
 def responsive(draw: Callable[[bool], str]) -> str:
     """A chart in its wide and its narrow form, of which the page shows one; `draw` takes whether to draw it narrow."""
     return draw(False).replace('class="chart"', 'class="chart full"', 1) + draw(True).replace(
@@ -87,8 +112,7 @@ def responsive(draw: Callable[[bool], str]) -> str:
 
 def standalone(figure: str) -> str:
     """A chart as an SVG document, in the light colours on a white background."""
-    css = re.sub(r"var\(--(\w+)\)", lambda found: LIGHT[found[1]], CHART_CSS)
-    figure = re.sub(r"var\(--(\w+)\)", lambda found: LIGHT[found[1]], figure)
+    css, figure = in_light_colours(CHART_CSS), in_light_colours(figure)
     head, _, rest = figure.partition(">")
     _, _, width, height = re.search(r'viewBox="([^"]*)"', head)[1].split()  # type: ignore[index]
     return (

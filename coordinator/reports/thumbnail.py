@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from coordinator.reports.data import RunData
 from coordinator.reports.layout import WIDTH, layout_of
+from coordinator.reports.scene.scene import Scene
 from coordinator.reports.theme import LIGHT, viridis
-from coordinator.reports.votes import lacking
 from emunode.topologies.base import Topology
 
 SIDE: Final = 96
@@ -42,7 +42,7 @@ def thumbnail(data: RunData) -> str | None:
     layout = layout_of(topology)
     scale = (SIDE - 2 * MARGIN) / max(WIDTH, layout.height)
     places = np.round(2 * (scale * np.stack([layout.x, layout.y], axis=1) + MARGIN)) / 2
-    kinds = _kinds(data.nodes, lacking(data))
+    kinds = _kinds(Scene(data, topology), data.nodes)
     seen: dict[tuple[float, float], int] = {}
     for rank in np.argsort(kinds, kind="stable").tolist():
         seen[tuple(places[rank].tolist())] = int(kinds[rank])
@@ -59,14 +59,13 @@ def thumbnail(data: RunData) -> str | None:
     )
 
 
-def _kinds(nodes: pl.DataFrame, missing: NDArray[np.bool_] | None) -> NDArray[np.int64]:
-    """By rank, the kind of dot: a shade by its last step, or one of the kinds above."""
-    state, due, step = (nodes[name] for name in ("state", "expected", "last_step"))
-    steps = step.fill_null(0).to_numpy().astype(np.int64)
+def _kinds(scene: Scene, nodes: pl.DataFrame) -> NDArray[np.int64]:
+    """By rank, the kind of dot: a shade by the last step of the node, or one of the kinds above."""
+    steps = nodes["last_step"].fill_null(0).to_numpy().astype(np.int64)
     kinds: NDArray[np.int64] = np.maximum(0, SHADES * (steps - 1) // max(1, int(steps.max(initial=0))))
-    kinds[due.to_numpy() == 0] = IDLE
-    kinds[missing] = MISSING
-    kinds[state.to_numpy() != "alive"] = FAULTY
+    kinds[nodes["expected"].to_numpy() == 0] = IDLE
+    kinds[scene.lacking] = MISSING
+    kinds[nodes["state"].to_numpy() != "alive"] = FAULTY
     return kinds
 
 

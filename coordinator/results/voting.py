@@ -34,11 +34,19 @@ def elect(plan: ResolvedRun, journal: pl.LazyFrame, altered_copies: Sequence[Alt
     (votes for the value that its origin sent), wrong (most votes for one other value), elected (`right`, `wrong` or `none`).
     The values of altered copies are in `altered_copies`; those that are missing there count as equal.
     """
+    return count_votes(cast_votes(plan, journal, altered_copies))
+
+
+def cast_votes(plan: ResolvedRun, journal: pl.LazyFrame, altered_copies: Sequence[AlteredCopy]) -> pl.DataFrame:
+    """The votes on the pieces of `elect`, one row per piece and tree: step, port, outcome, value, and whether it is right.
+
+    `value` is null for copies that were not altered, or whose value is unknown.
+    """
     # A copy has one vote, even if it is reported twice.
     altered = pl.DataFrame(altered_copies, schema={**COPY, "value": pl.Int64}, orient="row").unique(subset=list(COPY))
     meant = journal.filter(pl.col("outcome").is_in(["first", "duplicate", "corrupt"]), meant_for_receiver(plan))
     copies = at_receiver(meant, plan.topology).with_columns(owner(plan))
-    votes = (
+    return (
         # The first copy over each tree votes; `outcome` makes the order total.
         copies.sort("step", "port", "outcome")
         .group_by(*PIECE, "tree", maintain_order=True)
@@ -47,7 +55,10 @@ def elect(plan: ResolvedRun, journal: pl.LazyFrame, altered_copies: Sequence[Alt
         .with_columns(right=pl.col("outcome") != "corrupt")
         .collect()
     )
-    first_copies = copies.filter(pl.col("outcome") != "duplicate").group_by(*PIECE).agg(pl.col("step").min()).collect()
+
+
+def count_votes(votes: pl.DataFrame) -> pl.DataFrame:
+    """The election of every piece, from its votes."""
     parties = votes.filter(~pl.col("right")).group_by(*PIECE, "value").len("wrong")
     strongest = parties.group_by(*PIECE).agg(pl.col("wrong").max())
     # Strictly more than half: doubled, so that no fraction is rounded.
@@ -55,8 +66,13 @@ def elect(plan: ResolvedRun, journal: pl.LazyFrame, altered_copies: Sequence[Alt
     elected = pl.when(right > total).then(pl.lit("right")).when(wrong > total).then(pl.lit("wrong"))
     return (
         votes.group_by(*PIECE)
-        .agg(copies=pl.len(), right=pl.col("right").sum())
-        .join(first_copies, on=list(PIECE))
+        # A duplicate is never the first copy of a piece.
+        .agg(
+            step=pl.col("step").filter(pl.col("outcome") != "duplicate").min(),
+            copies=pl.len(),
+            right=pl.col("right").sum(),
+        )
+        .filter(pl.col("step").is_not_null())
         # Pieces without a wrong vote have no row here.
         .join(strongest, on=list(PIECE), how="left")
         .with_columns(pl.col("wrong").fill_null(0))

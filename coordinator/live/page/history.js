@@ -1,11 +1,15 @@
 // The steps of the run so far, and the state of every node after any of them.
 
+import { stateOf, VOTE } from "/marks.js";
+
+const STATES = Object.keys(VOTE).length;
 const KEYFRAME = 64; // steps between two stored states: a step back replays at most this many
 
 export class History {
-  /** `goals`: by rank, the segments after which a node is done. */
-  constructor(goals) {
-    this.goals = goals;
+  /** By rank: `goals`, the segments after which a node is done; `due`, those whose votes are its. */
+  constructor(goals, due) {
+    [this.goals, this.due] = [goals, due];
+    this.closing = null; // votes that were open until the end of the run
     this.base = 0; // steps before the first frame that is known
     this.frames = [];
     this.keys = [this.empty()];
@@ -13,7 +17,8 @@ export class History {
   }
 
   empty() {
-    return { step: 0, gained: new Int32Array(this.goals.length), altered: new Int32Array(this.goals.length) };
+    const count = this.goals.length, [gained, altered, heard, settled] = [1, 1, 1, STATES].map((each) => new Int32Array(count * each));
+    return { step: 0, gained, altered, heard, settled, votes: false, fresh: new Set() };
   }
 
   /** The last step that is known. */
@@ -26,8 +31,17 @@ export class History {
     if ("base" in frame) {
       this.base = frame.base;
       this.frames = [];
-      this.latest = { step: frame.base, gained: Int32Array.from(frame.gained), altered: Int32Array.from(frame.altered) };
+      const arrays = ["gained", "altered", "heard"].map((name) => [name, Int32Array.from(frame[name])]);
+      this.latest = {
+        ...this.empty(), step: frame.base, ...Object.fromEntries(arrays), settled: Int32Array.from(frame.votes.flat()),
+        votes: frame.altered.some(Boolean),
+      };
       this.keys = [copy(this.latest)];
+      return;
+    }
+    if ("closing" in frame) {
+      this.closing = frame;
+      apply(this.latest, frame);
       return;
     }
     this.frames.push(frame);
@@ -47,24 +61,56 @@ export class History {
     return state;
   }
 
-  /** How many nodes have everything, of those that are to have something. */
-  done(state, skip) {
+  /** Whether the run has votes to show: a copy was altered in it, and votes are counted up to `state`. */
+  showsVotes(state) {
+    return this.latest.votes && state.counted !== false;
+  }
+
+  /** The state of a node by its votes; undefined before a copy arrived. */
+  state({ settled, heard }, rank) {
+    return stateOf(settled.subarray(rank * STATES, rank * STATES + STATES), heard[rank], this.due[rank]);
+  }
+
+  /** How many nodes have everything, of those that `counts` names. */
+  done(state, counts) {
     let count = 0;
-    for (let rank = 0; rank < this.goals.length; rank++) if (rank !== skip && state.gained[rank] >= this.goals[rank]) count++;
+    for (let rank = 0; rank < this.goals.length; rank++) if (counts(rank) && state.gained[rank] >= this.goals[rank]) count++;
     return count;
   }
-}
 
-function copy({ step, gained, altered }) {
-  return { step, gained: gained.slice(), altered: altered.slice() };
-}
-
-function apply(state, frame) {
-  for (const name of ["gained", "altered"]) {
-    const changes = frame[name];
-    for (let at = 0; at < changes.length; at += 2) state[name][changes[at]] += changes[at + 1];
+  /** How many nodes are in each state of a vote, of those that `counts` names. */
+  voted(state, counts) {
+    const found = Object.fromEntries(Object.keys(VOTE).map((name) => [name, 0])), names = Object.keys(VOTE);
+    for (let rank = 0; rank < this.goals.length; rank++) {
+      const vote = this.state(state, rank);
+      if (counts(rank) && vote !== undefined) found[names[vote]]++;
+    }
+    return found;
   }
-  state.step = frame.step;
+}
+
+function copy(state) {
+  const { gained, altered, heard, settled } = state;
+  return { ...state, gained: gained.slice(), altered: altered.slice(), heard: heard.slice(), settled: settled.slice(), fresh: new Set() };
+}
+
+/** Add the counts of a frame; without counted votes, every segment that a node gains is the right value. */
+function apply(state, frame) {
+  const { gained, altered, heard, votes } = frame;
+  add(state.gained, gained);
+  add(state.altered, altered);
+  add(state.heard, heard ?? gained);
+  const settled = votes ?? gained.flatMap((value, at) => (at % 2 ? [VOTE.right, value] : [value]));
+  for (let at = 0; at < settled.length; at += 3) state.settled[settled[at] * STATES + settled[at + 1]] += settled[at + 2];
+  if (altered.length) state.votes = true;
+  state.counted = votes !== null || !state.votes;
+  const changes = state.votes ? settled.filter((_, at) => at % 3 === 0) : gained.filter((_, at) => at % 2 === 0);
+  state.fresh = new Set(changes);
+  if ("step" in frame) state.step = frame.step;
+}
+
+function add(counts, changes) {
+  for (let at = 0; at < changes.length; at += 2) counts[changes[at]] += changes[at + 1];
 }
 
 /** The faults in force in `step`: by rank the kind, and by "rank/port" of a directed link the kinds. */

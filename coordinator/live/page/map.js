@@ -31,8 +31,11 @@ export class NetworkMap extends Viewport {
 
   readColours() {
     const style = getComputedStyle(document.documentElement);
-    const names = ["paper", "ink", "muted", "grid", "blue", "orange", "red", "purple"];
+    const names = ["paper", "ink", "muted", "grid", "grey", "blue", "orange", "red", "purple"];
     this.colours = Object.fromEntries(names.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
+    // By colour of a node: nothing, levels of progress, votes that are open, and how votes ended.
+    const { levels, states } = this.picture, { paper, grey } = this.colours;
+    this.fills = [paper, ...levels.slice(1), mixture(grey, paper, 0.3), ...[1, 2, 3].map((state) => states[state])];
     this.redraw();
   }
 
@@ -154,10 +157,25 @@ export class NetworkMap extends Viewport {
       const peer = scene.broken.peers.get(key);
       this.stroke([this.path(rank, port, peer)], down ? colours.red : colours.orange, 2.2 * width, [width, 3 * width]);
     }
+    this.drawWithheld(scene.frame?.withheld ?? [], width);
     for (const { rank, port, peer } of scene.near) this.stroke([this.path(rank, port, peer)], colours.muted, width);
     const { selected } = scene;
     if (selected?.port !== undefined) {
       this.stroke([this.path(selected.rank, selected.port, selected.peer)], colours.ink, 3.4 * width);
+    }
+  }
+
+  /** A circle at the sender of each packet that was withheld. */
+  drawWithheld(links, width) {
+    const { context, picture, colours } = this, size = Math.max(2, 0.22 * picture.radius);
+    for (let at = 0; at < links.length; at += 3) {
+      const [sender, , receiver] = links.slice(at, at + 3);
+      const dx = picture.x[receiver] - picture.x[sender], dy = picture.y[receiver] - picture.y[sender];
+      const away = (picture.radius + 1.4 * size) / (Math.hypot(dx, dy) || 1), circle = new Path2D();
+      circle.arc(picture.x[sender] + dx * away, picture.y[sender] + dy * away, size, 0, 2 * Math.PI);
+      context.fillStyle = colours.paper;
+      context.fill(circle);
+      this.stroke([circle], colours.grey, width);
     }
   }
 
@@ -185,16 +203,27 @@ export class NetworkMap extends Viewport {
 
   // --- nodes
 
-  /** By shade, the ranks of the nodes in view that have it. */
-  shades() {
+  /** The colour of a node, as an index of `fills`. */
+  fillOf(rank) {
     const { picture, scene } = this, count = picture.levels.length;
-    const shades = Array.from({ length: count }, () => []);
+    if (picture.pies && scene.votes && this.pies) return 0;
+    if (scene.votes) {
+      const state = scene.votes(rank);
+      return state === undefined ? 0 : count + state;
+    }
+    const share = Math.min(1, scene.state.gained[rank] / picture.goals[rank]);
+    return Math.floor(share * (count - 1) + 1e-9);
+  }
+
+  /** By colour, the ranks of the nodes in view that have it. */
+  shades() {
+    const { picture } = this;
+    const shades = Array.from(this.fills, () => []);
     const right = this.left + WIDTH / this.zoom + picture.radius, bottom = this.top + picture.height / this.zoom + picture.radius;
     for (let rank = 0; rank < picture.order; rank++) {
       const x = picture.x[rank], y = picture.y[rank];
       if (x < this.left - picture.radius || y < this.top - picture.radius || x > right || y > bottom) continue;
-      const share = Math.min(1, scene.state.gained[rank] / picture.goals[rank]);
-      shades[Math.floor(share * (count - 1) + 1e-9)].push(rank);
+      shades[this.fillOf(rank)].push(rank);
     }
     return shades;
   }
@@ -202,10 +231,11 @@ export class NetworkMap extends Viewport {
   drawNodes(shades) {
     const { context, picture, colours } = this;
     const radius = Math.max(picture.radius, 0.5 / this.scale);
-    if (radius * this.scale <= DOT) return this.drawDots(shades, Math.max(1, Math.round(1.8 * radius * this.scale)));
+    this.pies = radius * this.scale > DOT;
+    if (!this.pies) return this.drawDots(shades, Math.max(1, Math.round(1.8 * radius * this.scale)));
     context.lineWidth = Math.max(0.7 / this.scale, 0.06 * radius);
     shades.forEach((ranks, level) => {
-      context.fillStyle = level ? picture.levels[level] : colours.paper;
+      context.fillStyle = this.fills[level];
       context.strokeStyle = colours.muted;
       context.beginPath();
       for (const rank of ranks) {
@@ -215,6 +245,31 @@ export class NetworkMap extends Viewport {
       context.fill();
       context.stroke();
     });
+    if (picture.pies && this.scene.votes) this.drawPies(radius);
+    const changed = new Path2D();
+    for (const rank of this.scene.state.fresh) {
+      changed.moveTo(picture.x[rank] + radius, picture.y[rank]);
+      changed.arc(picture.x[rank], picture.y[rank], radius, 0, 2 * Math.PI);
+    }
+    this.stroke([changed], colours.ink, Math.max(1.4 / this.scale, 0.14 * radius));
+  }
+
+  /** The shares of what nodes are due on which votes are settled, in the colours of their states. */
+  drawPies(radius) {
+    const { context, picture, scene } = this, states = Object.keys(picture.states).length + 1;
+    for (let rank = 0; rank < picture.order; rank++) {
+      let low = 0;
+      for (let state = 1; state < states; state++) {
+        const share = scene.state.settled[rank * states + state] / picture.votesDue[rank];
+        if (!share) continue;
+        context.fillStyle = picture.states[state];
+        context.beginPath();
+        context.moveTo(picture.x[rank], picture.y[rank]);
+        context.arc(picture.x[rank], picture.y[rank], radius, 2 * Math.PI * low - Math.PI / 2, 2 * Math.PI * (low + share) - Math.PI / 2);
+        context.fill();
+        low += share;
+      }
+    }
   }
 
   /** Nodes as squares of pixels, in a picture that is put over the links: one `fillRect` per node takes ten times as long. */
@@ -222,7 +277,7 @@ export class NetworkMap extends Viewport {
     const { context, picture, scale } = this, { width, height } = this.canvas;
     const image = context.createImageData(width, height), pixels = new Uint32Array(image.data.buffer);
     shades.forEach((ranks, level) => {
-      const colour = littleEndian(level ? picture.levels[level] : this.colours.grid);
+      const colour = littleEndian(level ? this.fills[level] : this.colours.grid);
       for (const rank of ranks) {
         const x = Math.round((picture.x[rank] - this.left) * scale - side / 2), y = Math.round((picture.y[rank] - this.top) * scale - side / 2);
         const from = Math.max(0, x), to = Math.max(from, Math.min(width, x + side));
@@ -248,7 +303,8 @@ export class NetworkMap extends Viewport {
     context.textBaseline = "middle";
     shades.forEach((ranks, level) => {
       // Dark shades need light letters; the paper has the colour of the page.
-      context.fillStyle = level === 0 ? colours.ink : level < 0.55 * (shades.length - 1) ? "#fff" : "#111";
+      const bright = level >= 0.55 * (picture.levels.length - 1);
+      context.fillStyle = level === 0 || level === picture.levels.length ? colours.ink : bright ? "#111" : "#fff";
       for (const rank of ranks) context.fillText(picture.labels[rank], picture.x[rank], picture.y[rank]);
     });
     if (picture.root === null) return;
@@ -273,6 +329,11 @@ export class NetworkMap extends Viewport {
       ring(picture.root, 1.35, colours.ink);
     }
     for (const [rank, kind] of scene.broken.nodes) {
+      if (!(kind in MARKS)) {
+        const disc = new Path2D();
+        disc.arc(picture.x[rank], picture.y[rank], 0.9 * radius, 0, 2 * Math.PI);
+        this.fill([disc], colours.purple);
+      }
       const at = [picture.x[rank], picture.y[rank], 1.5 * radius];
       this.stroke([(MARKS[kind] ?? MARKS.other)(...at)], kind in MARKS ? colours.red : colours.purple, width);
     }
@@ -282,6 +343,12 @@ export class NetworkMap extends Viewport {
     }
     context.setLineDash([]);
   }
+}
+
+/** `share` of the first colour and the rest of the second, both as #1a2b3c. */
+function mixture(one, other, share) {
+  const parts = (colour) => [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16)), rest = parts(other);
+  return "#" + parts(one).map((part, at) => Math.round(share * part + (1 - share) * rest[at]).toString(16).padStart(2, "0")).join("");
 }
 
 /** An opaque colour such as #1a2b3c as the number that a pixel of `ImageData` is. */

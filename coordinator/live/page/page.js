@@ -14,6 +14,7 @@ let shown = 0; // the step whose packets are shown
 let following = true; // whether the newest step is shown
 let selected = null; // {rank}, or {rank, port, peer, its_port} of a link
 let near = []; // the links of the selected node
+let faulty = new Set(); // nodes with a fault at any time: nothing is due to them
 
 function complain(error) {
   at("error").textContent = error?.message ?? "";
@@ -33,6 +34,7 @@ async function ask(content) {
 function setStatus(news) {
   if (news.version < status.version) return; // an answer and an event can overtake each other
   status = news;
+  faulty = new Set(news.faults.filter((fault) => fault.excludes).map((fault) => fault.rank));
   const { next, running, over, undoable, command } = status;
   for (const id of ["step", "run", "end"]) at(id).disabled = over;
   at("run").textContent = running && !over ? "Pause" : "Run";
@@ -57,19 +59,34 @@ function show() {
   // The newest picture shows the faults that the next step will meet; an older one those of its own step.
   const broken = inForce(status.faults, past || status.over ? shown : status.next);
   broken.peers = new Map(status.faults.filter((fault) => "port" in fault).map((fault) => [`${fault.rank}/${fault.port}`, fault.peer]));
-  map.show({ state, frame, broken, selected, near });
+  const votes = steps.showsVotes(state) ? (rank) => steps.state(state, rank) : null;
+  map.show({ state, frame, broken, selected, near, votes });
   describe(state, broken);
 }
 
+/** Whether a node is to receive something (or its message is to be received): no source, and no node that crashes or lies. */
+const isDue = (rank) => picture.judged[rank] && !faulty.has(rank);
+const gives = (rank) => !faulty.has(rank);
+
 function sentence(past, state, frame) {
-  const root = picture.giving ? null : picture.root;
-  const total = picture.order - (root === null ? 0 : 1);
-  const done = `${steps.done(state, root).toLocaleString("en")} of ${total.toLocaleString("en")} nodes ${picture.giving ? "have sent" : "have everything"}`;
+  const counts = (number) => number.toLocaleString("en");
   if (!frame) return "Nothing has arrived yet: nodes read in a step what was sent in the step before.";
-  const busy = `${frame.busy.toLocaleString("en")} busy links${frame.arcs ? "" : " (too many to draw)"}`;
-  const lost = frame.lost ? `, ${frame.lost.toLocaleString("en")} segments lost` : "";
+  const busy = `${counts(frame.busy)} busy links${frame.arcs ? "" : " (too many to draw)"}`;
+  const lost = frame.lost ? `, ${counts(frame.lost)} segments lost` : "";
   const since = past ? `The past, which cannot be changed. ` : "";
-  return `${since}Packets of step ${shown}: ${busy}${lost}. ${done}.`;
+  return `${since}Packets of step ${shown}: ${busy}${lost}. ${progress(state, counts)}.`;
+}
+
+/** How many nodes are done, or how the votes stand. */
+function progress(state, counts) {
+  const voting = steps.showsVotes(state), counted = picture.giving && !voting ? gives : isDue;
+  const total = picture.labels.filter((_, rank) => counted(rank)).length;
+  if (!voting) {
+    return `${counts(steps.done(state, counted))} of ${counts(total)} nodes ${picture.giving ? "have sent" : "have everything"}`;
+  }
+  const { right, wrong, split, open } = steps.voted(state, counted);
+  const votes = `Of ${counts(total)} nodes ${counts(right)} ${right === 1 ? "has" : "have"} the right value, ${counts(wrong)} a wrong one, ${counts(split)} no majority`;
+  return open ? `${votes}; ${counts(open)} open` : votes;
 }
 
 /** The state of the selected node in words. */
@@ -80,7 +97,12 @@ function describe(state, broken) {
   const goal = picture.goals[selected.rank], verb = picture.giving ? "sent" : "received";
   const altered = state.altered[selected.rank];
   line.textContent = `${verb} ${state.gained[selected.rank]} of ${goal} segments`
-    + (altered ? `, ${altered} altered` : "") + (kind ? `; ${{ crash: "crashed", hang: "hung" }[kind] ?? kind}` : "");
+    + (altered ? `, ${altered} altered` : "") + vote(state, selected.rank) + (kind ? `; ${{ crash: "crashed", hang: "hung" }[kind] ?? kind}` : "");
+}
+
+function vote(state, rank) {
+  const found = steps.showsVotes(state) ? steps.state(state, rank) : undefined;
+  return found === undefined ? "" : `; ${["the vote is open", "right value", "no majority", "wrong value elected"][found]}`;
 }
 
 function look(step) {
@@ -175,9 +197,11 @@ async function main() {
   at("subject").textContent = `${picture.collective}, ${picture.algorithm}, ${picture.order.toLocaleString("en")} nodes, driver ${picture.driver}`;
   at("map").setAttribute("aria-label", `${picture.title}, ${picture.order.toLocaleString("en")} nodes`);
   at("keys").textContent = `The colour of a node is its share of what it is to ${picture.giving ? "send" : "receive"}; the brightest means all. `
-    + "Ring: source or target. Cross: crashed. Bars: hung. Diamond: byzantine or another fault. Blue: busy link. Red dashes: lost. Dots: faulty link. "
+    + "Once a copy was altered: green has the right value, blue no majority, red a wrong value, and the vote of a grey node is open. "
+    + "Ring: source or target. Cross: crashed. Bars: hung. Diamond: byzantine or another fault. "
+    + "Links: blue busy, purple with altered segments, red dashes lost, dots faulty; a small circle: withheld by its sender. "
     + "Wheel or + and −: zoom. Drag: move. With the picture in focus, arrow keys select the next node, Escape nothing.";
-  steps = new History(picture.goals);
+  steps = new History(picture.goals, picture.votesDue);
   map = new NetworkMap(at("map"), picture);
   listen();
   map.resize();

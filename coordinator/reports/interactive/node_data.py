@@ -15,7 +15,7 @@ from coordinator.reports.data import RunData
 from coordinator.reports.interactive.packing import pack
 from coordinator.reports.interactive.parents import Parents, parents_of
 from coordinator.reports.layout import Layout
-from coordinator.reports.maps.marks import giving
+from coordinator.reports.scene.nodes import giving
 from emunode.topologies.base import Topology
 
 MOST_NODES: Final = 20_000

@@ -16,7 +16,7 @@ import polars as pl
 from coordinator.reports.data import RunData
 from coordinator.reports.interactive.packing import pack
 from coordinator.reports.layout import Ranks
-from coordinator.reports.maps.marks import has_root, root_of
+from coordinator.reports.scene.nodes import has_root, root_of
 from emunode.model import ALL_RANKS, Collective
 from emunode.topologies.base import Topology
 from emunode.trees.base import Trees

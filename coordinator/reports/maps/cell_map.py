@@ -7,17 +7,17 @@ a few thousand elements.
 from dataclasses import dataclass
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
-from coordinator.reports.layout import Floats, Ranks, cells_of
-from coordinator.reports.maps.base import MapRun, NetworkMap
-from coordinator.reports.maps.frames import MOST_FRAMES, empty_frames, texts_of_tables
+from coordinator.reports.layout import Floats, Layout, Ranks, cells_of
+from coordinator.reports.maps.base import NetworkMap, map_legend, map_script, texts_of_tables
 from coordinator.reports.maps.link_map import NODES_WITH_LINKS
 from coordinator.reports.maps.marks import STATE_COLOURS, cross, diamond, node_keys
 from coordinator.reports.numbers import plural
+from coordinator.reports.scene.packets import marks_of
+from coordinator.reports.scene.scene import MOST_FRAMES, Positions, Scene
+from coordinator.reports.scene.votes import State
 from coordinator.reports.theme import viridis
-from coordinator.reports.votes import State
 
 NODES_ONE_BY_ONE = 20_000
 CELLS = 5_000
@@ -29,10 +29,10 @@ LEVEL_ENTRIES = 400_000
 """Squares summed over frames: frames get longer until the page holds at most this many."""
 
 
-def draw(run: MapRun) -> NetworkMap:
+def draw(scene: Scene, layout: Layout) -> NetworkMap:
     """The map; in all-to-all collectives without altered payloads it shows progress."""
-    progress = run.all_to_all and run.votes is None and run.hops is not None and run.steps > 0
-    return _progress_map(run) if progress else _finish_map(run)
+    progress = scene.all_to_all and scene.votes is None and scene.packets is not None and scene.steps > 0
+    return _progress_map(scene, layout) if progress else _finish_map(scene, layout)
 
 
 @dataclass(frozen=True)
@@ -59,11 +59,10 @@ class Squares:
         return "".join([f"M{x:.1f} {y:.1f}h{a}v{a}h-{a}z" for x, y in zip(left, top, strict=True)])
 
 
-def _squares(run: MapRun) -> Squares:
-    layout = run.layout
-    if run.order <= NODES_ONE_BY_ONE:
-        return Squares(layout.x, layout.y, 0.9 * layout.spacing, np.arange(run.order), 1)
-    cell = np.unique(cells_of(run.topology, layout, CELLS), return_inverse=True)[1]
+def _squares(scene: Scene, layout: Layout) -> Squares:
+    if scene.order <= NODES_ONE_BY_ONE:
+        return Squares(layout.x, layout.y, 0.9 * layout.spacing, np.arange(scene.order), 1)
+    cell = np.unique(cells_of(scene.topology, layout, CELLS), return_inverse=True)[1]
     sizes = np.bincount(cell)
     x, y = (np.bincount(cell, weights=at) / sizes for at in (layout.x, layout.y))
     side = 0.8 * float(np.sqrt(1000.0 * layout.height / (3.0 * len(sizes))))
@@ -73,33 +72,42 @@ def _squares(run: MapRun) -> Squares:
 # --- when nodes were done --------------------------------------------------------------------------------------------
 
 
-def _finish_map(run: MapRun) -> NetworkMap:
+def _finish_map(scene: Scene, layout: Layout) -> NetworkMap:
     """Squares in the colour of the step in which their nodes were done, or of the value that they elected."""
-    finish, state = run.finish, np.zeros(run.order, dtype=np.int64)
-    if run.votes is not None:
-        state = run.votes.state
-        finish = np.where(state > State.WAITING, run.votes.settled, 0)
-    width = max(1, -(-run.steps // MOST_FRAMES))
-    frames = empty_frames(run.steps or int(finish.max(initial=0)), width)
-    squares = _squares(run)
+    finish, state = scene.finish, np.zeros(scene.order, dtype=np.int64)
+    if scene.votes is not None:
+        state = scene.votes.state
+        finish = np.where(state > State.WAITING, scene.votes.settled, 0)
+    width = max(1, -(-scene.steps // MOST_FRAMES))
+    positions = Positions(scene.steps or int(finish.max(initial=0)), width)
+    squares = _squares(scene, layout)
     done, worst = _of_squares(squares, finish, state)
     groups = np.where(done > 0, (done - 1) // width, -1)
     side = squares.side
-    body = [f'<path class="node never" stroke-width="{0.08 * side:.2f}" fill="none" d="{squares.path(groups == -1)}"/>']
-    colours = dict(STATE_COLOURS) if run.votes is not None else {State.WAITING: ""}
-    for at, of_step in enumerate(frames.colours):
-        for kind, colour in colours.items():
-            path = squares.path((groups == at) & (worst == kind))
-            if path:
-                body.append(f'<path class="cells" data-frame="{at}" fill="{colour or of_step}" d="{path}"/>')
-    body += [*_source(run, side), *_marks(run, side)]
-    frames.texts += texts_of_tables(run, frames)
+    never = f'<path class="node never" stroke-width="{0.08 * side:.2f}" fill="none" d="{squares.path(groups == -1)}"/>'
+    kinds = dict(STATE_COLOURS) if scene.votes is not None else {State.WAITING: ""}
+    paths = [
+        (frame, colour or of_step, path)
+        for frame, of_step in enumerate(positions.colours)
+        for kind, colour in kinds.items()
+        if (path := squares.path((groups == frame) & (worst == kind)))
+    ]
+
+    def body(at: int | None) -> list[str]:
+        cells = [
+            f'<path class="cells{" later" if at is not None and frame > at else ""}" data-frame="{frame}" '
+            f'fill="{colour}" d="{path}"/>'
+            for frame, colour, path in paths
+        ]
+        return [never, *cells, *_source(scene, layout, side), *_marks(scene, layout, side, positions, at)]
+
     script: dict[str, object] = {
         "kind": "cells",
-        "whole": plural(run.steps, "step") + (f"; {run.votes.sentence()}" if run.votes else ""),
-        **frames.script(),
+        "whole": plural(scene.steps, "step") + (f"; {scene.votes.sentence()}" if scene.votes else ""),
+        **map_script(positions, texts_of_tables(scene, positions)),
     }
-    return NetworkMap(run.svg(body), script, _legend(run, width, squares.size), run.layout, ramp=run.votes is None)
+    legend = _legend(scene, width, squares.size)
+    return NetworkMap(scene, layout, body, script, legend, ramp=scene.votes is None)
 
 
 def _of_squares(squares: Squares, finish: Ranks, state: Ranks) -> tuple[Ranks, Ranks]:
@@ -114,76 +122,83 @@ def _of_squares(squares: Squares, finish: Ranks, state: Ranks) -> tuple[Ranks, R
 # --- progress of all-to-all collectives ------------------------------------------------------------------------------
 
 
-def _progress_map(run: MapRun) -> NetworkMap:
+def _progress_map(scene: Scene, layout: Layout) -> NetworkMap:
     """Squares in the shade of the share that their nodes have of what they are due."""
-    squares = _squares(run)
-    width = max(1, -(-run.steps // min(MOST_FRAMES, max(1, LEVEL_ENTRIES // len(squares.x)))))
-    frames = empty_frames(run.steps, width)
-    have = _received(run, len(frames.first), width)
-    full = run.full(have[-1].tolist())
+    squares = _squares(scene, layout)
+    most = min(MOST_FRAMES, max(1, LEVEL_ENTRIES // len(squares.x)))
+    positions = Positions(scene.steps, max(1, -(-scene.steps // most)))
+    have = _received(scene, positions)
+    full = scene.full
     shares = np.minimum(1.0, have / np.maximum(1, np.asarray(full)))
     mean = np.stack([np.bincount(squares.cell, weights=row) / squares.sizes for row in shares])
     # The small term keeps a share such as 3/9, computed as 0.33.., from falling to the level below.
     levels = np.floor(mean * (LEVELS - 1) + 1e-9).astype(np.int64)
     paths = [squares.path(np.array([at])) for at in range(len(squares.x))]
-    body = [
-        f'<path class="level{" node" if level == 0 else ""}" fill="{viridis(level / (LEVELS - 1)) if level else "none"}" '
-        f'd="{"".join(paths[at] for at in np.flatnonzero(levels[-1] == level))}"/>'
-        for level in range(LEVELS)
-    ]
-    due = run.due(full)
+
+    def body(at: int | None) -> list[str]:
+        shown = levels[-1 if at is None else at]
+        squares_by_level = [
+            f'<path class="level{" node" if level == 0 else ""}" '
+            f'fill="{viridis(level / (LEVELS - 1)) if level else "none"}" '
+            f'd="{"".join(paths[square] for square in np.flatnonzero(shown == level))}"/>'
+            for level in range(LEVELS)
+        ]
+        return [*squares_by_level, *_marks(scene, layout, squares.side, positions, at)]
+
+    due = scene.due(full)
     done = (shares[:, due] >= 1).sum(axis=1).tolist()
-    frames.texts += [run.done(count, int(due.sum()), last) for count, last in zip(done, frames.last, strict=True)]
+    texts = [scene.done(count, int(due.sum()), last) for count, last in zip(done, positions.last, strict=True)]
     script: dict[str, object] = {
         "kind": "levels",
-        "whole": f"{plural(run.steps, 'step')}; {frames.texts[-1]}",
-        **frames.script(),
+        "whole": f"{plural(scene.steps, 'step')}; {texts[-1]}",
+        **map_script(positions, texts),
         "squares": paths,
         "levels": ["".join(map(str, row)) for row in levels.tolist()],
     }
-    legend = _legend(run, width, squares.size, pies=True)
-    svg = run.svg([*body, *_marks(run, squares.side)])
-    return NetworkMap(svg, script, legend, run.layout, ramp=True, scale=("nothing", "everything"))
+    legend = _legend(scene, positions.width, squares.size, pies=True)
+    return NetworkMap(scene, layout, body, script, legend, ramp=True, scale=("nothing", "everything"))
 
 
-def _received(run: MapRun, frames: int, width: int) -> Ranks:
+def _received(scene: Scene, positions: Positions) -> Ranks:
     """By frame and rank, the segments received until the end of the frame."""
-    assert run.hops is not None
-    first = run.hops.filter(pl.col("first") > 0)
-    at = (first["step"].to_numpy().astype(np.int64) - 1) // width
-    received = np.zeros((frames, run.order), dtype=np.int64)
-    np.add.at(received, (at, first["receiver"].to_numpy()), first["first"].to_numpy())
+    assert scene.packets is not None
+    gains = marks_of(scene.packets, positions.width, giving=False).gains
+    received = np.zeros((positions.count, scene.order), dtype=np.int64)
+    received[gains["frame"].to_numpy(), gains["rank"].to_numpy()] = gains["segments"].to_numpy()
     return received.cumsum(axis=0)
 
 
 # --- marks and legend ------------------------------------------------------------------------------------------------
 
 
-def _source(run: MapRun, side: float) -> list[str]:
-    source = run.source
+def _source(scene: Scene, layout: Layout, side: float) -> list[str]:
+    source = scene.source
     if source is None:
         return []
-    ring = f'cx="{run.layout.x[source]:.1f}" cy="{run.layout.y[source]:.1f}" r="{max(5.0, 1.2 * side):.1f}"'
-    title = f"<title>{'target' if run.giving else 'source'}</title>"
+    ring = f'cx="{layout.x[source]:.1f}" cy="{layout.y[source]:.1f}" r="{max(5.0, 1.2 * side):.1f}"'
+    title = f"<title>{'target' if scene.giving else 'source'}</title>"
     return [f'<circle class="ring" {ring} stroke-width="1.6" style="fill:var(--ink)">{title}</circle>']
 
 
-def _marks(run: MapRun, side: float) -> list[str]:
+def _marks(scene: Scene, layout: Layout, side: float, positions: Positions, frame: int | None) -> list[str]:
     """Diamonds for byzantine nodes, crosses for other faulty ones."""
     marks = []
-    for rank, mark in list(run.broken.items())[:MARKED_NODES]:
-        at = float(run.layout.x[rank]), float(run.layout.y[rank]), max(4.0, side)
-        marks.append(diamond(*at) if mark.shape == "diamond" else cross(*at, mark.step))
+    for rank, mark in list(scene.broken.items())[:MARKED_NODES]:
+        at = float(layout.x[rank]), float(layout.y[rank]), max(4.0, side)
+        if mark.shape == "diamond":
+            marks.append(diamond(*at))
+        elif frame is None or mark.step <= positions.last[frame]:
+            marks.append(cross(*at, mark.step))
     return marks
 
 
-def _legend(run: MapRun, width: int, cell: int, *, pies: bool = False) -> str:
-    keys = node_keys(run.data, run.broken, run.votes, pies=pies, root=run.source is not None)
+def _legend(scene: Scene, width: int, cell: int, *, pies: bool = False) -> str:
+    keys = node_keys(scene, pies=pies)
     if pies:
         keys[0] = "The colour of a node shows its share of what it is due; the brightest means everything."
     omitted = [f"Links and labels are omitted: the network has more than {NODES_WITH_LINKS:,} nodes."]
     cells = []
     if cell > 1:
-        what = "the worst of their votes" if run.votes else "their mean" if pies else "their mean step"
+        what = "the worst of their votes" if scene.votes else "their mean" if pies else "their mean step"
         cells.append(f"A square stands for up to {cell} nodes that are close together and shows {what}.")
-    return run.legend(keys, omitted, width, *cells)
+    return map_legend(scene, keys, omitted, width, *cells)

@@ -4,21 +4,21 @@ The script shows a step by joining the paths of its links into the same handful 
 the paths from these elements, one a line, so that the page holds each path once. Links are numbered in the same order.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from coordinator.reports.interactive.packing import pack
-from coordinator.reports.layout import Layout, shapes_of
+from coordinator.reports.layout import Layout, Ranks, shapes_of
 from coordinator.reports.link_paths import link_paths
-from coordinator.reports.maps.base import MapRun, NetworkMap
-from coordinator.reports.maps.frames import Frames, link_frame_width, link_frames, texts_of_tables
-from coordinator.reports.maps.marks import STATE_COLOURS, key, node_keys
+from coordinator.reports.maps.base import NetworkMap, map_legend, map_script, texts_of_tables
+from coordinator.reports.maps.marks import VOTE_COLOURS, key, node_keys
 from coordinator.reports.maps.nodes import Nodes
 from coordinator.reports.numbers import plural
-from coordinator.reports.votes import State, Votes
+from coordinator.reports.scene.scene import Scene
 
 NODES_WITH_LINKS = 1_050
 """Q_10 is drawn link by link; the next larger networks are not."""
@@ -29,132 +29,151 @@ LINE = "\n"
 """Between two paths of one element."""
 MANY_LINKS = 1_500
 """From this number on, links are translucent."""
+WIDTHS = (0.7, 1.4, 2.4)
 
 
-def draw(run: MapRun) -> NetworkMap:
+def draw(scene: Scene, layout: Layout) -> NetworkMap:
     """The map, and for its script the links and gains of every frame."""
-    links = _used_links(run)
-    used = {link: at for at, link in enumerate(zip(links["sender"].to_list(), links["port"].to_list(), strict=True))}
-    paths, heads = _drawn(run, links)
-    totals = links["segments"].to_list()
-    width = link_frame_width(run.hops, run.steps)
-    frames = link_frames(run, used, width)
-    gained = [0] * run.order
-    for gains in frames.gains:
-        for rank, segments in zip(gains[::2], gains[1::2], strict=True):
-            gained[rank] += segments
-    full = run.full(gained) if run.votes is None else run.votes.segments_due
-    due = run.due(gained)
-    frames.texts += texts_of_tables(run, frames) if run.hops is None else _texts(run, frames, full, due)
-    nodes = Nodes(run, gained, full)
-    body = [_idle_links(run), *_flow(paths, heads, totals, run.layout), _lost(frames, paths, run.layout)]
+    links, nodes, marks, positions = Links(scene, layout), Nodes(scene, layout), scene.marks, scene.positions
+    due = scene.due(scene.gained)
+    texts = texts_of_tables(scene, positions) if scene.packets is None else _texts(scene, due)
+    frames, busy = positions.count, links.numbered(marks.links)
     script: dict[str, object] = {
         "kind": "links",
-        "whole": _whole_run(run, len(used), sum(totals)),
-        "senders": pack(links["sender"]),
-        "ports": pack(links["port"]),
-        **frames.script(),
-        "colours": frames.colours,
-        "links": list(map(pack, frames.links)),
-        "loads": list(map(pack, frames.loads)),
-        "lost": list(map(pack, frames.lost)),
-        "gains": list(map(pack, frames.gains)),
-        "full": full,
+        "whole": _whole_run(scene, links),
+        "senders": pack(links.table["sender"]),
+        "ports": pack(links.table["port"]),
+        **map_script(positions, texts),
+        "colours": positions.colours,
+        "links": _packed(busy, ["link"], frames),
+        "loads": _packed(busy, ["segments"], frames),
+        "lost": _packed(busy.filter(pl.col("lost") > 0), ["link"], frames),
+        "forged": _packed(busy.filter(pl.col("altered") > 0), ["link"], frames),
+        "withheld": _packed(links.numbered(marks.withheld, links.withheld), ["link"], frames),
+        "gains": _packed(marks.gains, ["rank", "segments"], frames),
+        "full": scene.full,
         "fixed": nodes.fixed,
         "pies": nodes.pies,
-        "votes": _vote_frames(run.votes, width, len(frames.first)) if run.votes else None,
+        "votes": None,
     }
-    legend = _legend(run, max(totals, default=0), width, nodes)
-    return NetworkMap(run.svg([*body, *nodes.draw(frames)]), script, legend, run.layout, ramp=run.votes is None)
+    if scene.votes is not None:
+        script["votes"] = {
+            "heard": _packed(marks.heard, ["rank", "segments"], frames),
+            "settled": _packed(marks.votes, ["rank", "state", "segments"], frames),
+            "colours": list(VOTE_COLOURS.values()),
+        }
+
+    def body(at: int | None) -> list[str]:
+        return [*links.draw(at), *nodes.draw(at)]
+
+    return NetworkMap(scene, layout, body, script, _legend(scene, links, nodes), ramp=scene.votes is None)
 
 
-def _whole_run(run: MapRun, links: int, segments: int) -> str:
-    if run.hops is None:
-        return plural(run.steps, "step")
-    carry = "carries" if links == 1 else "carry"
-    ended = f"; {run.votes.sentence()}" if run.votes else ""
-    return (
-        f"{plural(links, 'directed link')} of {2 * run.topology.link_count:,} {carry} {plural(segments, 'segment')} "
-        f"in {plural(run.steps, 'step')}{ended}"
-    )
+def _packed(table: pl.DataFrame, columns: Sequence[str], frames: int) -> list[str]:
+    """By frame, the values of these columns, row by row."""
+    ends = np.searchsorted(table["frame"].to_numpy(), np.arange(frames + 1))
+    values = np.stack([table[name].to_numpy() for name in columns], axis=1)
+    return [pack(values[low:high]) for low, high in pairwise(ends.tolist())]
 
 
-def _vote_frames(votes: Votes, width: int, count: int) -> dict[str, object]:
-    """The votes for the script: by node, its state and the frames of its first and last copy (-1: never), and gains."""
-    heard, settled = (
-        (np.where(steps > 0, (steps - 1) // width, -1)).tolist() for steps in (votes.heard, votes.settled)
-    )
-    gains: list[list[int]] = [[] for _ in range(count)]
-    for step, state, rank, segments in votes.segments.select("settled", "state", "rank", "count").iter_rows():
-        gains[(step - 1) // width] += (rank, state, segments)
-    return {
-        "state": votes.state.tolist(),
-        "heard": heard,
-        "settled": settled,
-        "colours": [STATE_COLOURS.get(state, "") for state in State],
-        "gains": gains,
-    }
+class Links:
+    """The used links of a run, numbered in the order in which the map holds their paths: by width, sender and port."""
+
+    def __init__(self, scene: Scene, layout: Layout) -> None:
+        self.scene, self.layout = scene, layout
+        totals = scene.marks.links.group_by("sender", "port", "receiver").agg(
+            pl.col("segments", "lost", "altered").sum()
+        )
+        totals = totals.sort("sender", "port")
+        self.most = _most(totals)
+        """Segments on the busiest link in the whole run."""
+        self.most_in_frame = _most(scene.marks.links)
+        classes = [width_class(load, self.most) for load in totals["segments"].to_list()]
+        self.table = totals.with_columns(pl.Series("class", classes, pl.Int8)).sort("class", maintain_order=True)
+        self.withheld = scene.marks.withheld.select("sender", "port", "receiver").unique().sort("sender", "port")
+        self.paths, heads = self._drawn(self.table)
+        self.heads = heads if scene.order <= NODES_WITH_ARROWS else []
+
+    def numbered(self, links: pl.DataFrame, among: pl.DataFrame | None = None) -> pl.DataFrame:
+        """The links with their numbers, by default as used links, in the given order."""
+        degree = self.scene.topology.degree
+
+        def place(table: pl.DataFrame) -> Ranks:
+            return np.asarray(table["sender"].to_numpy().astype(np.int64) * degree + table["port"].to_numpy())
+
+        numbers = np.full(self.scene.order * degree, -1, dtype=np.int64)
+        known = place(self.table if among is None else among)
+        numbers[known] = np.arange(len(known))
+        return links.with_columns(link=numbers[place(links)])
+
+    def _drawn(self, links: pl.DataFrame) -> tuple[list[str], list[str]]:
+        """The line of each link, and its arrowhead."""
+        return _paths(self.scene, self.layout, *(links[name].to_numpy() for name in ("sender", "port", "receiver")))
+
+    @cached_property
+    def stops(self) -> list[str]:
+        """A circle at the sender of each link on which packets are withheld."""
+        radius, size = self.layout.radius, max(2.0, 0.22 * self.layout.radius)
+        circles = []
+        for sender, receiver in self.withheld.select("sender", "receiver").iter_rows():
+            x, y = float(self.layout.x[sender]), float(self.layout.y[sender])
+            dx, dy = float(self.layout.x[receiver]) - x, float(self.layout.y[receiver]) - y
+            away = (radius + 1.4 * size) / (float(np.hypot(dx, dy)) or 1.0)
+            arcs = f"a{size:.1f} {size:.1f} 0 1 0 {2 * size:.1f} 0a{size:.1f} {size:.1f} 0 1 0 {-2 * size:.1f} 0"
+            circles.append(f"M{x + dx * away - size:.1f} {y + dy * away:.1f}{arcs}")
+        return circles
+
+    def draw(self, at: int | None) -> list[str]:
+        """The links in a frame, or in the whole run: idle, busy in three widths by their load, forging, and losing ones."""
+        if at is None:
+            table, most, stops = self.table.with_row_index("link"), self.most, self.stops
+        else:
+            marks, most = self.scene.marks, self.most_in_frame
+            table = self.numbered(marks.links.filter(pl.col("frame") == at)).sort("link")
+            stops = [
+                self.stops[link]
+                for link in self.numbered(marks.withheld.filter(pl.col("frame") == at), self.withheld)["link"]
+            ]
+        by_width: list[list[str]] = [[] for _ in WIDTHS]
+        for link, load in table.select("link", "segments").iter_rows():
+            by_width[width_class(load, most)].append(self.paths[link])
+        unit = max(0.55, min(2.6, 0.12 * self.layout.radius))
+        faint = ' stroke-opacity="0.5"' if len(self.paths) > MANY_LINKS else ""
+        flows = [
+            f'<path class="flow" id="flow{width}"{faint} stroke-width="{unit * wide:.2f}" d="{LINE.join(lines)}"/>'
+            for width, (lines, wide) in enumerate(zip(by_width, WIDTHS, strict=True))
+        ]
+        heads = [self.heads[link] for link in table["link"]] if self.heads else []
+        lost, forged = (
+            LINE.join(self.paths[link] for link in table.filter(pl.col(kind) > 0)["link"])
+            for kind in ("lost", "altered")
+        )
+        wide = max(0.8, 0.14 * self.layout.radius)
+        return [
+            _idle_links(self.scene, self.layout),
+            *flows,
+            f'<path class="head" id="heads" d="{LINE.join(heads)}"/>',
+            f'<path class="forged" id="forged" stroke-width="{1.2 * wide:.2f}" d="{forged}"/>',
+            f'<path class="gone" id="lost" stroke-width="{wide:.2f}" d="{lost}"/>',
+            *([f'<path class="withheld" id="withheld" d="{LINE.join(stops)}"/>'] if self.stops else []),
+        ]
 
 
-def _texts(run: MapRun, frames: Frames, full: Sequence[int], due: NDArray[np.bool_]) -> list[str]:
-    """A sentence per frame: what moves in it, and how many nodes are done after it."""
-    texts = []
-    have, done, all_due = [0] * len(due), 0, int(due.sum())
-    for last, gains, links, loads, lost in zip(
-        frames.last, frames.gains, frames.links, frames.loads, frames.lost, strict=True
-    ):
-        for rank, segments in zip(gains[::2], gains[1::2], strict=True):
-            before = have[rank]
-            have[rank] += segments
-            done += bool(due[rank]) and before < full[rank] <= have[rank]
-        gone = f", and {plural(len(lost), 'link')} {'loses' if len(lost) == 1 else 'lose'} some" if lost else ""
-        sent = f"{plural(sum(loads), 'segment')} {'is' if sum(loads) == 1 else 'are'} sent"
-        moves = f"{sent} over {plural(len(links), 'link')}{gone}; " if links else ""
-        texts.append(f"{moves}{run.done(done, all_due, last)}")
-    return texts
+def _most(links: pl.DataFrame) -> int:
+    return int(links["segments"].max() or 0)  # type: ignore[arg-type]
 
 
-def _used_links(run: MapRun) -> pl.DataFrame:
-    """The used links with their segments in the whole run, ordered by width class, sender and port."""
-    if run.hops is None:
-        return pl.DataFrame(schema=dict.fromkeys(("sender", "port", "receiver", "segments"), pl.Int64))
-    ends = pl.col("sender", "port", "receiver").cast(pl.Int64)
-    links = run.hops.group_by(ends).agg(pl.col("segments").sum()).sort("sender", "port")
-    most = int(links["segments"].max() or 0)  # type: ignore[arg-type]
-    classes = pl.Series("class", [width_class(segments, most) for segments in links["segments"].to_list()], pl.Int8)
-    return links.with_columns(classes).sort("class", maintain_order=True)
+def _paths(scene: Scene, layout: Layout, senders: Ranks, ports: Ranks, receivers: Ranks) -> tuple[list[str], list[str]]:
+    return link_paths(layout, shapes_of(scene.topology, senders, ports, receivers), senders, receivers)
 
 
-def _drawn(run: MapRun, links: pl.DataFrame) -> tuple[list[str], list[str]]:
-    """The line of each link, and its arrowhead."""
-    senders, ports, receivers = (links[name].to_numpy() for name in ("sender", "port", "receiver"))
-    lines, heads = link_paths(run.layout, shapes_of(run.topology, senders, ports, receivers), senders, receivers)
-    return lines, heads if run.order <= NODES_WITH_ARROWS else []
-
-
-def _idle_links(run: MapRun) -> str:
+def _idle_links(scene: Scene, layout: Layout) -> str:
     """Every link, faintly."""
-    if run.order > NODES_WITH_IDLE_LINKS:
+    if scene.order > NODES_WITH_IDLE_LINKS:
         return ""
-    links = np.array([(rank, port, other) for rank, port, other, _ in run.topology.links()], dtype=np.int64)
-    senders, ports, receivers = links.T
-    lines, _ = link_paths(run.layout, shapes_of(run.topology, senders, ports, receivers), senders, receivers)
-    return f'<path class="web" stroke-width="{max(0.5, 0.05 * run.layout.radius):.2f}" d="{"".join(lines)}"/>'
-
-
-def _flow(paths: Sequence[str], heads: Sequence[str], totals: Sequence[int], layout: Layout) -> list[str]:
-    """Used links in three widths by their load."""
-    by_width: list[list[str]] = [[], [], []]
-    most = max(totals, default=0)
-    for path, total in zip(paths, totals, strict=True):
-        by_width[width_class(total, most)].append(path)
-    unit = max(0.55, min(2.6, 0.12 * layout.radius))
-    faint = ' stroke-opacity="0.5"' if len(paths) > MANY_LINKS else ""
-    flows = [
-        f'<path class="flow" id="flow{at}"{faint} stroke-width="{unit * wide:.2f}" d="{LINE.join(lines)}"/>'
-        for at, (lines, wide) in enumerate(zip(by_width, (0.7, 1.4, 2.4), strict=True))
-    ]
-    return [*flows, f'<path class="head" id="heads" d="{LINE.join(heads)}"/>']
+    links = np.array([(rank, port, other) for rank, port, other, _ in scene.topology.links()], dtype=np.int64)
+    lines, _ = _paths(scene, layout, *links.T)
+    return f'<path class="web" stroke-width="{max(0.5, 0.05 * layout.radius):.2f}" d="{"".join(lines)}"/>'
 
 
 def width_class(load: int, most: int) -> int:
@@ -162,24 +181,66 @@ def width_class(load: int, most: int) -> int:
     return 1 if most <= 1 else min(2, -(-3 * load // most) - 1)
 
 
-def _lost(frames: Frames, paths: Sequence[str], layout: Layout) -> str:
-    links = sorted({link for lost in frames.lost for link in lost})
-    wide = max(0.8, 0.14 * layout.radius)
-    return f'<path class="gone" id="lost" stroke-width="{wide:.2f}" d="{"".join(paths[link] for link in links)}"/>'
+# --- words -----------------------------------------------------------------------------------------------------------
 
 
-def _legend(run: MapRun, most: int, width: int, nodes: Nodes) -> str:
-    keys = node_keys(run.data, run.broken, run.votes, pies=nodes.pies, root=run.source is not None)
-    if most:
-        keys.append(key("link", f"thicker links carry more segments (at most {most:,} on one link in the whole run)"))
-    if run.data.get("lost") != 0:
+def _whole_run(scene: Scene, links: Links) -> str:
+    if scene.packets is None:
+        return plural(scene.steps, "step")
+    used, segments = len(links.table), int(links.table["segments"].sum())
+    carry = "carries" if used == 1 else "carry"
+    ended = f"; {scene.votes.sentence()}" if scene.votes else ""
+    return (
+        f"{plural(used, 'directed link')} of {2 * scene.topology.link_count:,} {carry} {plural(segments, 'segment')} "
+        f"in {plural(scene.steps, 'step')}{ended}"
+    )
+
+
+def _texts(scene: Scene, due: np.ndarray) -> list[str]:
+    """A sentence per frame: what moves in it, and how many nodes are done after it."""
+    counts = scene.marks.links.group_by("frame").agg(
+        pl.len().alias("links"), pl.col("segments").sum(), lost=(pl.col("lost") > 0).sum()
+    )
+    moves: Mapping[int, tuple[int, int, int]] = {frame: rest for frame, *rest in counts.iter_rows()}  # type: ignore[misc]
+    done = _done(scene, due)
+    texts = []
+    for at, last in enumerate(scene.positions.last):
+        links, segments, lost = moves.get(at, (0, 0, 0))
+        gone = f", and {plural(lost, 'link')} {'loses' if lost == 1 else 'lose'} some" if lost else ""
+        sent = f"{plural(segments, 'segment')} {'is' if segments == 1 else 'are'} sent"
+        moved = f"{sent} over {plural(links, 'link')}{gone}; " if links else ""
+        texts.append(f"{moved}{scene.done(done[at], int(due.sum()), last)}")
+    return texts
+
+
+def _done(scene: Scene, due: np.ndarray) -> list[int]:
+    """By frame, the nodes that have everything due to them after it."""
+    have = scene.marks.gains.with_columns(have=pl.col("segments").cum_sum().over("rank"))
+    full = pl.DataFrame({"rank": np.arange(scene.order), "full": scene.full, "due": due})
+    complete = have.join(full, "rank").filter(pl.col("due"), pl.col("full") > 0, pl.col("have") >= pl.col("full"))
+    steps = complete.group_by("rank").agg(pl.col("frame").min())["frame"].to_numpy()
+    reached: list[int] = np.bincount(steps, minlength=scene.positions.count).cumsum().tolist()
+    return reached
+
+
+def _legend(scene: Scene, links: Links, nodes: Nodes) -> str:
+    keys = node_keys(scene, pies=nodes.pies)
+    if links.most:
+        keys.append(
+            key("link", f"thicker links carry more segments (at most {links.most:,} on one link in the whole run)")
+        )
+    if links.table["altered"].sum():
+        keys.append(key("forged", "a link that carried altered segments"))
+    if scene.data.get("lost") != 0:
         keys.append(key("lost", "a link that lost packets"))
+    if len(links.withheld):
+        keys.append(key("withheld", "a node that withheld a packet from a neighbour that it suspected"))
     omitted = []
-    if run.order > NODES_WITH_IDLE_LINKS:
+    if scene.order > NODES_WITH_IDLE_LINKS:
         omitted.append("Idle links and arrowheads are omitted.")
     if not nodes.labelled:
         omitted.append("Labels are omitted; point at a node to see its label.")
     phone = []
     if nodes.labelled and not nodes.labelled_on_phones:
         phone.append('<span class="small-screen">Labels are omitted on small screens.</span>')
-    return run.legend(keys, omitted, width, *phone)
+    return map_legend(scene, keys, omitted, scene.positions.width, *phone)

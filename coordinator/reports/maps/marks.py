@@ -1,64 +1,18 @@
-"""Marks and colours of nodes, and their legend."""
+"""Marks and colours of nodes as SVG, and their legend."""
 
 from collections.abc import Mapping
 from html import escape
-from typing import NamedTuple
 
-from coordinator.reports.data import RunData
-from coordinator.reports.votes import WORDS, State, Votes
-from emunode.errors import ScenarioError
-from emunode.faults.kinds import KINDS, NodeFault
-from emunode.model import ROOTLESS
+from coordinator.reports.scene.scene import Scene
+from coordinator.reports.scene.votes import WORDS, State
 
-GIVING = ("gather", "reduce")
-ALL_TO_ALL = ("allgather", "alltoall", "allreduce")
 STATE_COLOURS: Mapping[State, str] = {State.RIGHT: "#009e73", State.SPLIT: "#56b4e9", State.WRONG: "#d55e00"}
+VOTE_COLOURS: Mapping[State, str] = {
+    State.WAITING: "color-mix(in srgb, var(--grey) 30%, var(--paper))",
+    **STATE_COLOURS,
+}
+"""Also for open votes."""
 BYZANTINE = "var(--purple)"
-
-
-def giving(data: RunData) -> bool:
-    """Whether nodes are judged by what they send, not by what they receive."""
-    return data.get("collective") in GIVING
-
-
-def has_root(data: RunData) -> bool:
-    """Whether one node is the source or the target of everything."""
-    return str(data.get("collective")) not in ROOTLESS and not data.get("permutation")
-
-
-def root_of(data: RunData) -> int | None:
-    """Rank of the source, or of the target of a gather or reduce; None if there is no single one."""
-    if not has_root(data) or data.topology is None:
-        return None
-    label = data.get("source")
-    try:
-        return data.topology.rank(str(label)) if label is not None else 0
-    except ScenarioError:  # the label comes from a damaged file
-        return None
-
-
-class NodeMark(NamedTuple):
-    """The mark of a faulty node, with the words for its kind of fault and its state, and the step in which it begins."""
-
-    shape: str
-    kind: str
-    state: str
-    step: int
-
-
-def broken_nodes(data: RunData) -> dict[int, NodeMark]:
-    """By rank, the first fault of each faulty node."""
-    found: dict[int, NodeMark] = {}
-    for fault in data.faults:
-        rank, step, kind = fault.get("rank"), fault.get("step"), str(fault.get("kind"))
-        record = KINDS.get(kind)
-        if record is None or not issubclass(record, NodeFault) or not record.mark:
-            continue
-        if isinstance(rank, int) and isinstance(step, int) and 0 <= rank < data.order:
-            # One name for all strategies of byzantine nodes.
-            named = record.state if record.mark == "diamond" else kind
-            found.setdefault(rank, NodeMark(record.mark, named, record.state, step))
-    return found
 
 
 def cross(x: float, y: float, arm: float, step: int) -> str:
@@ -87,6 +41,8 @@ SHAPES: Mapping[str, str] = {
     "diamond": f'<circle r="5" fill="{BYZANTINE}"/><path d="M0-10L10 0L0 10L-10 0z" fill="none" stroke="{BYZANTINE}" '
     'stroke-width="1.5"/>',
     "link": '<path d="M-10 0H10" stroke="var(--blue)" stroke-width="3" fill="none"/>',
+    "forged": '<path d="M-10 0H10" stroke="var(--purple)" stroke-width="3" fill="none"/>',
+    "withheld": '<circle r="4.5" fill="var(--paper)" stroke="var(--grey)" stroke-width="2"/>',
     "lost": '<path d="M-10 0H10" stroke="var(--red)" stroke-width="2" stroke-dasharray="5 3" fill="none"/>',
     "pie": '<circle r="7.5" fill="none" stroke="var(--ink)"/><path d="M0 0V-7.5A7.5 7.5 0 1 1-7.5 0z" fill="#21918c"/>',
     **{state.name: f'<circle r="7.5" fill="{colour}" stroke="var(--ink)"/>' for state, colour in STATE_COLOURS.items()},
@@ -101,23 +57,21 @@ def key(shape: str, words: str) -> str:
     )
 
 
-def node_keys(
-    data: RunData, broken: Mapping[int, NodeMark], votes: Votes | None, *, pies: bool, root: bool
-) -> list[str]:
+def node_keys(scene: Scene, *, pies: bool) -> list[str]:
     """The entries of the legend for marks and colours of nodes."""
-    keys = [key("root", "target" if giving(data) else "source")] if root else []
-    if votes is not None:
+    keys = [key("root", "target" if scene.giving else "source")] if scene.source is not None else []
+    if scene.votes is not None:
         keys += [key(state.name, WORDS[state]) for state in STATE_COLOURS]
         if pies:
             keys.append(key("pie", "the share of what a node is due"))
         else:
-            keys.append(key("hollow", "nothing or not everything arrived; grey: more copies are to come"))
+            keys.append(key("hollow", "nothing arrived; grey: not everything, or more copies may change the vote"))
     elif pies:
         keys.append(key("pie", "the share that a node has of what it is due, in the colours of the steps"))
     else:
-        done = "the node sent its last segment" if giving(data) else "its last segment arrived"
+        done = "the node sent its last segment" if scene.giving else "its last segment arrived"
         keys.append(key("hollow", f"nothing, or not yet; otherwise the colour of the step in which {done}"))
     for shape in ("cross", "diamond"):
-        states = sorted({mark.state for mark in broken.values() if mark.shape == shape})
+        states = sorted({mark.state for mark in scene.broken.values() if mark.shape == shape})
         keys += [key(shape, " or ".join(states))] if states else []
     return keys

@@ -9,8 +9,11 @@ from markupsafe import Markup
 from coordinator.reports.data import RunData
 from coordinator.reports.interactive.node_data import NodeData, node_data
 from coordinator.reports.maps.base import NetworkMap
-from coordinator.reports.network_svg import network_map, packets_of
-from coordinator.reports.votes import votes_of
+from coordinator.reports.network_svg import network_map
+from coordinator.reports.scene.nodes import ALL_TO_ALL
+from coordinator.reports.scene.packets import packets_of
+from coordinator.reports.scene.scene import Scene
+from coordinator.reports.scene.votes import votes_of
 
 ROWS_AT_ONCE = 2_000_000
 """Longer journals are read by `coordinator report` only, not at the end of a run."""
@@ -25,9 +28,15 @@ class Report:
         self.votes = None if self.hops is None else votes_of(data)
 
     @cached_property
+    def scene(self) -> Scene | None:
+        """The scene that all pictures of the network show; None if the network is unknown."""
+        topology = self.data.topology
+        return None if topology is None else Scene(self.data, topology, self.hops, self.votes)
+
+    @cached_property
     def picture(self) -> NetworkMap | None:
         """The drawing of the network, which the script of the page needs too."""
-        return network_map(self.data, self.hops, self.votes)
+        return None if self.scene is None else network_map(self.scene)
 
     @cached_property
     def nodes(self) -> NodeData | None:
@@ -63,7 +72,11 @@ def _packets(data: RunData, thorough: bool) -> pl.DataFrame | None:
                 "`coordinator report` adds them"
             )
             return None
-        return packets_of(data, data.hops)
+        # In all-to-all collectives nothing is due from a faulty node.
+        due = None
+        if data.nodes is not None and data.get("collective") in ALL_TO_ALL:
+            due = ~pl.col("origin").is_in(data.nodes.filter(pl.col("state") != "alive")["rank"].to_list())
+        return packets_of(data.hops, due)
     except (OSError, pl.exceptions.PolarsError) as error:
         data.notes.append(f"journal.parquet cannot be read: {str(error).splitlines()[0][:200]}")
         data.journal = None

@@ -11,7 +11,7 @@ from coordinator.reports.data import RunData
 from coordinator.reports.numbers import show
 from coordinator.reports.pages import fragment
 from coordinator.reports.panels.base import Report
-from coordinator.reports.votes import State, Votes
+from coordinator.reports.scene.votes import State, Votes
 from coordinator.results import cut_off as results
 from coordinator.results.cut_off import LISTED_NODES, CutOff
 from coordinator.scenario.model import format_duration

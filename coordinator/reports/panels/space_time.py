@@ -6,10 +6,10 @@ from typing import Any, Final
 import polars as pl
 from markupsafe import Markup
 
-from coordinator.reports.maps.marks import has_root
 from coordinator.reports.packet_times import packet_times, suspicion_words
 from coordinator.reports.pages import fragment, markup
 from coordinator.reports.panels.base import Report
+from coordinator.reports.scene.nodes import has_root
 from coordinator.reports.space_time_chart import CIRCLE, STYLES, WITHHELD, Line, Mark, Suspicion, space_time, symbol
 from coordinator.reports.theme import responsive
 

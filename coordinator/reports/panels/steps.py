@@ -7,11 +7,11 @@ from markupsafe import Markup
 
 from coordinator.reports.charts import step_bars, step_lines
 from coordinator.reports.data import RunData
-from coordinator.reports.maps.marks import broken_nodes, giving
 from coordinator.reports.pages import fragment, markup
 from coordinator.reports.panels.base import Report
+from coordinator.reports.scene.nodes import broken_nodes, giving, lacking
+from coordinator.reports.scene.votes import State, Votes, all_segments_due
 from coordinator.reports.theme import responsive
-from coordinator.reports.votes import State, Votes, all_segments_due, lacking
 from emunode.model import FOLDING
 
 Lines = dict[str, tuple[str, Sequence[float]]]

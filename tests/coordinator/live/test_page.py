@@ -10,7 +10,9 @@ import polars as pl
 import pytest
 
 from coordinator.reports.layout import WIDTH, layout_of
-from coordinator.reports.theme import DARK, LIGHT, viridis
+from coordinator.reports.maps.marks import STATE_COLOURS
+from coordinator.reports.scene.votes import State
+from coordinator.reports.theme import DARK, LIGHT, mixture, viridis
 from emunode.topologies.base import Topology
 from emunode.topologies.registry import parse_topology
 from tests.browser import Browser, find_chromium
@@ -198,6 +200,45 @@ def test_a_click_on_a_link_cuts_it_and_a_rewound_page_shows_the_past(page: Brows
         viridis((2 * 0 + (9 * count // 4)) / 9) if (count := shown.get(rank, 0)) else LIGHT["paper"] for rank in nodes
     ]
     assert run.colours([run.at(star, rank, 0.75) for rank in nodes]) == expected
+
+
+def test_a_page_shows_altered_copies_and_votes_in_the_colours_of_reports(page: Browser, start: Start) -> None:
+    star = parse_topology("star:4")
+    byzantine = [star.rank("2134"), star.rank("3214")]
+    run = Watched(
+        start, page, "--topology star:4 --collective broadcast --algorithm edt --redundancy 3 --driver memory "
+        "--fault byzantine:2134 --fault byzantine:3214",
+    )  # fmt: skip
+    for _ in range(6):
+        run.step()
+    page.wait_until("document.getElementById('slider').value === '5'")
+    judged = [rank for rank in star.ranks() if rank and rank not in byzantine]
+    places = [run.at(star, rank, 0.7) for rank in judged]
+    shown, words = run.colours(places), run.text("shown")
+    summary = run.run()
+    final = run.colours(places)
+    journal = pl.read_parquet(f"{summary['path']}/journal.parquet").filter(
+        pl.col("outcome").is_in(["first", "duplicate", "corrupt"])
+    )
+    for step, found in ((5, shown), (100, final)):
+        copies = {rank: [0, 0] for rank in judged}
+        for rank, outcome in journal.filter(pl.col("step") <= step).select("receiver", "outcome").iter_rows():
+            if rank in copies:
+                copies[rank][outcome == "corrupt"] += 1
+        # Three copies come to every node; both byzantine forge alike.
+        open_ = mixture(LIGHT["grey"], LIGHT["paper"], 0.3)
+        expected = [
+            STATE_COLOURS[State.RIGHT] if right > 1 else STATE_COLOURS[State.WRONG] if right + wrong == 3
+            else open_ if right + wrong else LIGHT["paper"]
+            for right, wrong in copies.values()
+        ]  # fmt: skip
+        assert found == expected
+    assert open_ in shown
+    assert words.startswith("Packets of step 5: ")
+    settled = shown.count(STATE_COLOURS[State.WRONG])
+    assert (
+        f"Of 21 nodes 0 have the right value, {settled} a wrong one, 0 no majority; {shown.count(open_)} open." in words
+    )
 
 
 def test_the_keyboard_alone_is_enough(page: Browser, start: Start) -> None:

@@ -3,6 +3,7 @@
 import json
 import socket
 import time
+from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
@@ -18,6 +19,7 @@ from coordinator.live.opening import open_listener
 from coordinator.live.server import MOST_REQUESTS_PER_SECOND, MOST_WATCHERS, PAGE
 from coordinator.planning.claims import run_claims
 from coordinator.planning.plan import Plan, make_plan
+from coordinator.reports.scene.votes import State
 from emunode.errors import RunError
 from emunode.net.wire import ROW
 from tests.watch_support import SECONDS, plan_of, run_quietly, watched
@@ -200,6 +202,7 @@ def test_events_tell_the_whole_run_and_its_verdict() -> None:
     assert run.plan.scenario.fault == ("crash:2134@2",)
     assert finished["hash"] == run.summary["journal_hash"] == again.summary["journal_hash"]
     assert finished["verdict"] == "holds"
+    *frames, closing = frames
     assert [frame["step"] for frame in frames] == list(range(1, run.execution.steps))
     journal = run.journal.collect()
     busy = journal.select("step", "sender", "port").unique().group_by("step").len().sort("step")["len"].to_list()
@@ -212,6 +215,14 @@ def test_events_tell_the_whole_run_and_its_verdict() -> None:
             gained[rank] += count
     assert {rank: count for rank, count in gained.items() if count} == dict(received.iter_rows())
     assert sum(frame["lost"] for frame in frames) == run.summary["lost"]
+    # The votes of nodes that get fewer than three copies are open until the end; nothing was altered.
+    settled = Counter[int]()
+    for frame in (*frames, closing):
+        for rank, state, count in zip(*(frame["votes"][at::3] for at in range(3)), strict=True):
+            assert state == State.RIGHT
+            settled[rank] += count
+    assert closing["votes"]
+    assert {rank: count for rank, count in settled.items() if rank != 1} == dict.fromkeys(range(2, 24), 2)
 
 
 def test_theory_follows_the_faults_at_once_and_measures_what_has_happened() -> None:

@@ -11,8 +11,8 @@ import pytest
 from coordinator.history.run_index import write_index
 from coordinator.reports.data import read_run
 from coordinator.reports.index_page import index_page
+from coordinator.reports.scene.nodes import lacking
 from coordinator.reports.thumbnail import COLOURS, FAULTY, IDLE, MISSING
-from coordinator.reports.votes import lacking
 from tests.browser import Browser, find_chromium
 from tests.support import run_scenario
 

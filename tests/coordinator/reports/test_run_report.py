@@ -27,16 +27,17 @@ from coordinator.reports.compare import as_rows, write_figure
 from coordinator.reports.data import RunData, find_run, read_run
 from coordinator.reports.interactive.packing import unpack
 from coordinator.reports.layout import LAYOUTS, cells_of, layout_of, shapes_of
-from coordinator.reports.maps import cell_map, frames, link_map
+from coordinator.reports.maps import cell_map, link_map
 from coordinator.reports.numbers import abbreviate, plural, show, show_seconds
 from coordinator.reports.panels.base import Report
 from coordinator.reports.panels.faults import cut_off, fault_table
 from coordinator.reports.panels.registry import PANELS
 from coordinator.reports.panels.steps import steps_panel
 from coordinator.reports.run_report import render, write_report
+from coordinator.reports.scene import scene
+from coordinator.reports.scene.votes import State, votes_of
 from coordinator.reports.tables import to_csv, to_markdown
 from coordinator.reports.theme import DARK, LIGHT, standalone, viridis
-from coordinator.reports.votes import State, votes_of
 from emunode.errors import ScenarioError
 from emunode.topologies.registry import parse_topology, small_examples
 from emunode.topologies.star import StarGraph
@@ -241,7 +242,7 @@ def test_very_large_network_is_drawn_in_cells(tmp_path: Path, monkeypatch: pytes
 
 
 def test_many_steps_share_frames(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(frames, "LINK_ENTRIES", 100)
+    monkeypatch.setattr(scene, "LINK_ENTRIES", 100)
     run = Run(tmp_path / "run", ALLGATHER)
     assert sum(map(len, run.script["links"])) <= 100
     assert [last + 1 for last in run.script["last"][:-1]] == run.script["first"][1:]
@@ -289,7 +290,7 @@ def test_without_a_journal_nothing_is_counted_from_it(scenario: str, tmp_path: P
 
 
 def test_the_last_position_of_the_slider_may_cover_fewer_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(frames, "MOST_FRAMES", 2)
+    monkeypatch.setattr(scene, "MOST_FRAMES", 2)
     run_scenario(tmp_path / "run", **fields("star:3 allgather rotated-trees"))
     (tmp_path / "run" / "journal.parquet").unlink()
     data = read_run(tmp_path / "run")

@@ -1,5 +1,6 @@
 // The map at one position of the slider: nodes, links, marks, and the cursors in charts.
 
+import { stateOf } from "../shared/marks.js";
 import { unpack } from "./packing.js";
 
 export function stepView(data) {
@@ -10,27 +11,28 @@ export function stepView(data) {
   const cursors = [...document.querySelectorAll(".cursor")];
   const slices = $("slices"), progress = $("progress") ? [...$("progress").children] : [];
   const initial = circles.map((circle) => circle.getAttribute("fill")), inks = names.map((name) => name.getAttribute("fill"));
-  const flows = [0, 1, 2].map((at) => $("flow" + at)), heads = $("heads"), lost = $("lost");
-  const shown = flows[0] && { flows: flows.map((flow) => flow.getAttribute("d")), heads: heads.getAttribute("d"), lost: lost.getAttribute("d") };
-  const lines = (d) => d ? d.split("\n") : [];
-  const paths = shown ? shown.flows.flatMap(lines) : [], tips = shown ? lines(shown.heads) : [];
+  const layers = ["flow0", "flow1", "flow2", "heads", "forged", "lost", "withheld"].map($).filter(Boolean);
+  const whole = layers.map((layer) => layer.getAttribute("d"));
+  const lines = (name) => $(name)?.getAttribute("d").split("\n").filter(Boolean) ?? [];
+  const paths = ["flow0", "flow1", "flow2"].flatMap(lines), tips = lines("heads"), stops = lines("withheld");
   const fixed = new Set(data.fixed);
   const read = {};
-  for (const name of ["links", "loads", "lost", "gains"]) read[name] = (data[name] ?? []).map(unpack);
+  for (const name of ["links", "loads", "lost", "forged", "withheld", "gains"]) read[name] = (data[name] ?? []).map(unpack);
+  for (const name of ["heard", "settled"]) read[name] = (data.votes?.[name] ?? []).map(unpack);
   const isBright = (colour) => { const n = parseInt(colour.slice(1), 16); return 0.3 * (n >> 16) + 0.59 * ((n >> 8) & 255) + 0.11 * (n & 255) > 125; };
   let most = 1;
   for (const loads of read.loads) for (const load of loads) most = Math.max(most, load);
   const weight = (load) => most <= 1 ? 1 : Math.min(2, Math.ceil(3 * load / most) - 1);
 
   function links(frame) {
-    const d = [[], [], []], ends = [];
+    const d = { flow0: [], flow1: [], flow2: [], heads: [] };
     read.links[frame].forEach((link, at) => {
-      d[weight(read.loads[frame][at])].push(paths[link]);
-      if (tips.length) ends.push(tips[link]);
+      d["flow" + weight(read.loads[frame][at])].push(paths[link]);
+      if (tips.length) d.heads.push(tips[link]);
     });
-    flows.forEach((flow, at) => flow.setAttribute("d", d[at].join("\n")));
-    heads.setAttribute("d", ends.join("\n"));
-    lost.setAttribute("d", Array.from(read.lost[frame], (link) => paths[link]).join("\n"));
+    for (const name of ["lost", "forged"]) d[name] = Array.from(read[name][frame], (link) => paths[link]);
+    d.withheld = Array.from(read.withheld[frame], (link) => stops[link]);
+    for (const layer of layers) layer.setAttribute("d", d[layer.id].join("\n"));
   }
 
   function paint(rank, fill, ink, fresh) {
@@ -38,27 +40,31 @@ export function stepView(data) {
       circles[rank].setAttribute("fill", fill);
       if (names[rank]) names[rank].setAttribute("fill", ink);
     }
-    circles[rank].setAttribute("stroke-width", fresh ? 3 : 1);
+    circles[rank].style.strokeWidth = fresh ? 3 : "";
   }
 
   function votes(frame) {
-    const { state, heard, settled, colours } = data.votes, waiting = "color-mix(in srgb, var(--grey) 30%, var(--paper))";
+    const { colours } = data.votes, heard = circles.map(() => 0), settled = circles.map(() => colours.map(() => 0));
+    const fresh = new Set();
+    for (let at = 0; at <= frame; at++) {
+      const some = read.heard[at], over = read.settled[at];
+      for (let k = 0; k < some.length; k += 2) heard[some[k]] += some[k + 1];
+      for (let k = 0; k < over.length; k += 3) {
+        settled[over[k]][over[k + 1]] += over[k + 2];
+        if (at === frame) fresh.add(over[k]);
+      }
+    }
     circles.forEach((circle, rank) => {
-      const over = settled[rank] >= 0 && settled[rank] <= frame && state[rank], fresh = settled[rank] === frame;
-      const some = heard[rank] >= 0 && heard[rank] <= frame;
-      if (data.pies) { paint(rank, "var(--paper)", "var(--ink)", fresh); return; }
-      paint(rank, over ? colours[state[rank]] : some ? waiting : "var(--paper)", over ? "#111" : "var(--ink)", fresh);
+      const state = data.pies ? undefined : stateOf(settled[rank], heard[rank], data.full[rank]);
+      paint(rank, colours[state] ?? "var(--paper)", state ? "#111" : "var(--ink)", fresh.has(rank));
     });
     if (!data.pies) return;
-    const have = circles.map(() => colours.map(() => 0));
-    for (const gains of data.votes.gains.slice(0, frame + 1))
-      for (let k = 0; k < gains.length; k += 3) have[gains[k]][gains[k + 1]] += gains[k + 2];
     const low = circles.map(() => 0);
     colours.forEach((colour, kind) => {
       progress[kind].setAttribute("fill", colour);
       progress[kind].setAttribute("d", circles.map((circle, rank) => {
         const start = low[rank];
-        low[rank] += have[rank][kind] / data.full[rank];
+        low[rank] += settled[rank][kind] / data.full[rank];
         return slice(circle, start, low[rank]);
       }).join(""));
     });
@@ -95,32 +101,30 @@ export function stepView(data) {
 
   /** Show a frame; -1 is the whole run. */
   function show(frame) {
-    const whole = frame < 0;
-    if (slices) slices.style.display = whole ? "" : "none";
-    if (whole) for (const part of progress) part.setAttribute("d", "");
+    const all = frame < 0;
+    if (slices) slices.style.display = all ? "" : "none";
+    if (all) for (const part of progress) part.setAttribute("d", "");
     if (data.kind === "links") {
-      if (whole) {
-        flows.forEach((flow, at) => flow.setAttribute("d", shown.flows[at]));
-        heads.setAttribute("d", shown.heads);
-        lost.setAttribute("d", shown.lost);
+      if (all) {
+        layers.forEach((layer, at) => layer.setAttribute("d", whole[at]));
         circles.forEach((circle, rank) => {
           circle.setAttribute("fill", initial[rank]);
-          circle.setAttribute("stroke-width", 1);
+          circle.style.strokeWidth = "";
         });
         names.forEach((name, rank) => name.setAttribute("fill", inks[rank]));
       } else { links(frame); (data.votes ? votes : nodes)(frame); }
     }
     if (data.kind === "levels") {
-      const row = data.levels[whole ? data.levels.length - 1 : frame], d = levels.map(() => []);
+      const row = data.levels[all ? data.levels.length - 1 : frame], d = levels.map(() => []);
       for (let at = 0; at < row.length; at++) d[+row[at]].push(data.squares[at]);
       levels.forEach((level, at) => level.setAttribute("d", d[at].join("")));
     }
-    for (const cell of cells) cell.classList.toggle("later", !whole && +cell.dataset.frame > frame);
-    for (const cross of crosses) cross.style.display = whole || +cross.dataset.step <= data.last[frame] ? "" : "none";
+    for (const cell of cells) cell.classList.toggle("later", !all && +cell.dataset.frame > frame);
+    for (const cross of crosses) cross.style.display = all || +cross.dataset.step <= data.last[frame] ? "" : "none";
     for (const cursor of cursors) {
       const left = +cursor.dataset.left, unit = (cursor.dataset.right - left) / cursor.dataset.steps;
-      cursor.setAttribute("x", whole ? 0 : left + (data.first[frame] - 1) * unit);
-      cursor.setAttribute("width", whole ? 0 : Math.max(1.5, (data.last[frame] - data.first[frame] + 1) * unit));
+      cursor.setAttribute("x", all ? 0 : left + (data.first[frame] - 1) * unit);
+      cursor.setAttribute("width", all ? 0 : Math.max(1.5, (data.last[frame] - data.first[frame] + 1) * unit));
     }
   }
 

@@ -1,7 +1,7 @@
 """The results of votes in a run with altered payloads: which nodes hold the right value, a wrong value, or none.
 
 elections.parquet holds the results of contested votes. All other votes follow from the journal, which lists every copy that
-crossed a link as intact or altered. A vote is settled in the step of the last copy that counts.
+crossed a link as intact or altered. A vote is open as long as the copies to come may change it (`ballots`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,9 +15,11 @@ from numpy.typing import NDArray
 from coordinator.planning.plan import Plan
 from coordinator.reports.data import RunData
 from coordinator.reports.layout import Ranks
-from coordinator.results.deliveries import messages_due, owner, pieces_due, silent_sources, switches
-from coordinator.results.voting import PIECE, elect
-from emunode.model import ALL_RANKS, FOLDING, Collective
+from coordinator.reports.scene.packets import GAIN, VOTE, framed
+from coordinator.results.deliveries import messages_due, pieces_due, silent_sources, switches
+from coordinator.results.voting import PIECE, cast_votes, count_votes
+from emunode.engine.rank_set import AlteredCopy
+from emunode.model import FOLDING, Collective
 
 
 class State(IntEnum):
@@ -51,7 +53,7 @@ class Votes:
     heard: Ranks
     """The step of the first copy; 0 if none arrived."""
     settled: Ranks
-    """The step of the last copy that counts; 0 if none arrived."""
+    """The step in which the last of its votes was settled; 0 if nothing arrived."""
     due: NDArray[np.bool_]
     """Whether the rank is judged."""
     messages: pl.DataFrame
@@ -60,6 +62,8 @@ class Votes:
     """The number of messages due."""
     segments: pl.DataFrame
     """The `count` of segments by `rank`, `state` and the step in which they were `settled`; ascending."""
+    first_copies: pl.DataFrame
+    """The `count` of segments by `rank` and the step in which they were `heard` of; ascending."""
     segments_due: list[int]
     """By rank, the segments due."""
     all_to_all: bool
@@ -86,6 +90,16 @@ class Votes:
         )
         return words if self.expected == due else f"{intact}; {words}"
 
+    def heard_by(self, width: int) -> pl.DataFrame:
+        """First copies in frames of `width` steps, as `Marks.heard`."""
+        table = self.first_copies.select("rank", step="heard", segments="count")
+        return framed(table, width).group_by(GAIN[:2]).agg(pl.col("segments").sum()).sort(GAIN[:2])
+
+    def settled_by(self, width: int) -> pl.DataFrame:
+        """Settled votes in frames of `width` steps, as `Marks.votes`."""
+        table = self.segments.select("rank", "state", step="settled", segments="count")
+        return framed(table, width).group_by(VOTE[:3]).agg(pl.col("segments").sum()).sort(VOTE[:3])
+
     def intact(self, step: int | None = None) -> int:
         """The number of complete and intact messages, after `step` or after the run."""
         good = self.messages.filter(pl.col("intact"))
@@ -107,29 +121,74 @@ def votes_of(data: RunData) -> Votes | None:
     return _by_rank(plan, segments, messages)
 
 
-def _segments(plan: Plan, journal: pl.LazyFrame, contested: pl.DataFrame | None) -> pl.DataFrame:
-    """One row per segment that reached a healthy rank it is meant for: `PIECE`, state, heard, settled."""
-    found = elect(plan, journal, ()).select(*PIECE, "elected", heard="step")
-    if contested is not None:  # the recorded result replaces the one derived from first copies
-        by = ["receiver", "origin", "segment"]
-        found = found.join(contested.select(*by, said="elected"), by, "left").with_columns(
-            elected=pl.coalesce("said", "elected")
-        )
-    copies = (
-        journal.filter(
-            pl.col("outcome").cast(pl.String).is_in(["first", "duplicate", "corrupt"]),
-            (pl.col("target") == ALL_RANKS) | (pl.col("target") == pl.col("receiver")),
-        )
-        .with_columns(owner(plan))
-        .group_by(*PIECE, "tree")
-        .agg(pl.col("step").min())
-        .group_by(*PIECE)
-        .agg(settled=pl.col("step").max())
-        .collect(engine="streaming")
-    )
-    return found.join(copies, list(PIECE)).select(
+def ballots(votes: pl.DataFrame, copies: int) -> pl.DataFrame:
+    """The votes on every piece, given each vote that was cast: `PIECE`, state, heard, settled.
+
+    A vote is settled in the step in which more than half of `copies` votes are for the right value, or all of them are
+    cast. If that never happens, `settled` is null: the vote is open until the run ends.
+    """
+    piece = list(PIECE)
+    cast = votes.select(*PIECE, "step", "right").sort("step")
+    over = (2 * pl.col("right").cum_sum().over(piece) > copies) | (pl.int_range(1, pl.len() + 1).over(piece) >= copies)
+    settled = cast.filter(over).group_by(piece).agg(settled=pl.col("step").min())
+    found = count_votes(votes).select(*PIECE, "elected", heard="step")
+    return found.join(settled, piece, "left").select(
         *PIECE, "heard", "settled", state=pl.col("elected").replace_strict(_OF, return_dtype=pl.Int64)
     )
+
+
+def _segments(plan: Plan, journal: pl.LazyFrame, contested: pl.DataFrame | None) -> pl.DataFrame:
+    """One row per segment that reached a healthy rank it is meant for: `PIECE`, state, heard, settled."""
+    found = ballots(cast_votes(plan, journal, ()), plan.spec.redundancy)
+    if contested is not None:  # the recorded result replaces the one derived from first copies
+        by = ["receiver", "origin", "segment"]
+        said = contested.select(*by, said=pl.col("elected").replace_strict(_OF, return_dtype=pl.Int64))
+        found = found.join(said, by, "left").with_columns(state=pl.coalesce("said", "state"))
+    last = journal.select(pl.col("step").max()).collect(engine="streaming").item()
+    return found.select(*PIECE, "heard", "state", pl.col("settled").fill_null(last))
+
+
+class BallotBox:
+    """The votes of a run that goes on."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._copies = plan.spec.redundancy
+        self._who = who_votes(plan)
+        self._votes: pl.DataFrame | None = None
+
+    def add(self, hops: pl.DataFrame, altered: Sequence[AlteredCopy]) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """Cast the votes of one step, later than those before.
+
+        Returns by rank how many segments are heard of for the first time, and on how many the vote is settled, by state.
+        """
+        cast = cast_votes(self._plan, hops.lazy(), altered)
+        if self._who == "receiver":
+            cast = cast.filter(~pl.col("owner").is_in(silent_sources(self._plan)))
+        if self._votes is not None:
+            cast = cast.join(self._votes, [*PIECE, "tree"], "anti")
+        self._votes = cast if self._votes is None else pl.concat([self._votes, cast])
+        touched = self._votes.join(cast, list(PIECE), "semi")
+        found = ballots(touched, self._copies).rename({self._who: "rank"})
+        step = cast["step"].max() or 0
+        heard = found.filter(pl.col("heard") == step).group_by("rank").agg(count=pl.len()).sort("rank")
+        return heard, _by_state(found.filter(pl.col("settled") == step))
+
+    def close(self) -> pl.DataFrame:
+        """By rank, the segments on which votes are still open, by the state that they end in."""
+        if self._votes is None:
+            return pl.DataFrame(schema={"rank": pl.Int64, "state": pl.Int64, "count": pl.Int64})
+        found = ballots(self._votes, self._copies).rename({self._who: "rank"})
+        return _by_state(found.filter(pl.col("settled").is_null()))
+
+
+def _by_state(found: pl.DataFrame) -> pl.DataFrame:
+    return found.group_by("rank", "state").agg(count=pl.len()).sort("rank", "state")
+
+
+def who_votes(plan: Plan) -> str:
+    """The column with the rank whose vote it is: the receiver, or in a gather the origin of the message."""
+    return "owner" if plan.spec.collective is Collective.GATHER else "receiver"
 
 
 def _messages(plan: Plan, segments: pl.DataFrame) -> pl.DataFrame:
@@ -148,16 +207,16 @@ def _messages(plan: Plan, segments: pl.DataFrame) -> pl.DataFrame:
 def _by_rank(plan: Plan, segments: pl.DataFrame, messages: pl.DataFrame) -> Votes:
     order, messages_by_rank = plan.topology.order, _messages_by_rank(plan)
     due = messages_by_rank > 0
-    gather = plan.spec.collective is Collective.GATHER
-    if not gather:
+    who = who_votes(plan)
+    if who == "receiver":
         segments = segments.filter(~pl.col("owner").is_in(silent_sources(plan)))
-    who = "owner" if gather else "receiver"
     table = segments.group_by(rank=who).agg(pl.col("state").max(), pl.col("heard").min(), pl.col("settled").max())
     state, heard, settled = (_spread(table, name, order) for name in ("state", "heard", "settled"))
     whole = _spread(messages.group_by(rank=who).agg(n=pl.len()), "n", order)
     state[(state == State.RIGHT) & (whole < messages_by_rank)] = State.WAITING
     expected = int(messages_by_rank.sum())
     by_state = segments.group_by("settled", "state", rank=who).agg(count=pl.len()).sort("settled", "state", "rank")
+    by_step = segments.group_by("heard", rank=who).agg(count=pl.len()).sort("heard", "rank")
     return Votes(
         state,
         heard,
@@ -166,6 +225,7 @@ def _by_rank(plan: Plan, segments: pl.DataFrame, messages: pl.DataFrame) -> Vote
         messages,
         expected,
         by_state,
+        by_step,
         segments_due(plan),
         plan.spec.collective in ALL_TO_ALL,
     )
@@ -177,6 +237,11 @@ def segments_due(plan: Plan) -> list[int]:
     A node to which nothing is due has the number of the others: a faulty one is drawn with its share of that.
     """
     return _without_zeros(_segments_by_rank(plan))
+
+
+def judged_ranks(plan: Plan) -> NDArray[np.bool_]:
+    """By rank, whether a message is due to the node; in a gather, from it."""
+    return np.asarray(_messages_by_rank(plan) > 0)
 
 
 def all_segments_due(plan: Plan) -> int:
@@ -197,21 +262,6 @@ def _segments_by_rank(plan: Plan) -> list[int]:
         finished = messages - plan.spec.messages if own else messages
         segments.append(own + finished * algorithm.segments_per_message)
     return segments
-
-
-def lacking(data: RunData) -> NDArray[np.bool_] | None:
-    """By rank, whether a healthy node lacks something that is due to it; None if the nodes are unknown."""
-    if data.nodes is None:
-        return None
-    if data.get("intact_deliveries") == data.get("expected_deliveries"):
-        return np.zeros(len(data.nodes), dtype=np.bool_)
-    listed = data.summary.get("cut_off")
-    if isinstance(listed, list) and len(listed) == data.summary.get("cut_off_count"):
-        labels = {str(node.get("label")) for node in listed if isinstance(node, dict)}
-        return data.nodes["label"].is_in(sorted(labels)).to_numpy()
-    received, expected = (data.nodes[name].fill_null(0).to_numpy() for name in ("received", "expected"))
-    due = expected if data.plan is None else segments_due(data.plan)
-    return np.asarray((received < due) & (expected > 0))
 
 
 def _without_zeros(counts: Sequence[int]) -> list[int]:
