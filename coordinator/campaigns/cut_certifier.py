@@ -13,7 +13,6 @@ from coordinator.campaigns.certify import Certificate, CertificateEngine, Failin
 from coordinator.campaigns.runner import check_workers
 from coordinator.campaigns.trial_runner import Trial
 from coordinator.dependence.message_paths import paths_of
-from coordinator.dependence.outages import outages_of
 from coordinator.dependence.size import InexactError
 from coordinator.reports.numbers import plural
 from coordinator.scenario.fault_draws import FaultSites, set_number
@@ -21,12 +20,9 @@ from coordinator.scenario.fault_sets import SHORT, FaultSetSpec, FaultSetTerm, c
 from coordinator.theory.least_faults import Strike, TooManyCasesError
 from coordinator.theory.survivors import MOST_WORK, survivors
 from coordinator.theory.symmetry import count_sets, symmetries
-from coordinator.theory.threats import ALTERS, Part, Threats, no_fixed_paths, only_effect, parts_of, weight_of
+from coordinator.theory.threats import Threats, given_damage, no_fixed_paths, parts_of
 from coordinator.theory.tolerance import Tolerance
 from emunode.errors import RunError
-from emunode.faults.effects import Interval
-from emunode.faults.kinds import NodeFault
-from emunode.model import Rank
 
 MOST_CHECKED_SETS, MOST_CHECKED_HOPS = 8, 50_000
 """Sets of the largest proved level that are run, and their hops: at most these numbers, but at least one set."""
@@ -77,32 +73,17 @@ class CutEngine(CertificateEngine):
         reason = no_fixed_paths(plan.algorithm, plan.scenario)
         if reason is not None:
             raise NotProvableError(reason)
-        byzantine: dict[Rank, list[Interval]] = {}
-        others = []
-        for fault in plan.faults:
-            if isinstance(fault, NodeFault) and weight_of(only_effect(fault)) == ALTERS:
-                byzantine.setdefault(fault.rank, []).append(fault.interval)
-            else:
-                others.append(fault)
-        outages = outages_of(others, plan.states, plan.topology, plan.spec.seed)
-        if outages is None:
-            raise NotProvableError("the effect of the faults of the scenario does not follow from paths alone")
-        if places.sources & outages.faulty:
-            raise NotProvableError("the source is faulty")
-        parts = [parts_of(fault_set, places) for fault_set in fault_sets]
-        undecided = [fault_set for fault_set, each in zip(fault_sets, parts, strict=True) if each is None]
-        if undecided:
-            raise NotProvableError(f"the effect of {undecided[0].name} does not follow from paths alone")
         try:
+            outages, byzantine = given_damage(plan.faults, plan.states, plan.topology, plan.spec.seed)
+            if places.sources & outages.faulty:
+                raise InexactError("the source is faulty")
+            parts = [parts_of(fault_set, places) for fault_set in fault_sets]
             self._paths = paths_of(plan.algorithm)
             self._paths.require_all()
         except InexactError as error:
             raise NotProvableError(str(error)) from None
         alike = symmetries(plan.algorithm)
-        made: dict[tuple[Part, ...] | None, Tolerance] = {}
-        for each in parts:
-            if each is not None and each not in made:
-                made[each] = Tolerance(self._paths, Threats(outages, byzantine, each), alike)
+        made = {each: Tolerance(self._paths, Threats(outages, byzantine, each), alike) for each in dict.fromkeys(parts)}
         return [made[each] for each in parts]
 
     def decide(self, certificate: Certificate, level: Level, fault_set: FaultSetSpec) -> None:

@@ -1,8 +1,8 @@
 """The most harmful set of faults of a given size: the one under which most healthy nodes miss a message.
 
-Copies of messages travel on fixed paths (`theory.message_paths`). Each place therefore has a row of bits, one for each copy
-that it stops, and the union of rows decides a set. Where the sets are few, all of them are evaluated. Otherwise cuts may
-prove that no set of this size costs any node a message. Otherwise a heuristic searches: from several starts it adds the
+Copies of messages travel on fixed paths (`dependence.message_paths`). Each place therefore has a row of bits, one for each
+copy that it stops, and the union of rows decides a set. Where the sets are few, all of them are evaluated. Otherwise cuts
+may prove that no set of this size costs any node a message. Otherwise a heuristic searches: from several starts it adds the
 place that harms most until the set is full, and then exchanges single places as long as that harms more. What it finds is
 exact only if every healthy node misses a message. The text of the result says which.
 """
@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from coordinator.dependence.bit_rows import packed, unpacked
 from coordinator.dependence.message_paths import MessagePaths, paths_of
-from coordinator.dependence.outages import Outages, outages_of
 from coordinator.dependence.size import InexactError
 from coordinator.scenario.blocks.base import Block
 from coordinator.scenario.fault_draws import FaultSites, Site, WorstSet, eligible_for_search, sets_of
@@ -25,7 +24,7 @@ from coordinator.scenario.fault_sets import FaultSetSpec
 from coordinator.scenario.fault_syntax import parse_faults
 from coordinator.scenario.model import Scenario
 from coordinator.theory.least_faults import Copy, Place
-from coordinator.theory.threats import STOPS, Threats, no_fixed_paths, parts_of
+from coordinator.theory.threats import STOPS, Threats, given_damage, no_fixed_paths, parts_of
 from coordinator.theory.tolerance import Tolerance
 from emunode.errors import ScenarioError
 from emunode.faults.kinds import NodeFault
@@ -84,17 +83,18 @@ def _threats(fault_set: FaultSetSpec, sites: FaultSites, scenario: Scenario, giv
     )
     if reason:
         raise refused(reason)
-    parts = parts_of(fault_set, sites)
-    if parts is None or any(part.weight != STOPS for part in parts):
-        raise refused("it takes nodes, links, hang, silent, and blocks")
-    if len({part.site for part in fault_set.parts}) < len(parts):
-        raise refused("give one part for each kind of place")
     faults = parse_faults(given, sites.topology)
     faulty = {fault.rank for fault in faults if isinstance(fault, NodeFault)}
-    outages: Outages | None = outages_of(faults, faulty, sites.topology, scenario.seed)
-    if outages is None:
-        raise refused("the scenario has faults that are no outages")
-    return Threats(outages, {}, parts)
+    try:
+        parts = parts_of(fault_set, sites)
+        outages, byzantine = given_damage(faults, faulty, sites.topology, scenario.seed)
+    except InexactError as error:
+        raise refused(str(error)) from None
+    if byzantine or any(part.weight != STOPS for part in parts):
+        raise refused("it takes faults that stop packets, such as nodes, links, hang, silent, and blocks")
+    if len({part.site for part in fault_set.parts}) < len(parts):
+        raise refused("give one part for each kind of place")
+    return Threats(outages, byzantine, parts)
 
 
 @dataclass(frozen=True)

@@ -1,19 +1,22 @@
 """Faults that threaten messages: what they do to a copy on its path, and where further ones would strike it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from coordinator.dependence.message_paths import Path
-from coordinator.dependence.outages import Outages
+from coordinator.dependence.outages import Outages, outages_of
+from coordinator.dependence.size import InexactError
 from coordinator.scenario.fault_draws import FaultSites
 from coordinator.scenario.fault_sets import FaultSetSpec
 from coordinator.scenario.model import Scenario
 from coordinator.theory.least_faults import Copy, Place
 from emunode.algorithms.base import Algorithm, Dependence
 from emunode.faults.effects import Alters, Choice, Effect, Interval, Loses, Stops
-from emunode.faults.kinds import Fault, states_effects
-from emunode.model import FOLDING, FaultKnowledge, Rank, Step
+from emunode.faults.kinds import Fault, NodeFault, states_effects
+from emunode.faults.timeline import FaultTimeline
+from emunode.model import FOLDING, FaultKnowledge, Rank
+from emunode.topologies.base import Topology
 
 STOPS, ALTERS = 1, 2
 """The damage to a copy on whose path a fault lies."""
@@ -69,12 +72,12 @@ class Threats:
         for at, hop in enumerate(path):
             if self.outages.blocks(*hop) is not None:
                 damage = STOPS
-            elif at and damage != STOPS and _within(hop.step, self.byzantine.get(hop.sender, ())):
+            elif at and damage != STOPS and any(hop.step in each for each in self.byzantine.get(hop.sender, ())):
                 damage = ALTERS
             # The origin and the receiver of the copy are healthy, or nothing is due.
             relays = ([hop.sender] if at else []), ([hop.receiver] if at < len(path) - 1 else [])
             for part, found in zip(self.parts, places, strict=True):
-                if not part.window.start <= hop.step < part.window.end:
+                if hop.step not in part.window:
                     continue
                 if part.on_links:
                     found.add((min(hop.sender, hop.receiver), max(hop.sender, hop.receiver)))
@@ -84,27 +87,51 @@ class Threats:
         return Copy(damage, tuple(part.eligible & found for part, found in zip(self.parts, places, strict=True)))
 
 
-def parts_of(fault_set: FaultSetSpec, places: FaultSites) -> tuple[Part, ...] | None:
-    """The parts of a fault set; None if the effect of a kind does not follow from paths alone."""
+def parts_of(fault_set: FaultSetSpec, places: FaultSites) -> tuple[Part, ...]:
+    """The parts of a fault set. InexactError names a kind whose effect does not follow from paths alone."""
     found = []
     for part in fault_set.parts:
-        effect = only_effect(part.fault())
-        weight = weight_of(effect)
+        fault = part.fault()
+        effect = _only_effect(fault)
+        weight = _weight_of(effect)
         if effect is None or weight is None or part.argument:
-            return None
+            hint = "" if states_effects(type(fault)) else f": {part.kind} does not define effects()"
+            raise InexactError(f"the effect of {fault_set.name} does not follow from paths alone{hint}")
         eligible = frozenset[Place](places.links if part.on_links else places.nodes())
         found.append(Part(part.kind, part.on_links, not isinstance(effect, Stops), weight, fault_set.window, eligible))
     return tuple(found)
 
 
-def only_effect(fault: Fault) -> Effect | None:
-    """Return the effect of a fault, if it has one alone, all the time that the fault is in force."""
+def given_damage(
+    faults: Iterable[Fault], faulty: Collection[Rank], topology: Topology, seed: int
+) -> tuple[Outages, Mapping[Rank, Sequence[Interval]]]:
+    """Return the outages that given faults amount to, and when ranks alter everything that they pass on.
+
+    InexactError if a fault has another effect; `faulty` are the ranks with faults of their own.
+    """
+    byzantine: dict[Rank, list[Interval]] = {}
+    others = []
+    for fault in faults:
+        if isinstance(fault, NodeFault) and _weight_of(_only_effect(fault)) == ALTERS:
+            byzantine.setdefault(fault.rank, []).append(fault.interval)
+        else:
+            others.append(fault)
+    outages = outages_of(others, faulty, topology, seed)
+    if outages is None:
+        mute = FaultTimeline(others).opaque
+        hint = f": effects() is not defined by {', '.join(mute)}" if mute else ""
+        raise InexactError(f"the effect of the faults of the scenario does not follow from paths alone{hint}")
+    return outages, byzantine
+
+
+def _only_effect(fault: Fault) -> Effect | None:
+    """The effect of a fault, if it has one alone, all the time that the fault is in force."""
     effects = [*fault.effects()] if states_effects(type(fault)) else []
     return effects[0][2] if len(effects) == 1 and effects[0][1] == fault.interval else None
 
 
-def weight_of(effect: Effect | None) -> int | None:
-    """Return the damage of an effect to a copy on whose path it lies; None if it does not strike every copy there."""
+def _weight_of(effect: Effect | None) -> int | None:
+    """The damage of an effect to a copy on whose path it lies; None if it does not strike every copy there."""
     match effect:
         case Stops() | Loses(probability=1.0, choice=Choice.PORT, packet=None):
             return STOPS
@@ -112,7 +139,3 @@ def weight_of(effect: Effect | None) -> int | None:
             return ALTERS
         case _:
             return None
-
-
-def _within(step: Step, intervals: Sequence[Interval]) -> bool:
-    return any(each.start <= step < each.end for each in intervals)

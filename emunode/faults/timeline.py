@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple, TypeVar
 
-from emunode.errors import ScenarioError
 from emunode.faults.effects import Effect, Ends, Interval, Place, Stops
 from emunode.faults.in_time import TimedFault
 from emunode.faults.kinds import Fault, in_order, kind_of, states_effects
@@ -31,7 +30,7 @@ class FaultTimeline:
 
     `faults` are records with steps, or `TimedFault` with nanoseconds, in any order. A fault without effect, such as a loss
     with a rate of 0, leaves no trace. Kinds that do not state their effects are listed in `opaque`, by name: exact answers
-    are then impossible, and `require_effects` refuses them.
+    are then impossible, and refused by these names.
     """
 
     def __init__(self, faults: Iterable[Fault | TimedFault]) -> None:
@@ -71,13 +70,6 @@ class FaultTimeline:
             else spell
             for spell in self.spells.get(place, [])
         ]
-
-    def require_effects(self, purpose: str) -> None:
-        """Refuse faults whose kinds do not state their effects; ScenarioError names them and `purpose`."""
-        if self.opaque:
-            raise ScenarioError(
-                "fault", ", ".join(self.opaque), f"{purpose} needs kinds of fault that define effects()"
-            )
 
     def __bool__(self) -> bool:
         """Tell whether any fault has an effect, as far as it states effects."""
