@@ -114,7 +114,6 @@ SHELLS: Final = (
     "emunode.net.framed_streams",
     "emunode.runtime",
     "emunode.timed.engine",
-    "emunode.timed.faulty_engine",
 )
 ONLY_IN_SHELLS: Final = {
     "asyncio", "ctypes", "fcntl", "multiprocessing", "os", "resource", "select", "selectors", "signal", "socket",

@@ -20,8 +20,9 @@ import numpy as np
 import polars as pl
 
 from coordinator.evaluation.derived import derived_claims
-from coordinator.history.faulty_timetable import UnderFaults, completed, prediction
 from coordinator.history.journal import COLUMNS, OUTCOMES, RECORD, SORT_KEY, table
+from coordinator.history.lateness import TIME_RECORD
+from coordinator.history.prediction import completed, prediction
 from coordinator.history.stored_run import (
     KNOWN,
     MOST_STEPS,
@@ -30,7 +31,7 @@ from coordinator.history.stored_run import (
     read_summary,
     unknown_keys,
 )
-from coordinator.history.timetable import TIME_RECORD, Timetable, make_timetable
+from coordinator.history.timetable import PredictionInputs, Timetable, make_timetable
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.results.claims import Verdict
 from coordinator.results.conclude import Conclusion, History, conclude
@@ -159,7 +160,7 @@ def _verify(path: Path, verification: Verification) -> None:
     # A run that was cut short may lack packets; the timetable has them nevertheless.
     whole = summary.get("verdict") != Verdict.UNDECIDED
     timetable = _timetable(plan, records, whole=whole) if scenario.clock == "timed" else None
-    replayed = _replay(plan, records, timetable.under if timetable else None)
+    replayed = _replay(plan, records, timetable.inputs if timetable else None)
     if replayed is None and plan.scenario.program is not None:
         verification.unchecked.append(
             f"journal.parquet: the hops of a program are not replayed unless it is named: {_program_flag(plan.scenario)}"
@@ -352,12 +353,12 @@ def _program_flag(scenario: Scenario) -> str:
     return f"--program {shlex.quote(command_of(scenario.program or ''))}"
 
 
-def _replay(plan: Plan, records: np.ndarray, under: UnderFaults | None) -> Replay | None:
+def _replay(plan: Plan, records: np.ndarray, inputs: PredictionInputs | None) -> Replay | None:
     """The differences between the journal and a replay in memory; None if the journal is too long."""
     if len(records) > REPLAYED_ROWS or (plan.scenario.program and not is_allowed(plan.scenario.program)):
         return None
     last = int(records["step"].max(initial=0))
-    return replay(plan, table(records).lazy(), last, most_rows=2 * REPLAYED_ROWS, under=under)
+    return replay(plan, table(records).lazy(), last, most_rows=2 * REPLAYED_ROWS, inputs=inputs)
 
 
 def _history(

@@ -3,38 +3,30 @@
 The memory engine determines which packets cross which link in which step, and `emunode.timed.cost_model` how long each
 takes. Each node gets the steps in which it receives packets (`receipts`), as programs for the machines of the papers contain
 their receive operations. Hosts compute the times on their own, and must obtain the same ones. The timetable of a run with
-faults (`faulty_timetable`) has the packets that these let through, and those that were lost.
+faults (`prediction`) has the packets that these let through, and those that were lost.
 """
 
 from array import array
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import polars as pl
 
 from coordinator.history.journal import RECORD
-from emunode.model import PortModel, Rank, Step
-from emunode.net.wire import TIME
+from emunode.algorithms.base import Algorithm
+from emunode.faults.in_time import TimedFault
+from emunode.faults.timeline import FaultTimeline
+from emunode.model import Port, PortModel, Rank, Step
+from emunode.net.wire import DEPARTURE, RECEIPTS, TIME
+from emunode.timed import step_times
 from emunode.timed.cost_model import NANO, LinearCostModel, PortOccupancy
+from emunode.timed.memory_engine import EventHistory, TimedMemoryEngine
+from emunode.timed.transmission import RankTimetable
 
-TIME_RECORD = np.dtype(
-    [
-        ("step", "<i4"),
-        ("sender", "<i4"),
-        ("port", "<i2"),
-        ("ended", "i1"),
-        ("intended", "<i8"),
-        ("achieved", "<i8"),
-    ]
-)
-assert TIME_RECORD.itemsize == TIME.size
 HOP = ("step", "sender", "port")
-
-if TYPE_CHECKING:
-    from coordinator.history.faulty_timetable import UnderFaults
-    from emunode.timed.event_memory import EventHistory
 
 
 @dataclass(frozen=True)
@@ -44,12 +36,16 @@ class Timetable:
     packets: pl.DataFrame
     complete: bool
     """Whether the algorithm ends by itself, before the step limit."""
-    under: "UnderFaults | None" = None
-    """The faults that it is for, and what it was before them; None without faults and protocols."""
-    events: "EventHistory | None" = None
+    inputs: "PredictionInputs | None" = None
+    """The faults that it is for, and the timetable without them; None without faults and protocols."""
+    events: EventHistory | None = None
     """Suspicions and signs of life of nodes with protocols; None for other runs."""
-    crossings: "Mapping[Rank, array[int]] | None" = None
-    """By rank, the times at which packets have crossed to it, ascending, if nodes go by arrivals; None for other runs."""
+    crossings: "Mapping[Rank, array[int]]" = field(default_factory=dict)
+    """By rank, the times at which packets have crossed to it, ascending; nothing without faults and protocols."""
+    by_arrivals: bool = False
+    """Whether nodes without protocols pass on packets as they come, whatever their steps."""
+    notices: Mapping[Rank, Sequence[tuple[int, Step]]] = field(default_factory=dict)
+    """By rank that goes by steps, the times at which it learns of packets that do not come, and their steps."""
 
     @property
     def steps(self) -> Step:
@@ -83,6 +79,69 @@ class Timetable:
             for ended, moment in enumerate(moments)
             if moment is not None
         )
+
+
+class StepTimes(step_times.StepTimes):
+    """The times at which the steps of a fault-free run begin in lock-step: each takes as long as its heaviest packet."""
+
+    def __init__(self, packets: pl.DataFrame, costs: LinearCostModel) -> None:
+        heaviest = dict(packets.group_by("step").agg(pl.col("bytes").max()).iter_rows())
+        super().__init__([costs.nanoseconds(heaviest.get(step, 0)) for step in range(1, max(heaviest, default=0) + 1)])
+
+    def is_kept_by(self, packets: pl.DataFrame) -> bool:
+        """Whether every packet starts with its step and ends with it."""
+        return all(
+            self.begins(step) == start and self.begins(step + 1) == end
+            for step, start, end in packets.select("step", "start", "end").unique().iter_rows()
+        )
+
+
+@dataclass(frozen=True)
+class PredictionInputs:
+    """The inputs of the prediction of a run with faults or protocols: the faults, and the timetable without them."""
+
+    faults: tuple[TimedFault, ...]
+    fault_free: Timetable
+    costs: LinearCostModel
+    steps: StepTimes
+    limit: Step
+    """The last step in which anything may be sent."""
+
+    @cached_property
+    def timeline(self) -> FaultTimeline:
+        """The effects of the faults, with their times."""
+        return FaultTimeline(self.faults)
+
+    def engine(self, algorithm: Algorithm) -> TimedMemoryEngine:
+        """Return the engine that computes the history; its next step is 1."""
+        plans = None if algorithm.spec.has_control else self.plans()
+        return TimedMemoryEngine(algorithm, self.faults, self.costs, self.steps, self.limit, plans)
+
+    def plans(self) -> dict[Rank, RankTimetable]:
+        """The part of each rank in the fault-free timetable."""
+        counts: dict[Rank, dict[Step, int]] = defaultdict(dict)
+        ends: dict[Rank, dict[Step, int]] = defaultdict(dict)
+        starts: dict[Rank, dict[tuple[Step, Port], int]] = defaultdict(dict)
+        for step, sender, port, receiver, start, end in self.fault_free.packets.select(
+            "step", "sender", "port", "receiver", "start", "end"
+        ).iter_rows():
+            counts[receiver][step] = counts[receiver].get(step, 0) + 1
+            ends[receiver][step] = max(end, ends[receiver].get(step, 0))
+            starts[sender][step, port] = start
+        return {
+            rank: RankTimetable(counts.get(rank, {}), starts.get(rank, {}), ends.get(rank, {}))
+            for rank in counts.keys() | starts.keys()
+        }
+
+    def packed(self) -> dict[Rank, tuple[bytes, bytes]]:
+        """The same as bytes: the receipts of each step (`wire.RECEIPTS`), and the departures (`wire.DEPARTURE`)."""
+        return {
+            rank: (
+                b"".join(RECEIPTS.pack(step, count, plan.ends[step]) for step, count in plan.receipts.items()),
+                b"".join(DEPARTURE.pack(step, port, start) for (step, port), start in plan.starts.items()),
+            )
+            for rank, plan in self.plans().items()
+        }
 
 
 def make_timetable(
@@ -121,54 +180,3 @@ def _times(packets: pl.DataFrame, model: PortModel, degree: int, costs: LinearCo
             crossing.append((ports[sender].depart(step, port, duration), duration, receiver))
         for start, duration, receiver in crossing:
             yield start, ports[receiver].arrive(step, start + duration, duration)
-
-
-# --- lateness ----------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class LatenessReport:
-    """Intended and achieved times of a timed run, in seconds."""
-
-    hops: pl.DataFrame
-    """One row per packet: step, sender, port, receiver, bytes; start and end as intended, started and ended as achieved."""
-    metrics: dict[str, int | float | tuple[int, ...]]
-    unexpected: str | None
-    """Why the intended times differ from the timetable, or None."""
-
-
-def judge_times(timetable: Timetable, times: Iterable[bytes]) -> LatenessReport:
-    """Compare the times that hosts reported with the timetable; unfinished packets have null times."""
-    records = np.frombuffer(b"".join(times), dtype=TIME_RECORD)
-    reported = pl.DataFrame({name: records[name] for name in TIME_RECORD.names or ()})
-    hops, other = timetable.packets, 0
-    for ended, name, achieved in ((0, "start", "started"), (1, "end", "ended")):
-        # By the intended time as well: under faults a step may have a packet that was lost and a late one by the same port.
-        one = reported.filter(pl.col("ended") == ended).select(
-            *HOP, pl.col("intended").alias(name), achieved=pl.col("achieved")
-        )
-        one = one.unique([*HOP, name], keep="first", maintain_order=True).rename({"achieved": achieved})
-        other += len(one.join(hops, on=[*HOP, name], how="anti"))
-        hops = hops.join(one, on=[*HOP, name], how="left", maintain_order="left")
-    done = hops.filter(pl.col("ended").is_not_null())
-    late = pl.concat([done["ended"] - done["end"], (hops["started"] - hops["start"]).drop_nulls()])
-    intended, last = (int(done[name].max() or 0) / NANO for name in ("end", "ended"))  # type: ignore[arg-type]
-    seconds = hops.select(
-        *HOP, "receiver", "bytes", *(pl.col(name) / NANO for name in ("start", "started", "end", "ended"))
-    )
-    metrics: dict[str, int | float | tuple[int, ...]] = {
-        "intended_seconds": timetable.intended_seconds,
-        "achieved_seconds": last,
-        "lateness_ratio": last / intended - 1 if intended else 0.0,
-        "worst_lateness_seconds": int(late.max() or 0) / NANO,  # type: ignore[arg-type]
-        "mean_lateness_seconds": float(late.mean() or 0.0) / NANO,  # type: ignore[arg-type]
-        "early_hops": int((late < 0).sum()),
-        "packets_per_ms": len(done) / (1000 * intended) if intended else 0.0,
-    }
-    reason = None
-    due = len(timetable.arriving)
-    if other:
-        reason = f"{other} packets had other intended times than the timetable"
-    elif len(done) < due:
-        reason = f"{due - len(done)} packets of {due} never arrived"
-    return LatenessReport(seconds, metrics, reason)

@@ -5,12 +5,13 @@ The coordinator sends nothing during the run, since there are no steps to open.
 
 import time
 from collections.abc import Generator, Iterator, Mapping
+from itertools import product, starmap
 from typing import Protocol, TypeVar
 
 import trio
 
-from coordinator.history.faulty_timetable import UnderFaults, prediction
-from coordinator.history.timetable import Timetable
+from coordinator.history.prediction import prediction
+from coordinator.history.timetable import PredictionInputs, Timetable
 from coordinator.networks.admission import ConnectedHost
 from coordinator.networks.base import Progress
 from coordinator.networks.control_channel import STALL_SECONDS
@@ -26,7 +27,8 @@ from emunode.errors import EmulatorError
 from emunode.faults.effects import ALWAYS
 from emunode.host.placement import Placement
 from emunode.model import Rank, Step
-from emunode.timed.memory import faults_of
+from emunode.net.wire import NOTICE
+from emunode.timed.memory_engine import faults_of
 
 Table = TypeVar("Table", bytes, tuple[bytes, bytes])
 
@@ -111,14 +113,13 @@ class TimedMemoryNetwork:
         await trio.lowlevel.checkpoint()
 
     async def run(self, timetable: Timetable, progress: Progress) -> None:
-        under, algorithm = timetable.under, self._plan.algorithm
-        network = MemoryEngine(algorithm) if under is None else under.engine(algorithm)
+        inputs, algorithm = timetable.inputs, self._plan.algorithm
+        network = MemoryEngine(algorithm) if inputs is None else inputs.engine(algorithm)
         self.altered_copies = network.altered_copies
-        # Packets that are sent again may be received long after the steps that name them.
-        by_events = timetable.crossings is not None
-        limit = self._plan.scenario.step_limit if by_events else timetable.steps + 1
+        # Packets that faults make late may be received long after the steps that name them.
+        limit = timetable.steps + 1 if inputs is None else self._plan.scenario.step_limit
         for step in range(1, limit + 1):
-            if by_events and not network.busy:
+            if inputs is not None and not network.busy:
                 break
             self.rows.append(bytes(network.step(step)))
             progress("steps", step, timetable.steps)
@@ -181,33 +182,35 @@ class TimedHostNetwork(HostNetwork):
 
     async def _hand_out(self, timetable: Timetable) -> None:
         """Send every host the receipts that its ranks wait for, and wait until all hosts are ready."""
-        if timetable.under is not None:
+        if timetable.inputs is not None:
             over = max(int(timetable.packets[end].max() or 0) for end in ("start", "end"))  # type: ignore[arg-type]
-            self._hand_out_faults(timetable.under, over)
+            self._hand_out_faults(timetable.inputs, over)
             if timetable.events is not None:
-                by_events = (list(timetable.under.steps.durations), timetable.events.horizon)
+                by_events = (list(timetable.inputs.steps.durations), timetable.events.horizon)
                 self._channel.send_to_all(self._channel.in_order, "by_events", *by_events)
-        costs, name, last = costs_of(self._plan.scenario), "timetable", timetable.steps
-        if timetable.crossings is None:
-            receipts = timetable.receipts()
+        costs, last = costs_of(self._plan.scenario), timetable.steps
+        if timetable.inputs is None:
+            orders = {"timetable": timetable.receipts()}
         else:
-            receipts = {rank: times.tobytes() for rank, times in timetable.crossings.items()}
-            name, last = "arrivals", self._plan.scenario.step_limit
-        for host in self._channel.in_order:
-            for first, tables in in_batches(self._placement.ranks(host.index), receipts, b""):
+            arrivals = {rank: times.tobytes() for rank, times in timetable.crossings.items()}
+            notices = {rank: b"".join(starmap(NOTICE.pack, those)) for rank, those in timetable.notices.items()}
+            orders, last = {"arrivals": arrivals, "notices": notices}, self._plan.scenario.step_limit
+        for host, (name, receipts) in product(self._channel.in_order, orders.items()):
+            for first, tables in in_batches(self._placement.ranks(host.index), receipts, b"") if receipts else ():
                 self._channel.send(host, name, first, tables)
+        for host in self._channel.in_order:
             self._channel.send(host, "prepare", *costs, last)
         await self._channel.wait_until(lambda: len(self._ready) == self._plan.hosts, "hosts to prepare")
 
-    def _hand_out_faults(self, under: UnderFaults, over: int) -> None:
+    def _hand_out_faults(self, inputs: PredictionInputs, over: int) -> None:
         """Send every host all faults, since they concern its packets to other hosts too, and its fault-free timetable.
 
         `over` is the time of the last packet.
         """
-        channel, faults = self._channel, faults_of(self._plan.algorithm, under.faults)
+        channel, faults = self._channel, faults_of(self._plan.algorithm, inputs.faults)
         self._process_faults = TimedProcessFaults(channel, self._launch, self._placement, faults, over)
-        channel.send_to_all(channel.in_order, "timed_faults", [fault.record() for fault in under.faults])
-        tables = under.packed()
+        channel.send_to_all(channel.in_order, "timed_faults", [fault.record() for fault in inputs.faults])
+        tables = inputs.packed()
         for host in channel.in_order:
             for first, some in in_batches(self._placement.ranks(host.index), tables, (b"", b"")):
                 channel.send(host, "fault_free", first, some)

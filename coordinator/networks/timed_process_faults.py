@@ -45,10 +45,10 @@ class ProcessFate(NamedTuple):
 
 def fate_of(ranks: range, faults: FaultsInTime) -> ProcessFate:
     """The faults that all of these ranks share."""
-    lives = {tuple(faults.lives(rank)) for rank in ranks}
+    incarnations = {tuple(faults.incarnations(rank)) for rank in ranks}
     hangs = {tuple(faults.hangs(rank)) for rank in ranks}
-    (_, dies), *others = next(iter(lives))
-    killed = dies if len(lives) == 1 and not others and dies < ALWAYS else None
+    (_, crashes), *others = next(iter(incarnations))
+    killed = crashes if len(incarnations) == 1 and not others and crashes < ALWAYS else None
     return ProcessFate(killed, next(iter(hangs)) if len(hangs) == 1 else ())
 
 

@@ -13,7 +13,7 @@ def run_time_of(scenario: Scenario) -> Callable[[Algorithm], int] | None:
         return None
 
     def run_time(algorithm: Algorithm) -> int:
-        from coordinator.history.faulty_timetable import completed, prediction  # noqa: PLC0415  # it imports polars
+        from coordinator.history.prediction import completed, prediction  # noqa: PLC0415  # it imports polars
 
         timetable = completed(prediction(algorithm, (), costs_of(scenario), scenario.step_limit))
         return int(timetable.packets["end"].max() or 0)  # type: ignore[arg-type]

@@ -50,7 +50,7 @@ def broken_rules(
     has taken the rows of its ranks along: what such a rank sent is not held against what it received.
     """
     copies, data = plan.algorithm.copies_keep_trees, data_hops(plan.spec, journal)
-    times = timetable if timetable is not None and timetable.under is not None else None
+    times = timetable if timetable is not None and timetable.inputs is not None else None
     return [
         wrong_outcomes(plan, data, times),
         wrong_addresses(plan, data),
@@ -187,8 +187,8 @@ def _repeated(plan: ResolvedRun, journal: pl.LazyFrame) -> pl.LazyFrame:
 
 def _life(plan: ResolvedRun, times: Timetable | None) -> pl.Expr:
     """Number of times that the receiver of a hop has recovered before it."""
-    if times is not None and times.under is not None:
-        recoveries, when = times.under.timeline.recoveries, pl.col("start")
+    if times is not None and times.inputs is not None:
+        recoveries, when = times.inputs.timeline.recoveries, pl.col("start")
     else:
         recoveries, when = plan.timeline.recoveries, pl.col("step")
     revived = [((pl.col("receiver") == rank) & (when >= time)).cast(pl.Int32) for time, rank in recoveries]
@@ -214,8 +214,8 @@ def causality_violations(
     withheld = _withheld(plan, everything) if times is None else pl.DataFrame(schema=COPY)
     leaked = journal.join(withheld.lazy(), on=withheld.columns, how="semi").filter(~lost).select("step")
     journal = journal.join(withheld.lazy(), on=withheld.columns, how="anti")
-    if times is not None and times.under is not None:
-        both = _outcome_table(possible_outcomes(plan, times, times.under)).lazy().group_by("step", "sender", "port")
+    if times is not None and times.inputs is not None:
+        both = _outcome_table(possible_outcomes(plan, times, times.inputs)).lazy().group_by("step", "sender", "port")
         possible = both.agg(pl.col("may_arrive", "may_be_lost", "may_be_altered").any())
     else:
         possible = _possible_outcomes(plan, everything.join(withheld.lazy(), on=withheld.columns, how="anti"))

@@ -10,15 +10,15 @@ from enum import StrEnum
 from math import isclose
 
 from coordinator.features.base import Metric, ResolvedRun
-from coordinator.history.faulty_timetable import UnderFaults
-from coordinator.history.timetable import LatenessReport, Timetable
+from coordinator.history.lateness import LatenessReport
+from coordinator.history.timetable import PredictionInputs, Timetable
 from coordinator.planning.claims import broken_assumptions, run_claims
 from coordinator.planning.plan import Plan
 from coordinator.results.tables import startups
 from emunode.algorithms.claims import Assumption, Claim
 from emunode.faults.effects import Alters, Loses, Stops
 from emunode.model import ALL_RANKS, FOLDING, ROOTLESS, Collective, FaultKnowledge, Rank
-from emunode.timed.memory import faults_of
+from emunode.timed.memory_engine import faults_of
 
 MODEL_CONFORMANCE = Claim("illegal_hops", 0, "==", "the model: ports, neighbours, causality, faults")
 
@@ -131,24 +131,24 @@ def timed_claims(plan: Plan, metrics: Mapping[str, Metric], timetable: Timetable
         "intended_seconds", lockstep + rounding, "<=", "the timed clock: no packet is later than in lock-step"
     )
     return [
-        *([bound] if timetable.under is None else _claims_with_faults(plan, timetable.under, rounding)),
+        *([bound] if timetable.inputs is None else _claims_with_faults(plan, timetable.inputs, rounding)),
         Claim("early_hops", 0, "==", "the timed clock: nothing happens before its time"),
         Claim("lateness_ratio", plan.scenario.lateness_limit, "<=", "the scenario: lateness_limit"),
         Claim("worst_lateness_packets", plan.scenario.worst_lateness_limit, "<=", "the scenario: worst_lateness_limit"),
     ]
 
 
-def _claims_with_faults(plan: Plan, under: UnderFaults, rounding: float) -> list[Claim]:
+def _claims_with_faults(plan: Plan, inputs: PredictionInputs, rounding: float) -> list[Claim]:
     """Bounds on the time of the last receipt under faults; it is a maximum of sums of durations."""
-    before = under.fault_free.intended_seconds
+    before = inputs.fault_free.intended_seconds
     if plan.goes_by_events:
         # The last packet may be an acknowledgement or a sign of life, and time-outs do not follow from the schedule.
         return []
     if plan.goes_by_arrivals and not plan.algorithm.keeps_time:
         # Packets go other ways than without faults.
         return []
-    if all(each.fault.slows for each in under.faults):
-        factor = faults_of(plan.algorithm, under.faults).largest_factor()
+    if all(each.fault.slows for each in inputs.faults):
+        factor = faults_of(plan.algorithm, inputs.faults).largest_factor()
         least = Claim("intended_seconds", before, ">=", "the timed clock: faults make no packet earlier")
         most = factor * before + rounding
         source = "the timed clock: no later than by the largest product of factors"
@@ -167,9 +167,9 @@ def slow_down(timetable: Timetable, completion: float | None = None) -> dict[str
 
     With protocols, `completion` is the last receipt of data, and the time without faults is that over plain links.
     """
-    if timetable.under is None:
+    if timetable.inputs is None:
         return {}
-    before = timetable.under.fault_free.intended_seconds
+    before = timetable.inputs.fault_free.intended_seconds
     last = timetable.intended_seconds if completion is None else completion
     return {
         "fault_free_seconds": before,

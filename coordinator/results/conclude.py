@@ -12,7 +12,8 @@ import polars as pl
 
 from coordinator.features.base import Metric
 from coordinator.features.journals.rows import data_hops
-from coordinator.history.timetable import Timetable, judge_times
+from coordinator.history.lateness import judge_times
+from coordinator.history.timetable import Timetable
 from coordinator.planning.plan import Plan
 from coordinator.results.claims import (
     CONFORMANCE,
@@ -129,7 +130,7 @@ def conclude(
     if replay:
         try:
             metrics["replay_mismatches"] = replay_mismatches(
-                plan, history.journal, timetable.under if timetable else None
+                plan, history.journal, timetable.inputs if timetable else None
             )
             claims.append(REPLAY_MATCH)
         except (RuleError, RunError) as error:

@@ -10,14 +10,13 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from coordinator.history.faulty_timetable import UnderFaults
 from coordinator.history.journal import COLUMNS, RECORD, table
+from coordinator.history.timetable import PredictionInputs
 from coordinator.planning.plan import Plan
 from emunode.engine.memory import MemoryEngine
 from emunode.engine.rank_set import AlteredCopy
 from emunode.model import Step
-from emunode.timed.event_memory import EventMemoryEngine
-from emunode.timed.memory import TimedMemoryEngine
+from emunode.timed.memory_engine import TimedMemoryEngine
 
 REPLAYED_ROWS = 10_000
 """Hops of the longest history that is replayed at the end of a run, which takes some tenths of a second."""
@@ -35,10 +34,10 @@ class Replay:
     """Altered copies that arrived in the replay."""
 
 
-def replay_mismatches(plan: Plan, journal: pl.LazyFrame, under: UnderFaults | None = None) -> int:
-    """Number of hops that are only in the journal or only in its replay; `under` are the faults of the timed clock."""
+def replay_mismatches(plan: Plan, journal: pl.LazyFrame, inputs: PredictionInputs | None = None) -> int:
+    """Number of hops that are only in the journal or only in its replay; `inputs` has the faults of the timed clock."""
     last = journal.select(pl.col("step").max()).collect(engine="streaming").item() or 0
-    return replay(plan, journal, last, under=under).differences
+    return replay(plan, journal, last, inputs=inputs).differences
 
 
 def replay(
@@ -46,13 +45,13 @@ def replay(
     journal: pl.LazyFrame,
     last: Step,
     most_rows: int | None = None,
-    under: UnderFaults | None = None,
+    inputs: PredictionInputs | None = None,
 ) -> Replay:
     """Run a plan again up to two steps after `last`, or up to `most_rows` hops, and compare."""
     try:
-        network, rows = _player(plan, under), bytearray()
+        network, rows = _player(plan, inputs), bytearray()
         # Two steps more than the journal has: one to read the last arrivals, one to show that nothing follows.
-        by_events = isinstance(network, EventMemoryEngine)
+        by_events = inputs is not None
         for step in range(1, plan.scenario.step_limit + 1 if by_events else last + 3):
             rows += network.step(step)
             ended = not network.busy if by_events else plan.is_over(step, network.busy)
@@ -91,6 +90,6 @@ class _Stepped:
         return self._engine.step(step, self._plan.faults_at(step))
 
 
-def _player(plan: Plan, under: UnderFaults | None) -> _Stepped | TimedMemoryEngine | EventMemoryEngine:
+def _player(plan: Plan, inputs: PredictionInputs | None) -> _Stepped | TimedMemoryEngine:
     """The engine that runs a plan in memory."""
-    return _Stepped(plan) if under is None else under.engine(plan.algorithm)
+    return _Stepped(plan) if inputs is None else inputs.engine(plan.algorithm)

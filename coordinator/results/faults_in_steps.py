@@ -3,12 +3,12 @@
 from dataclasses import replace
 
 from coordinator.dependence.outages import outages_of
-from coordinator.history.faulty_timetable import completed, history_of, prediction
+from coordinator.history.prediction import completed, history_of, prediction
 from coordinator.history.timetable import Timetable
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.scenario.costs import costs_of
 from coordinator.scenario.model import Scenario
-from emunode.faults.effects import ALWAYS
+from emunode.faults.effects import ALWAYS, Stops
 from emunode.faults.kinds import FOREVER, Fault, Moment
 
 
@@ -32,22 +32,22 @@ def in_steps(plan: Plan, timetable: Timetable) -> Plan:
     A fault at T concerns the packets of the step in which T lies, since they are in flight, and those of later steps. Where
     every packet starts and ends with its step and nothing slows packets down, this is exact.
     """
-    under = timetable.under
-    if under is None:
+    inputs = timetable.inputs
+    if inputs is None:
         return plan
-    over = max(map(_end, (timetable, under.fault_free)))
-    earlier = tuple(fault for fault in under.faults if fault.start < over or not fault.start)
-    if len(earlier) < len(under.faults) and (earlier or plan.spec.has_control):
+    over = max(map(_end, (timetable, inputs.fault_free)))
+    earlier = tuple(fault for fault in inputs.faults if fault.start < over or not fault.start)
+    if len(earlier) < len(inputs.faults) and (earlier or plan.spec.has_control):
         # Earlier faults may slow down packets that the later ones then lose: without these the run would last longer.
-        over = max(over, _end(completed(history_of(replace(under, faults=earlier), plan.algorithm))))
+        over = max(over, _end(completed(history_of(replace(inputs, faults=earlier), plan.algorithm))))
     translated: dict[Fault, Fault] = {}
     in_effect = []
-    for start, end, fault in under.faults:
+    for start, end, fault in inputs.faults:
         values: dict[str, int] = {}
         if isinstance(fault.step, Moment):
-            values["step"] = under.steps.step_at(start)
+            values["step"] = inputs.steps.step_at(start)
             if fault.end < FOREVER or end < ALWAYS:
-                values["last"] = under.steps.step_at(end - 1)
+                values["last"] = inputs.steps.step_at(end - 1)
         translated[fault] = replace(fault, **values)
         if start < over or not start:
             in_effect.append(translated[fault])
@@ -55,10 +55,14 @@ def in_steps(plan: Plan, timetable: Timetable) -> Plan:
     outages = outages_of(breaking, (), plan.topology, plan.spec.seed)
     # Acknowledgements and signs of life make packets late, so that their steps say little of their times.
     punctual = len(breaking) == len(in_effect) and not plan.spec.has_control
-    on_time = punctual and under.steps.is_kept_by(under.fault_free.packets)
+    # Nodes that go by steps wait for one that hangs until it resumes.
+    stops = inputs.timeline.of(Stops).values()
+    resumes = any(not effect.forgets and not interval.is_endless for spells in stops for interval, effect in spells)
+    punctual = punctual and (plan.goes_by_arrivals or not resumes)
+    on_time = punctual and inputs.steps.is_kept_by(inputs.fault_free.packets)
     return replace(
         plan,
-        faults=tuple(translated[each.fault] for each in under.faults),
+        faults=tuple(translated[each.fault] for each in inputs.faults),
         in_effect=tuple(in_effect),
         exact_steps=on_time or (outages is not None and outages.permanent),
         translated=translated,

@@ -149,7 +149,7 @@ def fault_records(
         # Only hops next to a fault can be evidence of it.
         pl.col("receiver").is_in(ranks) | pl.col("sender").is_in(ranks) | pl.col("sender").is_in(senders)
     )
-    if timetable is None or timetable.under is None:
+    if timetable is None or timetable.inputs is None:
         hops = nearby.select("step", "sender", "port", "receiver", "outcome").unique().collect(engine="streaming")
         return [
             _fault_record(plan, fault, hops.filter(pl.col("step").is_between(fault.step, fault.end)))
@@ -157,9 +157,9 @@ def fault_records(
         ]
     hops = with_starts(nearby, timetable).select("step", "sender", "port", "receiver", "outcome", "start").collect()
     records = []
-    for fault, (start, end, _) in zip(plan.faults, timetable.under.faults, strict=True):
+    for fault, (start, end, _) in zip(plan.faults, timetable.inputs.faults, strict=True):
         # A packet that was in flight when the fault began left no more than its occupancy before.
-        since = start - timetable.under.steps.longest
+        since = start - timetable.inputs.steps.longest
         evidence = hops.filter(pl.col("start").is_between(since, end, closed="none"))
         times = {"seconds": start / NANO, "until_seconds": end / NANO if end < ALWAYS else None}
         records.append(_fault_record(plan, fault, evidence) | times)

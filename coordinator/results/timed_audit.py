@@ -6,11 +6,10 @@ import polars as pl
 
 from coordinator.features.base import ResolvedRun
 from coordinator.history.dated_rows import PACKET, with_starts
-from coordinator.history.faulty_timetable import UnderFaults
-from coordinator.history.timetable import Timetable
+from coordinator.history.timetable import PredictionInputs, Timetable
 from emunode.faults.effects import Delays, Duplicates
 from emunode.faults.in_time import FaultsInTime
-from emunode.timed.memory import faults_of
+from emunode.timed.memory_engine import faults_of
 
 Possible = tuple[int, int, int, bool, bool, bool]
 """Step, sender and port of a packet; whether it may arrive, may be lost and may be altered."""
@@ -19,15 +18,14 @@ Possible = tuple[int, int, int, bool, bool, bool]
 def with_reads(journal: pl.LazyFrame, timetable: Timetable) -> pl.LazyFrame:
     """The journal as by `with_starts`, with the order in which its receiver has read each packet, in the column `read`."""
     dated = with_starts(journal, timetable)
-    if timetable.crossings is None:
+    inputs = timetable.inputs
+    if inputs is None or not (timetable.events or timetable.by_arrivals):
         # In the order of steps.
         return dated.with_columns(read=pl.col("step"))
-    if timetable.events is not None or timetable.under is None:
+    if timetable.events is not None:
         return dated.with_columns(read=pl.col("end"))
     # By arrival, but no earlier than a rank has everything of the same steps without faults.
-    ends = (
-        timetable.under.fault_free.packets.lazy().group_by("receiver", "step").agg(due=pl.col("end").max()).sort("step")
-    )
+    ends = inputs.fault_free.packets.lazy().group_by("receiver", "step").agg(due=pl.col("end").max()).sort("step")
     due = ends.with_columns(pl.col("due").cum_max().over("receiver"))
     return (
         dated.sort("step")
@@ -41,13 +39,13 @@ def unplanned(journal: pl.LazyFrame, timetable: Timetable) -> pl.LazyFrame:
     return with_starts(journal, timetable).filter(pl.col("start").is_null()).select("step")
 
 
-def possible_outcomes(plan: ResolvedRun, timetable: Timetable, under: UnderFaults) -> Iterator[Possible]:
+def possible_outcomes(plan: ResolvedRun, timetable: Timetable, inputs: PredictionInputs) -> Iterator[Possible]:
     """The outcomes that packets at faulty nodes and links may have, by their times and the faults alone."""
-    faults = faults_of(plan.algorithm, under.faults)
-    places = {each.fault.place for each in under.faults}
+    faults = faults_of(plan.algorithm, inputs.faults)
+    places = {each.fault.place for each in inputs.faults}
     # What a fault repeats or delays has another size, or another end, than when it left.
-    changed = {place for place, _, effect in under.timeline if isinstance(effect, Delays | Duplicates)}
-    changed |= under.timeline.opaque_places
+    changed = {place for place, _, effect in inputs.timeline if isinstance(effect, Delays | Duplicates)}
+    changed |= inputs.timeline.opaque_places
     # By start: a fault that counts packets counts them in this order.
     packets = timetable.packets.sort("sender", "port", "start")
     for step, sender, port, receiver, size, start in packets.select(*PACKET, "receiver", "bytes", "start").iter_rows():
@@ -56,18 +54,18 @@ def possible_outcomes(plan: ResolvedRun, timetable: Timetable, under: UnderFault
         if (sender, port) in changed:
             yield step, sender, port, True, True, True
             continue
-        yield step, sender, port, *_possible(faults, under, step, sender, port, start, size)
+        yield step, sender, port, *_possible(faults, inputs, step, sender, port, start, size)
 
 
 def _possible(
-    faults: FaultsInTime, under: UnderFaults, step: int, sender: int, port: int, start: int, size: int
+    faults: FaultsInTime, inputs: PredictionInputs, step: int, sender: int, port: int, start: int, size: int
 ) -> tuple[bool, bool, bool]:
     """Whether one packet may arrive, may be lost and may be altered."""
     transit = faults.transit(step, sender, port, (), start)
     altered = transit.altered or faults.is_byzantine(sender, start)
     if faults.silent(sender, start) or (faults.knows and faults.is_dead(sender, port, start)):
         return False, False, altered
-    end = start + faults.occupancy(step, sender, port, start, under.costs.nanoseconds(size))
+    end = start + faults.occupancy(step, sender, port, start, inputs.costs.nanoseconds(size))
     lost = transit.lost or not faults.crosses(sender, port, start, end)
     # A byzantine node may withhold some of the copies in a packet, which are recorded as lost.
     return not lost, lost or faults.is_byzantine(sender, start), altered

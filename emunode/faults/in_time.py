@@ -148,9 +148,9 @@ class FaultsInTime:
 
     # --- nodes and links -------------------------------------------------------------------------------------------
 
-    def lives(self, rank: Rank) -> list[Interval]:
-        """The lives of a node, from its creation to its crash; a recovery creates it anew."""
-        # Crashes and recoveries alternate, so the last life may have no end.
+    def incarnations(self, rank: Rank) -> list[Interval]:
+        """The incarnations of a node, from its creation to its crash; a recovery creates it anew."""
+        # Crashes and recoveries alternate, so the last one may have no end.
         ends = zip_longest(self._births.get(rank, [0]), self._crashes.get(rank, ()), fillvalue=ALWAYS)
         return [Interval(start, end) for start, end in ends]
 

@@ -14,11 +14,12 @@ from emunode.model import CollectiveSpec, Port, Rank, Step
 from emunode.net import wire
 from emunode.net.protocol import HostConfig, spec_from_record
 from emunode.net.validation import INT64, integer, integers, items, nonce, number, octets, text
-from emunode.timed.engine import (
+from emunode.timed.orders import (
     Arrivals,
     Begin,
     ByEvents,
     FaultFree,
+    Notices,
     Prepare,
     Receipts,
     Stops,
@@ -176,6 +177,12 @@ def _arrivals(fields: Sequence[object], topology: Topology) -> Arrivals:
     return Arrivals(integer(first, 0, max(0, topology.order - len(times))), times)
 
 
+def _notices(fields: Sequence[object], topology: Topology) -> Notices:
+    first, tables = items(fields, 2)
+    notices = [octets(table, wire.NOTICE.size) for table in items(tables)]
+    return Notices(integer(first, 0, max(0, topology.order - len(notices))), notices)
+
+
 def _stops(fields: Sequence[object], _topology: Topology) -> Stops:
     (times,) = items(fields, 1)
     return Stops(integers(times, None, 0, INT64 - 1))
@@ -204,6 +211,7 @@ DECODERS: Mapping[str, Callable[[Sequence[object], Topology], Order]] = {
     "fault_free": _fault_free,
     "by_events": _by_events,
     "arrivals": _arrivals,
+    "notices": _notices,
     "stops": _stops,
     "prepare": _prepare,
     "begin": _begin,

@@ -39,8 +39,7 @@ from emunode.net import wire
 from emunode.net.framed_streams import HELLO_SECONDS, FramedStreams, listening_socket
 from emunode.net.protocol import HostConfig
 from emunode.plugins import load_received
-from emunode.timed.engine import LinkEnds, Owner, TimedFaults, TimedOrder, TimedRun
-from emunode.timed.faulty_engine import FaultyTimedRun
+from emunode.timed.engine import HostCallbacks, LinkEnds, TimedRun
 from emunode.topologies.base import Topology
 from emunode.topologies.registry import parse_topology
 from emunode.topologies.table import TableTopology
@@ -204,7 +203,7 @@ class Session:
                 self.problem = f"refused by the coordinator: {reason}"
                 self._finished.set()
             case _:
-                self._timed_run(order).carry_out(order)
+                self._timed_run().carry_out(order)
 
     def _require_ranks(self) -> Ranks:
         if self._ranks is None:
@@ -269,15 +268,13 @@ class Session:
         names = ", ".join(map(links.name, missing[:3]))
         self._fail(RunError(f"{len(missing)} links did not come up within the deadline, such as {names}"))
 
-    def _timed_run(self, order: TimedOrder) -> TimedRun:
-        """The timed clock, created by the first of its orders; from then on it drives the ranks."""
+    def _timed_run(self) -> TimedRun:
+        """Return the timed clock, created by the first of its orders; from then on it drives the ranks."""
         if self._timed is None:
             _, links, engine = self._require_ranks()
             ends = LinkEnds(links.ranks, links.peers, links.reverse, links.descriptors, links.slots)
-            owner = Owner(engine.node, engine.create_node, self._tell, self._fail, self._on_other_frame)
-            # The faults come first, if there are any.
-            kind = FaultyTimedRun if isinstance(order, TimedFaults) else TimedRun
-            self._timed = kind(engine.algorithm, self._streams, ends, owner)
+            callbacks = HostCallbacks(engine.node, self._tell, self._fail, self._on_other_frame)
+            self._timed = TimedRun(engine.algorithm, self._streams, ends, callbacks)
             self._nursery.start_soon(self._send_heartbeats, self._timed)
         return self._timed
 

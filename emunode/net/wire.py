@@ -254,3 +254,5 @@ DEPARTURE = Struct("<IIQ")
 """A packet of a fault-free timetable: step, port, and the time in nanoseconds at which it leaves."""
 RECEIPTS = Struct("<IIQ")
 """The receipts of a rank in a fault-free timetable: step, packets, and the time in nanoseconds of the last of them."""
+NOTICE = Struct("<QI")
+"""The time in nanoseconds at which a rank learns that a packet does not come, and the step of the packet."""

@@ -1,10 +1,13 @@
-"""The engine of the timed clock: one heap of virtual times and one timer descriptor per host.
+"""The engine of the timed clock on a host: one heap of virtual times and one timer descriptor.
 
 A packet is encoded as soon as it is decided, and stays in the heap until its start; a packet that arrived stays there until
 its time of receipt. Nothing happens before its time. Lateness does not add up: a packet carries the virtual time of its
 receipt, and later times are computed from that. The kernel wakes the host by a timer descriptor that is set to an absolute
 time of CLOCK_MONOTONIC, which all processes of a machine share. A sleeping task per packet would be late by about as much
 as a packet takes.
+
+Under faults packets may be lost, which are only recorded, and a packet may be read long after it has arrived: a host may be
+ahead of the virtual time of its ranks. So the achieved time of a receipt is then max(arrival, virtual time).
 """
 
 import ctypes
@@ -17,15 +20,36 @@ from heapq import heappop, heappush
 from typing import NamedTuple
 
 from emunode import runtime as libc
-from emunode.algorithms.base import Algorithm, LocalView
-from emunode.engine.node import Node
+from emunode.algorithms.base import Algorithm
+from emunode.engine import node as engine_node
+from emunode.engine.rank_set import altered_copies
 from emunode.errors import EmulatorError, RuleError
-from emunode.faults.in_time import TimedFault
-from emunode.model import Hop, Rank, Step
+from emunode.faults.effects import ALWAYS
+from emunode.faults.in_time import FaultsInTime
+from emunode.model import Hop, HopOutcome, Rank, Step
 from emunode.net import wire
 from emunode.net.framed_streams import FramedStreams
 from emunode.timed.cost_model import LinearCostModel, PortOccupancy
-from emunode.timed.node import NEVER, Progress, TimedNode
+from emunode.timed.fault_free_rank import FaultFreeRank
+from emunode.timed.hosted_rank import HostedRank, Progress
+from emunode.timed.memory_engine import faults_of
+from emunode.timed.orders import (
+    Arrivals,
+    Begin,
+    ByEvents,
+    FaultFree,
+    Notices,
+    Prepare,
+    Receipts,
+    Stops,
+    TimedFaults,
+    TimedOrder,
+)
+from emunode.timed.policies import RunSettings
+from emunode.timed.rank import Receipt
+from emunode.timed.step_times import StepTimes
+from emunode.timed.through_protocol import RunTimes
+from emunode.timed.transmission import NOTHING_PLANNED, Departure, RankTimetable
 
 TFD_FLAGS = os.O_NONBLOCK | os.O_CLOEXEC
 TFD_TIMER_ABSTIME = 1
@@ -38,70 +62,15 @@ QUIET_NANOSECONDS = 2_000_000
 MOST_RECORDS = 100_000
 """.. or if there are more records than this."""
 
-Start = tuple[int, bytes, int, Step, int, Step, TimedNode]
+LOST = -1
+"""In place of the descriptor of a packet that is lost: it starts, and is written nowhere."""
+
+Node = FaultFreeRank | HostedRank
+Start = tuple[int, bytes, int, Step, int, Step, Node]
 """A packet to start: (descriptor, frame, slot, step), the slot and step of a packet that its node receives at the same time,
 or -1 and 0, and the node."""
-Receipt = tuple[int, Step]
+Received = tuple[int, Step]
 """A packet to receive: (slot, step)."""
-
-
-class Receipts(NamedTuple):
-    """The steps in which packets arrive under the timed clock, for each rank from `first` on."""
-
-    first: Rank
-    steps: Sequence[bytes]
-
-
-class Prepare(NamedTuple):
-    """The linear cost model of the timed clock, and the last step."""
-
-    startup_seconds: float
-    seconds_per_byte: float
-    packet_limit: int
-    last: Step
-
-
-class Begin(NamedTuple):
-    """Start the timed clock at this reading of CLOCK_MONOTONIC."""
-
-    nanoseconds: int
-
-
-class TimedFaults(NamedTuple):
-    """All faults of the run."""
-
-    faults: list[TimedFault]
-
-
-class FaultFree(NamedTuple):
-    """The fault-free timetable of one rank after the other, from `first` on."""
-
-    first: Rank
-    tables: list[tuple[bytes, bytes]]
-    """The receipts of each step (`wire.RECEIPTS`); step, port and start of packets that leave (`wire.DEPARTURE`)."""
-
-
-class Stops(NamedTuple):
-    """The times of hangs in which this process is stopped; it reports `reached` when it has done all that comes before."""
-
-    times: Sequence[int]
-
-
-class ByEvents(NamedTuple):
-    """Ranks go by events: the durations of the steps of lock-step in nanoseconds, and the end of the signs of life."""
-
-    durations: Sequence[int]
-    horizon: int
-
-
-class Arrivals(NamedTuple):
-    """The times at which packets have crossed to each rank, from `first` on, as 8-byte numbers."""
-
-    first: Rank
-    times: Sequence[bytes]
-
-
-TimedOrder = Receipts | Prepare | Begin | TimedFaults | FaultFree | Stops | ByEvents | Arrivals
 
 
 class Timer:
@@ -130,12 +99,10 @@ class LinkEnds(NamedTuple):
     """Slot by descriptor; negative for one that is no link."""
 
 
-class Owner(NamedTuple):
+class HostCallbacks(NamedTuple):
     """The functions of the host that its timed run calls."""
 
-    make_node: Callable[[Rank], Node]
-    create_node: Callable[[LocalView], Node]
-    """A node in its initial state, without a place among those of the host."""
+    make_node: Callable[[Rank], engine_node.Node]
     tell: Callable[..., None]
     """Send a message to the coordinator."""
     fail: Callable[[Exception], None]
@@ -150,36 +117,47 @@ class TimedRun:
     It tells the coordinator `prepared`, from time to time `rows`, `times` and `heartbeat`, and at the end `finished`.
     """
 
-    def __init__(self, algorithm: Algorithm, streams: FramedStreams, ends: LinkEnds, owner: Owner) -> None:
+    def __init__(self, algorithm: Algorithm, streams: FramedStreams, ends: LinkEnds, callbacks: HostCallbacks) -> None:
+        self._algorithm = algorithm
         self._order = algorithm.topology.order
         self._degree = algorithm.topology.degree
-        self._port_model = algorithm.spec.port_model
         self._ranks, self._peers, self._reverse, self._descriptors, self._slot_of = ends
-        self._make_node, _, self._tell, self._fail, self._otherwise = owner
+        self._make_node, self._tell, self._fail, self._otherwise = callbacks
         self._streams = streams
         self._receipts: dict[Rank, Sequence[Step]] = {}
-        self._nodes: list[TimedNode] = []
+        self._faults: FaultsInTime | None = None
+        """The faults of the run; None without faults and protocols."""
+        self._plans: dict[Rank, RankTimetable] = {}
+        self._run_times: RunTimes | None = None
+        """The times of a run whose ranks have protocols; None for others."""
+        self._crossings: dict[Rank, Sequence[int]] = {}
+        self._notices: dict[Rank, list[tuple[int, Step]]] = {}
+        self._nodes: list[Node] = []
         self._running: set[int] = set()
         self._moments: list[int] = []
         self._starts: dict[int, list[Start]] = {}
-        self._receipts_at: dict[int, list[Receipt]] = {}
+        self._receipts_at: dict[int, list[Received]] = {}
+        self._there: dict[tuple[int, Step, int], int] = {}
+        """By slot, step and time of crossing, under faults: the time at which the packet had arrived."""
+        self._stops: list[int] = []
         self._begin: int | None = None
         self._armed = 0
         self._arrivals = 0
         self._judged: list[tuple[int, list[tuple[Step, list[Hop]]]]] = []
+        self._losses: list[tuple[int, Departure, HopOutcome]] = []
         self._started: list[tuple[int, int, list[Start]]] = []
-        self._received: list[tuple[int, int, list[Receipt]]] = []
+        self._received: list[tuple[int, int, list[Received]]] = []
         self.finished = False
         self._timer = Timer()
         streams.watch(self._timer.fd, self._on_timer)
 
     def explains_end(self, slot: int) -> bool:
-        """Whether a fault explains that the link at a slot has ended."""
-        del slot
-        return False
+        """Report whether a fault explains that the link at a slot has ended."""
+        # A crash without a recovery, for which the process of the peer may have been killed.
+        return self._faults is not None and self._faults.incarnations(self._peers[slot])[-1].end < ALWAYS
 
     def close(self) -> None:
-        """Close the timer descriptor; the streams stay the owner's."""
+        """Close the timer descriptor; the streams stay the host's."""
         os.close(self._timer.fd)
 
     # --- orders ----------------------------------------------------------------------------------------------------
@@ -191,11 +169,36 @@ class TimedRun:
                 for rank, table in enumerate(tables, first):
                     # Four bytes a step: a timetable of millions of receipts stays small on the wire and in memory.
                     self._receipts[rank] = array("I", table)
-            case Prepare():
-                self._prepare(order)
             case Begin(nanoseconds):
                 self._begin = nanoseconds
                 self.turn()
+            case Prepare():
+                self._prepare(order)
+            case _:
+                self._take_faults(order)
+
+    def _take_faults(self, order: TimedOrder) -> None:
+        """Take an order of a run with faults or protocols."""
+        match order:
+            case TimedFaults(faults):
+                self._faults = faults_of(self._algorithm, faults)
+            case FaultFree(first, tables):
+                self._plans.update(enumerate(map(_timetable, tables), first))
+            case ByEvents(durations, horizon):
+                steps = StepTimes(durations)
+                self._run_times = RunTimes(steps, ALWAYS, horizon)
+            case Arrivals(first, tables):
+                for rank, times in enumerate(tables, first):
+                    self._crossings[rank] = array("Q", times)
+            case Notices(first, tables):
+                for rank, table in enumerate(tables, first):
+                    self._notices[rank] = list(wire.NOTICE.iter_unpack(table))
+            case Stops(times):
+                self._stops = sorted(times, reverse=True)
+                for moment in times:
+                    # As a receipt of nothing: it comes after everything else of that time.
+                    self._receipts_at[moment] = []
+                    heappush(self._moments, 2 * moment + 1)
 
     def _prepare(self, order: Prepare) -> None:
         """Create the nodes; each decides what it sends before any packet arrives."""
@@ -210,11 +213,21 @@ class TimedRun:
 
     def _make_nodes(self, order: Prepare) -> None:
         costs = LinearCostModel(order.startup_seconds, order.seconds_per_byte, order.packet_limit)
+        if self._faults is None:
+            for rank in self._ranks:
+                ports = PortOccupancy(self._algorithm.spec.port_model, self._degree)
+                # `pop`: the node holds its schedule from now on.
+                receipts = self._receipts.pop(rank, ())
+                self._nodes.append(FaultFreeRank(self._make_node(rank), ports, costs, receipts, order.last))
+            return
+        times = self._run_times
+        if times is not None:
+            times.cutoff = times.steps.begins(order.last + 1)
+        settings = RunSettings(self._algorithm, costs, self._faults, order.last, times)
         for rank in self._ranks:
-            ports = PortOccupancy(self._port_model, self._degree)
-            # `pop`: the node holds its schedule from now on.
-            node = TimedNode(self._make_node(rank), ports, costs, self._receipts.pop(rank, ()), order.last)
-            self._nodes.append(node)
+            ranked = settings.make_rank(rank, self._plans.pop(rank, NOTHING_PLANNED))
+            lists = self._crossings.pop(rank, ()), self._notices.pop(rank, ())
+            self._nodes.append(HostedRank(ranked, *lists, ALWAYS if times is None else times.cutoff))
 
     # --- packets ---------------------------------------------------------------------------------------------------
 
@@ -226,6 +239,8 @@ class TimedRun:
             return
         deadline, step, segments = wire.decode_timed_packet(frame, self._order)
         index, port = divmod(slot, self._degree)
+        if self._faults is not None:
+            self._there[slot, step, deadline] = self._now()
         try:
             progress = self._nodes[index].arrive(step, port, deadline, segments)
         except RuleError as error:
@@ -243,14 +258,16 @@ class TimedRun:
         # The heap holds plain integers, 2 x time for starts and 2 x time + 1 for receipts: comparing them is cheaper than
         # comparing tuples, and at one time starts come first. A receipt at the time of the first start needs no entry of
         # its own; it is recorded with the start.
-        receipts, departures, judged = progress
+        receipts, departures, judged, losses, withheld = progress
         base, node, moments = index * self._degree, self._nodes[index], self._moments
         receipt, received_step = -1, 0
-        # One entry for both: a receipt at the time of the first start is recorded with it.
-        if departures and len(receipts) == 1 and receipts[0][0] == departures[0][0]:
-            _, port, received_step = receipts.pop()
+        if self._faults is not None:
+            receipts = self._not_yet_received(base, receipts)
+        elif departures and len(receipts) == 1 and receipts[0][0] == departures[0][0]:
+            # One entry for both: a receipt at the time of the first start is recorded with it.
+            _, port, received_step, _ = receipts.pop()
             receipt = base + port
-        for received, port, step in receipts:
+        for received, port, step, _ in receipts:
             if received not in self._receipts_at:
                 self._receipts_at[received] = []
                 heappush(moments, 2 * received + 1)
@@ -268,11 +285,41 @@ class TimedRun:
                 heappush(moments, 2 * start)
             # Only the first departure carries the receipt.
             receipt = -1
+        if losses or withheld:
+            self._plan_losses(index, losses, withheld)
         if judged:
             self._judged.append((index, judged))
         # Nothing to receive and nothing to send: this rank is done.
-        if node.awaited == NEVER and node.done:
+        if node.done:
             self._running.discard(index)
+
+    def _not_yet_received(self, base: int, receipts: Sequence[Receipt]) -> list[Receipt]:
+        """Record the receipts whose virtual times have passed, and return the others."""
+        now, waiting = self._now(), []
+        for receipt in receipts:
+            received, port, step, crossed = receipt
+            slot = base + port
+            there = self._there.pop((slot, step, crossed), now)
+            if received > now:
+                waiting.append(receipt)
+            else:
+                self._received.append((received, max(received, there), [(slot, step)]))
+        return waiting
+
+    def _plan_losses(self, index: int, losses: Sequence[Departure], withheld: Sequence[Departure]) -> None:
+        """Schedule the starts of packets that are lost."""
+        for loss in losses:
+            self._losses.append((index, loss, HopOutcome.LOST))
+            event = (LOST, b"", index * self._degree + loss.port, loss.step, -1, 0, self._nodes[index])
+            if loss.start not in self._starts:
+                self._starts[loss.start] = []
+                heappush(self._moments, 2 * loss.start)
+            self._starts[loss.start].append(event)
+        self._losses += [(index, kept, HopOutcome.WITHHELD) for kept in withheld]
+
+    def _now(self) -> int:
+        """Return the nanoseconds since the run began; 0 before."""
+        return time.monotonic_ns() - self._begin if self._begin is not None else 0
 
     def _on_timer(self) -> None:
         self._armed = 0
@@ -302,6 +349,14 @@ class TimedRun:
                 # In batches, so that the recorded time of a packet is close to the moment it was written.
                 for first in range(0, len(events), BATCH):
                     self._start(moment, events[first : first + BATCH])
+        # All that comes before a stop has been done.
+        while self._stops and self._stops[-1] <= self._now() and not self._before(self._stops[-1]):
+            self.flush()
+            self._tell("reached", self._stops.pop())
+
+    def _before(self, moment: int) -> bool:
+        """Report whether anything is still to be done up to a time."""
+        return bool(self._moments) and self._moments[0] <= 2 * moment + 1
 
     def _start(self, moment: int, events: list[Start]) -> None:
         """Write packets, record the time, and continue the nodes that waited for these departures."""
@@ -318,11 +373,8 @@ class TimedRun:
             if progress is not None:
                 self._plan(event[2] // self._degree, progress)
 
-    def _may_finish(self) -> bool:
-        return True
-
     def _write(self, events: list[Start]) -> None:
-        self._streams.send_all([event[:2] for event in events])
+        self._streams.send_all([event[:2] for event in events if event[0] != LOST])
 
     def turn(self) -> None:
         """Handle due events, set the timer for the next one and detect the end; call this after every batch of arrivals."""
@@ -336,7 +388,8 @@ class TimedRun:
             if moment != self._armed:
                 self._timer.set(moment)
                 self._armed = moment
-        elif not self._running and self._may_finish():
+        # Under faults the process may be killed afterwards, and with it what has not been written yet.
+        elif not self._running and (self._faults is None or self._streams.idle):
             self.finished = True
             gc.enable()
             self.flush()
@@ -360,7 +413,7 @@ class TimedRun:
         rows = bytearray()
         self._pack_rows(rows)
         self._judged.clear()
-        times = b"".join(wire.TIME.pack(*time) for time in self._told_times())
+        times = b"".join(wire.TIME.pack(*time) for time in self._times_so_far())
         self._started.clear()
         self._received.clear()
         self._tell("rows", bytes(rows))
@@ -369,12 +422,28 @@ class TimedRun:
     def _pack_rows(self, rows: bytearray) -> None:
         """Append the journal rows since the last `flush`."""
         degree, first, reverse = self._degree, self._ranks[0], self._reverse
+        if self._faults is not None and self._algorithm.spec.redundancy > 1:
+            self._tell_altered_copies(first)
+        for index, loss, outcome in self._losses:
+            receiver = self._peers[index * degree + loss.port]
+            wire.encode_losses(rows, loss.step, first + index, loss.port, receiver, loss.segments, outcome)
+        self._losses.clear()
         for index, judged in self._judged:
             base = index * degree
             for step, hops in judged:
                 wire.encode_rows(rows, step, first + index, self._peers, base, reverse[base : base + degree], hops)
 
-    def _told_times(self) -> Iterator[tuple[int, ...]]:
+    def _tell_altered_copies(self, first: Rank) -> None:
+        copies = [
+            copy
+            for index, judged in self._judged
+            for step, hops in judged
+            for copy in altered_copies(step, first + index, hops)
+        ]
+        if copies:
+            self._tell("altered_copies", copies)
+
+    def _times_so_far(self) -> Iterator[tuple[int, ...]]:
         """The fields of `wire.TIME` for every start and receipt since the last `flush`."""
         degree, first, peers, reverse = self._degree, self._ranks[0], self._peers, self._reverse
         for moment, now, starts in self._started:
@@ -385,3 +454,12 @@ class TimedRun:
         for moment, now, receipts in self._received:
             for slot, step in receipts:
                 yield step, peers[slot], reverse[slot], 1, moment, now
+
+
+def _timetable(tables: tuple[bytes, bytes]) -> RankTimetable:
+    """Decode the part of one rank in the fault-free timetable."""
+    receipts, departures = tables
+    starts = {(step, port): start for step, port, start in wire.DEPARTURE.iter_unpack(departures)}
+    ends = {step: end for step, _, end in wire.RECEIPTS.iter_unpack(receipts)}
+    counts = {step: count for step, count, _ in wire.RECEIPTS.iter_unpack(receipts)}
+    return RankTimetable(counts, starts, ends)

@@ -18,16 +18,16 @@ from emunode.timed.step_times import StepTimes
 
 
 class TimedProtocolNode(ProtocolNode):
-    """One rank of a network, which begins at the time `born` and misses what its rule schedules for earlier times."""
+    """One rank of a network, which begins at the time `starts` and misses what its rule schedules for earlier times."""
 
     __slots__ = ("_steps",)
 
     def __init__(
-        self, rank: Rank, algorithm: Algorithm, rule: Rule, protocol: Protocol, steps: StepTimes, born: int
+        self, rank: Rank, algorithm: Algorithm, rule: Rule, protocol: Protocol, steps: StepTimes, starts: int
     ) -> None:
         self._steps = steps
-        super().__init__(rank, algorithm, rule, protocol, born)
-        self.skip_to(born)
+        super().__init__(rank, algorithm, rule, protocol, starts)
+        self.skip_to(starts)
 
     @property
     def alarm(self) -> int | None:

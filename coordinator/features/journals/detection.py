@@ -15,9 +15,9 @@ from coordinator.history.timetable import Timetable
 from emunode.faults.detection import StepDetection, Suspicion
 from emunode.faults.timeline import merged
 from emunode.model import Port, Rank, Step
-from emunode.timed.acting_rank import TimedSuspicion
 from emunode.timed.cost_model import NANO
-from emunode.timed.memory import faults_of
+from emunode.timed.memory_engine import faults_of
+from emunode.timed.rank import TimedSuspicion
 
 
 class Suspected(NamedTuple):
@@ -57,8 +57,8 @@ def detection_metrics(run: ResolvedRun, journal: pl.LazyFrame) -> dict[str, int 
 def timed_detection_metrics(run: ResolvedRun, journal: pl.LazyFrame, timetable: Timetable) -> dict[str, int | float]:
     """Measure detection under the timed clock, and the signs of life that it took."""
     assert timetable.events is not None
-    assert timetable.under is not None
-    events, faults = timetable.events, faults_of(run.algorithm, timetable.under.faults)
+    assert timetable.inputs is not None
+    events, faults = timetable.events, faults_of(run.algorithm, timetable.inputs.faults)
     delays = [
         change.time - faults.dead_since(*run.topology.end(change.rank, change.port), change.time)
         for change in events.suspicions

@@ -10,16 +10,16 @@ from coordinator.features.base import ResolvedRun
 from coordinator.features.journals.rows import ARRIVED, IS_DATA, IS_REQUEST, LINK
 from coordinator.features.reliable import last_data_step
 from coordinator.history.dated_rows import PACKET, with_starts
-from coordinator.history.faulty_timetable import completed, prediction
+from coordinator.history.prediction import completed, prediction
 from coordinator.history.timetable import Timetable
 from coordinator.scenario.costs import costs_of
 from emunode.algorithms.tree_collective import TreeCollective
 from emunode.faults.effects import Delays, Drifts, Duplicates
 from emunode.model import Port, Rank, Step
 from emunode.protocols.base import LOCK_STEP, Timing
-from emunode.timed.acting_rank import PositiveCosts
 from emunode.timed.cost_model import NANO
-from emunode.timed.event_rank import timing_of
+from emunode.timed.rank import PositiveCosts
+from emunode.timed.through_protocol import timing_of
 from emunode.trees.base import Trees
 
 PIECE = ["origin", "target", "segment"]
@@ -59,11 +59,11 @@ def _recovery(run: ResolvedRun, firsts: pl.LazyFrame, times: Timetable | None) -
         return {} if expected is None else {"recovery_steps": max(0, last - expected)}
     if run.spec.reliable is not None:
         return {}
-    if run.spec.asks and times.under is not None:
+    if run.spec.asks and times.inputs is not None:
         # By the times from which packets are overdue.
-        expected = times.under.steps.begins(fault_free(run).last_step + 1)
+        expected = times.inputs.steps.begins(fault_free(run).last_step + 1)
     else:
-        planned = times if times.under is None else times.under.fault_free
+        planned = times if times.inputs is None else times.inputs.fault_free
         if run.algorithm.original is not run.algorithm:
             planned = completed(prediction(fault_free(run), (), costs_of(run.scenario), run.scenario.step_limit))
         expected = round(planned.intended_seconds * NANO)
@@ -114,8 +114,8 @@ def repair_violations(run: ResolvedRun, journal: pl.LazyFrame, times: Timetable 
     if changed or run.spec.reliable is not None:
         return [unasked]
     timing, dated = LOCK_STEP, journal.with_columns(left=pl.col("step"), read=pl.col("step") + 1)
-    if times is not None and times.under is not None:
-        timing = timing_of(times.under.steps, PositiveCosts(*times.under.costs))
+    if times is not None and times.inputs is not None:
+        timing = timing_of(times.inputs.steps, PositiveCosts(*times.inputs.costs))
         dated = with_starts(journal, times).with_columns(left=pl.col("start"), read=pl.col("end"))
     # What was withheld has no time, and a packet that is not planned is judged elsewhere.
     requests = dated.filter(IS_REQUEST, pl.col("left").is_not_null())

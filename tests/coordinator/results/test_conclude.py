@@ -9,7 +9,8 @@ import pytest
 import trio
 
 from coordinator.history.journal import sorted_records, table
-from coordinator.history.timetable import TIME_RECORD, Timetable
+from coordinator.history.lateness import TIME_RECORD
+from coordinator.history.timetable import Timetable
 from coordinator.networks.timed import predict
 from coordinator.papers.run_cache import Trial
 from coordinator.papers.tables import compared, row_verdict

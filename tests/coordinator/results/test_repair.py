@@ -257,13 +257,13 @@ def test_requests_are_judged_by_their_times(change: str) -> None:
     result = ran(TIMED | CUBE | {"fault": ["crash:001@1"]})
     plan, times = result.conclusion.plan, result.execution.timetable
     assert times is not None
-    assert times.under is not None
+    assert times.inputs is not None
     count = [rule.collect().height for rule in repair_violations(plan, result.journal, times)]
     assert not any(count)
     if change == "overdue later":
         plan = replace(plan, spec=plan.spec._replace(repair=Repair("next-port", 2)))
     elif change == "longer answers":
-        times = replace(times, under=replace(times.under, costs=LinearCostModel(2e-3, 0.0)))
+        times = replace(times, inputs=replace(times.inputs, costs=LinearCostModel(2e-3, 0.0)))
     else:
         times = replace(times, packets=times.packets.with_columns(end=pl.col("end") * 0))
     assert any(rule.collect().height for rule in repair_violations(plan, result.journal, times))

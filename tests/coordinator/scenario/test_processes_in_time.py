@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coordinator.execution.run import run_in_memory
-from coordinator.history.faulty_timetable import completed, prediction
+from coordinator.history.prediction import completed, prediction
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.scenario.costs import costs_of
 from coordinator.scenario.fault_draws import FaultSites, draw

@@ -115,8 +115,8 @@ def test_packets_of_several_sizes_keep_their_times_where_nothing_is_late() -> No
     ]:
         algorithm = made(name, collective, rule, ports, **more)
         timetable = predicted(algorithm, f"loss:*:0 crash:{algorithm.topology.label(1)}@9s", byte)
-        assert timetable.under is not None
-        assert timetable.packets.equals(timetable.under.fault_free.packets), (name, rule)
+        assert timetable.inputs is not None
+        assert timetable.packets.equals(timetable.inputs.fault_free.packets), (name, rule)
 
 
 # --- simulations of their own ----------------------------------------------------------------------------------------

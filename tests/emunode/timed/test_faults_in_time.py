@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coordinator.history.faulty_timetable import StepTimes, completed, prediction, timed_faults
-from coordinator.history.timetable import Timetable
+from coordinator.history.prediction import completed, prediction, timed_faults
+from coordinator.history.timetable import StepTimes, Timetable
 from coordinator.scenario.fault_syntax import parse_faults
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.registry import make_algorithm
@@ -206,15 +206,15 @@ def test_faults_by_steps_have_the_history_of_lockstep(
         step += 1
         rows += engine.step(step, [fault for fault in faults if fault.step == step])
     timetable = completed(prediction(other, faults, ONE_MS, 1000))
-    assert timetable.under is not None
-    assert timetable.under.steps.is_kept_by(timetable.under.fault_free.packets)
+    assert timetable.inputs is not None
+    assert timetable.inputs.steps.is_kept_by(timetable.inputs.fault_free.packets)
     assert sorted(ROW.iter_unpack(rows)) == sorted(ROW.iter_unpack(replayed(timetable, other)))
 
 
 def replayed(timetable: Timetable, algorithm: Algorithm) -> bytes:
     """The rows of the history that a timetable is of."""
-    assert timetable.under is not None
-    engine, rows, step = timetable.under.engine(algorithm), bytearray(), 0
+    assert timetable.inputs is not None
+    engine, rows, step = timetable.inputs.engine(algorithm), bytearray(), 0
     while engine.busy or not step:
         step += 1
         rows += engine.step(step)
@@ -298,8 +298,8 @@ def test_stragglers_slow_a_run_by_no_more_than_their_factor(ports: str, segments
         before = predicted(algorithm, "").intended_seconds
         faults = "slow:001:2@1ms-4ms slow:010~110:1.5 jitter:*:0.25"
         timetable = predicted(algorithm, faults)
-        assert timetable.under is not None
-        factor = FaultsInTime(CUBE, seed, timetable.under.faults).largest_factor()
+        assert timetable.inputs is not None
+        factor = FaultsInTime(CUBE, seed, timetable.inputs.faults).largest_factor()
         assert factor == 2 * 1.25
         assert before <= timetable.intended_seconds <= before * factor + 1e-6
         assert sorted(ROW.iter_unpack(replayed(timetable, algorithm))) == sorted(ROW.iter_unpack(plain_rows(algorithm)))
@@ -338,12 +338,12 @@ def test_jitter_is_drawn_for_each_packet_and_fault_on_its_own() -> None:
     assert two.occupancy(7, 5, 1, 0, MS) > draws[6]
 
 
-def test_lives_begin_with_recoveries_and_end_with_crashes() -> None:
+def test_incarnations_begin_with_recoveries_and_end_with_crashes() -> None:
     faults = [TimedFault(5, ALWAYS, Crash(1, 2)), TimedFault(9, ALWAYS, Recover(1, 2)), TimedFault(9, 9, Crash(1, 3))]
     found = FaultsInTime(CUBE, 1, faults)
-    assert found.lives(2) == [(0, 5), (9, ALWAYS)]
-    assert found.lives(3) == [(0, 9)]
-    assert found.lives(4) == [(0, ALWAYS)]
+    assert found.incarnations(2) == [(0, 5), (9, ALWAYS)]
+    assert found.incarnations(3) == [(0, 9)]
+    assert found.incarnations(4) == [(0, ALWAYS)]
     assert [found.silent(2, time) for time in (4, 5, 8, 9)] == [False, True, True, False]
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coordinator.history.faulty_timetable import completed, prediction
+from coordinator.history.prediction import completed, prediction
 from coordinator.history.timetable import Timetable
 from coordinator.scenario.fault_syntax import parse_faults
 from emunode.algorithms.registry import make_algorithm
@@ -19,12 +19,12 @@ from emunode.errors import FrameError
 from emunode.faults.effects import ALWAYS
 from emunode.faults.in_time import FaultsInTime
 from emunode.model import Collective, CollectiveSpec, Detection, FaultKnowledge, PortModel, ReliableLinks
-from emunode.timed.acting_rank import TimedSuspicion
 from emunode.timed.cost_model import LinearCostModel
-from emunode.timed.event_memory import EventMemoryEngine
-from emunode.timed.event_node import EventTimedNode
-from emunode.timed.event_rank import EventRank, RunTimes
+from emunode.timed.hosted_rank import HostedRank
+from emunode.timed.memory_engine import TimedMemoryEngine
+from emunode.timed.rank import TimedRank, TimedSuspicion
 from emunode.timed.step_times import StepTimes
+from emunode.timed.through_protocol import RunTimes, ThroughProtocol
 from emunode.topologies.registry import parse_topology
 
 MS = 1_000_000
@@ -355,8 +355,8 @@ def test_a_packet_that_is_not_in_the_list_is_refused() -> None:
         topology, CollectiveSpec("mesh:2", Collective.BROADCAST, "bfs-tree", 0, reliable=STOP_AND_WAIT)
     )
     times = RunTimes(StepTimes([MS]), 100 * MS)
-    rank = EventRank(1, algorithm, EIGHTH, FaultsInTime(topology, 0, ()), times)
-    node = EventTimedNode(rank, [5 * MS], times.cutoff)
+    rank = TimedRank(ThroughProtocol(1, algorithm, EIGHTH, FaultsInTime(topology, 0, ()), times))
+    node = HostedRank(rank, [5 * MS], cutoff=times.cutoff)
     segment = (0, -1, 0, 0, algorithm.payloads.segment(0, -1, 0))
     with pytest.raises(FrameError, match="waits for one at 5000000"):
         node.arrive(1, 0, 4 * MS, (segment,))
@@ -377,7 +377,7 @@ def test_the_step_limit_ends_a_run_whose_time_outs_go_on() -> None:
 def test_nodes_are_created_when_they_are_needed() -> None:
     topology = parse_topology("hypercube:20")
     spec = CollectiveSpec("hypercube:20", Collective.UNICAST, "minimal", 0, target=3, reliable=STOP_AND_WAIT)
-    engine = EventMemoryEngine(make_algorithm(topology, spec), (), EIGHTH, StepTimes([MS]), 100)
+    engine = TimedMemoryEngine(make_algorithm(topology, spec), (), EIGHTH, StepTimes([MS]), 100)
     for step in range(1, 20):
         engine.step(step)
     assert not engine.busy

@@ -6,7 +6,7 @@ from itertools import combinations
 import polars as pl
 import pytest
 
-from coordinator.history.faulty_timetable import completed, prediction
+from coordinator.history.prediction import completed, prediction
 from coordinator.history.timetable import Timetable
 from emunode.algorithms.registry import make_algorithm
 from emunode.faults.kinds import Crash, Fault

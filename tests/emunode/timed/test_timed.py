@@ -7,7 +7,8 @@ from random import Random
 import polars as pl
 import pytest
 
-from coordinator.history.timetable import Timetable, judge_times, make_timetable
+from coordinator.history.lateness import judge_times
+from coordinator.history.timetable import Timetable, make_timetable
 from emunode.algorithms.base import Algorithm, LocalView
 from emunode.algorithms.registry import make_algorithm
 from emunode.engine.memory import MemoryEngine
@@ -16,7 +17,8 @@ from emunode.errors import FrameError
 from emunode.model import Collective, CollectiveSpec, Packet, PortModel
 from emunode.net.wire import ROW, TIME, encode_rows
 from emunode.timed.cost_model import LinearCostModel, PortOccupancy
-from emunode.timed.node import Progress, TimedNode
+from emunode.timed.fault_free_rank import FaultFreeRank
+from emunode.timed.hosted_rank import Progress
 from emunode.topologies.registry import parse_topology
 
 MS = 1_000_000
@@ -160,7 +162,7 @@ class Messengers:
         for rank in topology.ranks():
             node = Node(rank, algorithm, algorithm.rule(LocalView(topology, rank)))
             ports = PortOccupancy(algorithm.spec.port_model, topology.degree)
-            self.nodes.append(TimedNode(node, ports, costs, receipts.get(rank, []), timetable.steps))
+            self.nodes.append(FaultFreeRank(node, ports, costs, receipts.get(rank, []), timetable.steps))
         self.rows = bytearray()
         self.times: list[bytes] = []
         self.crossing: list[tuple[float, int, int, int, int, int, Packet]] = []
@@ -180,9 +182,9 @@ class Messengers:
                     self._note(whose, progress)
 
     def _note(self, rank: int, progress: Progress) -> None:
-        receipts, departures, judged = progress
+        receipts, departures, judged, *_ = progress
         peers, reverse = self.topology.neighbours(rank), self.topology.reverse_ports(rank)
-        for received, port, step in receipts:
+        for received, port, step, _ in receipts:
             self.times.append(TIME.pack(step, peers[port], reverse[port], 1, received, received))
         for start, deadline, port, step, segments in departures:
             heappush(self.crossing, (self.random.random(), rank, port, step, start, deadline, segments))
@@ -244,7 +246,7 @@ def packet() -> Packet:
 def test_a_packet_that_the_timetable_does_not_have_is_refused(steps: list[int], complaint: str) -> None:
     algorithm, costs = algorithm_of(CASES[2]), LinearCostModel(1e-3, 0.0)
     rule = algorithm.rule(LocalView(algorithm.topology, 1))
-    node = TimedNode(Node(1, algorithm, rule), PortOccupancy(PortModel.ALL_PORT, 3), costs, [1], 6)
+    node = FaultFreeRank(Node(1, algorithm, rule), PortOccupancy(PortModel.ALL_PORT, 3), costs, [1], 6)
     *fine, wrong = steps
     for step in fine:
         node.arrive(step, 0, MS, packet())

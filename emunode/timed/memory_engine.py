@@ -1,30 +1,43 @@
-"""The memory engine of the timed clock for ranks that go by events, with protocols or by arrivals: event by event.
+"""The memory engine of the timed clock with faults or protocols: all ranks of a network, event by event.
 
-Every packet takes a nanosecond at least, so what ranks do at one time depends on what they did earlier, and they may act in
-any order.
+It computes the history that hosts have to obtain, with the times of every packet. Where ranks go by events, every packet
+takes a nanosecond at least, so their actions at one time depend on earlier ones, and they may act in any order.
 """
 
 from array import array
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from heapq import heappop, heappush
 from math import ceil
 from typing import NamedTuple
 
 from emunode.algorithms.base import Algorithm
+from emunode.engine.known_paths import KnownPaths
 from emunode.engine.rank_set import AlteredCopy, altered_copies
-from emunode.engine.step import ReversePorts
+from emunode.engine.step import reverse_ports_of
 from emunode.faults.effects import ALWAYS
-from emunode.faults.in_time import TimedFault
-from emunode.model import CONTROL_TREE, FaultKnowledge, HopOutcome, Packet, Port, Rank, Step
+from emunode.faults.in_time import FaultsInTime, TimedFault
+from emunode.faults.kinds import NodeFault
+from emunode.model import CONTROL_TREE, FOLDING, FaultKnowledge, HopOutcome, Packet, Port, Rank, Step
 from emunode.net.wire import encode_losses, encode_rows
 from emunode.protocols.base import ControlKind
-from emunode.timed.acting_rank import EventArrival, TimedSuspicion
 from emunode.timed.cost_model import LinearCostModel
-from emunode.timed.event_rank import EventRank, RunTimes
-from emunode.timed.faulty_rank import Departure, Timetable, packet_size
-from emunode.timed.forwarding_rank import ForwardingRank
-from emunode.timed.memory import NOTHING_PLANNED, TimedPacket, faults_of
+from emunode.timed.policies import RunSettings
+from emunode.timed.rank import Actions, Arrival, Notice, TimedRank, TimedSuspicion
 from emunode.timed.step_times import StepTimes
+from emunode.timed.through_protocol import RunTimes
+from emunode.timed.transmission import NOTHING_PLANNED, Departure, RankTimetable, packet_size
+
+
+class TimedPacket(NamedTuple):
+    """A packet with its times in nanoseconds; `end` is -1 for one that was lost."""
+
+    step: Step
+    sender: Rank
+    port: Port
+    receiver: Rank
+    bytes: int
+    start: int
+    end: int
 
 
 class Withheld(NamedTuple):
@@ -45,7 +58,7 @@ class EventHistory(NamedTuple):
     withheld: list[Withheld]
 
 
-class EventMemoryEngine:
+class TimedMemoryEngine:
     """The ranks of one run. Call `step` for steps 1, 2, .. until `busy` is false."""
 
     def __init__(
@@ -55,30 +68,33 @@ class EventMemoryEngine:
         costs: LinearCostModel,
         steps: StepTimes,
         last: Step,
-        plans: Mapping[Rank, Timetable] | None = None,
+        plans: Mapping[Rank, RankTimetable] | None = None,
     ) -> None:
         """Nothing happens after step `last`. Ranks without protocols go by `plans`, the fault-free timetable."""
         faults = tuple(faults)
         spec = algorithm.spec
-        self._plans = plans
+        self._plans = plans or {}
         self._last = last
         self._algorithm = algorithm
         self._topology = algorithm.topology
-        self._costs = costs
         # Packets that faults make late may leave long after the step that names them.
-        self._run = RunTimes(steps, steps.begins(last + 1) if plans is None else ALWAYS)
-        self._reverse_ports = ReversePorts(self._topology)
+        self._times_of_run = RunTimes(steps, steps.begins(last + 1) if plans is None else ALWAYS)
+        self._reverse_ports = reverse_ports_of(self._topology)
         self.faults = faults_of(algorithm, faults)
+        times = self._times_of_run if plans is None else None
+        self._settings = RunSettings(algorithm, costs, self.faults, last, times)
         self._begun = [each.start for each in faults]
         detects = spec.knowledge is FaultKnowledge.DETECT and spec.detection is not None
         self._interval = (
             ceil(spec.detection.interval * self.faults.largest_factor()) if detects and spec.detection else 0
         )
         """The longest time between two signs of life; 0 without any."""
-        self._ranks: dict[Rank, EventRank | ForwardingRank] = {}
+        self._ranks: dict[Rank, TimedRank] = {}
         self._times: list[int] = []
         self._acting: dict[int, set[Rank]] = {}
-        self._arrivals: dict[int, dict[Rank, list[EventArrival]]] = {}
+        self._arrivals: dict[int, dict[Rank, list[Arrival]]] = {}
+        self._missing: dict[int, dict[Rank, list[Step]]] = {}
+        """By time and rank, the steps of packets of which the rank then learns that they do not come."""
         self._working: set[Rank] = set()
         self._in_flight = 0
         """Packets under way, except signs of life."""
@@ -91,10 +107,14 @@ class EventMemoryEngine:
         self.altered_copies: list[AlteredCopy] = []
         self.crossings: dict[Rank, array[int]] = {}
         """By rank, the times at which packets have crossed to it, ascending."""
+        self.notices: dict[Rank, list[tuple[int, Step]]] = {}
+        """By rank that goes by steps, the times at which it learns of packets that do not come, and their steps."""
         self.suspicions: list[TimedSuspicion] = []
         self.withheld: list[Withheld] = []
         # Where nothing happens at a node that has received nothing, it is created when it is first needed.
-        for rank in self._topology.ranks() if self._interval or spec.asks else algorithm.sources:
+        everywhere = self._interval or spec.asks
+        failing = () if plans is None else {each.fault.rank for each in faults if isinstance(each.fault, NodeFault)}
+        for rank in self._topology.ranks() if everywhere else sorted({*algorithm.sources, *failing}):
             self._note(rank)
 
     @property
@@ -105,7 +125,7 @@ class EventMemoryEngine:
     @property
     def history(self) -> EventHistory:
         """The record so far, besides packets."""
-        return EventHistory(self._run.horizon, self.suspicions, self.withheld)
+        return EventHistory(self._times_of_run.horizon, self.suspicions, self.withheld)
 
     def step(self, step: Step) -> bytearray:
         """Do everything up to the end of a step in the virtual time of lock-step; returns journal rows.
@@ -113,40 +133,48 @@ class EventMemoryEngine:
         In the last step that is everything.
         """
         rows = bytearray()
-        until = self._run.cutoff if step >= self._last else self._run.steps.begins(step + 1)
+        until = self._times_of_run.cutoff if step >= self._last else self._times_of_run.steps.begins(step + 1)
         while self._times and self._times[0] < until:
             now = heappop(self._times)
             self._end_watch(now)
-            arrivals = self._arrivals.pop(now, {})
-            for rank in sorted(arrivals.keys() | self._acting.pop(now, set())):
-                if rank in arrivals or self._rank(rank).next_time == now:
-                    self._act(now, rank, arrivals.get(rank, []), rows)
+            arrivals, missing = self._arrivals.pop(now, {}), self._missing.pop(now, {})
+            for rank in sorted(arrivals.keys() | missing.keys() | self._acting.pop(now, set())):
+                if rank in arrivals or rank in missing or self._rank(rank).next_time == now:
+                    self._act(now, rank, arrivals.get(rank, []), missing.get(rank, []), rows)
         return rows
 
-    def _rank(self, rank: Rank) -> EventRank | ForwardingRank:
+    def _rank(self, rank: Rank) -> TimedRank:
         found = self._ranks.get(rank)
         if found is None:
-            common = (rank, self._algorithm, self._costs, self.faults)
-            if self._plans is None:
-                found = EventRank(*common, self._run)
-            else:
-                found = ForwardingRank(*common, self._plans.get(rank, NOTHING_PLANNED), self._last)
-            self._ranks[rank] = found
+            found = self._ranks[rank] = self._settings.make_rank(rank, self._plans.get(rank, NOTHING_PLANNED))
         return found
 
-    def _act(self, now: int, rank: Rank, arrivals: list[EventArrival], rows: bytearray) -> None:
+    def _act(self, now: int, rank: Rank, arrivals: list[Arrival], missing: list[Step], rows: bytearray) -> None:
         reverse, neighbours = self._reverse_ports[rank], self._topology.neighbours(rank)
-        self._in_flight -= sum(not _is_sign(packet) for _, _, packet in arrivals)
+        if self._interval:
+            self._in_flight -= sum(not _is_sign(packet) for _, _, packet in arrivals)
         if arrivals:
             self.crossings.setdefault(rank, array("Q")).extend([now] * len(arrivals))
-        actions = self._rank(rank).act(now, arrivals)
-        for port, step, crossed in actions.receipts:
+        if missing:
+            self.notices.setdefault(rank, []).extend((now, step) for step in missing)
+        actions = self._rank(rank).act(now, arrivals, missing)
+        for received, port, step, crossed in actions.receipts:
             place = self._places[neighbours[port], reverse[port], step, crossed].pop()
-            self.packets[place] = self.packets[place]._replace(end=now)
+            self.packets[place] = self.packets[place]._replace(end=received)
         for step, hops in actions.judged:
             encode_rows(rows, step, rank, neighbours, 0, reverse, hops)
             if self._algorithm.spec.redundancy > 1 and self.faults.payload_altered:
                 self.altered_copies += altered_copies(step, rank, hops)
+        if actions.losses or actions.withheld or actions.suspicions:
+            self._record_losses(now, rank, actions, rows)
+        for sent in actions.departures:
+            self._send(rank, sent, neighbours[sent.port], reverse[sent.port])
+        for notice in actions.notices:
+            self._notify(now, notice, neighbours)
+        self._note(rank)
+
+    def _record_losses(self, now: int, rank: Rank, actions: Actions, rows: bytearray) -> None:
+        neighbours = self._topology.neighbours(rank)
         for lost in actions.losses:
             self._record(rank, lost, neighbours[lost.port], -1)
             encode_losses(rows, lost.step, rank, lost.port, neighbours[lost.port], lost.segments, HopOutcome.LOST)
@@ -155,22 +183,31 @@ class EventMemoryEngine:
             self.withheld.append(Withheld(kept.step, rank, kept.port, silent))
             encode_losses(rows, kept.step, rank, kept.port, neighbours[kept.port], kept.segments, HopOutcome.WITHHELD)
         self.suspicions += actions.suspicions
-        for sent in actions.departures:
-            receiver = neighbours[sent.port]
+
+    def _send(self, rank: Rank, sent: Departure, receiver: Rank, its_port: Port) -> None:
+        if self._interval:
             self._in_flight += not _is_sign(sent.segments)
-            self._places.setdefault((rank, sent.port, sent.step, sent.end), []).append(len(self.packets))
-            self._record(rank, sent, receiver, sent.end)
-            self._wake(sent.end)
-            arrival = (reverse[sent.port], sent.step, sent.segments)
-            self._arrivals.setdefault(sent.end, {}).setdefault(receiver, []).append(arrival)
-        self._note(rank)
+        self._places.setdefault((rank, sent.port, sent.step, sent.end), []).append(len(self.packets))
+        self._record(rank, sent, receiver, sent.end)
+        self._wake(sent.end)
+        arrival = (its_port, sent.step, sent.segments)
+        self._arrivals.setdefault(sent.end, {}).setdefault(receiver, []).append(arrival)
+
+    def _notify(self, now: int, notice: Notice, neighbours: Sequence[Rank]) -> None:
+        """Let a rank learn of a packet that does not come, unless it waits for none."""
+        time, port, step = notice
+        receiver = neighbours[port]
+        if step in self._plans.get(receiver, NOTHING_PLANNED).receipts:
+            time = max(now, time)
+            self._wake(time)
+            self._missing.setdefault(time, {}).setdefault(receiver, []).append(step)
 
     def _record(self, rank: Rank, packet: Departure, receiver: Rank, end: int) -> None:
         size = packet_size(packet.segments)
         self.packets.append(TimedPacket(packet.step, rank, packet.port, receiver, size, packet.start, end))
 
     def _wake(self, time: int) -> None:
-        if time not in self._acting and time not in self._arrivals:
+        if time not in self._acting and time not in self._arrivals and time not in self._missing:
             heappush(self._times, time)
 
     def _note(self, rank: Rank) -> None:
@@ -183,7 +220,7 @@ class EventMemoryEngine:
 
     def _end_watch(self, now: int) -> None:
         """End the signs of life some time after the last packet, when every fault until then has had time to be noticed."""
-        if not self._interval or self._run.horizon < ALWAYS:
+        if not self._interval or self._times_of_run.horizon < ALWAYS:
             return
         if self._working or self._in_flight:
             self._over = None
@@ -194,9 +231,23 @@ class EventMemoryEngine:
         faulty = (start for start in self._begun if start <= self._over)
         noticed = (start + (patience + 1) * self._interval for start in faulty)
         if now > max([self._over, *noticed]):
-            self._run.horizon = now
+            self._times_of_run.horizon = now
 
 
 def _is_sign(packet: Packet) -> bool:
     # By the tree: it may have been altered or repeated.
     return packet[0][2] == CONTROL_TREE + ControlKind.KEEP_ALIVE
+
+
+def faults_of(algorithm: Algorithm, faults: Iterable[TimedFault]) -> FaultsInTime:
+    """Return the faults of a run of this algorithm."""
+    spec = algorithm.spec
+    return FaultsInTime(
+        algorithm.topology,
+        spec.seed,
+        faults,
+        # Where contributions are folded, a segment that carries a rank's own name is a fold of what others sent.
+        origin_is_author=spec.collective not in FOLDING,
+        knows=spec.knowledge in (FaultKnowledge.NEIGHBOURS, FaultKnowledge.ALL),
+        known=KnownPaths(algorithm),
+    )

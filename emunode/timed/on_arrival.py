@@ -1,4 +1,4 @@
-"""A rank under the timed clock with faults that goes by arrivals: it passes on what arrives whenever it arrives.
+"""The policy of a rank that passes on what arrives whenever it arrives, under the timed clock with faults.
 
 Model. A rank reads a packet when it has received it, whatever comes before it in the timetable: a slow neighbour on one tree
 holds up nothing on the others. What it decides on that leaves as soon as the port is free. Its own messages leave at the
@@ -26,10 +26,10 @@ from emunode.errors import RuleError, RunError
 from emunode.faults.effects import Interval
 from emunode.faults.in_time import FaultsInTime
 from emunode.model import Hop, Packet, Port, Rank, ScheduledSend, Step
-from emunode.timed.acting_rank import ActingRank, Actions, EventArrival, Life
 from emunode.timed.cost_model import LinearCostModel
-from emunode.timed.faulty_rank import Timetable, launch, packet_size
+from emunode.timed.rank import Actions, Arrival, EventPolicy, Incarnation
 from emunode.timed.send_queue import Send, SendQueue
+from emunode.timed.transmission import RankTimetable, packet_size, transmit
 
 
 class ForwardingNode(Node):
@@ -58,7 +58,7 @@ class ForwardingNode(Node):
         except Exception as error:
             raise failure(self._algorithm, self.rank, step, error) from error
 
-    def read(self, arrivals: Sequence[EventArrival]) -> tuple[list[list[Hop]], list[ScheduledSend]]:
+    def read(self, arrivals: Sequence[Arrival]) -> tuple[list[list[Hop]], list[ScheduledSend]]:
         """Read what is received at one time; returns the hops of each packet, and the sends that follow."""
         judged: list[list[Hop]] = []
         by_step: dict[Step, dict[Port, Packet]] = {}
@@ -85,11 +85,13 @@ class ForwardingNode(Node):
             raise failure(self._algorithm, self.rank, step, error) from error
 
 
-class _Life(Life):
+class _Incarnation(Incarnation):
     """A node between its creation and its crash."""
 
-    def __init__(self, node: ForwardingNode, view: LocalView, born: int, dies: int, hangs: Iterable[Interval]) -> None:
-        super().__init__(view, born, dies, hangs)
+    def __init__(
+        self, node: ForwardingNode, view: LocalView, starts: int, crashes: int, hangs: Iterable[Interval]
+    ) -> None:
+        super().__init__(view, starts, crashes, hangs)
         self.node = node
         self.crossed: list[tuple[int, int, Port, Step, int, int, Packet]] = []
         """Packets that are not read yet, by the time at which they may be, at the latest before a fault; then that time
@@ -104,8 +106,8 @@ class _Life(Life):
         """The sends that may leave when their port is free; one queue for all ports over one port."""
 
 
-class ForwardingRank(ActingRank[_Life]):
-    """One rank that goes by arrivals."""
+class OnArrival(EventPolicy[_Incarnation]):
+    """One rank that reads each packet when it has received it."""
 
     def __init__(
         self,
@@ -113,11 +115,11 @@ class ForwardingRank(ActingRank[_Life]):
         algorithm: Algorithm,
         costs: LinearCostModel,
         faults: FaultsInTime,
-        timetable: Timetable,
+        timetable: RankTimetable,
         last: Step,
     ) -> None:
         """It sends nothing of a step after `last`."""
-        self._starts = timetable.starts
+        self._planned = timetable.starts
         self._missing = dict(timetable.receipts)
         self._steps = sorted(timetable.ends)
         self._complete = list(accumulate((timetable.ends[step] for step in self._steps), max))
@@ -130,28 +132,28 @@ class ForwardingRank(ActingRank[_Life]):
         self._number = 0
         super().__init__(rank, algorithm, costs, faults)
 
-    def _begin(self, born: int, dies: int) -> _Life:
-        view = self._view(born)
+    def _begin(self, starts: int, crashes: int) -> _Incarnation:
+        view = self._view(starts)
         node = ForwardingNode(self.rank, self._algorithm, make_rule(self._algorithm, view, 1))
-        return _Life(node, view, born, dies, self._faults.hangs(self.rank))
+        return _Incarnation(node, view, starts, crashes, self._faults.hangs(self.rank))
 
-    def _live(self, life: _Life, now: int, arrivals: Sequence[EventArrival], actions: Actions) -> None:
-        while life.hangs and life.hangs[0][1] <= now:
-            self._wake_up(life, life.hangs.pop(0)[1])
-        came = self._received(life, now, arrivals, actions)
+    def _run(self, incarnation: _Incarnation, now: int, arrivals: Sequence[Arrival], actions: Actions) -> None:
+        while incarnation.hangs and incarnation.hangs[0][1] <= now:
+            self._wake_up(incarnation, incarnation.hangs.pop(0)[1])
+        came = self._received(incarnation, now, arrivals, actions)
         if self._faults.knows:
-            life.view.live_ports = self._faults.live_ports(self.rank, now)
-        judged, sends = life.node.read(came)
+            incarnation.view.live_ports = self._faults.live_ports(self.rank, now)
+        judged, sends = incarnation.node.read(came)
         actions.judged.extend((step, hops) for (_, step, _), hops in zip(came, judged, strict=True))
         for step, port, item in sends:
             if step <= self._last:
-                time = max(now, self._starts.get((step, port), 0))
-                heappush(life.waiting, (time, Send(step, True, self._next_number(), port, item)))
-        if self._faults.silent(self.rank, now) or now >= life.dies:
+                time = max(now, self._planned.get((step, port), 0))
+                heappush(incarnation.waiting, (time, Send(step, True, self._next_number(), port, item)))
+        if self._faults.silent(self.rank, now) or now >= incarnation.crashes:
             return
-        self._come_up(life, now)
-        while self._send(life, now, actions):
-            self._come_up(life, now)
+        self._come_up(incarnation, now)
+        while self._send(incarnation, now, actions):
+            self._come_up(incarnation, now)
 
     def _next_number(self) -> int:
         self._number += 1
@@ -160,27 +162,30 @@ class ForwardingRank(ActingRank[_Life]):
     # --- receipts --------------------------------------------------------------------------------------------------
 
     def _received(
-        self, life: _Life, now: int, arrivals: Sequence[EventArrival], actions: Actions
-    ) -> list[EventArrival]:
+        self, incarnation: _Incarnation, now: int, arrivals: Sequence[Arrival], actions: Actions
+    ) -> list[Arrival]:
         """The packets that are read at `now`: over one port they are received in turn."""
         for port, step, packet in arrivals:
             self._missing[step] = self._missing.get(step, 0) - 1
             if not self._one_port:
-                actions.receipts.append((port, step, now))
+                actions.receipts.append((now, port, step, now))
             time = max(now, self._due(step))
-            place = (life.before_fault(now, time), time, port, step, self._next_number(), now, packet)
-            heappush(life.crossed, place)
-        came: list[EventArrival] = []
-        while life.crossed and life.crossed[0][0] <= now:
-            _, _, port, step, number, crossed, packet = heappop(life.crossed)
+            place = (incarnation.before_fault(now, time), time, port, step, self._next_number(), now, packet)
+            heappush(incarnation.crossed, place)
+        came: list[Arrival] = []
+        while incarnation.crossed and incarnation.crossed[0][0] <= now:
+            _, _, port, step, number, crossed, packet = heappop(incarnation.crossed)
             if not self._one_port:
                 came.append((port, step, packet))
                 continue
-            life.received = max(now, life.received + self._costs.nanoseconds(packet_size(packet)))
-            heappush(life.receiving, (life.before_fault(now, life.received), number, port, step, crossed, packet))
-        while life.receiving and life.receiving[0][0] <= now:
-            _, _, port, step, crossed, packet = heappop(life.receiving)
-            actions.receipts.append((port, step, crossed))
+            incarnation.received = max(now, incarnation.received + self._costs.nanoseconds(packet_size(packet)))
+            heappush(
+                incarnation.receiving,
+                (incarnation.before_fault(now, incarnation.received), number, port, step, crossed, packet),
+            )
+        while incarnation.receiving and incarnation.receiving[0][0] <= now:
+            _, _, port, step, crossed, packet = heappop(incarnation.receiving)
+            actions.receipts.append((now, port, step, crossed))
             came.append((port, step, packet))
         return came
 
@@ -191,10 +196,10 @@ class ForwardingRank(ActingRank[_Life]):
 
     # --- sends -----------------------------------------------------------------------------------------------------
 
-    def _own_time(self, life: _Life, step: Step, intended: int) -> int:
+    def _own_time(self, incarnation: _Incarnation, step: Step, intended: int) -> int:
         """The time from which a send of its own may leave."""
         shown = self._faults.clock(self.rank, intended)
-        if life.born or shown == intended:
+        if incarnation.starts or shown == intended:
             return shown
         lacks = any(count > 0 and before < step for before, count in self._missing.items())
         return max(intended, shown) if lacks else intended
@@ -203,70 +208,74 @@ class ForwardingRank(ActingRank[_Life]):
         """The time of the first send of `step` or later without faults: over several ports, it may be of a later step."""
         return self._from_step.get(step, 0)
 
-    def _draw(self, life: _Life, now: int) -> None:
+    def _draw(self, incarnation: _Incarnation, now: int) -> None:
         """Have the rule make its own sends: those that are due by `now`, or else those of the next step."""
-        while (own := life.node.own) is not None and own <= self._last:
-            if life.own and self._soonest(own) > now:
+        while (own := incarnation.node.own) is not None and own <= self._last:
+            if incarnation.own and self._soonest(own) > now:
                 return
-            step, leaving = life.node.take_own()
+            step, leaving = incarnation.node.take_own()
             for port, item in leaving:
-                intended = self._starts.get((step, port), 0)
+                intended = self._planned.get((step, port), 0)
                 # A node that recovers has missed what came before.
-                if intended >= life.born:
-                    life.own.append((intended, Send(step, False, self._next_number(), port, item)))
+                if intended >= incarnation.starts:
+                    incarnation.own.append((intended, Send(step, False, self._next_number(), port, item)))
 
-    def _come_up(self, life: _Life, now: int) -> None:
+    def _come_up(self, incarnation: _Incarnation, now: int) -> None:
         """Move the sends whose time has come to those that may leave."""
-        self._draw(life, now)
+        self._draw(incarnation, now)
         pending = []
-        for intended, send in life.own:
-            if self._own_time(life, send.step, intended) <= now:
-                self._queue(life, send.port).push(send)
+        for intended, send in incarnation.own:
+            if self._own_time(incarnation, send.step, intended) <= now:
+                self._queue(incarnation, send.port).push(send)
             else:
                 pending.append((intended, send))
-        life.own = pending
-        while life.waiting and life.waiting[0][0] <= now:
-            send = heappop(life.waiting)[1]
-            self._queue(life, send.port).push(send)
+        incarnation.own = pending
+        while incarnation.waiting and incarnation.waiting[0][0] <= now:
+            send = heappop(incarnation.waiting)[1]
+            self._queue(incarnation, send.port).push(send)
 
-    def _queue(self, life: _Life, port: Port) -> SendQueue:
+    def _queue(self, incarnation: _Incarnation, port: Port) -> SendQueue:
         unit = self._unit(port)
-        if unit not in life.ready:
-            # Steps that an earlier life has used stay used.
-            life.ready[unit] = SendQueue(self._capacity, self._used.setdefault(unit, set()))
-        return life.ready[unit]
+        if unit not in incarnation.ready:
+            # Steps that an earlier incarnation has used stay used.
+            incarnation.ready[unit] = SendQueue(self._capacity, self._used.setdefault(unit, set()))
+        return incarnation.ready[unit]
 
-    def _wake_up(self, life: _Life, end: int) -> None:
+    def _wake_up(self, incarnation: _Incarnation, end: int) -> None:
         """Go on after a hang: what would have started during it is missed."""
-        self._draw(life, end - 1)
+        self._draw(incarnation, end - 1)
         idle = {self._unit(port) for port in self._topology.ports(self.rank)}
-        idle = {unit for unit in idle if life.free.get(unit, 0) < end}
-        life.ready = {unit: queue for unit, queue in life.ready.items() if unit not in idle}
-        life.waiting = [each for each in life.waiting if each[0] >= end or self._unit(each[1].port) not in idle]
-        heapify(life.waiting)
-        life.own = [
+        idle = {unit for unit in idle if incarnation.free.get(unit, 0) < end}
+        incarnation.ready = {unit: queue for unit, queue in incarnation.ready.items() if unit not in idle}
+        incarnation.waiting = [
+            each for each in incarnation.waiting if each[0] >= end or self._unit(each[1].port) not in idle
+        ]
+        heapify(incarnation.waiting)
+        incarnation.own = [
             (intended, send)
-            for intended, send in life.own
-            if self._own_time(life, send.step, intended) >= end or self._unit(send.port) not in idle
+            for intended, send in incarnation.own
+            if self._own_time(incarnation, send.step, intended) >= end or self._unit(send.port) not in idle
         ]
 
-    def _send(self, life: _Life, now: int, actions: Actions) -> bool:
+    def _send(self, incarnation: _Incarnation, now: int, actions: Actions) -> bool:
         """Start a packet on every port that is free and has something to send; whether there was any."""
-        units = sorted(unit for unit, queue in life.ready.items() if queue and life.free.get(unit, 0) <= now)
+        units = sorted(
+            unit for unit, queue in incarnation.ready.items() if queue and incarnation.free.get(unit, 0) <= now
+        )
         for unit in units:
-            self._start(life, now, unit, actions)
+            self._start(incarnation, now, unit, actions)
         return bool(units)
 
-    def _start(self, life: _Life, now: int, unit: Port, actions: Actions) -> None:
+    def _start(self, incarnation: _Incarnation, now: int, unit: Port, actions: Actions) -> None:
         """Begin to transmit a packet, unless the rank knows that nothing arrives."""
-        step, port, segments = life.ready[unit].pop()
+        step, port, segments = incarnation.ready[unit].pop()
         if port not in self._topology.ports(self.rank):
             raise RuleError(f"{self._algorithm.name} at rank {self.rank}, step {step}: port {port} does not exist")
         if step > self._last or (self._faults.knows and self._faults.is_dead(self.rank, port, now)):
             return
-        sent, lost, free = launch(self._faults, self._costs, self.rank, step, port, segments, now)
+        sent, lost, free = transmit(self._faults, self._costs, self.rank, step, port, segments, now)
         if free is not None:
-            life.free[unit] = free
+            incarnation.free[unit] = free
         actions.losses.extend(each for each in lost if each.step <= self._last)
         if sent is not None and sent.step <= self._last:
             actions.departures.append(sent)
@@ -275,14 +284,14 @@ class ForwardingRank(ActingRank[_Life]):
 
     def _plan(self, now: int) -> None:
         found = []
-        for life in self._lives:
-            if life.dies < now:
+        for incarnation in self._incarnations:
+            if incarnation.crashes < now:
                 continue
-            self._draw(life, -1)
-            times = [heap[0][0] for heap in (life.crossed, life.receiving, life.waiting) if heap]
-            times += [life.free.get(unit, 0) for unit, queue in life.ready.items() if queue]
-            times += [self._own_time(life, send.step, intended) for intended, send in life.own]
-            if life.node.own is not None and life.node.own <= self._last:
-                times.append(self._soonest(life.node.own))
-            found.append(self._awake(life, times, now))
+            self._draw(incarnation, -1)
+            times = [heap[0][0] for heap in (incarnation.crossed, incarnation.receiving, incarnation.waiting) if heap]
+            times += [incarnation.free.get(unit, 0) for unit, queue in incarnation.ready.items() if queue]
+            times += [self._own_time(incarnation, send.step, intended) for intended, send in incarnation.own]
+            if incarnation.node.own is not None and incarnation.node.own <= self._last:
+                times.append(self._soonest(incarnation.node.own))
+            found.append(self._awake(incarnation, times, now))
         self.next_time = self.next_work = min((time for time in found if time is not None), default=None)

@@ -1,4 +1,4 @@
-"""A rank under the timed clock whose node has a protocol or detects faults: it goes by events, not by steps.
+"""The policy of a rank with a protocol or a failure detector under the timed clock.
 
 At one instant a rank first receives, then acts on time-outs, then suffers faults, then sends. A port sends one packet after
 the other: signs of life first, though not two in a row, then other control segments, each a packet of its own, then data up
@@ -22,11 +22,11 @@ from emunode.faults.in_time import FaultsInTime
 from emunode.model import FaultKnowledge, Packet, Port, Rank, Segment, Step
 from emunode.protocols.base import CONTROL_BYTES, ControlKind, Protocol, Timing, control_segment, is_control
 from emunode.protocols.registry import make_protocol
-from emunode.timed.acting_rank import ActingRank, Actions, EventArrival, Life, TimedSuspicion
 from emunode.timed.cost_model import LinearCostModel
-from emunode.timed.faulty_rank import Departure, launch, packet_size
 from emunode.timed.protocol_node import TimedProtocolNode
+from emunode.timed.rank import Actions, Arrival, EventPolicy, Incarnation, TimedSuspicion
 from emunode.timed.step_times import StepTimes
+from emunode.timed.transmission import Departure, packet_size, transmit
 
 
 class RunTimes:
@@ -46,13 +46,13 @@ def timing_of(steps: StepTimes, costs: LinearCostModel) -> Timing:
     return Timing(steps.begins, steps.longest, costs.nanoseconds(CONTROL_BYTES))
 
 
-class _Life(Life):
+class _Incarnation(Incarnation):
     """A node between its creation and its crash."""
 
     def __init__(
-        self, node: TimedProtocolNode, view: LocalView, born: int, dies: int, hangs: Iterable[Interval]
+        self, node: TimedProtocolNode, view: LocalView, starts: int, crashes: int, hangs: Iterable[Interval]
     ) -> None:
-        super().__init__(view, born, dies, hangs)
+        super().__init__(view, starts, crashes, hangs)
         self.node = node
         self.queue: list[tuple[int, Port, Step, int, Packet]] = []
         """Over one port, packets that are being received: the time at which that ends, port, step, end of the crossing."""
@@ -65,7 +65,7 @@ class _Life(Life):
         """Ports that still have to send a sign of life."""
 
 
-class EventRank(ActingRank[_Life]):
+class ThroughProtocol(EventPolicy[_Incarnation]):
     """One rank whose node has a protocol or detects faults."""
 
     def __init__(
@@ -79,64 +79,66 @@ class EventRank(ActingRank[_Life]):
         self._read_step: Step = 0
         super().__init__(rank, algorithm, costs, faults)
 
-    def _begin(self, born: int, dies: int) -> _Life:
-        algorithm, faults, shown = self._algorithm, self._faults, self._faults.shown(self.rank, born)
-        view = self._view(born)
+    def _begin(self, starts: int, crashes: int) -> _Incarnation:
+        algorithm, faults, shown = self._algorithm, self._faults, self._faults.shown(self.rank, starts)
+        view = self._view(starts)
         rule = make_rule(algorithm, view, self._times.steps.step_at(shown))
         protocol = make_protocol(algorithm, view, timing_of(self._times.steps, self._costs)) or Protocol()
         node = TimedProtocolNode(self.rank, algorithm, rule, protocol, self._times.steps, shown)
-        life = _Life(node, view, born, dies, faults.hangs(self.rank))
+        incarnation = _Incarnation(node, view, starts, crashes, faults.hangs(self.rank))
         if self._detection is not None:
             view.live_ports = self._ports
-            life.tick = shown
-            life.detectors = {port: PortDetector(self._detection, shown) for port in self._ports}
-        return life
+            incarnation.tick = shown
+            incarnation.detectors = {port: PortDetector(self._detection, shown) for port in self._ports}
+        return incarnation
 
     @property
     def patience(self) -> int:
-        return max((each.intervals for life in self._lives for each in life.detectors.values()), default=0)
+        return max(
+            (each.intervals for incarnation in self._incarnations for each in incarnation.detectors.values()), default=0
+        )
 
-    def _live(self, life: _Life, now: int, arrivals: Sequence[EventArrival], actions: Actions) -> None:
+    def _run(self, incarnation: _Incarnation, now: int, arrivals: Sequence[Arrival], actions: Actions) -> None:
         shown, silent = self._faults.shown(self.rank, now), self._faults.silent(self.rank, now)
-        while life.hangs and life.hangs[0][1] <= now:
-            self._wake_up(life, life.hangs.pop(0)[1])
-        came = self._received(life, now, arrivals)
-        before = {port for port, each in life.detectors.items() if each.suspected}
+        while incarnation.hangs and incarnation.hangs[0][1] <= now:
+            self._wake_up(incarnation, incarnation.hangs.pop(0)[1])
+        came = self._received(incarnation, now, arrivals)
+        before = {port for port, each in incarnation.detectors.items() if each.suspected}
         if self._detects(now):
             for port, *_ in came:
-                life.detectors[port].heard(shown)
-        self._look_around(life, now)
-        judged = life.node.receive(shown, [(port, packet) for port, _, _, packet in came])
+                incarnation.detectors[port].heard(shown)
+        self._look_around(incarnation, now)
+        judged = incarnation.node.receive(shown, [(port, packet) for port, _, _, packet in came])
         for (port, step, crossed, _), hops in zip(came, judged, strict=True):
-            actions.receipts.append((port, step, crossed))
+            actions.receipts.append((now, port, step, crossed))
             actions.judged.append((step, hops))
             self._read_step = max(self._read_step, step)
         if self._detects(now):
-            self._check(life, now, shown, before, actions)
-        life.node.wake(shown)
-        if silent or now >= life.dies:
+            self._check(incarnation, now, shown, before, actions)
+        incarnation.node.wake(shown)
+        if silent or now >= incarnation.crashes:
             return
-        life.node.submit_due(shown)
-        if self._detects(now) and life.tick <= shown:
-            life.owing.update(self._ports)
-            life.tick += self._interval(now)
-        while self._send(life, now, shown, actions):
+        incarnation.node.submit_due(shown)
+        if self._detects(now) and incarnation.tick <= shown:
+            incarnation.owing.update(self._ports)
+            incarnation.tick += self._interval(now)
+        while self._send(incarnation, now, shown, actions):
             pass
 
     # --- receipts --------------------------------------------------------------------------------------------------
 
     def _received(
-        self, life: _Life, now: int, arrivals: Sequence[EventArrival]
+        self, incarnation: _Incarnation, now: int, arrivals: Sequence[Arrival]
     ) -> list[tuple[Port, Step, int, Packet]]:
         """Port, step, end of the crossing and segments of what is received at `now`, by port: over one port in turn."""
         if not self._one_port:
             return [(port, step, now, packet) for port, step, packet in sorted(arrivals)]
         for port, step, packet in sorted(arrivals):
-            life.received = max(now, life.received + self._costs.nanoseconds(packet_size(packet)))
-            heappush(life.queue, (life.before_fault(now, life.received), port, step, now, packet))
+            incarnation.received = max(now, incarnation.received + self._costs.nanoseconds(packet_size(packet)))
+            heappush(incarnation.queue, (incarnation.before_fault(now, incarnation.received), port, step, now, packet))
         came = []
-        while life.queue and life.queue[0][0] <= now:
-            _, port, step, crossed, packet = heappop(life.queue)
+        while incarnation.queue and incarnation.queue[0][0] <= now:
+            _, port, step, crossed, packet = heappop(incarnation.queue)
             came.append((port, step, crossed, packet))
         return came
 
@@ -150,61 +152,63 @@ class EventRank(ActingRank[_Life]):
         assert self._detection is not None
         return ceil(self._detection.interval * self._faults.slowness(self.rank, now))
 
-    def _check(self, life: _Life, now: int, shown: int, before: set[Port], actions: Actions) -> None:
+    def _check(self, incarnation: _Incarnation, now: int, shown: int, before: set[Port], actions: Actions) -> None:
         """Suspect the ports whose time has come; tell the protocol what has changed."""
         assert self._detection is not None
         changed = []
-        for port, detector in life.detectors.items():
+        for port, detector in incarnation.detectors.items():
             detector.check(shown, self._detection.interval)
             if detector.suspected is not (port in before):
                 changed.append(port)
         if changed:
-            self._look_around(life, now)
+            self._look_around(incarnation, now)
         for port in changed:
-            suspected, (peer, its_port) = life.detectors[port].suspected, self._topology.end(self.rank, port)
+            suspected, (peer, its_port) = incarnation.detectors[port].suspected, self._topology.end(self.rank, port)
             # What is down from `now` on has still been heard until now.
             silent = self._faults.is_dead_end(peer, its_port, now)
             actions.suspicions.append(TimedSuspicion(now, self.rank, port, suspected, silent))
-            life.node.protocol.suspects(shown, port, suspected)
+            incarnation.node.protocol.suspects(shown, port, suspected)
 
-    def _look_around(self, life: _Life, now: int) -> None:
+    def _look_around(self, incarnation: _Incarnation, now: int) -> None:
         """Update what the rule knows of its ports."""
         if self._faults.knows:
-            life.view.live_ports = self._faults.live_ports(self.rank, now)
+            incarnation.view.live_ports = self._faults.live_ports(self.rank, now)
         elif self._detection is not None:
-            life.view.live_ports = tuple(port for port, each in life.detectors.items() if not each.suspected)
+            incarnation.view.live_ports = tuple(
+                port for port, each in incarnation.detectors.items() if not each.suspected
+            )
 
-    def _wake_up(self, life: _Life, end: int) -> None:
+    def _wake_up(self, incarnation: _Incarnation, end: int) -> None:
         """Go on after a hang: what the rule had scheduled is missed, and silence during the hang proves nothing."""
         shown = self._faults.shown(self.rank, end)
-        life.node.skip_to(shown)
-        for detector in life.detectors.values():
+        incarnation.node.skip_to(shown)
+        for detector in incarnation.detectors.values():
             if not detector.suspected:
                 detector.heard(shown)
-        if self._detection is not None and life.tick < shown:
+        if self._detection is not None and incarnation.tick < shown:
             interval = self._interval(end)
-            life.tick += -(-(shown - life.tick) // interval) * interval
+            incarnation.tick += -(-(shown - incarnation.tick) // interval) * interval
 
     # --- sends -----------------------------------------------------------------------------------------------------
 
-    def _ready(self, life: _Life, shown: int) -> list[tuple[Port, Segment | None]]:
+    def _ready(self, incarnation: _Incarnation, shown: int) -> list[tuple[Port, Segment | None]]:
         """The segments that could leave, the most urgent first; None for a sign of life."""
-        waiting = life.node.protocol.ready(shown)
-        signs: list[tuple[Port, Segment | None]] = [(port, None) for port in sorted(life.owing)]
+        waiting = incarnation.node.protocol.ready(shown)
+        signs: list[tuple[Port, Segment | None]] = [(port, None) for port in sorted(incarnation.owing)]
         # A sort is stable: in their own order otherwise.
         others: list[tuple[Port, Segment | None]] = [*sorted(waiting, key=lambda each: not is_control(each[1]))]
         # After a sign of life everything else comes first, so that a port that is busy with signs still sends data.
-        first = [each for each in signs if self._unit(each[0]) not in life.signed]
-        return [*first, *others, *(each for each in signs if self._unit(each[0]) in life.signed)]
+        first = [each for each in signs if self._unit(each[0]) not in incarnation.signed]
+        return [*first, *others, *(each for each in signs if self._unit(each[0]) in incarnation.signed)]
 
-    def _send(self, life: _Life, now: int, shown: int, actions: Actions) -> bool:
+    def _send(self, incarnation: _Incarnation, now: int, shown: int, actions: Actions) -> bool:
         """Start a packet on every port that is free and has something to send; whether there was any."""
         if now >= self._times.horizon:
-            life.owing.clear()
+            incarnation.owing.clear()
         chosen: dict[Port, tuple[Port, list[Segment | None]]] = {}
-        for port, segment in self._ready(life, shown):
+        for port, segment in self._ready(incarnation, shown):
             unit = self._unit(port)
-            if life.free.get(unit, 0) > now:
+            if incarnation.free.get(unit, 0) > now:
                 continue
             first, packet = chosen.setdefault(unit, (port, []))
             room = self._capacity is None or len(packet) < self._capacity
@@ -212,34 +216,40 @@ class EventRank(ActingRank[_Life]):
             if not packet or (port == first and _is_data(packet[0]) and _is_data(segment) and room):
                 packet.append(segment)
         for port, packet in sorted(chosen.values(), key=lambda each: each[0]):
-            self._start(life, now, shown, port, packet, actions)
+            self._start(incarnation, now, shown, port, packet, actions)
         return bool(chosen)
 
     def _start(
-        self, life: _Life, now: int, shown: int, port: Port, packet: Sequence[Segment | None], actions: Actions
+        self,
+        incarnation: _Incarnation,
+        now: int,
+        shown: int,
+        port: Port,
+        packet: Sequence[Segment | None],
+        actions: Actions,
     ) -> None:
         """Begin to transmit, unless the rank knows or suspects that nothing arrives."""
         segments = []
         for segment in packet:
             if segment is None:
-                life.owing.discard(port)
+                incarnation.owing.discard(port)
                 peer = self._topology.neighbour(self.rank, port)
                 segments.append(control_segment(ControlKind.KEEP_ALIVE, self.rank, peer, 0))
             else:
-                life.node.protocol.sent(shown, port, segment)
+                incarnation.node.protocol.sent(shown, port, segment)
                 segments.append(segment)
         if self._faults.knows and self._faults.is_dead(self.rank, port, now):
             return
         unit = self._unit(port)
         step = max(self._times.steps.step_at(now), self._last_step.get(unit, 0) + 1, self._read_step + 1)
         self._last_step[unit] = step
-        if packet[0] is not None and self._detection is not None and life.detectors[port].suspected:
+        if packet[0] is not None and self._detection is not None and incarnation.detectors[port].suspected:
             actions.withheld.append(Departure(now, now, port, step, tuple(segments)))
             return
-        sent, lost, free = launch(self._faults, self._costs, self.rank, step, port, tuple(segments), now)
+        sent, lost, free = transmit(self._faults, self._costs, self.rank, step, port, tuple(segments), now)
         if free is not None:
-            life.free[unit] = free
-            (life.signed.add if packet[0] is None else life.signed.discard)(unit)
+            incarnation.free[unit] = free
+            (incarnation.signed.add if packet[0] is None else incarnation.signed.discard)(unit)
         # A delay is in the end of a packet; its step need not tell it.
         actions.losses.extend(each._replace(step=step) for each in lost)
         if sent is not None:
@@ -250,24 +260,26 @@ class EventRank(ActingRank[_Life]):
     def _plan(self, now: int) -> None:
         """Set the times at which this rank acts next."""
         works, signs = [], []
-        for life in self._lives:
-            if life.dies < now:
+        for incarnation in self._incarnations:
+            if incarnation.crashes < now:
                 continue
-            work: list[int] = [life.queue[0][0]] if life.queue else []
+            work: list[int] = [incarnation.queue[0][0]] if incarnation.queue else []
             sign: list[int] = []
-            if life.node.alarm is not None:
-                work.append(self._faults.clock(self.rank, life.node.alarm))
+            if incarnation.node.alarm is not None:
+                work.append(self._faults.clock(self.rank, incarnation.node.alarm))
             shown = self._faults.shown(self.rank, max(now, 0))
-            busy = {self._unit(port) for port, _ in life.node.protocol.ready(shown)}
-            work += [life.free.get(unit, 0) for unit in busy]
+            busy = {self._unit(port) for port, _ in incarnation.node.protocol.ready(shown)}
+            work += [incarnation.free.get(unit, 0) for unit in busy]
             if self._detection is not None:
-                sign += [life.free.get(self._unit(port), 0) for port in life.owing]
+                sign += [incarnation.free.get(self._unit(port), 0) for port in incarnation.owing]
                 deadlines = [
-                    each.deadline(self._detection.interval) for each in life.detectors.values() if not each.suspected
+                    each.deadline(self._detection.interval)
+                    for each in incarnation.detectors.values()
+                    if not each.suspected
                 ]
-                sign.append(self._faults.clock(self.rank, min([life.tick, *deadlines])))
-            works.append(self._awake(life, work, now))
-            signs.append(self._awake(life, sign, now))
+                sign.append(self._faults.clock(self.rank, min([incarnation.tick, *deadlines])))
+            works.append(self._awake(incarnation, work, now))
+            signs.append(self._awake(incarnation, sign, now))
         self.next_work = min((time for time in works if time is not None), default=None)
         soonest = min((time for time in signs if time is not None and time < self._times.horizon), default=None)
         self.next_time = min((time for time in (self.next_work, soonest) if time is not None), default=None)

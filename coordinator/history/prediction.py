@@ -1,0 +1,95 @@
+"""Prediction of a run under the timed clock: its timetable without faults, and then the one with them.
+
+A fault that is given by a step begins with that step in the virtual time of lock-step: at (step - 1) x c where every packet
+takes the time c. The engine of `emunode.timed.memory_engine` then computes the whole history, with all losses, before any
+host runs.
+"""
+
+from collections.abc import Generator, Iterable, Sequence
+
+import polars as pl
+
+from coordinator.history.timetable import PredictionInputs, StepTimes, Timetable, make_timetable
+from emunode.algorithms.base import Algorithm
+from emunode.algorithms.registry import make_algorithm
+from emunode.engine.memory import MemoryEngine
+from emunode.faults.effects import ALWAYS
+from emunode.faults.in_time import TimedFault
+from emunode.faults.kinds import FOREVER, Fault, Moment
+from emunode.model import FaultKnowledge, Step
+from emunode.timed.cost_model import LinearCostModel
+from emunode.timed.memory_engine import TimedPacket
+
+
+def timed_faults(faults: Iterable[Fault], steps: StepTimes) -> tuple[TimedFault, ...]:
+    """Faults with their times, in the order in which they act."""
+    found = []
+    for fault in faults:
+        start = fault.step if isinstance(fault.step, Moment) else steps.begins(fault.step)
+        last = fault.end if isinstance(fault.end, Moment) else steps.begins(fault.end + 1)
+        end = ALWAYS if fault.end == FOREVER else last
+        found.append(TimedFault(int(start), int(end), fault))
+    return tuple(sorted(found, key=lambda each: each.start))
+
+
+def prediction(
+    algorithm: Algorithm, faults: Sequence[Fault], costs: LinearCostModel, limit: Step
+) -> Generator[Step, None, Timetable]:
+    """The computation of the timetable of a run; yields after every step, and returns it."""
+    engine, rows, step = MemoryEngine(without_protocols(algorithm)), [], 0
+    while (engine.busy or not step) and step <= limit:
+        step += 1
+        rows.append(engine.step(step))
+        yield step
+    fault_free = make_timetable(rows, algorithm.spec.port_model, algorithm.topology.degree, costs, not engine.busy)
+    if not faults and not algorithm.spec.has_control:
+        return fault_free
+    steps = StepTimes(fault_free.packets, costs)
+    inputs = PredictionInputs(timed_faults(faults, steps), fault_free, costs, steps, limit)
+    return (yield from history_of(inputs, algorithm))
+
+
+def history_of(inputs: PredictionInputs, algorithm: Algorithm) -> Generator[Step, None, Timetable]:
+    """The computation of the timetable under faults; yields after every step, and returns it."""
+    timed, step = inputs.engine(algorithm), 0
+    while (timed.busy or not step) and step <= inputs.limit:
+        step += 1
+        timed.step(step)
+        yield step
+    table = _table(timed.packets, inputs.fault_free.packets.schema)
+    complete = inputs.fault_free.complete and not timed.busy
+    events = timed.history if algorithm.spec.has_control else None
+    by_arrivals = events is None and algorithm.goes_by_arrivals
+    return Timetable(table, complete, inputs, events, timed.crossings, by_arrivals, timed.notices)
+
+
+def without_protocols(algorithm: Algorithm) -> Algorithm:
+    """The algorithm of the same run over plain links, without signs of life."""
+    spec = algorithm.spec
+    if not spec.has_control:
+        return algorithm
+    knowledge = FaultKnowledge.NONE if spec.knowledge is FaultKnowledge.DETECT else spec.knowledge
+    repair = None if spec.asks else spec.repair
+    plain = spec._replace(reliable=None, detection=None, knowledge=knowledge, repair=repair)
+    return make_algorithm(algorithm.topology, plain)
+
+
+def completed(computation: Generator[Step, None, Timetable]) -> Timetable:
+    """Run a computation to its end; the timetable."""
+    while True:
+        try:
+            next(computation)
+        except StopIteration as ended:
+            timetable: Timetable = ended.value
+            return timetable
+
+
+def _table(packets: Sequence[TimedPacket], schema: pl.Schema) -> pl.DataFrame:
+    names = TimedPacket._fields
+    columns = list(zip(*packets, strict=True)) or [()] * len(names)
+    table = pl.DataFrame(
+        {name: pl.Series(name, column, dtype=schema[name]) for name, column in zip(names, columns, strict=True)}
+    )
+    return table.with_columns(end=pl.when(pl.col("end") >= 0).then(pl.col("end"))).sort(
+        "step", "sender", "port", "start"
+    )

@@ -1,0 +1,272 @@
+"""The policy of a rank that keeps the steps of its rule under the timed clock with faults.
+
+Model. The steps of a rank are those of lock-step, and so is its decision in each. It runs step t when each packet that its
+timetable has for earlier steps is there, or is known not to come, and no packet starts before its time in the fault-free
+timetable. So
+
+    start = max(port free, last receipt and last notice of earlier steps, fault-free start)
+
+and faults make no packet earlier. No rank knows beforehand which packets will come. A packet that has started and does not
+arrive in its step is noticed at the end of its occupancy, even if it is cut on its way; one that never starts when its
+sender crashes or passes the step. A hang without an end counts as a crash at its beginning; after any other, the sender
+passes the steps that it has missed when it resumes.
+
+A rank that has received everything in its timetable goes by arrivals alone: they come no earlier than without faults. A rank
+that lacks something reads the fault-free start off its own clock, which may drift. A rank that recovers begins with a node
+in its initial state, whose packets that should have started before are missed. A packet of a step that the rank has passed,
+which only faults that delay packets can make, is read in the next step that runs. No clock, no socket.
+"""
+
+from collections.abc import Sequence
+from itertools import accumulate
+from operator import itemgetter
+from typing import NamedTuple
+
+from emunode.algorithms.base import Algorithm
+from emunode.engine.node import Node
+from emunode.engine.rank_set import make_rule
+from emunode.faults.effects import ALWAYS
+from emunode.faults.in_time import FaultsInTime
+from emunode.model import Hop, Packet, Port, Rank, Step
+from emunode.timed.cost_model import LinearCostModel, PortOccupancy
+from emunode.timed.rank import Actions, Arrival, Incarnation, Policy
+from emunode.timed.transmission import RankTimetable, packet_size, transmit
+
+NEVER: Step = 2**62
+
+
+class Crossed(NamedTuple):
+    """A packet that has crossed and is not read yet."""
+
+    time: int
+    port: Port
+    step: Step
+    segments: Packet
+
+
+class _Incarnation(Incarnation):
+    """A node between its creation and its crash, with its ports."""
+
+    def __init__(self, node: Node, ports: PortOccupancy, *arguments: object) -> None:
+        super().__init__(*arguments)  # type: ignore[arg-type]
+        self.node = node
+        self.ports = ports
+        self.has_received = False
+        ports.wait_until(self.starts)
+
+
+class BySteps(Policy):
+    """One rank that reads the packets of a step when no other one of it can come."""
+
+    def __init__(
+        self,
+        rank: Rank,
+        algorithm: Algorithm,
+        costs: LinearCostModel,
+        faults: FaultsInTime,
+        timetable: RankTimetable,
+        last: Step,
+    ) -> None:
+        """It sends nothing of a step after `last`."""
+        super().__init__(rank, algorithm, costs, faults)
+        self._last = last
+        self._awaited = dict(timetable.receipts)
+        """By step, the packets that may still come."""
+        self._open = sorted(self._awaited, reverse=True)
+        """The steps of which packets may still come, and maybe steps that are complete."""
+        self._starts = timetable.starts
+        self._unsent: dict[Step, dict[Port, int]] = {}
+        """By step and port, the starts of packets of the timetable that have not started, and still may."""
+        for (step, port), start in timetable.starts.items():
+            self._unsent.setdefault(step, {})[port] = start
+        self._begins = {step: min(starts.values()) for step, starts in self._unsent.items()}
+        """The first start of each step."""
+        descending = sorted(self._begins, reverse=True)
+        soonest = list(accumulate((self._begins[step] for step in descending), min))
+        self._planned = list(zip(descending, soonest, strict=True))
+        """The steps of the timetable that have not run, the next one last, and the first start of each or a later one: over
+        several ports, a later step may come first."""
+        self._filed: dict[Step, list[Crossed]] = {}
+        self._passed: Step = 0
+        """The last step that has run."""
+        self._missing: Step = NEVER
+        """The first step of a packet that does not come: then the clock of the rank decides when it goes on."""
+        self._notices: dict[Step, int] = {}
+        """By step, the time of the last notice of a packet that does not come."""
+        self._noticed = 0
+        """The time of the last notice of a step before the one that runs."""
+        self._incarnations = [self._begin(starts, crashes) for starts, crashes in faults.incarnations(rank)]
+        self._ends = self._ends_of_work()
+        self._plan(self._next_step())
+
+    def _begin(self, starts: int, crashes: int) -> _Incarnation:
+        view = self._view(starts)
+        node = Node(self.rank, self._algorithm, make_rule(self._algorithm, view, 1))
+        if self._faults.timing_affected:
+            node.enable_queueing()
+        ports = PortOccupancy(self._algorithm.spec.port_model, self._topology.degree)
+        return _Incarnation(node, ports, view, starts, crashes, self._faults.hangs(self.rank))
+
+    def _ends_of_work(self) -> list[tuple[int, int]]:
+        """Return, for every crash or hang without end, its time and the time of the next recovery, ALWAYS without one."""
+        returns = [each.starts for each in self._incarnations[1:]] + [ALWAYS]
+        crashes = [each.crashes for each in self._incarnations]
+        endless = [(start, ALWAYS) for start, end in self._faults.hangs(self.rank) if end >= ALWAYS]
+        found = [(end, after) for end, after in zip(crashes, returns, strict=True) if end < ALWAYS]
+        return sorted(found + endless)
+
+    def act(self, now: int, arrivals: Sequence[Arrival], missing: Sequence[Step], actions: Actions) -> None:
+        for lacking in missing:
+            self._resolve(lacking)
+            self._missing = min(self._missing, lacking)
+            self._notices[lacking] = now
+        for port, name, packet in arrivals:
+            self._resolve(name)
+            # A packet of a step that has been read is read with those that come next.
+            self._filed.setdefault(max(name, self._passed), []).append(Crossed(now, port, name, packet))
+        while (due := self._next_step()) is not None and due[1] <= now:
+            self._run(due[0], now, actions)
+        while self._ends and self._ends[0][0] <= now:
+            self._give_up(now, self._ends.pop(0)[1], actions)
+        self._plan(due)
+
+    def _resolve(self, step: Step) -> None:
+        """Note that a packet of a step has come, or does not come."""
+        if self._awaited.get(step, 0):
+            self._awaited[step] -= 1
+
+    def _next_step(self) -> tuple[Step, int] | None:
+        """Return the next step in which there is anything to do, and the time from which it may run.
+
+        None if there is no such step, or if packets of earlier steps may still come.
+        """
+        awaited, planned = self._open, self._planned
+        while awaited and not self._awaited[awaited[-1]]:
+            awaited.pop()
+        while planned and planned[-1][0] <= self._passed:
+            planned.pop()
+        step = planned[-1][0] if planned else NEVER
+        if self._filed:
+            step = min(step, min(self._filed) + 1)
+        for incarnation in self._incarnations:
+            due = incarnation.node.due
+            # The step after the last one only reads.
+            if due is not None and due < step and due <= self._last:
+                step = due
+        if step == NEVER or (awaited and awaited[-1] < step):
+            return None
+        # Never before the fault-free start of the step, or of the next one that has any.
+        start = planned[-1][1] if planned else 0
+        return step, min(start, self._faults.clock(self.rank, start))
+
+    def _plan(self, due: tuple[Step, int] | None) -> None:
+        times = [] if due is None else [due[1]]
+        if self._ends and self._unsent:
+            times.append(self._ends[0][0])
+        self.next_time = self.next_work = min(times, default=None)
+
+    # --- steps -----------------------------------------------------------------------------------------------------
+
+    def _run(self, step: Step, now: int, actions: Actions) -> None:
+        """Run a step: read the packets of the one before, send those of this one."""
+        # Sorted, because the order of receipts over one port decides about their times; packets of one port keep theirs.
+        crossed = sorted(self._filed.pop(step - 1, ()), key=itemgetter(0, 1))
+        self._passed = step
+        if self._notices:
+            for earlier in [each for each in self._notices if each < step]:
+                self._noticed = max(self._noticed, self._notices.pop(earlier))
+        for incarnation in self._incarnations:
+            came = [packet for packet in crossed if packet.time <= incarnation.crashes]
+            crossed = crossed[len(came) :]
+            if came or incarnation.node.due == step:
+                self._run_node(incarnation, step, came, now, actions)
+        for port in sorted(self._unsent.pop(step, ())):
+            actions.notices.append((self._passing_time(step, port, now), port, step))
+
+    def _run_node(
+        self, incarnation: _Incarnation, step: Step, came: Sequence[Crossed], now: int, actions: Actions
+    ) -> None:
+        inbox: dict[Port, Packet] = {}
+        for crossed, port, name, segments in came:
+            duration = self._costs.nanoseconds(packet_size(segments))
+            actions.receipts.append((incarnation.ports.arrive(step - 1, crossed, duration), port, name, crossed))
+            # What arrives by one port in one step is one packet for the rule, as in lock-step.
+            inbox[port] = inbox.get(port, ()) + segments
+        incarnation.has_received |= bool(came)
+        late = any(packet.step != step - 1 for packet in came)
+        if late:
+            incarnation.node.enable_queueing()
+        if self._faults.knows:
+            begins = max(incarnation.ports.received, self._noticed, self._begins.get(step, 0))
+            incarnation.view.live_ports = self._faults.live_ports(self.rank, begins)
+        outbox, hops = incarnation.node.step(step, list(inbox.items()))
+        actions.judged.extend(_by_name(hops, came) if late else [(step - 1, hops)])
+        if step <= self._last:
+            for port, segments in outbox:
+                self._send(incarnation, step, port, segments, now, actions)
+
+    # --- packets ---------------------------------------------------------------------------------------------------
+
+    def _start(self, incarnation: _Incarnation, step: Step, port: Port, now: int) -> int:
+        """Return the time at which a packet of a step can start."""
+        start = max(incarnation.ports.earliest(step, port), self._noticed)
+        intended = self._starts.get((step, port))
+        if intended is None:
+            return max(start, now)
+        by_clock = self._missing < step or incarnation.starts
+        return max(start, self._faults.clock(self.rank, intended) if by_clock else intended)
+
+    def _send(
+        self, incarnation: _Incarnation, step: Step, port: Port, segments: Packet, now: int, actions: Actions
+    ) -> None:
+        """Let a packet start, unless its sender is down or knows that it would not arrive; it may be lost."""
+        faults, rank = self._faults, self.rank
+        intended = self._starts.get((step, port))
+        # A node that has received nothing yet follows its own schedule: what that has for earlier times is missed.
+        if intended is not None and intended < incarnation.starts and not incarnation.has_received:
+            return
+        start = self._start(incarnation, step, port, now)
+        if start >= incarnation.crashes or faults.silent(rank, start):
+            return
+        if faults.knows and faults.is_dead(rank, port, start):
+            return
+        sent, lost, free = transmit(faults, self._costs, rank, step, port, segments, start)
+        if free is not None:
+            incarnation.ports.occupy(port, free)
+        actions.losses.extend(each for each in lost if each.step <= self._last)
+        if sent is not None and sent.step <= self._last:
+            actions.departures.append(sent)
+        planned = self._unsent.get(step, {}).pop(port, None)
+        if planned is not None and (sent is None or sent.step != step):
+            actions.notices.append((start if free is None else free, port, step))
+
+    def _passing_time(self, step: Step, port: Port, now: int) -> int:
+        """Return the time at which it is clear that a packet of the timetable does not start."""
+        start = self._starts[step, port]
+        for incarnation in self._incarnations:
+            # Missed by a crash, or before a recovery: the crash tells.
+            if start < incarnation.starts:
+                return now
+            start = max(start, self._start(incarnation, step, port, now))
+            if start < incarnation.crashes:
+                silent = next((each for each in incarnation.hangs if each.start <= start < each.end), None)
+                return max(now, start if silent is None else silent.start if silent.is_endless else silent.end)
+        return max(now, self._incarnations[-1].crashes)
+
+    def _give_up(self, now: int, until: int, actions: Actions) -> None:
+        """Tell the neighbours at a crash what will not start before the recovery at `until`, or at all."""
+        for step, starts in sorted(self._unsent.items()):
+            for port in sorted(port for port, start in starts.items() if start < until):
+                del starts[port]
+                actions.notices.append((now, port, step))
+            if not starts:
+                del self._unsent[step]
+
+
+def _by_name(hops: Sequence[Hop], came: Sequence[Crossed]) -> list[tuple[Step, list[Hop]]]:
+    """Sort hops, which are by port, by the steps that name their packets."""
+    found: dict[Step, list[Hop]] = {}
+    left = iter(hops)
+    for packet in sorted(came, key=itemgetter(1)):
+        found.setdefault(packet.step, []).extend(next(left) for _ in packet.segments)
+    return list(found.items())

@@ -1,0 +1,73 @@
+"""Orders of the coordinator to the timed clock of a host, as typed records."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from emunode.faults.in_time import TimedFault
+from emunode.model import Rank, Step
+
+
+class Receipts(NamedTuple):
+    """The steps in which packets arrive under the timed clock, for each rank from `first` on."""
+
+    first: Rank
+    steps: Sequence[bytes]
+
+
+class Prepare(NamedTuple):
+    """The linear cost model of the timed clock, and the last step."""
+
+    startup_seconds: float
+    seconds_per_byte: float
+    packet_limit: int
+    last: Step
+
+
+class Begin(NamedTuple):
+    """Start the timed clock at this reading of CLOCK_MONOTONIC."""
+
+    nanoseconds: int
+
+
+class TimedFaults(NamedTuple):
+    """All faults of the run."""
+
+    faults: list[TimedFault]
+
+
+class FaultFree(NamedTuple):
+    """The fault-free timetable of one rank after the other, from `first` on."""
+
+    first: Rank
+    tables: list[tuple[bytes, bytes]]
+    """The receipts of each step (`wire.RECEIPTS`); step, port and start of packets that leave (`wire.DEPARTURE`)."""
+
+
+class Stops(NamedTuple):
+    """The times of hangs in which this process is stopped; it reports `reached` when it has done all that comes before."""
+
+    times: Sequence[int]
+
+
+class ByEvents(NamedTuple):
+    """Ranks go by events: the durations of the steps of lock-step in nanoseconds, and the end of the signs of life."""
+
+    durations: Sequence[int]
+    horizon: int
+
+
+class Arrivals(NamedTuple):
+    """The times at which packets have crossed to each rank, from `first` on, as 8-byte numbers."""
+
+    first: Rank
+    times: Sequence[bytes]
+
+
+class Notices(NamedTuple):
+    """The times at which ranks learn that packets do not come, and the steps of these (`wire.NOTICE`), from `first` on."""
+
+    first: Rank
+    tables: Sequence[bytes]
+
+
+TimedOrder = Receipts | Prepare | Begin | TimedFaults | FaultFree | Stops | ByEvents | Arrivals | Notices

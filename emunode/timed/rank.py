@@ -1,0 +1,196 @@
+"""A rank under the timed clock: event-driven, with a policy that decides when it reads and what it sends.
+
+At one instant a rank first receives, then acts on time-outs, then suffers faults, then sends. It is given the packets that
+have crossed to it, and says when it acts next if nothing arrives before. There are three policies: `OnArrival` passes on
+what arrives as soon as it is there, `BySteps` waits until nothing of earlier steps can come any more, and `ThroughProtocol`
+lets a protocol and a failure detector decide. Runs without faults have a faster equivalent of `BySteps`, `FaultFreeRank`,
+since there each rank knows that everything comes. No clock, no socket.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from typing import Generic, NamedTuple, TypeVar
+
+from emunode.algorithms.base import Algorithm, LocalView
+from emunode.faults.effects import ALWAYS, Interval
+from emunode.faults.in_time import FaultsInTime
+from emunode.model import Hop, Packet, Port, PortModel, Rank, Step
+from emunode.timed.cost_model import LinearCostModel
+from emunode.timed.transmission import Departure
+
+Arrival = tuple[Port, Step, Packet]
+"""(port, step, segments) of a packet that has crossed."""
+Receipt = tuple[int, Port, Step, int]
+"""Time of receipt, port, step, and time at which it had crossed, of a packet that a rank has received."""
+Notice = tuple[int, Port, Step]
+"""From this time on, the neighbour behind the port knows that the packet of this step does not come."""
+
+
+class TimedSuspicion(NamedTuple):
+    """A change of mind: from `time` on, `rank` suspects the neighbour behind `port`, or does so no longer.
+
+    `silent` tells whether that neighbour was silent, or the link from it down, at that time.
+    """
+
+    time: int
+    rank: Rank
+    port: Port
+    suspected: bool
+    silent: bool
+
+
+class Actions(NamedTuple):
+    """The actions of a rank at one time."""
+
+    receipts: list[Receipt]
+    departures: list[Departure]
+    losses: list[Departure]
+    withheld: list[Departure]
+    """Packets that did not leave, since the rank suspects the neighbour."""
+    judged: list[tuple[Step, list[Hop]]]
+    """Hops with their step."""
+    suspicions: list[TimedSuspicion]
+    notices: list[Notice]
+
+    @classmethod
+    def none(cls) -> "Actions":
+        """Return empty lists."""
+        return cls([], [], [], [], [], [], [])
+
+
+class Policy(ABC):
+    """The policy of one rank: when it reads a packet, and what it sends when."""
+
+    next_work: int | None = None
+    """The next time at which it does anything but give a sign of life, or suspect, if nothing arrives before."""
+    next_time: int | None = None
+    """The next time at which it does anything."""
+
+    def __init__(self, rank: Rank, algorithm: Algorithm, costs: LinearCostModel, faults: FaultsInTime) -> None:
+        self.rank = rank
+        self._algorithm = algorithm
+        self._topology = algorithm.topology
+        self._costs = costs
+        self._faults = faults
+
+    @property
+    def patience(self) -> int:
+        """The most intervals of silence after which it suspects a port; 0 without detection."""
+        return 0
+
+    @abstractmethod
+    def act(self, now: int, arrivals: Sequence[Arrival], missing: Sequence[Step], actions: Actions) -> None:
+        """Do everything that is due at `now`, and set the times at which it acts next."""
+
+    def _view(self, starts: int) -> LocalView:
+        """Return the view of a node that is created at `starts`."""
+        view = LocalView(self._topology, self.rank)
+        if self._faults.knows:
+            view.live_ports = self._faults.live_ports(self.rank, starts)
+        return view
+
+
+class TimedRank:
+    """One rank. Call `act` at every time at which packets have crossed to it, and at `next_time`."""
+
+    def __init__(self, policy: Policy) -> None:
+        self.rank = policy.rank
+        self._policy = policy
+
+    @property
+    def next_work(self) -> int | None:
+        """The next time at which it does anything but give a sign of life, or suspect, if nothing arrives before."""
+        return self._policy.next_work
+
+    @property
+    def next_time(self) -> int | None:
+        """The next time at which it does anything."""
+        return self._policy.next_time
+
+    @property
+    def patience(self) -> int:
+        """The most intervals of silence after which it suspects a port; 0 without detection."""
+        return self._policy.patience
+
+    def act(self, now: int, arrivals: Sequence[Arrival], missing: Sequence[Step] = ()) -> Actions:
+        """Receive packets that have crossed at `now`, and do everything else that is due. RuleError as of `Node.step`.
+
+        Arrivals of one port come in the order in which they were sent. `missing` are the steps of packets of which the rank
+        learns at `now` that they do not come.
+        """
+        actions = Actions.none()
+        self._policy.act(now, arrivals, missing, actions)
+        return actions
+
+
+class Incarnation:
+    """A node between its creation and its crash; a recovery begins another one."""
+
+    def __init__(self, view: LocalView, starts: int, crashes: int, hangs: Iterable[Interval]) -> None:
+        self.view = view
+        self.starts = starts
+        self.crashes = crashes
+        self.hangs = [each for each in hangs if starts <= each[0] < crashes]
+        self.free: dict[Port, int] = {}
+        """The time until which each port is busy; one entry for all ports over one port."""
+        self.received = 0
+        """Over one port, the time of the last receipt."""
+
+    def before_fault(self, now: int, time: int) -> int:
+        """Return `time`, or the next fault of the node after `now` if that comes first: packets are received before it."""
+        return max(now, min([time, self.crashes, *(start for start, end in self.hangs if end > now)]))
+
+
+class PositiveCosts(LinearCostModel):
+    """Every packet takes a nanosecond at least: so no packet is received at the time at which it is sent."""
+
+    def nanoseconds(self, size: int) -> int:
+        return max(1, super().nanoseconds(size))
+
+
+IncarnationType = TypeVar("IncarnationType", bound=Incarnation)
+
+
+class EventPolicy(Policy, Generic[IncarnationType]):
+    """Base class of the policies that read packets in the order of their times, whatever their steps."""
+
+    def __init__(self, rank: Rank, algorithm: Algorithm, costs: LinearCostModel, faults: FaultsInTime) -> None:
+        super().__init__(rank, algorithm, PositiveCosts(*costs), faults)
+        self._one_port = algorithm.spec.port_model is not PortModel.ALL_PORT
+        self._capacity = algorithm.link_capacity
+        self._incarnations = [self._begin(starts, crashes) for starts, crashes in faults.incarnations(rank)]
+        self._plan(-1)
+
+    def act(self, now: int, arrivals: Sequence[Arrival], missing: Sequence[Step], actions: Actions) -> None:
+        for incarnation in self._incarnations:
+            if incarnation.starts <= now <= incarnation.crashes:
+                self._run(incarnation, now, arrivals, actions)
+                # A node that is created anew at the time of a crash has not received what the one before it has.
+                arrivals = ()
+        self._plan(now)
+
+    @abstractmethod
+    def _begin(self, starts: int, crashes: int) -> IncarnationType:
+        """Return the incarnation from `starts` to `crashes`."""
+
+    @abstractmethod
+    def _run(self, incarnation: IncarnationType, now: int, arrivals: Sequence[Arrival], actions: Actions) -> None:
+        """Do everything that is due in an incarnation at `now`."""
+
+    @abstractmethod
+    def _plan(self, now: int) -> None:
+        """Set the times at which this rank acts next."""
+
+    def _unit(self, port: Port) -> Port:
+        return 0 if self._one_port else port
+
+    @staticmethod
+    def _awake(incarnation: Incarnation, times: Sequence[int], now: int) -> int | None:
+        """Return the first of these times, or the end of the hang that it falls into; None without one before a crash."""
+        if not times:
+            return None
+        time = max(min(times), incarnation.starts, now + 1)
+        for start, end in incarnation.hangs:
+            if start < time < end:
+                time = end
+        return time if time <= incarnation.crashes and time < ALWAYS else None

@@ -1,0 +1,68 @@
+"""The transmission of one packet under the timed clock: how long it takes, and its fate under the faults of the run."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from emunode.faults.in_time import FaultsInTime
+from emunode.model import Packet, Port, Rank, Step
+from emunode.timed.cost_model import LinearCostModel
+
+
+class Departure(NamedTuple):
+    """A packet that starts; `end` is the time at which it has crossed, or would have."""
+
+    start: int
+    end: int
+    port: Port
+    step: Step
+    segments: Packet
+
+
+class RankTimetable(NamedTuple):
+    """The part of one rank in the fault-free timetable."""
+
+    receipts: Mapping[Step, int]
+    """Packets that arrive, by step."""
+    starts: Mapping[tuple[Step, Port], int]
+    """The time at which each packet leaves, in nanoseconds."""
+    ends: Mapping[Step, int]
+    """The time at which all packets of a step have been received, by steps in which any arrive."""
+
+
+NOTHING_PLANNED = RankTimetable({}, {}, {})
+
+
+def transmit(
+    faults: FaultsInTime, costs: LinearCostModel, rank: Rank, step: Step, port: Port, segments: Packet, start: int
+) -> tuple[Departure | None, list[Departure], int | None]:
+    """Send one packet: return its arriving part, its lost parts, and the time at which its port is free again.
+
+    The time is None if the sender withholds everything. A delayed packet arrives in a later step, and later than its port
+    is free.
+    """
+    losses = []
+    segments, withheld = faults.treated(step, rank, port, segments, start)
+    if withheld:
+        losses.append(Departure(start, start, port, step, withheld))
+    if not segments:
+        return None, losses, None
+    duration = costs.nanoseconds(packet_size(segments))
+    end = start + faults.occupancy(step, rank, port, start, duration)
+    transit = faults.transit(step, rank, port, segments, start)
+    # A duplicate arrives with the first copy and occupies nothing.
+    sent = Departure(start, end, port, step, transit.segments * transit.copies)
+    crosses = faults.crosses(rank, port, start, end)
+    if transit.lost or (transit.delay and not crosses):
+        return None, [*losses, sent._replace(segments=transit.segments)], end
+    if not crosses:
+        return None, [*losses, sent], end
+    # Anything may happen to a delayed packet until it arrives.
+    late = sent._replace(end=end + transit.delay * duration, step=step + transit.delay)
+    if faults.crosses(rank, port, start, late.end):
+        return late, losses, end
+    return None, [*losses, late], end
+
+
+def packet_size(segments: Packet) -> int:
+    """Return the bytes of a packet that its occupancy depends on."""
+    return sum(len(segment[4]) for segment in segments)
