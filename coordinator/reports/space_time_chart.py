@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Final, NamedTuple
 
-from coordinator.reports.charts import LETTER, NARROW, chart_svg, chart_title, milliseconds, shortened, time_axis
+from coordinator.reports.chart import LETTER, NARROW, Chart, Frame, milliseconds, shortened
 
 TOP, ROW, MARGIN = 30, 18, 16
 WIDTH: Final = 1040
@@ -85,27 +85,26 @@ def space_time(
     def y(row: int) -> float:
         return TOP + ROW * row + ROW / 2
 
-    body = [chart_title(title, 14)]
-    rows = "".join(f"M{left} {y(row):.1f}H{width - MARGIN}" for row in range(len(labels)))
-    body.append(f'<path class="axis" d="{rows}"/>')
-    for row, name in enumerate(names):
-        body.append(f'<text class="end" x="{left - 6}" y="{y(row) + 4:.1f}">{escape(name)}</text>')
-    body += time_axis(axis, bottom)
-    body += [_bar(mark, x(mark.start), x(last if mark.end is None else mark.end), y(mark.row)) for mark in marks]
+    chart = Chart(title, Frame(left, TOP, width - MARGIN, bottom), width)
+    chart.heading(14)
+    chart.rule("".join(f"M{left} {y(row):.1f}H{width - MARGIN}" for row in range(len(labels))))
+    chart.row_names(names, ROW)
+    chart.time_axis(axis)
+    chart.body += [_bar(mark, x(mark.start), x(last if mark.end is None else mark.end), y(mark.row)) for mark in marks]
     for kind in STYLES:
         there = [line for line in lines if line.kind == kind]
         if there and kind == WITHHELD:
-            body.append(symbol(kind, "".join(f"M{x(line.start) - 3:.1f} {y(line.sender)}{CIRCLE}" for line in there)))
+            chart.add(symbol(kind, "".join(f"M{x(line.start) - 3:.1f} {y(line.sender)}{CIRCLE}" for line in there)))
         elif there:
-            body.append(
+            chart.add(
                 symbol(kind, "".join(f"M{x(a):.1f} {y(one)}L{x(b):.1f} {y(other)}" for one, other, a, b, _ in there))
             )
     lost = [line for line in lines if line.kind == LOST]
     if lost:
         crosses = "".join(f"M{x(line.end) - 3:.1f} {y(line.receiver) - 3}l6 6m0 -6l-6 6" for line in lost)
-        body.append(f'<path fill="none" stroke="var(--red)" stroke-width="1.5" d="{crosses}"/>')
-    body += [_diamond(x(each.at), y(each.row), each) for each in suspicions if each.at <= last]
-    return chart_svg(width, bottom + 34, title, body)
+        chart.add(f'<path fill="none" stroke="var(--red)" stroke-width="1.5" d="{crosses}"/>')
+    chart.body += [_diamond(x(each.at), y(each.row), each) for each in suspicions if each.at <= last]
+    return chart.svg(bottom + 34)
 
 
 def symbol(kind: str, path: str) -> str:

@@ -6,10 +6,10 @@ from typing import Any, Final
 
 from markupsafe import Markup
 
+from coordinator.reports.charts import served_chart
 from coordinator.reports.numbers import show
 from coordinator.reports.pages import fragment, markup
 from coordinator.reports.panels.base import Report
-from coordinator.reports.served_chart import served_chart
 from coordinator.reports.theme import responsive
 
 LISTED: Final = 64

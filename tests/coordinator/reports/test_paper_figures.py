@@ -4,7 +4,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from coordinator.reports.charts import Axis, curves
+from coordinator.reports.chart import Axis
+from coordinator.reports.charts import curves
 from coordinator.reports.paper_figures import Branch, branch_of, drawing, network_panel, tree_arcs, tree_panel
 from emunode.topologies.registry import parse_topology
 from emunode.topologies.star import StarGraph
