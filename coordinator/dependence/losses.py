@@ -35,6 +35,8 @@ class Losses:
 
     delivered: int = 0
     """Messages that healthy ranks receive completely and intact."""
+    traced: bool = True
+    """Whether they follow from the schedule that runs, so that claims about them are derived."""
     causes: dict[Rank, set[Place]] = field(default_factory=dict)
     """For each rank that misses a message, or in a gather each origin of one: the outages that blocked its copies, or
     contributions to it."""
@@ -62,7 +64,7 @@ def _of_first_arrivals(algorithm: Algorithm, outages: Outages) -> Losses | None:
         return None
     source, missing = algorithm.spec.source, set()
     healthy = [rank for rank in algorithm.topology.data_ranks if rank != source and rank not in outages.faulty]
-    found = Losses(algorithm.spec.messages * len(healthy))
+    found = Losses(algorithm.spec.messages * len(healthy), traced=False)
     for segment in range(algorithm.spec.messages * algorithm.segments_per_message):
         blocked: set[Place] = set()
 

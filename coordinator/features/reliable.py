@@ -252,7 +252,14 @@ def link_claims(run: ResolvedRun) -> Iterator[Claim]:
             # What is out of service throughout is so for every attempt; what comes back may be reached by a later one.
             relation = "==" if outages.permanent else ">="
             source = f"{algorithm.citation}: what its paths carry around the outages"
-            yield Claim("intact_deliveries", found.delivered, relation, source, assumes=DELIVERED)  # type: ignore[arg-type]
+            yield Claim(
+                "intact_deliveries",
+                found.delivered,
+                relation,  # type: ignore[arg-type]
+                source,
+                derived=found.traced,
+                assumes=DELIVERED,
+            )
     worst = max((_failure(links, spells) for spells in timeline.spells.values()), default=1.0)
     on_links = not any(isinstance(place, int) for place in timeline.spells)
     transient = on_links and effects <= {Loses, Delays, Duplicates, *(() if run.goes_by_events else (Stops,))}

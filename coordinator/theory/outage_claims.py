@@ -28,9 +28,10 @@ def claims_with_outages(algorithm: Algorithm, outages: Outages) -> list[Claim]:
         return claims
     source = f"{algorithm.citation}: what its paths carry around the outages"
     exact = certain and not folds_few_bytes(algorithm)
-    traced = algorithm.dependence is not Dependence.FIRST_ARRIVAL
     claims.append(
-        Claim("intact_deliveries", found.delivered, "==" if exact else ">=", source, own=not exact, derived=traced)
+        Claim(
+            "intact_deliveries", found.delivered, "==" if exact else ">=", source, own=not exact, derived=found.traced
+        )
     )
     return claims + outage_bounds(algorithm)
 

@@ -4,9 +4,11 @@ import pytest
 
 from coordinator.planning.claims import run_claims
 from coordinator.planning.plan import make_plan
+from coordinator.results.claims import DELIVERY
 from coordinator.results.faults_in_steps import judged_plan
 from coordinator.scenario.model import make_scenario
 from emunode.algorithms.claims import Claim
+from emunode.errors import ScenarioError
 from emunode.faults.effects import ALWAYS
 from tests.command_line import fields
 
@@ -77,3 +79,44 @@ def test_a_plan_has_one_timeline() -> None:
     plan = make_plan(make_scenario(fields(RELIABLE, fault=["crash:011@2", "loss:000>001:0.5"])))
     assert plan.timeline is plan.timeline
     assert plan.timeline.recoveries == []
+
+
+@pytest.mark.parametrize("settings", ["", "reliable=true", "fault_knowledge=detect:2", "clock=timed startup=1ms"])
+@pytest.mark.parametrize(
+    "scenario",
+    ["star:3 broadcast edt redundancy=2", "star:4 gather edt redundancy=3", "star:4 allgather edt-dfs redundancy=3"],
+)
+def test_deliveries_have_an_independent_claim_wherever_there_is_one(scenario: str, settings: str) -> None:
+    """A promise by the number of faults is claimed beside what the schedule that runs is derived to deliver."""
+    small = scenario.startswith("star:3")
+    node, link = ("213", "123~321") if small else ("2134", "1234~4231")
+    beside = 0
+    for kind in (
+        "crash:{0}@2",
+        "hang:{0}@2-3",
+        "silent:{0}",
+        "byzantine:{0}@1",
+        "byzantine:{0}@2",
+        "down:{1}@2",
+        "loss:{1}:0.5",
+    ):
+        values = fields(f"{scenario} {settings} driver=memory", fault=[kind.format(node, link)])
+        try:
+            plan = judged_plan(make_scenario(values))
+        except ScenarioError:
+            continue  # the clock, or the protocol, has no such fault
+        about = [claim for claim in run_claims(plan).kept if claim.name in DELIVERY]
+        promised = plan.algorithm.claims_with_faults(*plan.count_broken(), plan.states)
+        independent = [claim for claim in about if not claim.derived]
+        assert independent or not promised or not about, kind
+        beside += bool(independent and promised)
+    assert beside > 2
+
+
+@pytest.mark.parametrize("scenario", ["star:4 broadcast greedy-tree", "star:4 broadcast greedy-tree reliable=true"])
+def test_deliveries_that_are_read_from_the_schedule_are_marked_as_derived(scenario: str) -> None:
+    (claim,) = [each for each in claims_of(scenario, "crash:2134@1") if each.name == "intact_deliveries"]
+    assert claim.derived
+    flood = scenario.replace("greedy-tree", "flood")
+    (claim,) = [each for each in claims_of(flood, "crash:2134@1") if each.name == "intact_deliveries"]
+    assert not claim.derived, "a flood is followed over the links that work, without a schedule"
