@@ -24,7 +24,7 @@ from coordinator.planning.plan import Plan, make_plan
 from coordinator.results.claims import DELIVERY, broken_root
 from coordinator.results.contributions import healthy_holders
 from emunode.algorithms.claims import Claim
-from emunode.engine.known_paths import faults_of
+from emunode.engine.known_paths import faults_by_steps
 from emunode.faults.byzantine import Treatment
 from emunode.faults.kinds import in_order
 from emunode.model import ALL_RANKS, FOLDING, Rank, ReliableLinks, Segment, Step
@@ -130,7 +130,7 @@ class _Walk:
     def __init__(self, plan: Plan, schedule: Schedule) -> None:
         self._plan, self._schedule = plan, schedule
         self._folds = plan.spec.collective in FOLDING
-        self._injector = faults_of(plan.algorithm)
+        self._injector = faults_by_steps(plan.algorithm)
         count = len(schedule)
         none = np.zeros(count, np.bool_)
         self._found = Followed(none, none.copy(), none.copy(), none.copy(), np.zeros(count, np.int64))

@@ -25,7 +25,7 @@ from emunode.algorithms.base import Algorithm, LocalView, Rule
 from emunode.algorithms.routed_collective import DeliverRule, GatherRule
 from emunode.algorithms.scheduled_collective import FollowRule
 from emunode.algorithms.tree_collective import ForwardRule
-from emunode.engine.known_paths import faults_of
+from emunode.engine.known_paths import faults_by_steps
 from emunode.engine.node import make_segment
 from emunode.faults.effects import Choice, Duplicates, Effect, Ends, Loses, Stops
 from emunode.faults.kinds import FOREVER, Fault, in_order, states_effects
@@ -104,7 +104,7 @@ class _Walk:
 
     def __init__(self, plan: Plan, links: ReliableLinks, schedule: Schedule, algorithm: Algorithm) -> None:
         self._plan, self._settings, self._schedule = plan, links, schedule
-        self._injector = faults_of(algorithm)
+        self._injector = faults_by_steps(algorithm)
         self._by_delays = _rule_of(plan) is ForwardRule
         count = len(schedule)
         self._found = Repeated(np.zeros(count, np.bool_), np.zeros(count, np.int64), np.zeros(count, np.int64))

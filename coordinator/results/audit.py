@@ -17,7 +17,7 @@ from coordinator.history.timetable import Timetable
 from coordinator.results.deliveries import switches
 from coordinator.results.ports import at_receiver
 from coordinator.results.timed_audit import Possible, possible_outcomes, unplanned, with_reads
-from emunode.engine.known_paths import faults_of
+from emunode.engine.known_paths import faults_by_steps
 from emunode.faults.byzantine import Treatment
 from emunode.faults.detection import StepDetection
 from emunode.faults.effects import Delays, Duplicates, Effect, LinkEnd
@@ -254,7 +254,7 @@ def _withheld(plan: ResolvedRun, journal: pl.LazyFrame) -> pl.DataFrame:
     if not ranks:
         return pl.DataFrame(schema=COPY)
     delayed = _links_with(plan, Delays)
-    faults, due = faults_of(plan.algorithm), list(reversed(plan.faults))
+    faults, due = faults_by_steps(plan.algorithm), list(reversed(plan.faults))
     knows = plan.spec.knowledge in (FaultKnowledge.NEIGHBOURS, FaultKnowledge.ALL)
     sent = journal.filter(pl.col("sender").is_in(ranks)).select(*COPY, lost=pl.col("outcome") == "lost").unique()
     found = []

@@ -22,7 +22,7 @@ from coordinator.dependence.message_paths import Message, MessagePaths, Path, Pi
 from coordinator.dependence.size import InexactError
 from emunode.algorithms.base import Algorithm, Dependence
 from emunode.algorithms.claims import Claim
-from emunode.engine.known_paths import faults_of
+from emunode.engine.known_paths import faults_by_steps
 from emunode.faults.byzantine import Treatment
 from emunode.faults.effects import ALWAYS, Alters, Choice, Effect, Loses, Place, Stops
 from emunode.faults.injector import Faults
@@ -64,7 +64,7 @@ def ballots(
 
     `faulty` are the ranks with faults of their own. See `permanent`.
     """
-    state = faults_of(algorithm)
+    state = faults_by_steps(algorithm)
     state.apply(in_order(dict.fromkeys(spell.fault for spells in timeline.spells.values() for spell in spells)))
     for message, pieces in paths.segments.items():
         if message.receiver not in faulty:

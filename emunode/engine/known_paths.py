@@ -25,7 +25,7 @@ _PATHS: Final[WeakKeyDictionary[Algorithm, dict[tuple[Rank, int], list[CopyPath]
 """By origin and segment."""
 
 
-def faults_of(algorithm: Algorithm) -> Faults:
+def faults_by_steps(algorithm: Algorithm) -> Faults:
     """Return the faults of a run in lock-step, none of them in force yet."""
     spec = algorithm.spec
     return Faults(

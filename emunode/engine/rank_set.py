@@ -10,7 +10,7 @@ from collections.abc import Set as AbstractSet
 from hashlib import blake2b
 
 from emunode.algorithms.base import Algorithm, LocalView, Rule
-from emunode.engine.known_paths import faults_of
+from emunode.engine.known_paths import faults_by_steps
 from emunode.engine.node import Node, failure
 from emunode.engine.protocol_node import ProtocolNode
 from emunode.engine.survivor_node import SurvivorNode
@@ -49,7 +49,7 @@ class RankSet:
         self.detection = detects and StepDetection(algorithm.topology, spec.seed, detects, ranks)
         self._agrees = spec.agreement is not None
         self._votes = spec.redundancy > 1
-        self.faults = faults_of(algorithm)
+        self.faults = faults_by_steps(algorithm)
 
     def node(self, rank: Rank) -> Node:
         """The node of a rank, created on first use."""
