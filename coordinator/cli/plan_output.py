@@ -5,13 +5,16 @@ from pathlib import Path
 from time import process_time
 from typing import Any
 
+from rich.markup import escape
+
 from coordinator.cli import render
 from coordinator.cli.given import scenario_from
 from coordinator.cli.output import print_json
 from coordinator.evaluation.exactness import evaluator_bytes
-from coordinator.planning.claims import predictions
+from coordinator.planning.claims import fault_free_claims, predictions
 from coordinator.planning.feasibility import describe_needs, warning, why_impossible
 from coordinator.planning.plan import Plan, make_plan
+from coordinator.reports.numbers import describe_dropped
 from emunode.terminal import say
 
 
@@ -26,11 +29,15 @@ def print_plan(file: Path | None, flags: Any, as_json: bool) -> int:
         needs["table_seconds"] = round(process_time() - began, 3)
     # To find out whether the evaluator is exact may take as long as a run.
     needs["evaluator_bytes"] = evaluator_bytes(made) if reason is None else None
-    claims = predictions(made)
+    kept, left_out = fault_free_claims(made)
+    claims, dropped = predictions(kept), [each.record() for each in left_out]
     if as_json:
-        print_json({**needs, "claims": claims, "possible": reason is None, "impossible_because": reason})
+        found = {"claims": claims, "dropped_claims": dropped}
+        print_json({**needs, **found, "possible": reason is None, "impossible_because": reason})
     else:
         show_plan(made, needs, claims)
+        for line in describe_dropped(dropped, claims):
+            render.console().print(escape(line), soft_wrap=True)
     if reason is not None:
         say(f"coordinator: {reason}", err=True)
     elif large := warning(made):

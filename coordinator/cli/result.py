@@ -9,7 +9,7 @@ from coordinator.cli import render
 from coordinator.execution.run import RunResult
 from coordinator.history.run_index import REPORT
 from coordinator.planning.plan import Plan
-from coordinator.reports.numbers import describe_load, plural, verdict_note
+from coordinator.reports.numbers import describe_dropped, describe_load, plural, verdict_note
 from coordinator.results.tables import LISTED_LINKS
 from coordinator.scenario.model import format_duration
 from emunode.model import ALL_RANKS, VECTOR
@@ -25,6 +25,8 @@ def show_result(plan: Plan, result: RunResult) -> None:
     for line in _run_lines(plan, summary):
         out.print(line, soft_wrap=True)
     render.show_claims([judgement.record() for judgement in result.judgements])
+    for line in describe_dropped(summary.get("dropped_claims", ()), summary["claims"]):
+        out.print(escape(line), soft_wrap=True)
     if "network_read_seconds" in summary:
         out.print(f"read and checked the file of the network in {summary['network_read_seconds']:.2f} s")
     out.print(

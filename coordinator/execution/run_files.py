@@ -48,7 +48,7 @@ def summarize(plan: Plan, conclusion: Conclusion, journal: Journal, execution: E
         "without_effect": faults_without_effect(plan),
         **conclusion.metrics,
         **conclusion.cut_off.record(),
-        **conclusion.measurement.stated,
+        **conclusion.stated(),
         "wall_seconds": round(execution.wall_seconds, 6),
         "setup_seconds": round(execution.setup_seconds, 6),
         **({"network_read_seconds": round(topology.read_seconds, 6)} if isinstance(topology, TableTopology) else {}),

@@ -449,7 +449,7 @@ def _check_summary(
         **plan.vector,
         "segments_per_tree": scenario.segments, "redundancy": scenario.redundancy, "faults": list(scenario.fault),
         **plan.targets, **conclusion.metrics, **conclusion.cut_off.record(),
-        **conclusion.measurement.stated,
+        **conclusion.stated(),
     }  # fmt: skip
     unsure = any(text.startswith("elections") for text in verification.unchecked)
     verification.unchecked += unknown_keys("summary.json", summary, KNOWN | expected.keys())

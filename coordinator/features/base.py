@@ -79,6 +79,8 @@ class Feature(ABC):
     """One protocol. Every method but the first two has a default: the protocol changes nothing."""
 
     name: ClassVar[str]
+    metrics: ClassVar[frozenset[str]] = frozenset()
+    """Metrics that it measures and claims something about, as far as no algorithm does."""
     counted_in_trials: ClassVar[bool] = False
     """Whether trials of campaigns measure it; that costs a journal in polars for each."""
     judged_anyway: ClassVar[frozenset[str]] = frozenset()

@@ -7,6 +7,7 @@ from coordinator.features.base import Feature
 from coordinator.features.detection import DetectionFeature
 from coordinator.features.reliable import ReliableFeature
 from coordinator.features.repair import RepairFeature
+from emunode.algorithms.claims import FURTHER_METRICS
 from emunode.errors import RegistrationError
 from emunode.model import CollectiveSpec
 from emunode.registry import Registry
@@ -15,6 +16,7 @@ from emunode.registry import Registry
 def _check(feature: Feature) -> None:
     if not feature.name.replace("-", "_").isidentifier():
         raise RegistrationError(f"feature {feature.name!r}: its name is not a word")
+    FURTHER_METRICS.update(feature.metrics)
 
 
 FEATURES: Final = Registry[str, Feature](

@@ -26,8 +26,8 @@ class Dropped(NamedTuple):
         claim = self.claim
         return {
             "name": claim.name,
+            "predicted": list(claim.predicted) if isinstance(claim.predicted, tuple) else claim.predicted,
             "relation": claim.relation,
-            "predicted": claim.predicted,
             "source": claim.source,
             "assumes": str(self.assumption),
             "because": self.because,
@@ -77,11 +77,11 @@ def dropped_claims(run: ResolvedRun) -> list[Dropped]:
     return dropped + [Dropped(each, Assumption.NO_FAULTS, because) for each in fault_free_claims(run).kept]
 
 
-def predictions(run: ResolvedRun) -> list[dict[str, object]]:
-    """Return the claims of a run without its faults as plain values."""
+def predictions(claims: Iterable[Claim]) -> list[dict[str, object]]:
+    """Return claims that nothing has been measured for as plain values."""
     return [
         {"name": claim.name, "predicted": claim.predicted, "relation": claim.relation, "source": claim.source}
-        for claim in fault_free_claims(run).kept
+        for claim in claims
     ]
 
 

@@ -11,7 +11,7 @@ from coordinator.reports.raster import png_of
 from coordinator.reports.theme import standalone
 from emunode.errors import ScenarioError
 
-NOT_METRICS = {"claims", "faults", "source"}
+NOT_METRICS = {"claims", "dropped_claims", "faults", "source"}
 PLOTTED = (
     "steps", "packets", "segments", "bytes", "max_link_segments", "delivery_ratio", "virtual_seconds", "wall_seconds",
 )  # fmt: skip

@@ -1,6 +1,6 @@
 """Numbers and values as people read them: one formatter for pages, tables and the terminal."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from emunode.model import VECTOR, CollectiveSpec
@@ -20,6 +20,20 @@ def verdict_note(summary: Mapping[str, Any]) -> str:
         served = "all of it" if ratio == 1 else f"{ratio:.1%} of it"
         return f"claims hold; the repetition served {served} on what the failures left"
     return "" if intact >= expected else f"claims hold; {intact:,} of {expected:,} delivered"
+
+
+def describe_dropped(dropped: Iterable[Mapping[str, Any]], claims: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Say which metrics nothing is claimed about, and why: a line for each reason. `claims` are those that were kept."""
+    kept = {claim.get("name") for claim in claims}
+    groups: dict[tuple[str, str], list[str]] = {}
+    for claim in dropped:
+        names = groups.setdefault((str(claim.get("because")), str(claim.get("assumes"))), [])
+        name = str(claim.get("name")).replace("_", " ")
+        if claim.get("name") not in kept and name not in names:
+            names.append(name)
+    for (because, assumes), names in groups.items():
+        if names:
+            yield f"no claim about {', '.join(names)}: that assumes that {assumes} ({because})"
 
 
 def verdict_sentence(summary: Mapping[str, Any]) -> str:

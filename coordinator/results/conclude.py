@@ -14,6 +14,7 @@ from coordinator.features.base import Metric
 from coordinator.features.journals.rows import data_hops
 from coordinator.history.lateness import judge_times
 from coordinator.history.timetable import Timetable
+from coordinator.planning.claims import dropped_claims
 from coordinator.planning.plan import Plan
 from coordinator.results.claims import (
     CONFORMANCE,
@@ -85,6 +86,11 @@ class Conclusion:
     """Under the timed clock, the entries of `served.json` and `suspicions.json`, by the name of the file."""
     metrics: Mapping[str, Metric] = field(default_factory=dict)
     """The metrics of the measurement, of the timed clock and of the replay."""
+
+    def stated(self) -> dict[str, object]:
+        """Return further keys of summary.json: what features state, and the claims that do not hold in this run."""
+        dropped = [each.record() for each in dropped_claims(self.plan)]
+        return {**self.measurement.stated, **({"dropped_claims": dropped} if dropped else {})}
 
 
 def conclude(

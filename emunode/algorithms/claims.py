@@ -60,6 +60,8 @@ METRICS: Final = frozenset(
     (*TRAFFIC, *DELIVERY, *STRUCTURE, *PROTOCOL, *REPAIR, *DETECTION, *AGREEMENT, *EMULATOR, "measured")
 )
 """Every name that a claim can have; `measured` stands for a number that a paper prints and a reproduction measures."""
+FURTHER_METRICS: Final[set[str]] = set()
+"""Names that registered features of the coordinator add."""
 
 
 class Assumption(StrEnum):
@@ -154,7 +156,7 @@ class Claim:
         return self.relation == ">=" and not self.own
 
     def __post_init__(self) -> None:
-        if self.name not in METRICS:
+        if self.name not in METRICS and self.name not in FURTHER_METRICS:
             near = " or ".join(map(repr, get_close_matches(self.name, sorted(METRICS))))
             hint = f"did you mean {near}?" if near else f"known metrics: {', '.join(sorted(METRICS))}"
             raise UnknownMetricError(f"a claim about an unknown metric {self.name!r}: {hint}")

@@ -1,13 +1,17 @@
 """Numbers first, then claims, and the complete scenario and metrics at the end."""
 
+from typing import Any
+
 from markupsafe import Markup
 
 from coordinator.reports.data import RunData
-from coordinator.reports.numbers import show, show_seconds
+from coordinator.reports.numbers import describe_dropped, show, show_seconds
 from coordinator.reports.pages import MARKS, fragment
 from coordinator.reports.panels.base import Report
 
-SHOWN_ELSEWHERE = {"claims", "verdict", "undecided_because", "faults", "cut_off", "cut_off_count", "agreement"}
+SHOWN_ELSEWHERE = {
+    "claims", "dropped_claims", "verdict", "undecided_because", "faults", "cut_off", "cut_off_count", "agreement",
+}  # fmt: skip
 
 
 def tiles_panel(report: Report) -> Markup | None:
@@ -38,15 +42,20 @@ def _tiles(data: RunData) -> list[tuple[str, str]]:
 def claims_panel(report: Report) -> Markup:
     """Each claim beside its measurement; derived claims are marked as on the terminal."""
     claims = _claims(report.data)
-    return fragment("claims", claims=claims, derived=any(claim["derived"] for claim in claims))
+    dropped = describe_dropped(_records(report.data, "dropped_claims"), _records(report.data, "claims"))
+    reasons = [f"{line[:1].upper()}{line[1:]}." for line in dropped]
+    return fragment("claims", claims=claims, derived=any(claim["derived"] for claim in claims), dropped=reasons)
+
+
+def _records(data: RunData, name: str) -> list[dict[str, Any]]:
+    """Return the records of a list of the summary; whatever else a stored run may have there is left out."""
+    records = data.get(name)
+    return [each for each in records if isinstance(each, dict)] if isinstance(records, list) else []
 
 
 def _claims(data: RunData) -> list[dict[str, object]]:
     rows = []
-    claims = data.get("claims")
-    for claim in claims if isinstance(claims, list) else ():
-        if not isinstance(claim, dict):
-            continue
+    for claim in _records(data, "claims"):
         relation = {"==": "", "<=": "≤ ", ">=": "≥ "}.get(str(claim.get("relation")), f"{claim.get('relation')} ")
         verdict = str(claim.get("verdict"))
         rows.append({

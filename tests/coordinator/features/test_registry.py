@@ -1,0 +1,140 @@
+"""A protocol in one file: a feature that the packages do not know takes part in plans, claims, measurements and audits."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import polars as pl
+import pytest
+
+from coordinator.execution.run import RunResult
+from coordinator.features.base import Broken, Evidence, Feature, Findings, ResolvedRun
+from coordinator.features.registry import FEATURES, active_features
+from coordinator.planning.plan import make_plan
+from coordinator.scenario.model import Scenario, make_scenario
+from emunode.algorithms.base import Algorithm
+from emunode.algorithms.claims import Assumption, Claim, UnknownMetricError
+from emunode.errors import RegistrationError, ScenarioError
+from emunode.faults.timeline import FaultTimeline
+from emunode.model import CollectiveSpec, PortModel
+from emunode.registry import register
+from emunode.topologies.base import Topology
+from tests.support import run_scenario
+
+BASE = {"topology": "hypercube:3", "collective": "broadcast", "algorithm": "sbt", "driver": "memory"}
+
+
+def dropped_in(result: RunResult) -> list[dict[str, Any]]:
+    """The claims that do not hold in a run, as they are stored."""
+    found: Any = result.summary["dropped_claims"]
+    return list(found)
+
+
+class ShortSteps(Feature):
+    """An example: nodes with short steps, in which a node may send over two ports only, and only in two steps."""
+
+    name = "short-steps"
+    metrics = frozenset({"widest_fan_out"})
+
+    def is_active(self, spec: CollectiveSpec) -> bool:
+        return spec.seed == 7
+
+    def configure(self, scenario: Scenario, topology: Topology, spec: CollectiveSpec) -> CollectiveSpec:
+        if scenario.seed == 7 and scenario.messages > 2:
+            raise ScenarioError("messages", scenario.messages, "short steps leave room for two")
+        return spec
+
+    def require(self, scenario: Scenario, algorithm: Algorithm) -> None:
+        if self.is_active(algorithm.spec) and algorithm.spec.port_model is PortModel.ONE_PORT:
+            raise ScenarioError("port_model", "one-port", "short steps need all ports")
+
+    def claims(self, run: ResolvedRun, timeline: FaultTimeline) -> Iterator[Claim]:
+        yield Claim("widest_fan_out", 2, "<=", "an example: two ports", assumes=frozenset())
+
+    def claims_without_faults(self, run: ResolvedRun, claims: Sequence[Claim]) -> Iterator[Claim]:
+        yield Claim("duplicates", 0, "==", "an example")
+
+    def claims_with_faults(self, run: ResolvedRun) -> Iterator[Claim]:
+        yield Claim("intact_deliveries", 1, ">=", "an example: somebody is served")
+
+    def broken(self, run: ResolvedRun, timeline: FaultTimeline) -> Iterator[Broken]:
+        yield Broken(Assumption.STEPS_KEPT, "steps are short", bounds_hold=True)
+
+    def measure(self, run: ResolvedRun, evidence: Evidence) -> Findings:
+        ports = evidence.journal.group_by("step", "sender").agg(pl.col("port").n_unique()).collect()["port"]
+        return Findings({"widest_fan_out": max(ports)}, {"short_steps": len(ports)})
+
+    def violations(self, run: ResolvedRun, evidence: Evidence) -> Iterable[pl.LazyFrame]:
+        return [evidence.journal.filter(pl.col("step") > 2).select("step")]
+
+
+@pytest.fixture
+def short_steps() -> Iterator[Feature]:
+    feature = ShortSteps()
+    assert register(feature) is feature
+    yield feature
+    FEATURES.remove(feature)
+
+
+def test_an_unknown_feature_takes_part_in_a_run(short_steps: Feature) -> None:
+    assert active_features(make_plan(make_scenario(BASE | {"seed": 7})).spec) == (short_steps,)
+    result = run_scenario(None, **BASE, seed=7)
+    # The source of sbt sends over all 3 ports in step 1; 7 nodes forward in steps 2 and 3: by hand, 1 + 2 + 1 senders.
+    assert (result.summary["widest_fan_out"], result.summary["short_steps"]) == (3, 4)
+    verdicts = {(each.claim.name, each.claim.relation): str(each.verdict) for each in result.judgements}
+    assert verdicts["widest_fan_out", "<="] == "violated"
+    assert verdicts["duplicates", "=="] == "holds"
+    # One of the 7 segments crosses in step 3, which the feature rules out.
+    assert (result.summary["illegal_hops"], verdicts["illegal_hops", "=="]) == (1, "violated")
+
+
+@pytest.mark.usefixtures("short_steps")
+def test_its_broken_assumption_drops_the_claims_that_depend_on_it() -> None:
+    plain, short = (run_scenario(None, **BASE, seed=seed) for seed in (6, 7))
+    before, after = ({(each.claim.name, each.claim.relation) for each in run.judgements} for run in (plain, short))
+    dropped = {(each["name"], each["relation"]): each for each in dropped_in(short)}
+    assert "dropped_claims" not in plain.summary
+    assert before - after == set(dropped) >= {("steps", "=="), ("max_link_segments_per_step", "==")}
+    assert {(each["assumes"], each["because"]) for each in dropped.values()} == {
+        ("packets keep the steps of the schedule", "steps are short")
+    }
+    # Lower bounds hold all the same, and so does what does not depend on steps.
+    assert {("steps", ">="), ("segments", "=="), ("intact_deliveries", "==")} <= after
+
+
+@pytest.mark.usefixtures("short_steps")
+def test_it_speaks_for_deliveries_under_faults() -> None:
+    result = run_scenario(None, **BASE, seed=7, fault=("crash:001@1",))
+    assert [each.claim.source for each in result.judgements if each.claim.name == "intact_deliveries"] == [
+        "an example: somebody is served"
+    ]
+    assert {each["assumes"] for each in dropped_in(result)} == {"no fault loses, alters or delays packets"}
+
+
+@pytest.mark.usefixtures("short_steps")
+def test_its_refusals_are_those_of_the_plan() -> None:
+    for field, value in (("messages", 3), ("port_model", "one-port")):
+        make_plan(make_scenario(BASE | {"seed": 6, field: value}))
+        with pytest.raises(ScenarioError, match="short steps") as error:
+            make_plan(make_scenario(BASE | {"seed": 7, field: value}))
+        assert error.value.field == field
+
+
+def test_a_metric_of_no_feature_cannot_be_claimed() -> None:
+    with pytest.raises(UnknownMetricError, match="widest_fan_in"):
+        Claim("widest_fan_in", 2, "<=", "an example")
+
+
+@pytest.mark.usefixtures("short_steps")
+def test_names_are_words_and_unique() -> None:
+    class Other(ShortSteps):
+        """Another feature of the same name."""
+
+    class Spaced(ShortSteps):
+        """A feature whose name is no word."""
+
+        name = "short steps"
+
+    with pytest.raises(RegistrationError, match="already taken"):
+        register(Other())
+    with pytest.raises(RegistrationError, match="not a word"):
+        register(Spaced())
