@@ -28,7 +28,8 @@ from coordinator.api import (
     watching,
 )
 from coordinator.api.networks import BaseNetwork, CollectiveMethods, Source, add_collectives, topology_of
-from coordinator.api.options import Faults, Options, as_list
+from coordinator.api.option_types import Options
+from coordinator.api.options import Faults, as_list
 from coordinator.api.progress import ProgressOption
 from coordinator.api.runs import Run
 from coordinator.api.threads import StoppableCall

@@ -6,7 +6,7 @@ exactly this tuple, and a node that relays a segment passes on the same object.
 
 from collections.abc import Callable
 from enum import IntEnum, StrEnum
-from typing import Final, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
 Rank = int
 """Index of a node, 0..order-1."""
@@ -30,6 +30,18 @@ Segment = tuple[Rank, Rank, int, int, bytes]
 `segment` numbers all parts of all messages from one origin to one target. Copies of a segment that travel over several
 trees differ in `tree` only. Ranks, trees and segments count from 0.
 """
+
+
+class Bounds(NamedTuple):
+    """The integers that a field of a record may have when it comes over the wire; part of the annotation."""
+
+    least: int = 0
+    most: int = 2**31 - 1
+
+
+Positive = Annotated[int, Bounds(1)]
+Nanoseconds = Annotated[int, Bounds(1, 2**63 - 1)]
+"""A time, or a number of steps in lock-step; at least 1."""
 
 CONTROL_TREE: Final = 2**15 - 256
 """The first of the trees that stand for control segments: those of protocols between neighbours, which belong to no message.
@@ -151,18 +163,18 @@ segment number `segment` of the block of `target` is the payload of (rank, targe
 class Detection(NamedTuple):
     """How ranks detect faults with `FaultKnowledge.DETECT`."""
 
-    after: int
+    after: Positive
     """Intervals of silence after which a port is suspected."""
     doubling: bool = False
     """Whether a port that was suspected wrongly is suspected after twice as many intervals from then on."""
-    interval: int = 1
+    interval: Nanoseconds = 1
     """The time between two signs of life: a step, under the timed clock nanoseconds."""
 
 
 class Agreement(NamedTuple):
     """How ranks agree on the links and neighbours that they suspect."""
 
-    steps: int
+    steps: Positive
     """Steps in which the news of a suspicion reaches every rank that can be reached."""
     shrink: bool = False
     """Whether ranks abandon the collective at the first news, and run it again on what is left of the network."""
@@ -171,11 +183,11 @@ class Agreement(NamedTuple):
 class ReliableLinks(NamedTuple):
     """How links acknowledge and send again; times in steps, under the timed clock in nanoseconds."""
 
-    retransmit_after: int
+    retransmit_after: Nanoseconds
     """How long the sender waits for an acknowledgement."""
-    attempts: int
+    attempts: Positive
     """How often it sends a segment at most."""
-    window: int = 1
+    window: Positive = 1
     """How many segments of a port may be unacknowledged."""
     back_off: bool = False
     """Whether each time-out of a segment is twice the one before."""
@@ -191,7 +203,10 @@ class Repair(NamedTuple):
 
 
 class CollectiveSpec(NamedTuple):
-    """All parameters of a run that a rank may know; every host of a run receives the same ones."""
+    """All parameters of a run that a rank may know; every host of a run receives the same ones.
+
+    A field that has the name of an option of a scenario takes its value, unless the plan computes another one.
+    """
 
     topology: str
     """Canonical name of the network, such as `star:5`."""
@@ -203,19 +218,19 @@ class CollectiveSpec(NamedTuple):
     duplex: Duplex = Duplex.FULL
     message_bytes: int = 64
     """Size of one message; where the vector of each rank is cut into blocks, of the longest block."""
-    messages: int = 1
+    messages: Positive = 1
     """Messages for each (source, target) pair of the collective."""
-    segments: int = 1
+    segments: Positive = 1
     """Segments per message on each tree that carries a part of it."""
-    redundancy: int = 1
+    redundancy: Positive = 1
     """Number of trees that carry each message."""
-    seed: int = 0
+    seed: Annotated[int, Bounds(-(2**63), 2**63 - 1)] = 0
     packet_limit: int = 0
     """Largest number of bytes per start-up, B of the papers; 0 for no limit."""
     knowledge: FaultKnowledge = FaultKnowledge.NONE
     broken: tuple[tuple[Rank, Port], ...] = ()
     """With `FaultKnowledge.ALL`: (rank, port) of every direction of a link that is down in step 1."""
-    target: Rank = ALL_RANKS
+    target: Annotated[Rank, Bounds(ALL_RANKS)] = ALL_RANKS
     """The target of a unicast; in other collectives, and with a permutation, ALL_RANKS."""
     permutation: tuple[Rank, ...] = ()
     """Unicast: by rank, the target of its message, or the rank itself if it sends none; empty if one rank sends."""
@@ -225,7 +240,7 @@ class CollectiveSpec(NamedTuple):
     """How long the program may take to answer a line, in seconds."""
     reliable: ReliableLinks | None = None
     """How links are made reliable; None if they are not."""
-    link_capacity: int = OWN_CAPACITY
+    link_capacity: Annotated[int, Bounds(AUTOMATIC)] = OWN_CAPACITY
     """Most segments in one packet, or OWN_CAPACITY, UNLIMITED, AUTOMATIC."""
     detection: Detection | None = None
     """How ranks detect faults; None if they do not."""
@@ -233,7 +248,7 @@ class CollectiveSpec(NamedTuple):
     """How ranks repair the collective; None if they do not."""
     agreement: Agreement | None = None
     """How ranks agree on what they suspect; None if they do not."""
-    blocks: int = 1
+    blocks: Positive = 1
     """Blocks into which the vector of each rank is cut, one for each rank that owns data; 1 if it stays whole."""
     short_blocks: int = 0
     """How many of the last blocks are one byte shorter than `message_bytes`."""

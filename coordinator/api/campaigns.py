@@ -11,7 +11,8 @@ from typing import Unpack
 import polars as pl
 
 from coordinator.api.networks import BaseNetwork
-from coordinator.api.options import Faults, Options, as_list, require_number, scenario_values
+from coordinator.api.option_types import Options
+from coordinator.api.options import Faults, as_list, require_number, scenario_values
 from coordinator.api.pictures import Page, Picture, frame
 from coordinator.api.progress import ProgressOption, progress_display
 from coordinator.api.threads import call

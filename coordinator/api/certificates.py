@@ -11,7 +11,8 @@ import polars as pl
 
 from coordinator.api.campaigns import on_disk
 from coordinator.api.networks import BaseNetwork
-from coordinator.api.options import Faults, Options, as_list, require_number, scenario_of
+from coordinator.api.option_types import Options
+from coordinator.api.options import Faults, as_list, require_number, scenario_of
 from coordinator.api.progress import ProgressOption, progress_display
 from coordinator.api.threads import call
 from coordinator.campaigns.certificate_file import save_certificate

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar, Unpack, get_type_hints
 
 from coordinator.api.lists import runnable
-from coordinator.api.options import Faults, Options, as_list, scenario_of
+from coordinator.api.option_types import Options
+from coordinator.api.options import Faults, as_list, scenario_of
 from coordinator.api.pickling import KeptTopology, keep_topology, kept_plugins, load_kept_plugins, restore_topology
 from coordinator.api.progress import ProgressOption
 from coordinator.api.runs import Run, run_plan

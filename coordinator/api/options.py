@@ -1,68 +1,18 @@
 """The fields of a scenario as keyword arguments."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypedDict
+from typing import Any
 
-from coordinator.scenario.model import Scenario, make_scenario
+from coordinator.scenario.model import OPTIONS, Scenario, make_scenario
 from coordinator.scenario.plugins import load_plugins
 from coordinator.scenario.programs import allow_program
 from emunode.errors import ScenarioError
-
-Duration = str | float
-"""Text with a unit, such as "5ms", or seconds as a number."""
-DURATIONS = ("startup", "per_byte", "keep_alive", "program_deadline")
-
-
-class Options(TypedDict, total=False):
-    """Every field of a scenario but network, collective, algorithm and faults, with the names and units of a scenario file.
-
-    `coordinator run --help` and docs/reference/scenario.md describe them.
-    """
-
-    source: str | int
-    target: str | int
-    permutation: str
-    port_model: str
-    duplex: str
-    message_bytes: int
-    messages: int
-    segments: int | str
-    redundancy: int
-    driver: str
-    ranks_per_host: int | str
-    netns: str
-    hang_by: str
-    clock: str
-    startup: Duration
-    per_byte: Duration
-    lateness_limit: float
-    worst_lateness_limit: float
-    packet_limit: int
-    link_capacity: int | str
-    fault_knowledge: str
-    keep_alive: Duration
-    on_failure: str
-    agreement_steps: int
-    reliable: bool
-    retransmit_after: int | str
-    attempts: int
-    window: int
-    back_off: bool
-    repair: str
-    repair_after: int
-    seed: int
-    step_limit: int
-    name: str
-    plugin: str | Sequence[str]
-    program: str
-    program_deadline: Duration
-
 
 Faults = str | Sequence[str]
 """One fault or several, such as "crash:4231@2"."""
 
 NOT_OPTIONS = ("topology", "network_sha256", "relabel", "collective", "algorithm", "fault")
-"""The fields of a scenario that have a place of their own in the API."""
+"""The fields of a scenario that have a place of their own in the API; all others are in `option_types.Options`."""
 
 
 def scenario_of(values: Mapping[str, object], faults: Faults, options: Mapping[str, object]) -> Scenario:
@@ -76,13 +26,18 @@ def scenario_values(values: Mapping[str, object], faults: Faults, options: Mappi
         if name in options:
             instead = "faults" if name == "fault" else "the arguments of network() and of the method"
             raise ScenarioError("scenario", name, f"it cannot be given here; use {instead}")
-    given = {name: _with_unit(value) if name in DURATIONS else value for name, value in options.items()}
+    given = {name: _with_unit(value) if is_duration(name) else value for name, value in options.items()}
     if "plugin" in options:
         named = as_list(options["plugin"])
         given["plugin"] = list(dict.fromkeys((*as_list(values.get("plugin", ())), *load_plugins(named))))
     if isinstance(program := options.get("program"), str):
         given["program"] = allow_program(program)
     return {"driver": "memory", **values, "fault": as_list(faults), **given}
+
+
+def is_duration(name: str) -> bool:
+    """Whether a key of a scenario is a time with a unit."""
+    return name in OPTIONS and OPTIONS[name].is_duration
 
 
 def as_list(texts: object) -> list[Any]:

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from coordinator.api.options import DURATIONS
-from coordinator.scenario.model import parse_duration
+from coordinator.api.options import is_duration
+from coordinator.scenario.durations import parse_duration
 
 Scalar: TypeAlias = str | int | float | bool | None
 
@@ -14,7 +14,7 @@ def run_row(name: str, scenario: Mapping[str, Any], summary: Mapping[str, Any]) 
 
     Of a key in both, the value of the summary is taken: `segments` is the number of segments that were sent.
     """
-    fields = {key: _in_seconds(value) if key in DURATIONS else value for key, value in scenario.items()}
+    fields = {key: _in_seconds(value) if is_duration(key) else value for key, value in scenario.items()}
     row: dict[str, Scalar] = {"name": name}
     row |= {key: value for key, value in {**fields, **summary}.items() if isinstance(value, Scalar)}
     row["faults"] = ", ".join(scenario.get("fault") or summary.get("faults") or ())

@@ -140,7 +140,7 @@ def _check_violations(folder: Path, verification: Verification) -> None:
             values = read_toml(path, follow=False)
             scenario = make_scenario(with_absolute_network(values, folder))
             require_verifiable(scenario)
-            if not _violates(scenario.model_copy(update={"driver": "memory", "ranks_per_host": "auto"})):
+            if not _violates(scenario.on_driver("memory")):
                 verification.findings.append(f"{path.name}: a run of it violates no claim")
         except (OSError, ValueError, UnreadableError, EmulatorError) as error:
             verification.findings.append(f"{path.name}: {str(error)[:160]}")

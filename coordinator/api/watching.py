@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Unpack
 
 from coordinator.api.networks import BaseNetwork, Network, Source, topology_of
-from coordinator.api.options import Faults, Options, require_number, scenario_of
+from coordinator.api.option_types import Options
+from coordinator.api.options import Faults, require_number, scenario_of
 from coordinator.api.runs import Run, run_plan
 from coordinator.live.opening import WATCH_SECONDS, open_listener, watched_plan
 from coordinator.live.watch import Watch

@@ -130,7 +130,7 @@ def repeat_over_sockets(store: FinishedTrials, done: Session, progress: Progress
         # The last point has most faults, as a rule.
         keys = [Key(many[-1], variant, number) for number in grid.numbers(many[-1], variant)[:SOCKET_TRIALS]]
         missing = [key for key in keys if key not in store.sockets]
-        scenario = each.scenario.model_copy(update={"driver": "local", "ranks_per_host": "auto"})
+        scenario = each.scenario.on_driver("local")
         try:
             make_plan(scenario)
         except ScenarioError as error:

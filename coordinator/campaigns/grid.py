@@ -24,7 +24,7 @@ from coordinator.planning.worst_faults import worst_set
 from coordinator.scenario.fault_draws import FaultSites, sample_numbers, set_count
 from coordinator.scenario.fault_sets import FaultSetSpec, parse_fault_sets
 from coordinator.scenario.fault_syntax import parse_faults
-from coordinator.scenario.model import DEFAULT_BYTES, OnFailure, Scenario, make_scenario
+from coordinator.scenario.model import DEFAULT_BYTES, OPTIONS, Scenario, make_scenario
 from coordinator.scenario.networks import network_of
 from coordinator.scenario.plugins import loaded_plugins
 from emunode.errors import ScenarioError
@@ -40,6 +40,16 @@ MOST_VALUES = 10_000
 """Most values of one varied field, and most combinations of values."""
 DRAWS = "2"
 """The version of the draws. A campaign whose trials were drawn by another version is not resumed."""
+OF_0_1_0: Final = {
+    *("topology", "collective", "algorithm", "source", "port_model", "duplex", "message_bytes", "messages", "segments"),
+    *("redundancy", "driver", "ranks_per_host", "netns", "hang_by", "clock", "startup", "per_byte", "lateness_limit"),
+    *("packet_limit", "fault", "fault_knowledge", "seed", "step_limit", "name"),
+}
+"""The options of version 0.1.0, all of which its fingerprints have."""
+OF_LINKS: Final = ("reliable", "retransmit_after", "attempts", "window", "back_off")
+"""The options of reliable links when they came."""
+UNCOUNTED: Final = ("worst_lateness_limit", "network_sha256", "relabel", "plugin", "program_deadline")
+"""Options on which no trial depends, and plug-ins, which count by their digests."""
 CHUNK = 50
 """Draws between two checks of the precision."""
 
@@ -396,19 +406,14 @@ def _places_of(plan: Plan) -> FaultSites:
 
 def _described(scenario: Scenario) -> dict[str, object]:
     """A scenario as version 0.1.0 wrote it, so that fields that no trial depends on do not change the fingerprint."""
-    values = scenario.model_dump(mode="json", exclude={"worst_lateness_limit", "network_sha256", "relabel", "plugin"})
-    for later in ("target", "permutation", "program", "program_deadline", "link_capacity", "agreement_steps"):
-        # No trial has a program, so its deadline says nothing.
-        if values[later] is None or later == "program_deadline":
-            del values[later]
-    if scenario.on_failure is OnFailure.CONTINUE:
-        del values["on_failure"]
-    if not scenario.reliable:
-        for name in ("reliable", "retransmit_after", "attempts", "window", "back_off"):
-            del values[name]
-    for name in ("repair", "repair_after", "keep_alive"):
-        if values[name] is None:
-            del values[name]
+    values = scenario.model_dump(mode="json", exclude=set(UNCOUNTED))
+    # An option that came later counts where it is given; those of reliable links all count where links are reliable.
+    counted = {*OF_0_1_0, *(OF_LINKS if scenario.reliable else ())}
+    values = {
+        name: value
+        for name, value in values.items()
+        if name in counted or getattr(scenario, name) != OPTIONS[name].field.default
+    }
     if scenario.plugin:  # wherever their files are
         values["plugin"] = sorted(plugin.sha256 for plugin in loaded_plugins(scenario.plugin, all_of_them=True))
     if scenario.message_bytes is None and scenario.collective not in VECTOR:

@@ -245,9 +245,7 @@ def run_point(point: Point, driver: str | None = None) -> dict[str, Any] | None:
     """Return the metrics and claims of a run as plain values, on another driver if one is named; None if interrupted."""
     plan = point.plan
     if driver not in (None, plan.scenario.driver):
-        plan = make_plan(
-            plan.scenario.model_copy(update={"driver": driver, "ranks_per_host": "auto", "hang_by": "pause"})
-        )
+        plan = make_plan(plan.scenario.on_driver(driver))
     result = run_in_memory(plan, lambda *_: None)
     if result.execution.interrupted:
         return None

@@ -164,10 +164,7 @@ class _Records:
         return done
 
     async def _run_sample(self, grid: Grid, sample: Sequence[tuple[Key, TrialResult]], log: TextIO) -> int:
-        scenarios = [
-            each.scenario.model_copy(update={"driver": "memory", "ranks_per_host": "auto", "hang_by": "pause"})
-            for each in grid.variants
-        ]
+        scenarios = [each.scenario.on_driver("memory") for each in grid.variants]
         done = packets = 0
         async with TrialRunner(scenarios, log) as runner:
             for key, stored in sample:

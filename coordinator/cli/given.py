@@ -7,7 +7,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from coordinator.scenario.model import Scenario, make_scenario, parse_duration, read_scenario
+from coordinator.scenario.durations import parse_duration
+from coordinator.scenario.model import Scenario, make_scenario, read_scenario
 from coordinator.scenario.networks import with_absolute_network
 from coordinator.scenario.plugins import load_plugins, require_loaded
 from coordinator.scenario.programs import allow_program, require_named

@@ -1,4 +1,4 @@
-"""The flags of a scenario, derived from the fields of `Scenario`: types, allowed values, defaults and help.
+"""The flags of a scenario, derived from the fields of `Scenario`: types, allowed values, groups, defaults and help.
 
 A flag hands its text over unchanged, so that flags, files and the Python API are validated in one place. `given` makes a
 scenario of them.
@@ -9,79 +9,49 @@ from dataclasses import field, make_dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from cyclopts import Group, Parameter, Token
+from cyclopts import Group as FlagGroup
+from cyclopts import Parameter, Token
 
-from coordinator.scenario.model import Scenario, format_duration
+from coordinator.scenario.model import OPTIONS
+from coordinator.scenario.option import Group, ScenarioOption
 
-GROUPS: Mapping[str, tuple[str, ...]] = {
-    "Network and collective": (
-        "topology",
-        "network_sha256",
-        "relabel",
-        "collective",
-        "algorithm",
-        "source",
-        "target",
-        "permutation",
-        "port_model",
-        "duplex",
-    ),
-    "Messages": ("message_bytes", "messages", "segments", "redundancy", "packet_limit", "link_capacity"),
-    "Faults": ("fault", "fault_knowledge", "keep_alive", "on_failure", "agreement_steps"),
-    "Reliable links": ("reliable", "retransmit_after", "attempts", "window", "back_off"),
-    "Repair": ("repair", "repair_after"),
-    "Processes": ("driver", "ranks_per_host", "netns", "hang_by"),
-    "Clock": ("clock", "startup", "per_byte", "lateness_limit", "worst_lateness_limit"),
-    "Repetition": ("seed", "step_limit", "name"),
-    "Plug-ins and programs": ("plugin", "program", "program_deadline"),
-}
-"""The fields of a scenario as `--help` groups them."""
-TYPES = {"integer": "INT", "number": "FLOAT", "string": "TEXT"}
-"""Placeholders for the types of JSON Schema."""
-SCHEMA = Scenario.model_json_schema()
+GROUPS = {group: FlagGroup(group, sort_key=number) for number, group in enumerate(Group)}
 
 
-def make_flags(name: str, defaults: Mapping[str, object], without: Sequence[str] = ()) -> Any:
-    """A dataclass with every field of a scenario as an optional text; the help shows `defaults` before the model's own.
+def make_flags(
+    name: str,
+    defaults: Mapping[str, object],
+    without: Sequence[str] = (),
+    options: Mapping[str, ScenarioOption] = OPTIONS,
+) -> Any:
+    """Return a dataclass with every option of a scenario as an optional text; the help shows `defaults` before the model's.
 
-    The fields `without` are left out.
-
-    None means "not given": a scenario file or the model supplies the value.
+    The options `without` are left out. None means "not given": a scenario file or the model supplies the value.
     """
-    groups = {
-        member: Group(title, sort_key=number)
-        for number, (title, names) in enumerate(GROUPS.items())
-        for member in names
-    }
-    members = [member for member in SCHEMA["properties"] if member not in without]
-    types = ((member, flag_type(member, groups[member], defaults)) for member in members)
+    types = ((member, flag_type(option, defaults)) for member, option in options.items() if member not in without)
     flags = make_dataclass(name, [(member, kind, field(default=None)) for member, kind in types])
     flags.__module__ = __name__  # where cyclopts looks up its annotations
     return flags
 
 
-def flag_type(name: str, group: Group, defaults: Mapping[str, object]) -> Any:
-    """The annotated type of a flag: what cyclopts shows, completes and hands over."""
-    schema = SCHEMA["properties"][name]
-    variants = _variants(schema)
-    if schema.get("type") == "boolean":
-        return Annotated[
-            bool | None, Parameter(help=_description(name, variants, required=False), negative=(), group=group)
-        ]
-    several = schema.get("type") == "array"
-    choices = variants[0].get("enum")
+def flag_type(option: ScenarioOption, defaults: Mapping[str, object]) -> Any:
+    """Return the annotated type of a flag: what cyclopts shows, completes and hands over."""
+    group = GROUPS[option.group]
+    if option.is_switch:
+        return Annotated[bool | None, Parameter(help=option.help(), negative=(), group=group)]
     # `| str`: cyclopts must not refuse a value; `make_scenario` does, with the same message for flags and files.
-    value: Any = list[str] if several else Literal[tuple(choices)] | str if choices else str
+    one: Any = Literal[tuple(option.choices)] | str if option.choices else str
+    value: Any = list[str] if option.is_repeatable else one
     return Annotated[
         value | None,
         Parameter(
-            help=_description(name, variants, required=name in SCHEMA["required"] and name not in defaults),
-            converter=texts_of if several else text_of,
-            metavar="CHOICE" if choices else _placeholder(name, variants),
-            show_default=_shown(name, defaults.get(name, schema.get("default"))),
+            help=option.help(required=option.field.is_required() and option.name not in defaults),
+            converter=texts_of if option.is_repeatable else text_of,
+            metavar=option.metavar,
+            show_default=_shown(option, defaults),
             negative=(),
             group=group,
-            allow_leading_hyphen=name in ("source", "target"),  # labels of some topologies begin with a minus
+            allow_leading_hyphen=option.form is not None and option.form.may_begin_with_hyphen,
         ),
     ]
 
@@ -96,45 +66,11 @@ def texts_of(_hint: object, tokens: Sequence[Token]) -> list[str]:
     return [token.value for token in tokens]
 
 
-def _variants(schema: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The alternatives of a field without null, references resolved."""
-    alternatives = schema.get("anyOf", [schema])
-    resolved = [SCHEMA["$defs"][each["$ref"].rpartition("/")[2]] if "$ref" in each else each for each in alternatives]
-    return [each for each in resolved if each.get("type") != "null"]
-
-
-def _description(name: str, variants: Sequence[Mapping[str, Any]], required: bool) -> str:
-    low, high = _bounds(variants[0])
-    allowed = f" ({low} to {high})" if high else ""
-    return f"{Scenario.model_fields[name].description}{allowed}{'; required, here or in the file' if required else ''}"
-
-
-def _bounds(schema: Mapping[str, Any]) -> tuple[str, str]:
-    """The allowed range of a number; pydantic writes it under these keys, by the kind of annotation."""
-    low = schema.get("minimum", schema.get("ge"))
-    above, below = schema.get("exclusiveMinimum"), schema.get("exclusiveMaximum", schema.get("lt"))
-    high = schema.get("maximum", schema.get("le", None if below is None else below - 1))
-    shown_low = f"above {above:g}" if low is None and above is not None else f"{low}"
-    return shown_low, "" if high is None else f"{high:,.0f}" if isinstance(high, float) else f"{high:,}"
-
-
-def _placeholder(name: str, variants: Sequence[Mapping[str, Any]]) -> str:
-    if _is_duration(name):
-        return "TIME"
-    if name == "retransmit_after":
-        return "STEPS|TIME"
-    return "|".join(each.get("const") or TYPES[each.get("items", each)["type"]] for each in variants)
-
-
-def _shown(name: str, default: object) -> str | bool:
-    """The default as a user writes it; False, which hides it, where the description states it."""
-    if default is None or default == []:
-        return False
-    return format_duration(default) if isinstance(default, float) and _is_duration(name) else str(default)
-
-
-def _is_duration(name: str) -> bool:
-    return any(getattr(each, "func", None) is format_duration for each in Scenario.model_fields[name].metadata)
+def _shown(option: ScenarioOption, defaults: Mapping[str, object]) -> str | bool:
+    """Return the default as a user writes it; False, which hides it, where the description states it."""
+    stated = None if option.field.is_required() else option.field.default
+    default = defaults.get(option.name, stated)
+    return False if default is None or default == () else option.written(default)
 
 
 Flags: Any = make_flags("Flags", {})

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from coordinator.scenario.descriptions import PLUGIN
+from coordinator.scenario.option import PLUGIN
 
 PluginFlag = Annotated[list[str] | None, Parameter(name="--plugin", negative=(), help=PLUGIN)]
 """`load_plugins` executes what is given."""

@@ -11,7 +11,7 @@ from coordinator.history.run_index import REPORT
 from coordinator.planning.plan import Plan
 from coordinator.reports.numbers import describe_dropped, describe_load, plural, verdict_note
 from coordinator.results.tables import LISTED_LINKS
-from coordinator.scenario.model import format_duration
+from coordinator.scenario.durations import format_duration
 from emunode.model import ALL_RANKS, VECTOR
 
 SHOWN_NODES = 12

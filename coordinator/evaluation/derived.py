@@ -23,6 +23,7 @@ from coordinator.evaluation.reliable_walk import follow_reliable, why_not_follow
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.results.claims import DELIVERY, broken_root
 from coordinator.results.contributions import healthy_holders
+from coordinator.scenario.option import Group
 from emunode.algorithms.claims import Claim
 from emunode.engine.known_paths import faults_by_steps
 from emunode.faults.byzantine import Treatment
@@ -110,10 +111,8 @@ def _over_reliable_links(plan: Plan, links: ReliableLinks) -> list[Claim]:
 
 def plan_without_links(plan: Plan) -> Plan:
     """The plan of the same run over plain links and without faults."""
-    fields = type(plan.scenario).model_fields
-    names = ("reliable", "retransmit_after", "attempts", "window", "back_off", "fault")
-    plain = {name: fields[name].default for name in names} | {"driver": "memory", "ranks_per_host": "auto"}
-    return make_plan(plan.scenario.model_copy(update=plain))
+    plain = plan.scenario.without(Group.LINKS).on_driver("memory")
+    return make_plan(plain.model_copy(update={"fault": ()}))
 
 
 # --- from hop to hop -------------------------------------------------------------------------------------------------

@@ -271,8 +271,7 @@ def require_verifiable(scenario: Scenario) -> None:
 
 def _bounded_plan(scenario: Scenario) -> Plan:
     require_verifiable(scenario)
-    here = {"driver": "memory", "ranks_per_host": "auto", "hang_by": "pause"}
-    return make_plan(scenario.model_copy(update={**here, "netns": Scenario.model_fields["netns"].default}))
+    return make_plan(scenario.on_driver("memory"))
 
 
 def _read_table(path: Path, schema: Mapping[str, Any], most: int) -> pl.DataFrame:

@@ -104,9 +104,6 @@ def settings_of(run: ResolvedRun) -> Agreement:
 def agreement_of(scenario: Scenario, topology: Topology, spec: CollectiveSpec) -> Agreement | None:
     """How the nodes of a scenario agree, None if they do not; ScenarioError if that contradicts the scenario."""
     if scenario.on_failure is OnFailure.CONTINUE:
-        if scenario.agreement_steps is not None:
-            reason = f"nodes agree only with --on-failure {OnFailure.AGREE} or {OnFailure.SHRINK}"
-            raise ScenarioError("agreement_steps", scenario.agreement_steps, reason)
         return None
     value = str(scenario.on_failure)
     if scenario.clock != "steps":

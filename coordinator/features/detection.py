@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from coordinator.dependence.outages import Outages
 from coordinator.features.base import Broken, Evidence, Feature, Findings, ResolvedRun
 from coordinator.features.timing import control_packet, longest_packet
-from coordinator.scenario.model import Scenario, format_duration, knowledge_of
+from coordinator.scenario.durations import format_duration
+from coordinator.scenario.model import Scenario, knowledge_of
 from coordinator.theory import outage_claims
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.claims import Assumption, Claim

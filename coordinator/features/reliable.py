@@ -7,7 +7,8 @@ from coordinator.dependence.losses import losses
 from coordinator.features.base import Broken, Evidence, Feature, Findings, ResolvedRun
 from coordinator.features.timing import control_packet, longest_packet
 from coordinator.scenario.costs import costs_of
-from coordinator.scenario.model import Scenario, format_duration, parse_duration
+from coordinator.scenario.durations import format_duration, parse_duration
+from coordinator.scenario.model import Scenario
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.claims import Assumption, Claim
 from emunode.errors import ScenarioError
@@ -132,9 +133,6 @@ def round_trip(spec: CollectiveSpec, topology: Topology, window: int) -> Step:
 def reliable_links(scenario: Scenario, topology: Topology, spec: CollectiveSpec) -> ReliableLinks | None:
     """The settings of the links of a scenario, None if they are not reliable; ScenarioError if they contradict it."""
     if not scenario.reliable:
-        for name in ("retransmit_after", "attempts", "window", "back_off"):
-            if getattr(scenario, name) != type(scenario).model_fields[name].default:
-                raise ScenarioError(name, getattr(scenario, name), "only reliable links have it; add --reliable")
         return None
     if spec.port_model not in (PortModel.ALL_PORT, PortModel.ONE_PORT):
         reason = "it leaves no port for acknowledgements; reliable links need all-port or one-port"

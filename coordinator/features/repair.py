@@ -77,8 +77,6 @@ def repair_of(scenario: Scenario) -> Repair | None:
     """How a scenario is repaired, None if it is not; ScenarioError if its settings contradict each other."""
     after = scenario.repair_after
     if scenario.repair is None:
-        if after is not None:
-            raise ScenarioError("repair_after", after, "only repair has it; add --repair")
         return None
     knowledge, detection = knowledge_of(scenario)
     repair = Repair(scenario.repair, after or (detection.after if detection else 1))

@@ -28,7 +28,7 @@ from coordinator.planning.plan import Plan
 from emunode.errors import DeadlineError, EmulatorError, FaultError, FrameError, RuleError, RunError
 from emunode.faults.kinds import Fault
 from emunode.model import Step
-from emunode.net.protocol import spec_to_record
+from emunode.net.records import encode_record
 
 
 class HostNetwork:
@@ -96,7 +96,7 @@ class HostNetwork:
         closed = set(self._faults.connections.closed)
         deferred = links.close_deferred(hosts)
         # Orders of one connection are carried out in order: closing, then reset, then dialling.
-        self._channel.send_to_all(hosts, "reset", *spec_to_record(plan.spec))
+        self._channel.send_to_all(hosts, "reset", *encode_record(plan.spec))
         if deferred:  # the ends at processes that were stopped have to be closed before they are dialled again
             await links.dial([])
         links.reset(plan)

@@ -1,13 +1,16 @@
 """The collective of a scenario: source and targets as ranks, link capacity, number of segments, settings of the links."""
 
+from typing import Any
+
 from coordinator.features.registry import FEATURES
-from coordinator.scenario.model import DEFAULT_BYTES, DEFAULT_VECTOR_BYTES, MOST_BYTES, Scenario
+from coordinator.scenario.model import DEFAULT_BYTES, DEFAULT_VECTOR_BYTES, MOST_BYTES, OPTIONS, Scenario
 from coordinator.scenario.permutations import targets_of
 from coordinator.scenario.programs import command_of
 from emunode.algorithms.base import with_blocks
 from emunode.algorithms.registry import find_algorithm
 from emunode.errors import ScenarioError
 from emunode.model import (
+    ALL_RANKS,
     AUTOMATIC,
     FOLDING,
     OWN_CAPACITY,
@@ -26,26 +29,25 @@ CAPACITIES = {None: OWN_CAPACITY, "unlimited": UNLIMITED, "auto": AUTOMATIC}
 
 def collective_spec(scenario: Scenario, topology: Topology) -> CollectiveSpec:
     """The collective of a scenario, with the number of segments chosen where it is `auto`."""
-    spec = CollectiveSpec(
-        topology=topology.name,
-        collective=scenario.collective,
-        algorithm=scenario.algorithm,
-        source=_source_rank(scenario, topology),
-        port_model=scenario.port_model,
-        duplex=scenario.duplex,
-        message_bytes=_message_bytes(scenario, topology),
-        messages=scenario.messages,
-        segments=1 if scenario.segments == "auto" else scenario.segments,
-        redundancy=scenario.redundancy,
-        seed=scenario.seed,
-        packet_limit=scenario.packet_limit or 0,
-        program=command_of(scenario.program or ""),
-        program_deadline=scenario.program_deadline,
-        link_capacity=scenario.link_capacity
-        if isinstance(scenario.link_capacity, int)
-        else CAPACITIES[scenario.link_capacity],
-    )
-    spec = _with_targets(scenario, topology, spec)
+    capacity = scenario.link_capacity
+    computed: dict[str, Any] = {
+        "topology": topology.name,
+        "source": _source_rank(scenario, topology),
+        "target": ALL_RANKS,
+        "permutation": (),
+        "message_bytes": _message_bytes(scenario, topology),
+        "segments": 1 if scenario.segments == "auto" else scenario.segments,
+        "packet_limit": scenario.packet_limit or 0,
+        "program": command_of(scenario.program or ""),
+        "link_capacity": capacity if isinstance(capacity, int) else CAPACITIES[capacity],
+        "reliable": None,
+        "repair": None,
+    }
+    # Every other option that has the name of a field of the record for hosts is one.
+    same = {
+        name: getattr(scenario, name) for name in CollectiveSpec._fields if name in OPTIONS and name not in computed
+    }
+    spec = _with_targets(scenario, topology, CollectiveSpec(**same, **computed))
     spec = with_blocks(find_algorithm(topology, spec), topology, spec)
     for feature in FEATURES.values():
         spec = feature.configure(scenario, topology, spec)

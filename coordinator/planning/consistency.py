@@ -1,7 +1,7 @@
 """Scenarios that are refused: networks too large for a journal row, settings that a driver or a clock does not support."""
 
 from coordinator.scenario.drivers import DRIVERS
-from coordinator.scenario.model import Scenario
+from coordinator.scenario.model import OPTIONS, Scenario
 from coordinator.scenario.programs import DRIVERS as PROGRAM_DRIVERS
 from coordinator.scenario.programs import command_of
 from emunode.algorithms.program import PROGRAM
@@ -35,6 +35,16 @@ def require_size(topology: Topology) -> None:
         f"{topology.order} nodes of up to {topology.degree} ports, not all of the same degree, take tables of order x "
         f"degree = {topology.order * topology.degree} entries; at most {IRREGULAR_SLOTS} are allowed",
     )
+
+
+def require_used(scenario: Scenario) -> None:
+    """Refuse an option that has no effect without another one, unless that is given too."""
+    for name, option in OPTIONS.items():
+        needs, value = option.needs, getattr(scenario, name)
+        if needs is None or value == option.field.default:
+            continue
+        if getattr(scenario, needs.option) == OPTIONS[needs.option].field.default:
+            raise ScenarioError(name, value, needs.reason)
 
 
 def require_consistent(scenario: Scenario) -> None:

@@ -11,7 +11,7 @@ from math import ceil
 from coordinator.features.base import ResolvedRun
 from coordinator.features.registry import FEATURES, active_features
 from coordinator.planning.collective import collective_spec
-from coordinator.planning.consistency import require_consistent, require_size
+from coordinator.planning.consistency import require_consistent, require_size, require_used
 from coordinator.planning.endpoint import JoinEndpoint
 from coordinator.planning.link_ends import fewest_hosts
 from coordinator.planning.machine import RESERVED_DESCRIPTORS, Machine, this_machine
@@ -107,6 +107,7 @@ def make_plan(
         scenario = scenario.model_copy(update={"program": with_digest(scenario.program)})
     topology = network_of(scenario)
     require_size(topology)
+    require_used(scenario)
     spec = collective_spec(scenario, topology)
     specs, searches = resolve(
         scenario.fault,

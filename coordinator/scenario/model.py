@@ -15,36 +15,12 @@ from typing import Annotated, Any, Literal
 import tomli_w
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError
 
-from coordinator.scenario.descriptions import PLUGIN
 from coordinator.scenario.drivers import DRIVERS, driver_name
+from coordinator.scenario.durations import format_duration, parse_duration
+from coordinator.scenario.option import PLUGIN, Form, Group, Needs, Option, options_of
 from emunode.errors import ScenarioError
 from emunode.model import Collective, Detection, Duplex, FaultKnowledge, PortModel
 from emunode.timed.cost_model import NANO
-
-MOST_SECONDS = 1e9
-UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
-DURATION = re.compile(r"(\d+(?:\.\d+)?(?:e[+-]?\d+)?)\s*(ns|us|ms|s)", re.ASCII)
-
-
-def parse_duration(value: object) -> float:
-    """Seconds, from text such as `5ms`, `1.5us` or `2s`; 0 needs no unit. Raises ValueError."""
-    match = DURATION.fullmatch(str(value).strip())
-    if match and float(match[1]) * UNITS[match[2]] <= MOST_SECONDS:
-        return float(match[1]) * UNITS[match[2]]
-    if value in (0, "0") and not isinstance(value, bool):
-        return 0.0
-    raise ValueError(f"a time from 0 to {MOST_SECONDS:g}s with its unit, such as 5ms, 1.5us or 2s")
-
-
-def format_duration(seconds: float) -> str:
-    """Inverse of `parse_duration`."""
-    if not seconds:
-        return "0s"
-    for unit, size in UNITS.items():
-        number = f"{round(seconds / size, 9):.12g}"
-        if seconds >= size and float(number) * size == seconds:
-            return f"{number}{unit}"
-    return f"{seconds!r}s"
 
 
 def _number(value: object) -> object:
@@ -86,7 +62,7 @@ def _time_out(value: object) -> int | str:
 
 
 Steps = Annotated[int, BeforeValidator(_steps)]
-RetransmitAfter = Annotated[int | str, BeforeValidator(_time_out)]
+RetransmitAfter = Annotated[int | str, BeforeValidator(_time_out), Form("STEPS|TIME", "int | str")]
 DETECT_FORM = "detect:K[:doubling]"
 DETECT = re.compile("detect:([1-9][0-9]{0,5})(:doubling)?", re.ASCII)
 
@@ -127,14 +103,17 @@ def _label(value: object) -> object:
     return str(value) if isinstance(value, Integral) and not isinstance(value, bool) else value
 
 
-Seconds = Annotated[float, BeforeValidator(parse_duration), PlainSerializer(format_duration)]
+DURATION_FORM = Form("TIME", "Duration", is_duration=True)
+Seconds = Annotated[float, BeforeValidator(parse_duration), PlainSerializer(format_duration), DURATION_FORM]
 OptionalSeconds = Annotated[
     float | None,
     BeforeValidator(lambda value: None if value is None else parse_duration(value)),
     PlainSerializer(lambda value: None if value is None else format_duration(value)),
+    DURATION_FORM,
 ]
 Number = Annotated[int, BeforeValidator(_number)]
-Label = Annotated[str, BeforeValidator(_label)]
+# Labels of some networks begin with a minus.
+Label = Annotated[str, BeforeValidator(_label), Form("TEXT", "str | int", may_begin_with_hyphen=True)]
 Count = Annotated[Number, Field(ge=1, lt=2**31)]
 Automatic = Annotated[Literal["auto"], BeforeValidator(_lower)]
 Unlimited = Annotated[Literal["unlimited"], BeforeValidator(_lower)]
@@ -150,142 +129,183 @@ MOST_WINDOW = 1024
 MOST_TIME_OUT = 1_000_000
 """Steps of the longest time-out of a reliable link, and of the longest wait before a repair."""
 
+ON_RELIABLE_LINKS = Needs("reliable", "only reliable links have it; add --reliable")
+IN_REPAIR = Needs("repair", "only repair has it; add --repair")
+IN_AGREEMENT = Needs("on_failure", f"nodes agree only with --on-failure {OnFailure.AGREE} or {OnFailure.SHRINK}")
+
 
 class Scenario(BaseModel):
     """The complete description of a run. The same scenario and seed give the same journal hash on every driver."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    topology: str = Field(
+    # All that a new option needs outside the code that uses it is its field here: `coordinator.scenario.options`.
+    topology: Annotated[str, Option(Group.COLLECTIVE)] = Field(
         description="network such as star:5, torus:4x4 or file:NET.graphml; see `coordinator list topologies`"
     )
-    collective: Annotated[Collective, BeforeValidator(_lower)] = Field(description="collective operation")
-    algorithm: Annotated[str, BeforeValidator(_lower)] = Field(description="see `coordinator list algorithms`")
-    source: Label | None = Field(
+    collective: Annotated[Collective, BeforeValidator(_lower), Option(Group.COLLECTIVE)] = Field(
+        description="collective operation"
+    )
+    algorithm: Annotated[str, BeforeValidator(_lower), Option(Group.COLLECTIVE)] = Field(
+        description="see `coordinator list algorithms`"
+    )
+    source: Annotated[Label | None, Option(Group.COLLECTIVE)] = Field(
         None, description="label of the source (broadcast, scatter, unicast) or of the target (gather, reduce)"
     )
-    target: Label | None = Field(
+    target: Annotated[Label | None, Option(Group.COLLECTIVE)] = Field(
         None, description="label of the target of a unicast; default: the node of lowest rank farthest from the source"
     )
-    permutation: str | None = Field(
+    permutation: Annotated[str | None, Option(Group.COLLECTIVE)] = Field(
         None,
         max_length=2**25,
         description="unicast with a message from every node: a permutation such as reversal, random or shift:3, or a CSV "
         "file of source and target labels",
     )
-    port_model: Annotated[PortModel, BeforeValidator(_lower)] = Field(
+    port_model: Annotated[PortModel, BeforeValidator(_lower), Option(Group.COLLECTIVE)] = Field(
         PortModel.ALL_PORT, description="ports that a node may use in one step"
     )
-    duplex: Annotated[Duplex, BeforeValidator(_lower)] = Field(
+    duplex: Annotated[Duplex, BeforeValidator(_lower), Option(Group.COLLECTIVE)] = Field(
         Duplex.FULL, description="whether a link carries packets both ways in one step"
     )
-    network_sha256: str | None = Field(
+    network_sha256: Annotated[str | None, Option(Group.COLLECTIVE)] = Field(
         None, pattern=r"^[0-9a-f]{64}$", description="digest that a network from a file must have"
     )
-    relabel: bool = Field(False, description="call the nodes of a network from a file by their ranks")
-    message_bytes: Annotated[Number, Field(ge=1, le=MOST_BYTES)] | None = Field(
+    relabel: Annotated[bool, Option(Group.COLLECTIVE)] = Field(
+        False, description="call the nodes of a network from a file by their ranks"
+    )
+    message_bytes: Annotated[Annotated[Number, Field(ge=1, le=MOST_BYTES)] | None, Option(Group.MESSAGES)] = Field(
         None,
         description="bytes that a rank contributes: a message, or the vector of an allreduce or reduce-scatter; default: "
         "64, and for a vector 64 for each rank",
     )
-    messages: Number = Field(1, ge=1, le=MOST_MESSAGES, description="messages for each source and target")
-    segments: Annotated[Number, Field(ge=1, le=MOST_BYTES)] | Automatic = Field(
+    messages: Annotated[Number, Option(Group.MESSAGES)] = Field(
+        1, ge=1, le=MOST_MESSAGES, description="messages for each source and target"
+    )
+    segments: Annotated[Annotated[Number, Field(ge=1, le=MOST_BYTES)] | Automatic, Option(Group.MESSAGES)] = Field(
         1, description="pieces of a message on each tree"
     )
-    redundancy: Number = Field(1, ge=1, le=MOST_REDUNDANCY, description="trees that carry each message")
-    driver: Annotated[str, BeforeValidator(_lower), AfterValidator(driver_name)] = Field(
+    redundancy: Annotated[Number, Option(Group.MESSAGES)] = Field(
+        1, ge=1, le=MOST_REDUNDANCY, description="trees that carry each message"
+    )
+    driver: Annotated[str, BeforeValidator(_lower), AfterValidator(driver_name), Option(Group.PROCESSES)] = Field(
         "local",
         json_schema_extra={"enum": list(DRIVERS)},
         description="where ranks run: in one loop, in host processes, in containers, in hosts that join (`serve`)",
     )
-    ranks_per_host: Count | Automatic = Field(
+    ranks_per_host: Annotated[Count | Automatic, Option(Group.PROCESSES)] = Field(
         "auto", description="ranks per process; auto: one process per core, or at most 24 containers"
     )
-    netns: Annotated[Literal["auto", "always", "never"], BeforeValidator(_netns)] = Field(
+    netns: Annotated[Literal["auto", "always", "never"], BeforeValidator(_netns), Option(Group.PROCESSES)] = Field(
         "auto",
         description="run in a network namespace of its own, where no packet filter tracks connections; auto: if the run "
         "has more links than the filter can track (local driver)",
     )
-    hang_by: Annotated[Literal["pause", "disconnect"], BeforeValidator(_lower)] = Field(
+    hang_by: Annotated[Literal["pause", "disconnect"], BeforeValidator(_lower), Option(Group.PROCESSES)] = Field(
         "pause",
         description="how a container hangs: paused by its engine, or disconnected from the network (docker driver)",
     )
-    clock: Annotated[Literal["steps", "timed"], BeforeValidator(_lower)] = Field(
+    clock: Annotated[Literal["steps", "timed"], BeforeValidator(_lower), Option(Group.CLOCK)] = Field(
         "steps", description="steps: lock-step; timed: nodes run independently, packets take real time"
     )
-    startup: Seconds = Field(1e-3, description="time to start one packet, such as 5ms; virtual, or real if timed")
-    per_byte: Seconds = Field(1e-6, description="time per byte, such as 1us")
-    lateness_limit: Annotated[float, BeforeValidator(_number)] = Field(
+    startup: Annotated[Seconds, Option(Group.CLOCK)] = Field(
+        1e-3, description="time to start one packet, such as 5ms; virtual, or real if timed"
+    )
+    per_byte: Annotated[Seconds, Option(Group.CLOCK)] = Field(1e-6, description="time per byte, such as 1us")
+    lateness_limit: Annotated[float, BeforeValidator(_number), Option(Group.CLOCK)] = Field(
         0.05, gt=0, le=1, description="share of its time by which a timed run may be late and still be valid"
     )
-    worst_lateness_limit: Annotated[float, BeforeValidator(_number)] = Field(
+    worst_lateness_limit: Annotated[float, BeforeValidator(_number), Option(Group.CLOCK)] = Field(
         5.0,
         gt=0,
         le=1e9,
         description="how late any packet of a timed run may be, in durations of its longest packet",
     )
-    packet_limit: Count | None = Field(None, description="most bytes that one start-up covers; default: no limit")
-    link_capacity: Count | Automatic | Unlimited | None = Field(
+    packet_limit: Annotated[Count | None, Option(Group.MESSAGES)] = Field(
+        None, description="most bytes that one start-up covers; default: no limit"
+    )
+    link_capacity: Annotated[Count | Automatic | Unlimited | None, Option(Group.MESSAGES)] = Field(
         None,
         description="most segments in one packet, where the algorithm sets no bound of its own; auto: what one start-up "
         "covers; default: as the algorithm is published",
     )
-    fault: tuple[str, ...] = Field((), description="fault, such as crash:3142@2 (repeatable)")
-    fault_knowledge: Annotated[str, BeforeValidator(_lower), AfterValidator(_knowledge)] = Field(
+    fault: Annotated[tuple[str, ...], Option(Group.FAULTS)] = Field(
+        (), description="fault, such as crash:3142@2 (repeatable)"
+    )
+    fault_knowledge: Annotated[str, BeforeValidator(_lower), AfterValidator(_knowledge), Option(Group.FAULTS)] = Field(
         FaultKnowledge.NONE,
         json_schema_extra={"enum": ["none", "neighbours", "all", DETECT_FORM]},
         description="nodes that know the faults: none (as in the papers), neighbours, all; detect:K: neighbours, after K "
         "steps of silence",
     )
-    keep_alive: OptionalSeconds = Field(
+    keep_alive: Annotated[OptionalSeconds, Option(Group.FAULTS)] = Field(
         None, gt=0, description="detect:K under the timed clock: time between two signs of life of a node, such as 5ms"
     )
-    on_failure: Annotated[OnFailure, BeforeValidator(_lower)] = Field(
+    on_failure: Annotated[OnFailure, BeforeValidator(_lower), Option(Group.FAULTS)] = Field(
         OnFailure.CONTINUE,
         description="when nodes suspect a failure: continue; agree on what has failed; shrink: agree, and run the "
         "collective again on what is left (needs --fault-knowledge detect:K)",
     )
-    agreement_steps: Count | None = Field(
+    agreement_steps: Annotated[Count | None, Option(Group.FAULTS, IN_AGREEMENT)] = Field(
         None,
         description="steps from a suspicion to the decision on it; default: the largest diameter that fewer failed nodes "
         "than the connectivity leave, or a bound on it",
     )
-    reliable: bool = Field(
+    reliable: Annotated[bool, Option(Group.LINKS)] = Field(
         False, description="reliable links: every segment is acknowledged on every link, and sent again until it is"
     )
-    retransmit_after: RetransmitAfter | None = Field(
+    retransmit_after: Annotated[RetransmitAfter | None, Option(Group.LINKS, ON_RELIABLE_LINKS)] = Field(
         None,
         description="steps, or under the timed clock a time such as 5ms, after which a reliable link sends a segment again; "
         "default: as long as its acknowledgement takes",
     )
-    attempts: Number = Field(
+    attempts: Annotated[Number, Option(Group.LINKS, ON_RELIABLE_LINKS)] = Field(
         20, ge=1, le=MOST_ATTEMPTS, description="how often a reliable link sends a segment at most"
     )
-    window: Number = Field(
+    window: Annotated[Number, Option(Group.LINKS, ON_RELIABLE_LINKS)] = Field(
         1, ge=1, le=MOST_WINDOW, description="unacknowledged segments of a reliable link at most; 1 is stop and wait"
     )
-    back_off: bool = Field(False, description="reliable links: double the time-out of a segment with every attempt")
-    repair: Annotated[str, BeforeValidator(_lower)] | None = Field(
+    back_off: Annotated[bool, Option(Group.LINKS, ON_RELIABLE_LINKS)] = Field(
+        False, description="reliable links: double the time-out of a segment with every attempt"
+    )
+    repair: Annotated[Annotated[str, BeforeValidator(_lower)] | None, Option(Group.REPAIR)] = Field(
         None,
         max_length=128,
         description="rule by which nodes get what faults keep from them in a broadcast: next-port, switch-tree, "
         "spanning-tree, re-root or edges",
     )
-    repair_after: Steps | None = Field(
+    repair_after: Annotated[Steps | None, Option(Group.REPAIR, IN_REPAIR)] = Field(
         None,
         description="steps, or times the longest step under the timed clock, by which a packet is overdue before it is "
         "asked for; default: K of detect:K, or 1",
     )
-    plugin: tuple[str, ...] = Field((), description=PLUGIN)
-    program: str | None = Field(
+    plugin: Annotated[tuple[str, ...], Option(Group.CODE)] = Field((), description=PLUGIN)
+    program: Annotated[str | None, Option(Group.CODE)] = Field(
         None, max_length=4096, description="command of the program that plays each node, for --algorithm program"
     )
-    program_deadline: Seconds = Field(5.0, gt=0, le=60, description="how long a program may take for an answer")
-    seed: Number = Field(0, ge=0, lt=2**63, description="seed of payloads and of every random choice")
-    step_limit: Count = Field(100_000, description="steps after which a run is stopped, undecided")
-    name: str | None = Field(
+    program_deadline: Annotated[Seconds, Option(Group.CODE)] = Field(
+        5.0, gt=0, le=60, description="how long a program may take for an answer"
+    )
+    seed: Annotated[Number, Option(Group.REPETITION)] = Field(
+        0, ge=0, lt=2**63, description="seed of payloads and of every random choice"
+    )
+    step_limit: Annotated[Count, Option(Group.REPETITION)] = Field(
+        100_000, description="steps after which a run is stopped, undecided"
+    )
+    name: Annotated[str | None, Option(Group.REPETITION)] = Field(
         None, pattern=r"^[A-Za-z0-9][A-Za-z0-9._+^-]*$", max_length=128, description="folder of the run below runs/"
     )
+
+    def on_driver(self, driver: str) -> "Scenario":
+        """Return the same scenario on another driver, without settings of processes; the history stays the same."""
+        return self.without(Group.PROCESSES).model_copy(update={"driver": driver})
+
+    def without(self, group: Group) -> "Scenario":
+        """Return the same scenario with the defaults of all options of a group."""
+        defaults = {name: option.field.default for name, option in OPTIONS.items() if option.group is group}
+        return self.model_copy(update=defaults)
+
+
+OPTIONS = options_of(Scenario)
 
 
 def make_scenario(values: Mapping[str, object]) -> Scenario:
@@ -309,10 +329,11 @@ def make_scenario(values: Mapping[str, object]) -> Scenario:
         first = error.errors()[0]
         field = str(first["loc"][0])
         message = first["msg"].removeprefix("Value error, ")
-        if field in ("segments", "ranks_per_host", "link_capacity"):
-            most = MOST_BYTES if field == "segments" else 2**31 - 1
-            words = "'auto' or 'unlimited'" if field == "link_capacity" else "'auto'"
-            message = f"a whole number from 1 to {most}, or {words}"
+        option = OPTIONS[field]
+        if option.words:
+            low, high = option.bounds
+            words = " or ".join(map(repr, option.words))
+            message = f"a whole number from {low} to {high.replace(',', '')}, or {words}"
         if first["type"] in ("enum", "literal_error") and isinstance(first["input"], str):
             near = get_close_matches(first["input"], re.findall("'([^']+)'", first["ctx"]["expected"]), n=1)
             message = f"did you mean {near[0]!r}? {message}" if near else message
@@ -328,7 +349,7 @@ def scenario_from_environment(environment: Mapping[str, str]) -> dict[str, objec
     for key in Scenario.model_fields:
         text = environment.get(VARIABLE_PREFIX + key.upper(), "").strip()
         if text:
-            values[key] = text.split() if key in ("fault", "plugin") else text
+            values[key] = text.split() if OPTIONS[key].is_repeatable else text
     return values
 
 

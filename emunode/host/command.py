@@ -21,8 +21,9 @@ from emunode.host.process import (
 )
 from emunode.host.session import preload_network, prepare_algorithm
 from emunode.logging import log
+from emunode.model import CollectiveSpec
 from emunode.net import wire
-from emunode.net.protocol import spec_from_record
+from emunode.net.records import decode_record
 from emunode.net.validation import items, text
 from emunode.runtime import MOST_TOKEN_BYTES, TOKEN_VARIABLE
 
@@ -88,7 +89,7 @@ def _compute_tables(descriptor: int) -> None:
     os.close(descriptor)
     # A host that cannot do the job reports that itself.
     with suppress(ScenarioError):
-        prepare_algorithm(spec_from_record(record), text(sha256))
+        prepare_algorithm(decode_record(CollectiveSpec, record), text(sha256))
 
 
 def _token(file: str | None, deadline: float) -> bytes:

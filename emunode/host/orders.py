@@ -12,7 +12,8 @@ from emunode.faults.in_time import TimedFault
 from emunode.faults.kinds import FOREVER, Fault, from_record
 from emunode.model import CollectiveSpec, Port, Rank, Step
 from emunode.net import wire
-from emunode.net.protocol import HostConfig, spec_from_record
+from emunode.net.protocol import HostConfig
+from emunode.net.records import decode_record
 from emunode.net.validation import INT64, integer, integers, items, nonce, number, octets, text
 from emunode.timed.orders import (
     Arrivals,
@@ -134,7 +135,7 @@ def _close_links(fields: Sequence[object], topology: Topology) -> CloseLinks:
 
 
 def _reset(fields: Sequence[object], _topology: Topology) -> Reset:
-    return Reset(spec_from_record(fields))
+    return Reset(decode_record(CollectiveSpec, fields))
 
 
 def _step(kind: StepKind) -> Callable[[Sequence[object], Topology], OpenStep]:

@@ -1,4 +1,4 @@
-"""Write every generated page and drawing of docs/, or compare them with what is stored (`--check`)."""
+"""Write every generated file: pages and drawings of docs/, types of options. With `--check` compare them instead."""
 
 import argparse
 import sys
@@ -10,11 +10,13 @@ from reference_pages.architecture import draw_architecture
 from reference_pages.interfaces import interfaces_page
 from reference_pages.metrics import metrics_page
 from reference_pages.networks import draw_network
+from reference_pages.option_types import option_types
 from reference_pages.programs import commands_page, scenario_page
 from reference_pages.tables import algorithms_page, faults_page, topologies_page
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 GENERATED: Final[Mapping[str, Callable[[], str]]] = {
+    "coordinator/api/option_types.py": option_types,
     "docs/reference/commands.md": commands_page,
     "docs/reference/scenario.md": scenario_page,
     "docs/reference/metrics.md": metrics_page,

@@ -7,10 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from coordinator.cli.app import app
-from coordinator.scenario.model import Scenario, format_duration
+from coordinator.scenario.model import OPTIONS, Scenario
 from reference_pages.markdown import page, table
-
-DURATIONS = ("startup", "per_byte")
 
 
 def commands_page() -> str:
@@ -40,7 +38,7 @@ def scenario_page() -> str:
     schema = Scenario.model_json_schema()
     definitions = schema.get("$defs", {})
     rows = [
-        (f"`{key}`", _allowed(described, definitions), _default(key, described), described.get("description"))
+        (f"`{key}`", _kind(key, described, definitions), _default(key, described), described.get("description"))
         for key, described in schema["properties"].items()
     ]
     introduction = (
@@ -48,6 +46,12 @@ def scenario_page() -> str:
         "directory contains the complete scenario as `scenario.toml`."
     )
     return page("Scenario", introduction, table(("key", "allowed", "default", "meaning"), rows))
+
+
+def _kind(key: str, described: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
+    """The allowed values of one key; a duration has the bounds of its seconds."""
+    allowed = _allowed(described, definitions)
+    return allowed.replace("number", "duration", 1) if OPTIONS[key].is_duration else allowed
 
 
 def _allowed(described: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
@@ -75,6 +79,4 @@ def _default(key: str, described: Mapping[str, Any]) -> str:
     if "default" not in described:
         return "required"
     value = described["default"]
-    if key in DURATIONS and isinstance(value, float):
-        value = format_duration(value)
-    return "none" if value in (None, [], ()) else f"`{value}`"
+    return "none" if value in (None, [], ()) else f"`{OPTIONS[key].written(value)}`"

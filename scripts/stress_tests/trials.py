@@ -58,7 +58,7 @@ async def trials(variants: Sequence[Scenario], seed: int, times: int, row: Row) 
     samples: list[tuple[int, Usage]] = []
     kinds: Counter[str] = Counter()
     algorithms = [make_plan(scenario).algorithm for scenario in variants]
-    in_memory = [scenario.model_copy(update={"driver": "memory", "ranks_per_host": "auto"}) for scenario in variants]
+    in_memory = [scenario.on_driver("memory") for scenario in variants]
     block = max(1, times // (4 * len(variants)))
     async with TrialRunner(variants, sys.stderr) as hosts, TrialRunner(in_memory, sys.stderr) as memory:
         for number in range(times):

@@ -14,7 +14,7 @@ from coordinator.reports.panels.base import Report
 from coordinator.reports.scene.votes import State, Votes
 from coordinator.results import cut_off as results
 from coordinator.results.cut_off import LISTED_NODES, CutOff
-from coordinator.scenario.model import format_duration
+from coordinator.scenario.durations import format_duration
 from coordinator.stored.reading import parse_json, read_text
 from emunode.host.placement import Placement
 

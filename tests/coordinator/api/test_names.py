@@ -12,7 +12,8 @@ import pytest
 import coordinator
 from coordinator import aio
 from coordinator.api.networks import CollectiveMethods, Network
-from coordinator.api.options import NOT_OPTIONS, Options
+from coordinator.api.option_types import Options
+from coordinator.api.options import NOT_OPTIONS
 from coordinator.scenario.model import Scenario
 from emunode import errors
 from emunode.model import Collective

@@ -10,15 +10,9 @@ from hypothesis import strategies as st
 
 from coordinator.cli.given import scenario_from
 from coordinator.planning.plan import make_plan
+from coordinator.scenario.durations import format_duration, parse_duration
 from coordinator.scenario.fault_syntax import parse_faults
-from coordinator.scenario.model import (
-    Scenario,
-    dump_scenario,
-    format_duration,
-    make_scenario,
-    parse_duration,
-    read_scenario,
-)
+from coordinator.scenario.model import Scenario, dump_scenario, make_scenario, read_scenario
 from emunode.errors import ScenarioError
 from emunode.faults.byzantine import Byzantine, Equivocate, Selective, Silent, SilentPorts
 from emunode.faults.kinds import Corrupt, Crash, Delay, Down, Drop, Fault, Hang, Loss, Recover, Up
