@@ -16,7 +16,7 @@ from emunode import __version__ as __version__  # the same number; a module with
 
 if TYPE_CHECKING:
     from coordinator.api.campaigns import Campaign, campaign
-    from coordinator.api.certificates import Certificate, certify
+    from coordinator.api.certificates import certify
     from coordinator.api.comparisons import compare
     from coordinator.api.lists import algorithms, faults, topologies
     from coordinator.api.mapping import map  # noqa: A004
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from coordinator.api.sweeps import sweep
     from coordinator.api.verification import verify
     from coordinator.api.watching import watch
+    from coordinator.campaigns.certificate import Certificate
     from coordinator.results.claims import Verdict
     from emunode.errors import (
         ContractError,
@@ -70,7 +71,7 @@ __all__ = [
 
 _HOMES = {
     "coordinator.api.campaigns": ("Campaign", "campaign"),
-    "coordinator.api.certificates": ("Certificate", "certify"),
+    "coordinator.api.certificates": ("certify",),
     "coordinator.api.comparisons": ("compare",),
     "coordinator.api.lists": ("algorithms", "faults", "topologies"),
     "coordinator.api.mapping": ("map",),
@@ -80,6 +81,7 @@ _HOMES = {
     "coordinator.api.sweeps": ("sweep",),
     "coordinator.api.verification": ("verify",),
     "coordinator.api.watching": ("watch",),
+    "coordinator.campaigns.certificate": ("Certificate",),
     "coordinator.results.claims": ("Verdict",),
     "emunode.errors": (
         "ContractError", "DeadlineError", "EmulatorError", "FaultError", "FrameError", "RegistrationError", "RuleError",

@@ -19,6 +19,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from coordinator.execution.run import run
+from coordinator.execution.sinks import DirectorySink
 from coordinator.papers.johnsson_ho import timed_speedup
 from coordinator.papers.run_cache import open_run_cache
 from coordinator.planning.namespace import enter_own_network, unavailable_reason
@@ -65,7 +66,7 @@ def ring(n: int, startup_ms: float, hops: int, runs: int, wanted: float | None) 
     summaries = []
     for _ in range(runs):
         with TemporaryDirectory() as folder:
-            summaries.append(run(plan, Path(folder) / "run", lambda *_: None).summary)
+            summaries.append(run(plan, DirectorySink(Path(folder) / "run")).summary)
 
     def typical(key: str) -> float:
         return median(float(str(summary[key])) for summary in summaries)

@@ -8,7 +8,8 @@ from tempfile import TemporaryDirectory
 
 import polars as pl
 
-from coordinator.execution.run import RunResult, run
+from coordinator.execution.run import run
+from coordinator.execution.sinks import DirectorySink, RunResult
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.scenario.model import make_scenario
 from coordinator.scenario.plugins import load_plugins
@@ -33,9 +34,9 @@ def run_scenario(out: Path | None = None, **values: object) -> RunResult:
     """
     plan = make_plan(make_scenario({"driver": "memory", **values}))
     if out is not None:
-        return run(plan, out, lambda *_: None)
+        return run(plan, DirectorySink(out))
     with TemporaryDirectory() as folder:
-        return run(plan, Path(folder) / "run", lambda *_: None, draw=False)
+        return run(plan, DirectorySink(Path(folder) / "run", draw=False))
 
 
 @contextmanager

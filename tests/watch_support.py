@@ -10,7 +10,8 @@ from contextlib import contextmanager, suppress
 from typing import Any
 from urllib.parse import urlsplit
 
-from coordinator.execution.run import MemoryRun, run_in_memory
+from coordinator.execution.run import run
+from coordinator.execution.sinks import MemoryRun, MemorySink
 from coordinator.live.opening import open_listener, watched_plan
 from coordinator.live.session import Session
 from coordinator.live.watch import Watch
@@ -34,7 +35,7 @@ def plan_of(**values: object) -> Plan:
 
 def run_quietly(plan: Plan, steering: "Script | Watch | None" = None) -> MemoryRun:
     """Run a plan without files and without progress."""
-    return run_in_memory(plan, lambda *_: None, steering=steering)
+    return run(plan, MemorySink(), steering=steering)
 
 
 class Script:

@@ -13,7 +13,6 @@ import polars as pl
 from coordinator.api.networks import BaseNetwork
 from coordinator.api.option_types import Options
 from coordinator.api.options import Faults, as_list, require_number, scenario_values
-from coordinator.api.pictures import Page, Picture, frame
 from coordinator.api.progress import ProgressOption, progress_display
 from coordinator.api.threads import call
 from coordinator.campaigns.certify import smallest_failure
@@ -35,9 +34,10 @@ from coordinator.reports import pgfplots
 from coordinator.reports.campaign_report import MEASURES, curve_rows, figures, page
 from coordinator.reports.export import write_lines
 from coordinator.reports.numbers import describe_load
+from coordinator.reports.pictures import Page, Picture, frame
 from coordinator.reports.tables import Row as ReportRow
 from coordinator.reports.tables import to_csv, to_markdown
-from coordinator.results.claims import EXIT_STATUS, Verdict
+from coordinator.results.claims import Judged, Verdict
 from coordinator.scenario.model import dump_scenario
 from coordinator.scenario.networks import keep_network
 from coordinator.scenario.plugins import plugin_flags
@@ -134,7 +134,7 @@ _HEAD: Mapping[str, Callable[[Plan], object]] = {
 """The head of a page: by name, the value of a plan; an empty one is left out."""
 
 
-class Campaign:
+class Campaign(Judged):
     """A finished campaign. A notebook shows its page: curves of delivery over the number of faults, and the results."""
 
     def __init__(self, grid: Grid, findings: FinishedTrials, session: Session, path: Path | None = None) -> None:
@@ -231,11 +231,6 @@ class Campaign:
             return Verdict.VIOLATED
         undecided = any(row["trials"] == row["undecided"] for row in self.rows)
         return Verdict.UNDECIDED if undecided else Verdict.HOLDS
-
-    @property
-    def exit_status(self) -> int:
-        """The exit status of `coordinator campaign`: 0 holds, 1 violated, 3 undecided."""
-        return EXIT_STATUS[self.verdict]
 
     @property
     def title(self) -> str:

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from html import unescape
 from typing import Final
 
-from coordinator.api.pictures import Page, Picture
 from coordinator.reports.data import RunData
 from coordinator.reports.panels.base import Panel as Draw
 from coordinator.reports.panels.base import Report
 from coordinator.reports.panels.registry import PANELS
+from coordinator.reports.pictures import Page, Picture
 from coordinator.reports.run_report import render
 from coordinator.reports.theme import standalone
 from emunode.errors import ScenarioError

@@ -14,11 +14,11 @@ from coordinator.api.contradictions import contradictions_named
 from coordinator.api.forks import require_usable
 from coordinator.api.panels import Panel, panel_of_run, shown_panels
 from coordinator.api.pickling import KeptTopology, keep_topology, kept_plugins, load_kept_plugins, restore_topology
-from coordinator.api.pictures import Page, frame
 from coordinator.api.progress import ProgressOption, progress_display
 from coordinator.api.rows import run_row
 from coordinator.api.threads import call
-from coordinator.execution.run import MemoryRun, RunResult, run, run_in_memory, save
+from coordinator.execution.run import run
+from coordinator.execution.sinks import DirectorySink, MemoryRun, MemorySink, RunResult
 from coordinator.history.run_directory import translate_summary
 from coordinator.networks.base import Progress
 from coordinator.planning.feasibility import needs_own_network, require_possible, warning
@@ -29,9 +29,10 @@ from coordinator.reports.export import goal_of_run, graphml_of_run, write_lines
 from coordinator.reports.layout import WIDTH, layout_of
 from coordinator.reports.panels.network import network_panel
 from coordinator.reports.panels.summary import claims_panel
+from coordinator.reports.pictures import Page, frame
 from coordinator.reports.run_report import render
 from coordinator.reports.trace import trace_of_run
-from coordinator.results.claims import EXIT_STATUS, Verdict
+from coordinator.results.claims import Judged, Verdict
 from coordinator.scenario.model import dump_scenario
 from coordinator.stored.reading import read_bytes
 from emunode.errors import RunError, ScenarioError
@@ -60,7 +61,7 @@ PAGE_PIXELS, PAGE_WIDTH = 360, 900
 """Height of the parts of a page around the network and the claims; width of a cell of a notebook, roughly."""
 
 
-class Run:
+class Run(Judged):
     """A finished run. Its tables are polars frames with the columns of the Parquet files of a run directory.
 
     A run that is undecided, or that failed after its first step, says why in `undecided` and holds what there is. In a
@@ -118,16 +119,6 @@ class Run:
         """`holds`, `violated` or `undecided`; the latter also for a stored run without a verdict that can be read."""
         stored = self.summary.get("verdict")
         return Verdict(stored) if stored in list(Verdict) else Verdict.UNDECIDED
-
-    @property
-    def ok(self) -> bool:
-        """Whether every claim holds."""
-        return self.verdict == Verdict.HOLDS
-
-    @property
-    def exit_status(self) -> int:
-        """The exit status of `coordinator run`: 0 every claim holds, 1 a claim is violated, 3 undecided."""
-        return EXIT_STATUS[self.verdict]
 
     @property
     def undecided(self) -> str | None:
@@ -254,7 +245,7 @@ class Run:
             raise ScenarioError("out", str(folder), "this run comes from a pickle; save it in the process that ran it")
         if not isinstance(self._result, MemoryRun):
             raise ScenarioError("out", str(folder), f"this run has a directory already, {self.path}; copy that")
-        return save(self._result, Path(folder))
+        return self._result.save(Path(folder))
 
     def report(self, path: Path | str | None = None) -> Page:
         """The report of the run, which a notebook shows; with `path`, it is also written to that file.
@@ -363,8 +354,8 @@ def run_plan(plan: Plan, out: Path | None, progress: ProgressOption, page: "Watc
 
 def _execute(plan: Plan, out: Path | None, progress: Progress, page: "Watch | None") -> RunResult | MemoryRun:
     if out is None:
-        return run_in_memory(plan, progress, steering=page)
-    return run(plan, out, progress, steering=page)
+        return run(plan, MemorySink(), progress, steering=page)
+    return run(plan, DirectorySink(out), progress, steering=page)
 
 
 def run_of(result: RunResult | MemoryRun) -> Run:

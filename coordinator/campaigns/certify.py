@@ -9,125 +9,33 @@ depend on random numbers or on a vote have orbits of one.
 import random
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
-from typing import ClassVar, Literal, TextIO
+from typing import ClassVar, TextIO
 
 import trio
 
+from coordinator.campaigns.certificate import Certificate, Counterexample, Level
 from coordinator.campaigns.runner import CampaignRunner, worker_count
 from coordinator.campaigns.shrink import shrink
 from coordinator.campaigns.trial_runner import Trial, TrialResult, TrialRunner, plan_trials
 from coordinator.execution.stop_signal import InterruptGuard
 from coordinator.networks.base import Progress
-from coordinator.planning.plan import Plan
 from coordinator.results.claims import Verdict
 from coordinator.scenario.fault_sets import FaultSetSpec, parse_fault_sets
 from coordinator.scenario.model import Scenario
 from coordinator.theory.symmetry import Orbit, Orbits, Symmetry, identity, symmetries
-from coordinator.theory.tolerance import Tolerance
 from emunode.errors import RunError, ScenarioError
 from emunode.faults.kinds import is_random
 from emunode.logging import logging_to
 
-Method = Literal["runs", "cuts"]
-"""Whether a certificate runs sets of faults, or proves by smallest cuts that none can do harm."""
 FIRST_ROUND, LARGEST_ROUND = 32, 4096
 """Sets per round, at first and at most; a failure is noticed at the end of its round."""
 MOST_HISTORIES = 20
 """Sets of a level whose histories a certificate keeps."""
 CERTAIN = {"crash", "down", "hang"}
 """Kinds of faults that have the same effect at a place and at its image."""
-
-
-@dataclass
-class Level:
-    """Progress and counts of one fault set description."""
-
-    faults: str
-    size: int
-    sets: int
-    orbits: int = 0
-    """Orbits that were run: all of them unless a counterexample was found."""
-    covered: int = 0
-    """Sets of faults whose effect is known: those in these orbits, each with its images, or those that a proof decides."""
-    tight: int = 0
-    """Orbits in which some healthy node received a single copy of a piece."""
-    lost: int = 0
-    """Healthy nodes that miss a message, summed over all covered sets."""
-    undecided: int = 0
-    again: int = 0
-    """Orbits that were repeated on the requested driver with the same history, or run beside a proof."""
-    survived: int = 0
-    """Covered sets that leave every healthy node served."""
-    histories: list[tuple[tuple[str, ...], str]] = field(default_factory=list)
-    """Some of the sets that were run, with the hashes of their journals."""
-    lost_counted: bool = False
-    """Whether `lost` is the sum over all sets although not every set is covered."""
-
-    def record(self) -> dict[str, object]:
-        """The level as a row of the certificate; `mean_lost` only if it is known for all sets."""
-        known = self.lost_counted or self.covered == self.sets
-        mean = float(f"{self.lost / self.sets:.9g}") if known else None
-        return {
-            "faults": self.faults, "sets": self.sets, "covered": self.covered, "survived_least": self.survived,
-            "survived_most": self.survived + self.sets - self.covered, "orbits": self.orbits, "tight": self.tight,
-            "mean_lost": mean, "undecided": self.undecided, "again": self.again,
-        }  # fmt: skip
-
-
-@dataclass
-class Counterexample:
-    """A set of faults that defeats an algorithm."""
-
-    faults: tuple[str, ...]
-    unserved: tuple[str, ...]
-    violated: tuple[str, ...]
-    scenario: Scenario
-    """The smallest scenario that shows it."""
-
-
-@dataclass
-class Certificate:
-    """The levels that were run, and what refutes the algorithm, if anything does."""
-
-    plan: Plan
-    symmetries: int
-    levels: list[Level] = field(default_factory=list)
-    counterexample: Counterexample | None = None
-    interrupted: bool = False
-    trials: int = 0
-    seconds: float = 0.0
-    """Time of running trials, without the start of worker processes."""
-    different: tuple[str, ...] | None = None
-    """Faults under which two drivers had different histories."""
-    different_hashes: tuple[str, str] | None = None
-    """The hashes of these histories, in memory and on the driver of the scenario."""
-    method: Method = "runs"
-    tolerances: list[Tolerance] = field(default_factory=list)
-    """The argument of a certificate by cuts: the smallest defeats, for each combination of kinds of faults."""
-    without_cuts: str | None = None
-    """Why sets were run although the method was left open."""
-    engine: Literal["messages", "exact"] = "messages"
-    """The engine that decided the sets that were run."""
-    repeated: int = 0
-    """Orbits that were evaluated exactly, and run again with messages with the same results."""
-
-    @property
-    def trials_per_second(self) -> float | None:
-        """Trials per second; None if no time was measured."""
-        return round(self.trials / self.seconds, 1) if self.seconds else None
-
-    @property
-    def verdict(self) -> Verdict:
-        """`holds` only if every set of every level was run and no set failed."""
-        # One failing set refutes, whatever else was not run.
-        if self.counterexample or self.different is not None:
-            return Verdict.VIOLATED
-        # Holding takes every set of every level; an undecided trial proves nothing.
-        whole = self.levels and all(level.covered == level.sets and not level.undecided for level in self.levels)
-        return Verdict.HOLDS if whole and not self.interrupted else Verdict.UNDECIDED
 
 
 @dataclass
@@ -226,7 +134,7 @@ class Certifier:
         """
         certificate, levels = self.engine.prepare(fault_sets, sample)
         for fault_set, level in zip(fault_sets or [FaultSetSpec("all", ())], levels, strict=True):
-            certificate.levels.append(level)
+            certificate.counts.append(level)
             self.engine.decide(certificate, level, fault_set)
             failed_here = certificate.verdict is Verdict.VIOLATED or certificate.interrupted
             if failed_here and not self.engine.decides_all:

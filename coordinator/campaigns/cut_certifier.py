@@ -5,18 +5,17 @@ paths alone (`coordinator.theory.tolerance`). A counterexample is run by the mes
 some sets of each level that is proved.
 """
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from coordinator.campaigns.certify import Certificate, CertificateEngine, FailingTrial, Level, failed, level_of
+from coordinator.campaigns.certificate import Certificate, Level
+from coordinator.campaigns.certify import CertificateEngine, FailingTrial, failed, level_of
 from coordinator.campaigns.runner import check_workers
 from coordinator.campaigns.trial_runner import Trial
 from coordinator.dependence.message_paths import paths_of
 from coordinator.dependence.size import InexactError
-from coordinator.reports.numbers import plural
 from coordinator.scenario.fault_draws import FaultSites, set_number
-from coordinator.scenario.fault_sets import SHORT, FaultSetSpec, FaultSetTerm, counts_in_words
+from coordinator.scenario.fault_sets import FaultSetSpec, FaultSetTerm
 from coordinator.theory.least_faults import Strike, TooManyCasesError
 from coordinator.theory.survivors import MOST_WORK, survivors
 from coordinator.theory.symmetry import count_sets, symmetries
@@ -148,43 +147,3 @@ def contradiction(faults: tuple[str, ...], outcome: str) -> RunError:
 
 
 # --- in words ----------------------------------------------------------------------------------------------------------
-
-
-def threat_name(tolerance: Tolerance) -> str:
-    """The kinds of faults, such as `nodes and links from step 3`."""
-    parts = tolerance.threats.parts
-    names = {kind: short for short, kind in SHORT.items()}
-    name = " and ".join(names.get(part.kind, part.kind) for part in parts)
-    window = parts[0].window
-    if window.is_endless and window.start == 1:
-        return name
-    return f"{name} from step {window.start}" + ("" if window.is_endless else f" to {window.end - 1}")
-
-
-def argument_text(tolerance: Tolerance) -> str:
-    """The argument of one tolerance in a sentence or two."""
-    classes, threat = tolerance.classes, threat_name(tolerance)
-    messages = sum(len(each.members) for each in classes)
-    over = f"{threat}: {plural(messages, 'message')} in {plural(len(classes), 'class', 'es')} under symmetry"
-    searched = sum(each.argument == "search" for each in classes)
-    why = (
-        "the paths of the copies of each message have no place in common"
-        if not searched
-        else f"the smallest sets that meet the paths of the copies were searched for {plural(searched, 'class', 'es')}"
-    )
-    smallest = tolerance.smallest
-    if smallest is None or smallest.least is None:
-        return f"{over}; no number of these faults defeats one; tolerance unlimited"
-    if not smallest.least:
-        return f"{over}; the faults of the scenario defeat one already"
-    size = len(smallest.least)
-    kinds = smallest_kinds(tolerance)
-    which = f" ({counts_in_words(kinds)})" if len(tolerance.threats.parts) > 1 else ""
-    return f"{over}; {why}; the smallest set that defeats one has {plural(size, 'fault')}{which}; tolerance {size - 1}"
-
-
-def smallest_kinds(tolerance: Tolerance) -> dict[str, int]:
-    """Return how many faults of each kind a smallest set has that defeats a message; empty if no set does."""
-    smallest = tolerance.smallest
-    strikes = () if smallest is None or smallest.least is None else smallest.least
-    return dict(Counter(tolerance.threats.parts[part].kind for part, _ in strikes))

@@ -11,13 +11,12 @@ from itertools import pairwise
 
 import numpy as np
 
+from coordinator.campaigns.certificate import Certificate, Level
 from coordinator.campaigns.certify import (
     MOST_HISTORIES,
-    Certificate,
     CertificateEngine,
     Certifier,
     FailingTrial,
-    Level,
     failed,
     rounds,
 )

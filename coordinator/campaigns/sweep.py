@@ -19,7 +19,8 @@ import polars as pl
 import tomli_w
 
 from coordinator.campaigns.stored_records import read_records, require_row
-from coordinator.execution.run import FinishedRun, run_in_memory
+from coordinator.execution.run import run
+from coordinator.execution.sinks import FinishedRun, MemorySink
 from coordinator.execution.stop_signal import InterruptGuard
 from coordinator.history.run_directory import replace_file, require_no_links
 from coordinator.networks.base import Progress
@@ -27,8 +28,9 @@ from coordinator.planning.claims import run_bounds
 from coordinator.planning.feasibility import require_possible, warning
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.reports import sweep_report
+from coordinator.reports.pictures import Page, Picture, frame
 from coordinator.reports.tables import Row, to_csv
-from coordinator.results.claims import EXIT_STATUS, Verdict, ratio_to
+from coordinator.results.claims import Judged, Verdict, ratio_to
 from coordinator.results.run_metrics import RUN_METRICS
 from coordinator.scenario.model import Scenario, make_scenario
 from coordinator.scenario.networks import absolute_network
@@ -81,9 +83,9 @@ class Point:
         return sha256(json.dumps([network, values], sort_keys=True).encode()).hexdigest()
 
 
-@dataclass(frozen=True)
-class Sweep:
-    """The result of a sweep."""
+@dataclass(frozen=True, repr=False)
+class Sweep(Judged):
+    """The result of a sweep. A notebook shows its page: the metric over the sizes, with its lower bounds, and the table."""
 
     collective: str
     metric: str
@@ -95,8 +97,8 @@ class Sweep:
     """False if the sweep was interrupted."""
 
     @property
-    def frame(self) -> pl.DataFrame:
-        """The rows as a table."""
+    def results(self) -> pl.DataFrame:
+        """One row per network and algorithm: measured value, predicted value, best lower bound, ratio to it, verdict, ..."""
         return pl.DataFrame(self.rows, schema=KINDS)
 
     @property
@@ -111,29 +113,36 @@ class Sweep:
         verdicts = {Verdict(str(row["verdict"])) for row in self.rows}
         return next((each for each in (Verdict.VIOLATED, Verdict.UNDECIDED) if each in verdicts), Verdict.HOLDS)
 
-    @property
-    def exit_status(self) -> int:
-        """130 if interrupted, else 1, 3 or 0 by the worst verdict of a run."""
-        return EXIT_STATUS[self.verdict] if self.finished else 130
+    def plot(self) -> Picture:
+        """Draw the metric over the sizes, with its lower bounds."""
+        return Picture(sweep_report.chart(self.title, self.metric, self.rows), self.title)
 
-    def svg(self) -> str:
-        """The metric over the sizes, with its lower bounds, as an SVG document."""
-        return sweep_report.chart(self.title, self.metric, self.rows)
-
-    def page(self) -> str:
-        """Chart and table as one self-contained HTML page."""
+    def report(self, path: Path | str | None = None) -> Page:
+        """Return the page of the sweep, which a notebook shows; with `path`, it is also written to that file."""
         facts = {"runs": len(self.rows), "complete": "yes" if self.finished else "no, interrupted"}
-        return sweep_report.page(self.title, self.metric, facts, self.rows, self.left_out)
+        page = Page(sweep_report.page(self.title, self.metric, facts, self.rows, self.left_out), self.title)
+        if path is not None:
+            page.save(path)
+        return page
 
     @property
     def files(self) -> dict[str, str]:
         """The texts of `table.csv`, `sweep.svg` and `sweep.html`; none if no run was finished."""
-        return {"table.csv": to_csv(self.rows), "sweep.svg": self.svg(), "sweep.html": self.page()} if self.rows else {}
+        if not self.rows:
+            return {}
+        return {"table.csv": to_csv(self.rows), "sweep.svg": self.plot().svg, "sweep.html": self.report().html}
 
     def write(self, folder: Path) -> None:
         """Write the files of the sweep."""
         for name, text in self.files.items():
             replace_file(folder / name, text)
+
+    def __repr__(self) -> str:
+        return f"<sweep {self.title}: {len(self.rows):,} runs>"
+
+    def _repr_html_(self) -> str:
+        page = self.report()
+        return frame(page.html, page.title, page.height)
 
 
 def sweep(
@@ -246,7 +255,7 @@ def run_point(point: Point, driver: str | None = None) -> dict[str, Any] | None:
     plan = point.plan
     if driver not in (None, plan.scenario.driver):
         plan = make_plan(plan.scenario.on_driver(driver))
-    result = run_in_memory(plan, lambda *_: None)
+    result = run(plan, MemorySink())
     if result.execution.interrupted:
         return None
     return _record(result)

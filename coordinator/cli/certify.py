@@ -7,11 +7,9 @@ from typing import Annotated
 from cyclopts import Parameter
 from rich.markup import escape
 
-from coordinator.api.certificates import certify_scenario, record, save_counterexample
+from coordinator.api.certificates import certify_scenario
 from coordinator.api.progress import on_stderr
-from coordinator.campaigns.certificate_file import save_certificate
-from coordinator.campaigns.certify import Certificate, Level
-from coordinator.campaigns.cut_certifier import argument_text
+from coordinator.campaigns.certificate import Certificate, Level, record
 from coordinator.campaigns.engines import Engine
 from coordinator.cli import render
 from coordinator.cli.given import values_from
@@ -19,7 +17,6 @@ from coordinator.cli.options import ScenarioFile
 from coordinator.cli.output import OUTPUT, JsonFlag, as_command, print_json
 from coordinator.cli.trials import TRIAL_DEFAULTS, TrialFlags, WorkersFlag
 from coordinator.reports.numbers import plural
-from coordinator.results.claims import EXIT_STATUS
 from coordinator.scenario.model import make_scenario
 from coordinator.scenario.plugins import plugin_flags
 
@@ -84,14 +81,14 @@ def certify(  # noqa: PLR0913  # its flags
     if certificate.counterexample is not None and faults:
         path = Path("runs", "counterexamples", f"{certificate.plan.name}.toml")
         path = out if out is not None and out.suffix != ".json" else path
-        save_counterexample(path, certificate)
+        certificate.save_counterexample(path)
     if out is not None and out.suffix == ".json" and not certificate.interrupted:
-        save_certificate(out, certificate)
+        certificate.save(out)
     if json:
         print_json(record(certificate, path))
     else:
         show_certificate(certificate, path)
-    return 130 if certificate.interrupted else EXIT_STATUS[certificate.verdict]
+    return 130 if certificate.interrupted else certificate.exit_status
 
 
 def _symmetries(count: int) -> str:
@@ -108,7 +105,7 @@ def show_certificate(certificate: Certificate, path: Path | None) -> None:
         f"driver {plan.scenario.driver}; {_symmetries(certificate.symmetries)}",
         soft_wrap=True,
     )
-    render.show_rows("sets of faults", [_row(level, certificate.method) for level in certificate.levels])
+    render.show_rows("sets of faults", [_row(level, certificate.method) for level in certificate.counts])
     for line in (*_argument_lines(certificate), *_counterexample_lines(certificate, path)):
         out.print(escape(line), soft_wrap=True)
     out.print(f"verdict: {render.verdict_text(verdict)}   {_counted(certificate)}", soft_wrap=True)
@@ -127,14 +124,13 @@ def _row(level: Level, method: str) -> dict[str, object]:
 def _argument_lines(certificate: Certificate) -> Iterator[str]:
     if certificate.without_cuts is not None:
         yield f"sets are run, because {certificate.without_cuts}"
-    for tolerance in certificate.tolerances:
-        yield f"argument for {argument_text(tolerance)}"
+    yield from (f"argument for {argument}" for argument in certificate.argument)
 
 
 def _counted(certificate: Certificate) -> str:
     """The grounds of the verdict."""
-    covered, orbits = (sum(getattr(level, name) for level in certificate.levels) for name in ("covered", "orbits"))
-    sets = sum(level.sets for level in certificate.levels)
+    covered, orbits = (sum(getattr(level, name) for level in certificate.counts) for name in ("covered", "orbits"))
+    sets = sum(level.sets for level in certificate.counts)
     if certificate.method == "cuts":
         return f"{plural(sets, 'set')} of faults by smallest cuts; {plural(certificate.trials, 'run')} of the message engine"
     rate = f"; {certificate.trials_per_second:,.0f} per second" if certificate.trials_per_second else ""

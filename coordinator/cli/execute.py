@@ -82,6 +82,7 @@ def run_plan(
         from coordinator.cli.result import show_result  # noqa: PLC0415
         from coordinator.execution.observer import RunObserver  # noqa: PLC0415
         from coordinator.execution.run import run  # noqa: PLC0415
+        from coordinator.execution.sinks import DirectorySink  # noqa: PLC0415
 
     with contextlib.ExitStack() as stack:
         watch = None
@@ -97,7 +98,7 @@ def run_plan(
         _show_progress(observer, stack, viewed=viewed, quiet=output.quiet)
         # Counting takes time only where the counts are wanted.
         observe = observer.counters.add if viewed or metrics is not None else None
-        result = run(plan, output.out, observer.progress, steering=watch, observe=observe)
+        result = run(plan, DirectorySink(output.out), observer.progress, steering=watch, observe=observe)
         observer.conclude(result)
         if watch is not None:
             watch.concluded(result)

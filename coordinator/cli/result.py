@@ -6,7 +6,7 @@ from typing import Any
 from rich.markup import escape
 
 from coordinator.cli import render
-from coordinator.execution.run import RunResult
+from coordinator.execution.sinks import RunResult
 from coordinator.history.run_index import REPORT
 from coordinator.planning.plan import Plan
 from coordinator.reports.numbers import describe_dropped, describe_load, plural, verdict_note

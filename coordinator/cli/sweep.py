@@ -78,7 +78,7 @@ def sweep(  # its flags
         )
     else:
         _show(result, out)
-    return result.exit_status
+    return result.exit_status if result.finished else 130
 
 
 def _show(result: Sweep, out: Path | None) -> None:

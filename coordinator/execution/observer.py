@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 
-from coordinator.execution.run import FinishedRun
+from coordinator.execution.sinks import FinishedRun
 from coordinator.history.counters import RunCounters
 from coordinator.networks.base import Progress
 from coordinator.planning.plan import Plan

@@ -2,7 +2,7 @@
 
 with Watch(plan, open_listener(), timeout=1800) as watch:
     print(watch.url)
-    result = run(plan, out, progress, steering=watch)
+    result = run(plan, DirectorySink(out), progress, steering=watch)
     watch.concluded(result)
 """
 
@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import trio
 
-from coordinator.execution.run import FinishedRun, RunResult
+from coordinator.execution.sinks import FinishedRun, RunResult
 from coordinator.live.frames import Frames
 from coordinator.live.loop_thread import LoopThread
 from coordinator.live.opening import ADDRESS, WATCH_SECONDS

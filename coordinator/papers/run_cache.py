@@ -8,6 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from coordinator.execution.run import run
+from coordinator.execution.sinks import DirectorySink
 from coordinator.networks.base import Progress
 from coordinator.papers.costs import duration
 from coordinator.papers.run_store import RunStore, open_run_store
@@ -138,7 +139,7 @@ class RunCache:
         def progress(phase: str, done: int, total: int) -> None:
             self.progress(f"{position}, {plan.name}, {phase}", done, total)
 
-        result = run(plan, self.store.make_room(scenario), progress, draw=False)
+        result = run(plan, DirectorySink(self.store.make_room(scenario), draw=False), progress)
         if result.execution.interrupted:
             raise KeyboardInterrupt
         if result.verdict is not Verdict.UNDECIDED:  # such as a timed run on a busy machine: it deserves another try

@@ -4,6 +4,7 @@ A claim about fault-free runs does not apply to runs with faults, so an algorith
 given faults. Claims about an undecided run are undecided too.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -49,6 +50,25 @@ class Verdict(StrEnum):
 
 
 EXIT_STATUS = {Verdict.HOLDS: 0, Verdict.VIOLATED: 1, Verdict.UNDECIDED: 3}
+
+
+class Judged(ABC):
+    """A result with a verdict."""
+
+    @property
+    @abstractmethod
+    def verdict(self) -> Verdict:
+        """`holds`, `violated` or `undecided`."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether every claim holds."""
+        return self.verdict == Verdict.HOLDS
+
+    @property
+    def exit_status(self) -> int:
+        """The exit status of the command: 0 every claim holds, 1 a claim is violated, 3 undecided."""
+        return EXIT_STATUS[self.verdict]
 
 
 @dataclass(frozen=True)

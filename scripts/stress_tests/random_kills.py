@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import psutil
 
 from coordinator.execution.run import run
+from coordinator.execution.sinks import DirectorySink
 from coordinator.networks.launchers.docker import DockerLaunch, find_image
 from coordinator.networks.launchers.local import LocalLaunch
 from coordinator.planning.plan import make_plan
@@ -84,7 +85,7 @@ def in_memory(values: Values) -> Expected:
     """Run a scenario in memory."""
     plan = make_plan(make_scenario({**values, "driver": "memory"}))
     with tempfile.TemporaryDirectory() as folder:
-        result = run(plan, Path(folder) / "run", lambda *_: None, draw=False)
+        result = run(plan, DirectorySink(Path(folder) / "run", draw=False))
     return Expected(json.loads(json.dumps(result.summary)), result.exit_status)
 
 

@@ -56,12 +56,13 @@ def soak(budget: Budget, driver: str, times: int) -> Row:
 def run_once(budget: Budget, values: dict[str, object]) -> list[str]:
     """Run a scenario and remove its directory; the problems found."""
     from coordinator.execution.run import run
+    from coordinator.execution.sinks import DirectorySink
     from coordinator.planning.plan import make_plan
     from coordinator.scenario.model import make_scenario
 
     folder = budget.scratch / "soak"
     try:
-        result = run(make_plan(make_scenario(values)), folder, lambda *_: None)
+        result = run(make_plan(make_scenario(values)), DirectorySink(folder))
     except Exception as error:
         return [f"{values}: {error!r}"]
     shutil.rmtree(folder)

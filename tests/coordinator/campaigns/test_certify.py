@@ -5,7 +5,8 @@ from itertools import combinations
 
 import pytest
 
-from coordinator.campaigns.certify import Certificate, Certifier, exhaustive_fault_sets
+from coordinator.campaigns.certificate import Certificate
+from coordinator.campaigns.certify import Certifier, exhaustive_fault_sets
 from coordinator.campaigns.runner import CampaignRunner
 from coordinator.campaigns.trial_runner import Trial, TrialResult
 from coordinator.planning.plan import make_plan
@@ -44,9 +45,9 @@ def test_fewer_faults_than_trees_are_certified(
     certificate = certified(scenario_of(topology, algorithm, redundancy), faults)
     assert certificate.verdict is Verdict.HOLDS
     assert certificate.counterexample is None
-    assert sum(level.covered for level in certificate.levels) == sum(level.sets for level in certificate.levels) == sets
-    assert sum(level.orbits for level in certificate.levels) == certificate.trials == orbits
-    assert all(level.lost == 0 for level in certificate.levels)
+    assert sum(level.covered for level in certificate.counts) == sum(level.sets for level in certificate.counts) == sets
+    assert sum(level.orbits for level in certificate.counts) == certificate.trials == orbits
+    assert all(level.lost == 0 for level in certificate.counts)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +94,7 @@ def test_orbits_agree_with_full_enumeration() -> None:
     assert len(lost) == 153
     certificate = certified(scenario, "nodes=2")
     assert certificate.verdict is Verdict.VIOLATED
-    (level,) = certificate.levels
+    (level,) = certificate.counts
     assert level.orbits == 27, "the first round ran them all before it looked"
     assert level.lost == sum(lost.values())
 
@@ -116,7 +117,7 @@ def test_faults_of_the_scenario_leave_no_symmetry() -> None:
     certificate = certified(scenario_of("star:4", "edt", 3, fault=["crash:2134@1"]), "links<=1")
     assert certificate.symmetries == 1
     assert certificate.verdict is Verdict.HOLDS
-    assert sum(level.orbits for level in certificate.levels) == 1 + 36
+    assert sum(level.orbits for level in certificate.counts) == 1 + 36
 
 
 def test_sets_in_addition_to_a_known_fault() -> None:
@@ -124,10 +125,10 @@ def test_sets_in_addition_to_a_known_fault() -> None:
     broken = scenario_of("star:4", "edt", 3, fault=["crash:2134@1"])
     certificate = certified(broken, "nodes<=1")
     assert certificate.verdict is Verdict.HOLDS
-    assert [level.sets for level in certificate.levels] == [level.covered for level in certificate.levels] == [1, 22]
+    assert [level.sets for level in certificate.counts] == [level.covered for level in certificate.counts] == [1, 22]
     certificate = certified(broken, "nodes<=2")
     assert certificate.verdict is Verdict.VIOLATED
-    assert certificate.levels[-1].sets == 231
+    assert certificate.counts[-1].sets == 231
     assert certificate.counterexample is not None
     assert not any("2134" in spec for spec in certificate.counterexample.faults)
 
@@ -166,6 +167,6 @@ def test_over_tcp_tight_sets_have_the_same_history() -> None:
     scenario = scenario_of("star:3", "edt", 2, driver="local", ranks_per_host=3)
     certificate = certified(scenario, "any<=1", sample=1)
     assert certificate.verdict is Verdict.HOLDS
-    assert all(level.again >= level.tight for level in certificate.levels)
-    assert sum(level.tight for level in certificate.levels) >= 4
-    assert sum(level.again for level in certificate.levels) > sum(level.tight for level in certificate.levels)
+    assert all(level.again >= level.tight for level in certificate.counts)
+    assert sum(level.tight for level in certificate.counts) >= 4
+    assert sum(level.again for level in certificate.counts) > sum(level.tight for level in certificate.counts)

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from coordinator.api.certificates import certify_scenario
-from coordinator.campaigns.certify import Certificate, Certifier, exhaustive_fault_sets
+from coordinator.campaigns.certificate import Certificate
+from coordinator.campaigns.certify import Certifier, exhaustive_fault_sets
 from coordinator.campaigns.cut_certifier import CutEngine, NotProvableError
 from coordinator.results.claims import Verdict
 from coordinator.scenario.model import Scenario, make_scenario
@@ -90,11 +91,11 @@ def test_numbers_of_survived_sets(
     """The values are counted by another program, set by set."""
     scenario = scenario_of(topology, algorithm, redundancy)
     certificate = by_cuts(scenario, faults)
-    assert [level.survived for level in certificate.levels] == survived
-    assert all(level.covered == level.sets for level in certificate.levels)
-    assert [level.lost for level in certificate.levels][: len(lost)] == lost
+    assert [level.survived for level in certificate.counts] == survived
+    assert all(level.covered == level.sets for level in certificate.counts)
+    assert [level.lost for level in certificate.counts][: len(lost)] == lost
     (each,) = certificate.tolerances
-    for fault_set, level in zip(exhaustive_fault_sets([faults]), certificate.levels, strict=True):
+    for fault_set, level in zip(exhaustive_fault_sets([faults]), certificate.counts, strict=True):
         found = bounds(each, fault_set, level.sets)
         assert found.least <= level.survived <= found.most
         assert found.lost == level.lost, "inclusion and exclusion counts the nodes that are cut off"
@@ -126,9 +127,9 @@ def test_cuts_and_runs_agree_on_every_set(
 ) -> None:
     """Runs go through all sets when none fails; else their failing sets are counted one by one."""
     scenario = scenario_of(topology, algorithm, redundancy, **values)
-    certificate, (level,) = by_cuts(scenario, faults), by_cuts(scenario, faults).levels
+    certificate, (level,) = by_cuts(scenario, faults), by_cuts(scenario, faults).counts
     runs = by_runs(scenario, faults)
-    (run_level,) = runs.levels
+    (run_level,) = runs.counts
     decided = level.survived - level.undecided  # a set that leaves no receiver is undecided in a run
     assert run_level.survived <= decided <= run_level.survived + run_level.sets - run_level.covered
     assert level.sets == run_level.sets == level.covered
@@ -156,14 +157,14 @@ def test_known_faults_leave_the_symmetries_that_keep_them() -> None:
     broken = by_cuts(scenario_of("star:4", "edt", 3, fault=["crash:2134@1"]), "nodes<=2")
     assert broken.symmetries == 1
     assert broken.tolerances[0].tolerated == 1
-    assert [level.sets for level in broken.levels] == [1, 22, 231]
+    assert [level.sets for level in broken.counts] == [1, 22, 231]
 
 
 def test_too_many_sets_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     scenario = scenario_of("star:4", "edt", 3)
-    exact = by_cuts(scenario, "nodes=4").levels[0]
+    exact = by_cuts(scenario, "nodes=4").counts[0]
     monkeypatch.setattr(survivors, "MOST_TABLE_WORDS", 0)
-    bounded = by_cuts(scenario, "nodes=4").levels[0]
+    bounded = by_cuts(scenario, "nodes=4").counts[0]
     assert bounded.covered < bounded.sets == exact.sets == comb(23, 4)
     assert bounded.survived < exact.survived < bounded.survived + bounded.sets - bounded.covered
     assert (bounded.lost, bounded.lost_counted) == (exact.lost, True)

@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 
 import coordinator
-from coordinator.campaigns.certify import Certificate, Certifier, MessageEngine, exhaustive_fault_sets
+from coordinator.campaigns.certificate import Certificate
+from coordinator.campaigns.certify import Certifier, MessageEngine, exhaustive_fault_sets
 from coordinator.campaigns.exact_certifier import BitRowEngine
 from coordinator.campaigns.trial_runner import TrialResult
 from coordinator.dependence.size import InexactError
@@ -43,12 +44,12 @@ def both(scenario: Scenario, *faults: str) -> tuple[Certificate, Certificate]:
 def test_both_engines_make_the_same_certificate(scenario: str, faults: str, verdict: Verdict) -> None:
     messages, exact = both(make_scenario(fields(f"{scenario} driver=memory")), faults)
     assert messages.verdict is exact.verdict is verdict
-    assert [level.record() for level in messages.levels] == [level.record() for level in exact.levels]
+    assert [level.record() for level in messages.counts] == [level.record() for level in exact.counts]
     assert messages.counterexample == exact.counterexample
     assert messages.symmetries == exact.symmetries
-    assert messages.trials == exact.trials == sum(level.orbits for level in exact.levels)
+    assert messages.trials == exact.trials == sum(level.orbits for level in exact.counts)
     assert exact.repeated > 0
-    for one, other in zip(messages.levels, exact.levels, strict=True):
+    for one, other in zip(messages.counts, exact.counts, strict=True):
         assert one.histories == other.histories
 
 
@@ -56,7 +57,7 @@ def test_blocks_of_sets_do_not_change_the_rounds(monkeypatch: pytest.MonkeyPatch
     scenario = make_scenario(fields("star:4 broadcast edt redundancy=3 driver=memory"))
     monkeypatch.setattr(symmetry, "ROWS_AT_ONCE", 7)
     messages, exact = both(scenario, "nodes<=3")
-    assert [level.record() for level in messages.levels] == [level.record() for level in exact.levels]
+    assert [level.record() for level in messages.counts] == [level.record() for level in exact.counts]
 
 
 def test_sets_that_both_engines_see_differently_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

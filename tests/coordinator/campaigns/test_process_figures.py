@@ -10,7 +10,8 @@ import pytest
 import coordinator
 from coordinator.campaigns.grid import Grid, Key
 from coordinator.campaigns.process_figures import QUANTILES, order_statistics
-from coordinator.execution.run import run_in_memory
+from coordinator.execution.run import run
+from coordinator.execution.sinks import MemorySink
 from coordinator.planning.plan import make_plan
 from coordinator.scenario.fault_syntax import parse_faults
 from emunode.errors import ScenarioError
@@ -121,13 +122,13 @@ def test_a_timed_trial_is_the_run_with_its_faults() -> None:
         for number in range(3):
             trial, row = grid.trial(Key(at, 0, number)), found[point.name, number]
             scenario = grid.variants[0].scenario.model_copy(update={"fault": trial.faults})
-            run = run_in_memory(make_plan(scenario), lambda *_: None)
-            assert row["journal_hash"] == run.summary["journal_hash"]
+            result = run(make_plan(scenario), MemorySink())
+            assert row["journal_hash"] == result.summary["journal_hash"]
             if row["seconds"] is not None:
-                timeline = run.conclusion.timeline
+                timeline = result.conclusion.timeline
                 assert timeline is not None
-                first = run.journal.filter(pl.col("outcome") == "first").collect()
-                healthy = [rank for rank in range(24) if rank not in run.conclusion.plan.states]
+                first = result.journal.filter(pl.col("outcome") == "first").collect()
+                healthy = [rank for rank in range(24) if rank not in result.conclusion.plan.states]
                 ends = first.join(timeline, on=["step", "sender", "port"]).filter(pl.col("receiver").is_in(healthy))
                 assert row["seconds"] == ends["end"].max()
 

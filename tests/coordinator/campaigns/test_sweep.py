@@ -52,8 +52,8 @@ def test_impossible_ranges_are_refused(text: str, message: str) -> None:
 
 def test_rows_have_the_metric_its_prediction_and_its_bound() -> None:
     result = sweep(["star:3..5"], "broadcast", ["greedy-tree", "flood"], "steps")
-    assert result.frame.schema == KINDS
-    assert result.frame.select("topology", "algorithm", "measured", "predicted", "bound", "ratio").rows() == [
+    assert result.results.schema == KINDS
+    assert result.results.select("topology", "algorithm", "measured", "predicted", "bound", "ratio").rows() == [
         ("star:3", "greedy-tree", 3, 3, 3, 1), ("star:3", "flood", 3, 3, 3, 1),
         ("star:4", "greedy-tree", 4, 4, 4, 1), ("star:4", "flood", 4, 4, 4, 1),
         ("star:5", "greedy-tree", 6, 6, 6, 1), ("star:5", "flood", 6, 6, 6, 1),

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from coordinator.execution.run import RunResult
+from coordinator.execution.sinks import RunResult
 from emunode.algorithms.registry import algorithms
 from emunode.errors import ScenarioError
 from emunode.model import Collective

@@ -7,7 +7,7 @@ import pytest
 
 from coordinator.evaluation.derived import RELIABLE
 from coordinator.evaluation.reliable_walk import why_not_followed
-from coordinator.execution.run import RunResult
+from coordinator.execution.sinks import RunResult
 from coordinator.planning.plan import make_plan
 from coordinator.scenario.model import make_scenario
 from emunode.errors import ScenarioError

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from coordinator.campaigns import certify
-from coordinator.campaigns.certificate_file import save_certificate
 from coordinator.campaigns.certify import Certifier, MessageEngine, exhaustive_fault_sets
 from coordinator.campaigns.cut_certifier import CutEngine
 from coordinator.campaigns.runner import CampaignRunner
@@ -36,7 +35,7 @@ def made(
     engine = MessageEngine if runs else CutEngine
     certifier = Certifier(make_scenario(base | values), 1, sys.stderr, lambda *_: None, engine)
     path = folder / "certificate.json"
-    save_certificate(path, certifier.certify(exhaustive_fault_sets(faults)))
+    certifier.certify(exhaustive_fault_sets(faults)).save(path)
     return path
 
 
@@ -129,7 +128,7 @@ def test_different_histories_of_two_drivers(tmp_path: Path, monkeypatch: pytest.
         exhaustive_fault_sets(["nodes=1"]), sample=0
     )
     assert certificate.different is not None
-    save_certificate(path, certificate)
+    certificate.save(path)
     data = json.loads(path.read_text())
     assert data["verdict"] == "violated"
     found = verify_certificate(path)

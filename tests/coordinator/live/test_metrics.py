@@ -19,8 +19,9 @@ from hypothesis import strategies as st
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from coordinator.execution.observer import RunObserver
-from coordinator.execution.run import RunResult, run
+from coordinator.execution.run import run
 from coordinator.execution.run_metrics import MOST_HOSTS, families, metrics_text
+from coordinator.execution.sinks import DirectorySink, RunResult
 from coordinator.history.counters import RunCounters
 from coordinator.live.metrics import MetricsServer, write_metrics
 from coordinator.live.opening import metrics_target
@@ -54,7 +55,7 @@ def observed(out: Path, scenario: str) -> tuple[RunResult, RunObserver]:
     """A run and what was observed of it."""
     plan = make_plan(make_scenario(fields(scenario)))
     observer = RunObserver(plan)
-    result = run(plan, out, observer.progress, draw=False, observe=observer.counters.add)
+    result = run(plan, DirectorySink(out, draw=False), observer.progress, observe=observer.counters.add)
     observer.conclude(result)
     return result, observer
 
@@ -165,7 +166,11 @@ def test_metrics_follow_the_run_and_change_nothing(tmp_path: Path, driver: str) 
     with serving(observer) as server:
         scraper = Scraper(plan, lambda: fetch(server.url))
         result = run(
-            plan, tmp_path / "run", observer.progress, draw=False, steering=scraper, observe=observer.counters.add
+            plan,
+            DirectorySink(tmp_path / "run", draw=False),
+            observer.progress,
+            steering=scraper,
+            observe=observer.counters.add,
         )
     assert result.summary["journal_hash"] == observed(tmp_path / "without", scenario)[0].summary["journal_hash"]
     journal = pl.read_parquet(result.path / "journal.parquet")

@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 import pytest
 
 from coordinator.execution.run import run
+from coordinator.execution.sinks import DirectorySink
 from coordinator.networks.launchers import docker
 from coordinator.networks.launchers.records import Record, new_record, orphans
 from coordinator.networks.registry import make_network
@@ -221,7 +222,7 @@ def test_containers_that_never_join_are_named(altered: Callable[[str], None], tm
     altered("printf '#!/bin/sh\\nexec sleep 600\\n' >/opt/project/bin/emunode")
     plan = replace(make_plan(make_scenario(ON_DOCKER)), join_seconds=8.0)
     with pytest.raises(RunError, match=r"0 of 6 containers are up; missing: testbench-[0-9a-f]+-0, testbench-"):
-        run(plan, tmp_path / "d", lambda *_: None)
+        run(plan, DirectorySink(tmp_path / "d"))
     assert not list(tmp_path.glob("d*"))
 
 
@@ -294,7 +295,7 @@ def test_containers_of_a_run_are_confined_and_have_the_history_of_memory(tmp_pat
             names = engine("ps", "--quiet", "--filter", "label=testbench.run").out.split()
             seen.extend(engine("inspect", *names).data)
 
-    result = run(make_plan(make_scenario(ON_DOCKER)), tmp_path / "d", look)
+    result = run(make_plan(make_scenario(ON_DOCKER)), DirectorySink(tmp_path / "d"), look)
     assert result.summary["journal_hash"] == run_scenario(tmp_path / "m", **FLOOD).summary["journal_hash"]
     assert len(seen) == result.summary["hosts"] == 6
     for container in seen:

@@ -14,7 +14,7 @@ import trio
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from coordinator.execution.run import RunResult
+from coordinator.execution.sinks import RunResult
 from coordinator.networks.base import MemoryNetwork, Network
 from coordinator.networks.host_network import HostNetwork
 from coordinator.networks.launchers.local import LocalLaunch

@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from networkx.generators.atlas import graph_atlas_g
 
-from coordinator.execution.run import RunResult, run
+from coordinator.execution.run import run
+from coordinator.execution.sinks import DirectorySink, RunResult
 from coordinator.execution.verify import verify
 from coordinator.planning.plan import make_plan
 from coordinator.scenario.model import make_scenario, read_scenario
@@ -205,7 +206,7 @@ def test_moved_run_directory_repeats_its_run(tmp_path: Path) -> None:
     (tmp_path / "net.graphml").unlink()
     assert verify(moved).findings == []
     scenario = make_scenario(with_absolute_network(read_scenario(moved / "scenario.toml"), moved))
-    again = run(make_plan(scenario), tmp_path / "again", lambda *_: None)
+    again = run(make_plan(scenario), DirectorySink(tmp_path / "again"))
     assert again.summary["journal_hash"] == first.summary["journal_hash"]
 
 

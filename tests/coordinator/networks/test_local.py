@@ -15,6 +15,7 @@ import psutil
 import pytest
 
 from coordinator.execution.run import run
+from coordinator.execution.sinks import DirectorySink
 from coordinator.networks import control_channel as control
 from coordinator.networks.launchers import local
 from coordinator.networks.launchers.local import LocalLaunch
@@ -300,7 +301,7 @@ def test_a_host_that_hangs_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
             monkeypatch.setattr(control, "STALL_SECONDS", 3.0)
 
     plan = make_plan(make_scenario(fields("star:3 broadcast flood messages=50 ranks_per_host=1")))
-    result = run(plan, tmp_path / "run", hang_one)
+    result = run(plan, DirectorySink(tmp_path / "run"), hang_one)
     because = result.execution.undecided
     assert because is not None
     assert because.startswith(

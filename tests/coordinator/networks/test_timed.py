@@ -12,7 +12,8 @@ import psutil
 import pytest
 
 from coordinator.api.comparisons import compare
-from coordinator.execution.run import RunResult, run
+from coordinator.execution.run import run
+from coordinator.execution.sinks import DirectorySink, RunResult
 from coordinator.execution.verify import verify
 from coordinator.planning.plan import make_plan
 from coordinator.scenario.model import make_scenario
@@ -118,7 +119,7 @@ def test_an_algorithm_that_breaks_its_own_rules_is_stopped_before_any_host_start
     # The rules send over every port, and the nodes now allow one.
     plan.algorithm.spec = plan.algorithm.spec._replace(port_model=PortModel.ONE_PORT)
     with pytest.raises(RuleError, match="which one-port does not allow"):
-        run(plan, tmp_path / "run", lambda *_: None)
+        run(plan, DirectorySink(tmp_path / "run"))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -148,7 +149,7 @@ def test_a_timed_run_that_ends_early_keeps_what_was_measured(
     plan = make_plan(make_scenario(LONG))
     one, other = (plan.topology.label(rank) for rank in (0, plan.topology.neighbour(0, 0)))
     plan = make_plan(make_scenario(LONG | {"fault": [fault.format(one, other) for fault in faults]}))
-    result = run(plan, tmp_path / "run", sender_of_signal)
+    result = run(plan, DirectorySink(tmp_path / "run"), sender_of_signal)
     assert sender_of_signal.done
     assert result.exit_status == 3
     assert because in str(result.summary["undecided_because"])

@@ -10,15 +10,17 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from coordinator.cli.app import main
-from coordinator.execution.run import RunResult, run
+from coordinator.execution.run import run
+from coordinator.execution.sinks import DirectorySink, RunResult
+from coordinator.networks.base import Progress
 from coordinator.papers import run_store
 from coordinator.papers.run_cache import RunCache
 from coordinator.papers.run_store import FOLDER, open_run_store
+from coordinator.planning.plan import Plan
 from emunode.errors import ScenarioError
 
 PAPER = ["reproduce", "star-against-hypercube", "--n", "3"]
@@ -36,9 +38,9 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the runs that are really made."""
     names: list[str] = []
 
-    def counted(plan: Any, *others: Any, **more: Any) -> RunResult:
+    def counted(plan: Plan, sink: DirectorySink, progress: Progress) -> RunResult:
         names.append(plan.name)
-        return run(plan, *others, **more)
+        return run(plan, sink, progress)
 
     monkeypatch.setattr("coordinator.papers.run_cache.run", counted)
     return names
@@ -48,11 +50,11 @@ def interrupt_at(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C during the run of this number."""
     names: list[str] = []
 
-    def interrupted(plan: Any, *others: Any, **more: Any) -> RunResult:
+    def interrupted(plan: Plan, sink: DirectorySink, progress: Progress) -> RunResult:
         names.append(plan.name)
         if len(names) == number:
             signal.raise_signal(signal.SIGINT)
-        return run(plan, *others, **more)
+        return run(plan, sink, progress)
 
     monkeypatch.setattr("coordinator.papers.run_cache.run", interrupted)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from coordinator.campaigns.worker_pool import read_greeting, write_greeting
-from coordinator.execution.run import RunResult
+from coordinator.execution.sinks import RunResult
 from coordinator.execution.verify import verify
 from coordinator.planning.plan import make_plan
 from coordinator.scenario.model import make_scenario, read_scenario

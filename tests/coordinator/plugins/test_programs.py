@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 import coordinator
-from coordinator.execution.run import RunResult
+from coordinator.execution.sinks import RunResult
 from coordinator.execution.verify import verify
 from coordinator.planning.plan import make_plan
 from coordinator.scenario.model import make_scenario, read_scenario

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.execution.run import MemoryRun, run_in_memory
+from coordinator.execution.run import run
+from coordinator.execution.sinks import MemoryRun, MemorySink
 from coordinator.features.agreement import SEARCHED, longest_disjoint_path, news_steps
 from coordinator.history.journal import sorted_records
 from coordinator.planning.plan import Plan, make_plan
@@ -42,7 +43,7 @@ def plan_for(values: Values, **more: object) -> Plan:
 
 
 def ran(values: Values, **more: object) -> MemoryRun:
-    return run_in_memory(plan_for(values, **more), lambda *_: None)
+    return run(plan_for(values, **more), MemorySink())
 
 
 # --- every crash, by a judge of its own -------------------------------------------------------------------------------
@@ -242,7 +243,7 @@ def test_the_packet_that_is_dropped_is_counted_with_those_of_news(place: str) ->
 
 def test_nodes_that_disagree_are_no_success_where_nothing_is_claimed() -> None:
     plan = plan_for(CUBE | AGREE, fault=["hang:001@2-3"])
-    result = run_in_memory(plan, lambda *_: None)
+    result = run(plan, MemorySink())
     metrics = result.conclusion.metrics
     assert rule(plan, claims_of(plan), metrics, None).verdict is Verdict.HOLDS
     ruling = rule(plan, claims_of(plan), {**metrics, "agreement_errors": 2}, None)

@@ -4,7 +4,8 @@ from random import Random
 
 import pytest
 
-from coordinator.execution.run import run_in_memory
+from coordinator.execution.run import run
+from coordinator.execution.sinks import MemorySink
 from coordinator.history.journal import sorted_records, table
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.results.conclude import Conclusion, History, conclude
@@ -158,7 +159,7 @@ def test_a_fault_after_the_time_of_a_run_may_meet_a_packet_that_was_slow(
 ) -> None:
     values = {"topology": network, "collective": "broadcast", "algorithm": "bfs-tree", "driver": "memory"}
     timed = {"clock": "timed", "startup": "1ms", "per_byte": 0, "fault": faults}
-    result = run_in_memory(make_plan(make_scenario({**values, **timed})), lambda *_: None)
+    result = run(make_plan(make_scenario({**values, **timed})), MemorySink())
     assert result.verdict == "undecided"
     assert result.summary["intact_deliveries"] == delivered
     assert not result.summary["without_effect"]

@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from coordinator.execution.run import RunResult
+from coordinator.execution.sinks import RunResult
 from coordinator.planning.plan import make_plan
 from coordinator.results.claims import Verdict
 from coordinator.scenario.model import make_scenario

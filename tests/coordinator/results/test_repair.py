@@ -11,7 +11,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from coordinator.execution.run import MemoryRun, run_in_memory
+from coordinator.execution.run import run
+from coordinator.execution.sinks import MemoryRun, MemorySink
 from coordinator.features.journals.repair import repair_violations
 from coordinator.history.journal import sorted_records
 from coordinator.planning.plan import Plan, make_plan
@@ -37,7 +38,7 @@ def plan_for(values: Values, **more: object) -> Plan:
 
 
 def ran(values: Values, **more: object) -> MemoryRun:
-    return run_in_memory(plan_for(values, **more), lambda *_: None)
+    return run(plan_for(values, **more), MemorySink())
 
 
 def claims_of(result: MemoryRun) -> dict[tuple[str, str], Any]:

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coordinator.execution.run import run_in_memory
 from coordinator.history.prediction import completed, prediction
+from coordinator.execution.run import run
+from coordinator.execution.sinks import MemorySink
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.scenario.costs import costs_of
 from coordinator.scenario.fault_draws import FaultSites, draw
@@ -130,7 +131,7 @@ def test_a_run_has_its_events_as_ordinary_faults(driver: str) -> None:
     kinds = {spec.partition(":")[0] for spec in first.scenario.fault}
     assert kinds == {"crash", "recover", "down"}
     assert not any(":000@" in spec for spec in first.scenario.fault)  # the source
-    hashes = {run_in_memory(plan, lambda *_: None).summary["journal_hash"] for plan in (first, again)}
+    hashes = {run(plan, MemorySink()).summary["journal_hash"] for plan in (first, again)}
     assert len(hashes) == 1
 
 

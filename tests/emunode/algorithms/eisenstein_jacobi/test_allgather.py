@@ -9,7 +9,7 @@ from random import Random
 import polars as pl
 import pytest
 
-from coordinator.execution.run import RunResult
+from coordinator.execution.sinks import RunResult
 from emunode.algorithms.base import LocalView
 from emunode.algorithms.eisenstein_jacobi.allgather import PhasedAllgather, PhaseRule
 from emunode.algorithms.registry import make_algorithm

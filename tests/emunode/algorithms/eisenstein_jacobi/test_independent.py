@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from coordinator.execution.run import RunResult
+from coordinator.execution.sinks import RunResult
 from emunode.algorithms.eisenstein_jacobi.independent import IndependentScatter
 from emunode.algorithms.registry import make_algorithm
 from emunode.model import Collective, CollectiveSpec
