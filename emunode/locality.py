@@ -19,7 +19,7 @@ import pickle
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import product
+from itertools import chain, product
 from types import CodeType, FrameType, ModuleType
 from typing import Any, Final, NamedTuple
 
@@ -30,6 +30,7 @@ from emunode.engine.rank_set import RankSet
 from emunode.errors import ContractError, EmulatorError, ScenarioError
 from emunode.faults.kinds import FOREVER, Fault, from_record
 from emunode.model import Collective, CollectiveSpec, Hop, Port, PortPacket, Rank, Step
+from emunode.play import play
 from emunode.runtime import in_child
 from emunode.topologies.base import Topology
 
@@ -181,12 +182,10 @@ def record(algorithm: Algorithm, faults: Mapping[Step, Sequence[Fault]]) -> Hist
     """Run a whole network in memory; ContractError if it does not end."""
     ranks = RecordedRanks(algorithm)
     engine = MemoryEngine(algorithm, ranks)
-    step = 0
-    while engine.busy:
-        step += 1
-        if step > STEP_LIMIT:
-            raise ContractError(f"{algorithm.name} on {algorithm.topology.name} does not end in {STEP_LIMIT} steps")
-        engine.step(step, faults.get(step, ()))
+    for _ in play(engine, chain.from_iterable(faults.values()), limit=STEP_LIMIT):
+        pass
+    if engine.busy:
+        raise ContractError(f"{algorithm.name} on {algorithm.topology.name} does not end in {STEP_LIMIT} steps")
     return ranks.histories
 
 

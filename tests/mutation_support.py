@@ -18,6 +18,7 @@ from emunode.algorithms.registry import registered
 from emunode.engine.memory import MemoryEngine
 from emunode.errors import ScenarioError
 from emunode.model import HopOutcome, Port, Rank
+from emunode.play import play
 from emunode.topologies.base import FAMILIES
 from emunode.topologies.registry import parse_topology
 from emunode.trees.base import Trees
@@ -81,11 +82,8 @@ def plan_of(case: tuple[str, type[Algorithm]]) -> Plan:
 
 def history_of(plan: Plan, algorithm: Algorithm | None = None) -> Records:
     """The journal rows of a run in memory, sorted."""
-    network, rows, step = MemoryEngine(algorithm or plan.algorithm), bytearray(), 0
-    while network.busy:
-        step += 1
-        rows += network.step(step, plan.faults_at(step))
-    records = np.frombuffer(bytes(rows), dtype=RECORD)
+    rows = b"".join(play(MemoryEngine(algorithm or plan.algorithm), plan.faults))
+    records = np.frombuffer(rows, dtype=RECORD)
     return np.sort(records, order=["step", "sender", "port", "origin", "target", "tree", "segment"])
 
 

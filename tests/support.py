@@ -15,6 +15,7 @@ from coordinator.scenario.model import make_scenario
 from coordinator.scenario.plugins import load_plugins
 from emunode.engine.memory import MemoryEngine
 from emunode.engine.rank_set import AlteredCopy
+from emunode.play import play
 from emunode.plugins import LOADED
 from emunode.registry import withdraw
 
@@ -57,11 +58,9 @@ def forget_plugins() -> None:
 
 def played(plan: Plan) -> tuple[bytearray, list[AlteredCopy]]:
     """The unsorted journal rows of a run in the memory engine, and its altered copies."""
-    network, rows, step = MemoryEngine(plan.algorithm), bytearray(), 0
-    while network.busy or not step:
-        step += 1
-        rows += network.step(step, plan.faults_at(step))
-        assert step < 10_000, "the run does not end"
+    network = MemoryEngine(plan.algorithm)
+    rows = bytearray().join(play(network, plan.faults, limit=10_000))
+    assert not network.busy, "the run does not end"
     return rows, network.altered_copies
 
 

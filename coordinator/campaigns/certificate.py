@@ -31,6 +31,7 @@ from emunode import __version__
 from emunode.engine.memory import MemoryEngine
 from emunode.errors import ScenarioError
 from emunode.net.wire import ROW
+from emunode.play import play
 from emunode.topologies.digest import network_sha256
 
 FORMAT: Final = "coordinator-certificate"
@@ -338,10 +339,8 @@ def _different(certificate: Certificate) -> dict[str, object]:
 
 def schedule_digest(certificate: Certificate) -> tuple[int, str]:
     """The number of hops of the run without faults, and the SHA-256 of their rows in ascending order."""
-    engine, step, rows = MemoryEngine(certificate.plan.algorithm), 0, list[tuple[int, ...]]()
-    while engine.busy and step < certificate.plan.scenario.step_limit:
-        step += 1
-        rows += ROW.iter_unpack(engine.step(step))
+    turns = play(MemoryEngine(certificate.plan.algorithm), limit=certificate.plan.scenario.step_limit)
+    rows = list(ROW.iter_unpack(b"".join(turns)))
     digest = sha256()
     for row in sorted(rows):
         digest.update(ROW.pack(*row))

@@ -25,6 +25,7 @@ from coordinator.scenario.model import Scenario, knowledge_of
 from emunode.engine.memory import MemoryEngine
 from emunode.errors import EmulatorError, RuleError, RunError, ScenarioError
 from emunode.model import FaultKnowledge, Step
+from emunode.play import play
 
 
 class Trial(NamedTuple):
@@ -274,9 +275,7 @@ def result_of(fields: Mapping[str, object]) -> TrialResult:
 def fault_free_latency(scenario: Scenario) -> Step | None:
     """The longest latency in a run of a scenario without its faults, in memory; None if no node is served."""
     plan = plan_trials(scenario.model_copy(update={"fault": ()}))
-    engine, rows, step = MemoryEngine(plan.algorithm), [], 0
-    while engine.busy and step < plan.scenario.step_limit:
-        step += 1
-        rows.append(engine.step(step))
+    engine = MemoryEngine(plan.algorithm)
+    rows = list(play(engine, limit=plan.scenario.step_limit))
     latencies = count_trial(plan, sorted_records(rows), engine.altered_copies).latencies
     return len(latencies) - 1 if latencies else None

@@ -24,6 +24,7 @@ from emunode.algorithms.base import Algorithm
 from emunode.algorithms.classical.doubling import RecursiveDoubling
 from emunode.engine.memory import MemoryEngine
 from emunode.model import ALL_RANKS, FOLDING, Step
+from emunode.play import play
 
 MOST_KEYS: Final = 2**44
 """Combinations of ranks, trees and segments; times MOST_STEPS they fit into 64 bits."""
@@ -88,15 +89,14 @@ def trace(algorithm: Algorithm, step_limit: Step, most_hops: int = MOST_HOPS) ->
     """
     if algorithm in _TRACED:
         return _TRACED[algorithm]
-    engine, rows, step, most = MemoryEngine(algorithm), [], 0, most_hops
-    while engine.busy:
-        step += 1
-        if step > min(step_limit, MOST_STEPS):
-            raise InexactError(f"without faults it does not end within {min(step_limit, MOST_STEPS):,} steps")
-        rows.append(engine.step(step))
-        most -= len(rows[-1]) // RECORD.itemsize
-        if most < 0:
+    engine, rows, hops, limit = MemoryEngine(algorithm), [], 0, min(step_limit, MOST_STEPS)
+    for turn in play(engine, limit=limit):
+        rows.append(turn)
+        hops += len(turn) // RECORD.itemsize
+        if hops > most_hops:
             raise InexactError(f"it has more than {most_hops:,} hops")
+    if engine.busy:
+        raise InexactError(f"without faults it does not end within {limit:,} steps")
     records = sorted_records(rows)
     _TRACED[algorithm] = _linked(algorithm, records), records
     return _TRACED[algorithm]

@@ -16,6 +16,7 @@ from coordinator.grading.submission import NONSENSE, SubmissionEndedError, Submi
 from emunode.algorithms.conformance import keeps_port_model
 from emunode.algorithms.payload import Payloads
 from emunode.model import ALL_RANKS, FOLDING, Collective, CollectiveSpec, Port, Rank, Step
+from emunode.play import play
 from emunode.topologies.base import Topology
 
 MOST_PROBLEMS: Final = 20
@@ -92,6 +93,11 @@ class Player:
         """Whose contributions a rank received, and how often: an exclusive or does not see three times."""
         self._leaving_counts: dict[Fold, Counter[Rank]] = {}
         """Whose contributions are in the partial results that leave in this step."""
+        self._process: SubmissionProcess
+        self._inbox: Inbox = []
+        """What arrives at the beginning of the next step."""
+        self._planned: object = None
+        """The next step in which something is sent without an arrival, as the submission says."""
 
     def play(self, process: SubmissionProcess, key: Sequence[str]) -> PlayedRun:
         """Run the algorithm `key` of a submission to its end."""
@@ -115,35 +121,49 @@ class Player:
             return run
         self._payloads = Payloads(self._spec.seed, self._spec.message_bytes, parts)
         self._segments = parts * self._spec.messages
-        self._loop(process, run.opened.get("due"))
+        self._process, self._planned = process, run.opened.get("due")
+        self._note_late(run.opened, 1)
+        self._loop()
         self._judge_deliveries()
         self._measure()
         return run
 
-    def _loop(self, process: SubmissionProcess, due: object) -> None:
-        run, step, limit = self.run, 0, step_limit(self._topology.order, self._spec.collective)
-        inbox: Inbox = []
-        self._note_late(run.opened, 1)
-        while (inbox or isinstance(due, int)) and len(run.problems) < MOST_PROBLEMS:
-            step += 1
-            planned = not inbox and isinstance(due, int) and due > limit
-            if step > limit or planned:
-                run.endless = True
-                last = named(self._topology, sorted({each.sender for each in run.sent if each.step == limit}))
-                run.problems.append(
-                    f"it does not end: a send is planned for step {due:,}; a run has at most {limit:,} steps"
-                    if planned or not last
-                    else f"it does not end: in step {limit:,} there are still sends, by {last}"
-                )
-                return
-            answer = self._ask(process, step, "step", step=step, inbox=inbox)
-            if self._failed(answer, step):
-                return
-            sends = answered_sends(answer)
-            run.turns.append((inbox, sends))
-            self._note_late(answer, step)
-            inbox = self._carry(step, list(self._leaving(step, sends)))
-            due = answer.get("due")
+    def _loop(self) -> None:
+        """Run all steps, and note where a run does not end."""
+        limit = step_limit(self._topology.order, self._spec.collective)
+        if self.busy and not self._idles_beyond(limit):
+            for _ in play(self, limit=limit, over=lambda _, busy: not busy or self._idles_beyond(limit)):
+                pass
+        if not self.busy:
+            return
+        self.run.endless = True
+        last = named(self._topology, sorted({each.sender for each in self.run.sent if each.step == limit}))
+        self.run.problems.append(
+            f"it does not end: a send is planned for step {self._planned:,}; a run has at most {limit:,} steps"
+            if self._idles_beyond(limit) or not last
+            else f"it does not end: in step {limit:,} there are still sends, by {last}"
+        )
+
+    def _idles_beyond(self, limit: Step) -> bool:
+        """Whether nothing happens before a send that is planned for a step beyond the limit."""
+        return not self._inbox and isinstance(self._planned, int) and self._planned > limit
+
+    @property
+    def busy(self) -> bool:
+        """Whether packets are unread or sends planned, in a run that may still be right."""
+        return (bool(self._inbox) or isinstance(self._planned, int)) and len(self.run.problems) < MOST_PROBLEMS
+
+    def step(self, step: Step) -> None:
+        """Let the submission run a step."""
+        answer = self._ask(self._process, step, "step", step=step, inbox=self._inbox)
+        if self._failed(answer, step):
+            self._inbox, self._planned = [], None
+            return
+        sends = answered_sends(answer)
+        self.run.turns.append((self._inbox, sends))
+        self._note_late(answer, step)
+        self._inbox = self._carry(step, list(self._leaving(step, sends)))
+        self._planned = answer.get("due")
 
     @staticmethod
     def _ask(process: SubmissionProcess, at: Step, do: str, **arguments: Any) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from emunode.faults.effects import ALWAYS
 from emunode.faults.in_time import TimedFault
 from emunode.faults.kinds import FOREVER, Fault, Moment
 from emunode.model import FaultKnowledge, Step
+from emunode.play import play
 from emunode.timed.cost_model import LinearCostModel
 from emunode.timed.memory_engine import TimedPacket
 
@@ -36,11 +37,10 @@ def prediction(
     algorithm: Algorithm, faults: Sequence[Fault], costs: LinearCostModel, limit: Step
 ) -> Generator[Step, None, Timetable]:
     """The computation of the timetable of a run; yields after every step, and returns it."""
-    engine, rows, step = MemoryEngine(without_protocols(algorithm)), [], 0
-    while (engine.busy or not step) and step <= limit:
-        step += 1
-        rows.append(engine.step(step))
-        yield step
+    engine, rows = MemoryEngine(without_protocols(algorithm)), []
+    for turn in play(engine, limit=limit + 1):
+        rows.append(turn)
+        yield len(rows)
     fault_free = make_timetable(rows, algorithm.spec.port_model, algorithm.topology.degree, costs, not engine.busy)
     if not faults and not algorithm.spec.has_control:
         return fault_free
@@ -51,10 +51,8 @@ def prediction(
 
 def history_of(inputs: PredictionInputs, algorithm: Algorithm) -> Generator[Step, None, Timetable]:
     """The computation of the timetable under faults; yields after every step, and returns it."""
-    timed, step = inputs.engine(algorithm), 0
-    while (timed.busy or not step) and step <= inputs.limit:
-        step += 1
-        timed.step(step)
+    timed = inputs.engine(algorithm)
+    for step, _ in enumerate(play(timed, limit=inputs.limit + 1), 1):
         yield step
     table = _table(timed.packets, inputs.fault_free.packets.schema)
     complete = inputs.fault_free.complete and not timed.busy

@@ -16,7 +16,7 @@ from coordinator.planning.plan import Plan
 from emunode.engine.memory import MemoryEngine
 from emunode.engine.rank_set import AlteredCopy
 from emunode.model import Step
-from emunode.timed.memory_engine import TimedMemoryEngine
+from emunode.play import play
 
 REPLAYED_ROWS = 10_000
 """Hops of the longest history that is replayed at the end of a run, which takes some tenths of a second."""
@@ -49,13 +49,15 @@ def replay(
 ) -> Replay:
     """Run a plan again up to two steps after `last`, or up to `most_rows` hops, and compare."""
     try:
-        network, rows = _player(plan, inputs), bytearray()
-        # Two steps more than the journal has: one to read the last arrivals, one to show that nothing follows.
-        by_events = inputs is not None
-        for step in range(1, plan.scenario.step_limit + 1 if by_events else last + 3):
-            rows += network.step(step)
-            ended = not network.busy if by_events else plan.is_over(step, network.busy)
-            if ended or (most_rows is not None and len(rows) > most_rows * RECORD.itemsize):
+        network, rows = MemoryEngine(plan.algorithm) if inputs is None else inputs.engine(plan.algorithm), bytearray()
+        if inputs is not None:
+            turns = play(network, limit=plan.scenario.step_limit)
+        else:
+            # Two steps more than the journal has: one to read the last arrivals, one to show that nothing follows.
+            turns = play(network, plan.faults, limit=last + 2, over=plan.is_over)
+        for turn in turns:
+            rows += turn
+            if most_rows is not None and len(rows) > most_rows * RECORD.itemsize:
                 break
     finally:
         plan.algorithm.close()
@@ -66,30 +68,3 @@ def replay(
     times = counted.select("times").collect(engine="streaming")["times"]
     # Every hop that is left over counts, also if it occurs several times.
     return Replay(int(times.abs().sum()), int(times.clip(0).sum()), network.altered_copies)
-
-
-class _Stepped:
-    """The memory engine with the faults of a plan."""
-
-    def __init__(self, plan: Plan) -> None:
-        self._plan = plan
-        self._engine = MemoryEngine(plan.algorithm)
-
-    @property
-    def busy(self) -> bool:
-        """Whether a further step has something to do."""
-        return self._engine.busy
-
-    @property
-    def altered_copies(self) -> Sequence[AlteredCopy]:
-        """The altered copies that arrived so far."""
-        return self._engine.altered_copies
-
-    def step(self, step: Step) -> bytearray:
-        """The rows of a step."""
-        return self._engine.step(step, self._plan.faults_at(step))
-
-
-def _player(plan: Plan, inputs: PredictionInputs | None) -> _Stepped | TimedMemoryEngine:
-    """The engine that runs a plan in memory."""
-    return _Stepped(plan) if inputs is None else inputs.engine(plan.algorithm)

@@ -29,6 +29,7 @@ from emunode.engine.memory import MemoryEngine
 from emunode.errors import ScenarioError
 from emunode.model import Rank
 from emunode.net.wire import ROW
+from emunode.play import play
 
 Link = tuple[Rank, Rank]
 Site = Rank | Link | Block
@@ -115,11 +116,8 @@ class FaultSites:
     @cached_property
     def _hops(self) -> Sequence[Link]:
         """(sender, receiver) of every segment of a fault-free run."""
-        network, rows, step = MemoryEngine(self.algorithm), bytearray(), 0
-        while network.busy and step < 100_000:
-            step += 1
-            rows += network.step(step)
-        return [(row[1], row[2]) for row in ROW.iter_unpack(bytes(rows))]
+        rows = play(MemoryEngine(self.algorithm), limit=100_000)
+        return [(row[1], row[2]) for row in ROW.iter_unpack(b"".join(rows))]
 
     def busiest_nodes(self, among: Sequence[Rank]) -> list[Rank]:
         """Nodes by the number of segments they send, most first; ties by rank."""

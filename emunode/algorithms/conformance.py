@@ -14,7 +14,7 @@ Every check raises ContractError, which names the algorithm, the step and the ra
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import product
+from itertools import chain, product
 from math import isclose
 from typing import Final, NamedTuple
 
@@ -34,6 +34,7 @@ from emunode.model import (
     Segment,
     Step,
 )
+from emunode.play import play
 from emunode.topologies.base import Topology
 
 STEP_LIMIT: Final = 10_000
@@ -146,32 +147,43 @@ def _check_results(algorithm: Algorithm, history: Sequence[Transmission]) -> Non
 
 def execute(algorithm: Algorithm) -> list[Transmission]:
     """Everything that is sent in a run without faults; raises ContractError where a rule breaks the model."""
-    topology = algorithm.topology
-    rules = [_local_rule(algorithm, rank) for rank in topology.ranks()]
-    agenda = _started(rules)
-    history: list[Transmission] = []
-    arrived: Packets = {}
-    step = 0
-    while agenda or arrived:
-        step += 1
-        if step > STEP_LIMIT:
-            raise ContractError(f"{algorithm.name} on {topology.name} does not end")
+    rules = _Rules(algorithm)
+    history = list(chain.from_iterable(play(rules, limit=STEP_LIMIT)))
+    if rules.busy:
+        raise ContractError(f"{algorithm.name} on {algorithm.topology.name} does not end")
+    return history
+
+
+class _Rules:
+    """The rules of all ranks without nodes around them, and the packets on their way."""
+
+    def __init__(self, algorithm: Algorithm) -> None:
+        self._algorithm = algorithm
+        self._rules = [_local_rule(algorithm, rank) for rank in algorithm.topology.ranks()]
+        self._agenda = _started(self._rules)
+        self._arrived: Packets = {}
+
+    @property
+    def busy(self) -> bool:
+        """Whether sends are planned, or packets unread."""
+        return bool(self._agenda or self._arrived)
+
+    def step(self, step: Step) -> list[Transmission]:
+        """Return everything that is sent in a step; ContractError where a rule breaks the model."""
+        topology, name = self._algorithm.topology, self._algorithm.name
         # A step is: read what arrived in the step before, then send. So the order of the ranks cannot matter.
-        for rank, inbox in sorted(_inboxes(topology, arrived).items()):
-            for when, port, made in rules[rank].receive(step - 1, sorted(inbox, key=lambda packet: packet[0])):
+        for rank, inbox in sorted(_inboxes(topology, self._arrived).items()):
+            for when, port, made in self._rules[rank].receive(step - 1, sorted(inbox, key=lambda packet: packet[0])):
                 if when < step:
-                    raise ContractError(
-                        f"{algorithm.name} at rank {rank}, step {step}: a send in step {when} is too late"
-                    )
-                agenda[when].append((rank, port, made))
-        arrived = _packets(agenda.pop(step, ()))
-        _check_ports(algorithm, step, arrived)
-        history += [
+                    raise ContractError(f"{name} at rank {rank}, step {step}: a send in step {when} is too late")
+                self._agenda[when].append((rank, port, made))
+        self._arrived = _packets(self._agenda.pop(step, ()))
+        _check_ports(self._algorithm, step, self._arrived)
+        return [
             Transmission(step, sender, port, topology.neighbour(sender, port), segment)
-            for (sender, port), segments in arrived.items()
+            for (sender, port), segments in self._arrived.items()
             for segment in segments
         ]
-    return history
 
 
 Send = tuple[Rank, Port, Segment | Callable[[], Segment]]

@@ -17,6 +17,7 @@ from coordinator.results.metrics import count_trial
 from coordinator.scenario.fault_sets import FaultSetSpec
 from emunode.engine.memory import MemoryEngine
 from emunode.faults.kinds import FOREVER
+from emunode.play import play
 
 MOST_RUN_HOPS: Final = 1_000_000
 """About the most hops in all runs of one verification."""
@@ -62,14 +63,12 @@ class JudgedRuns:
         try:
             engine = MemoryEngine(plan.algorithm)
             # One step beyond the limit: it only reads what arrived in the last one.
-            for step in range(1, scenario.step_limit + 2):
-                rows.append(engine.step(step, plan.faults_at(step)))
-                hops += len(rows[-1]) // RECORD.itemsize
+            for turn in play(engine, plan.faults, limit=scenario.step_limit + 1):
+                rows.append(turn)
+                hops += len(turn) // RECORD.itemsize
                 if hops > MOST_HOPS:
                     raise TooLargeError(f"a run has more than {MOST_HOPS:,} hops")
-                if not engine.busy:
-                    break
-            else:
+            if engine.busy:
                 ended = f"the step limit of {scenario.step_limit} was reached"
         finally:
             plan.algorithm.close()

@@ -15,6 +15,7 @@ from emunode.faults.byzantine import Byzantine, Equivocate, Silent
 from emunode.faults.kinds import Crash, Down, Fault, Hang, NodeFault
 from emunode.model import ALL_RANKS, Rank
 from emunode.net.wire import ROW
+from emunode.play import play
 
 MOST_HOPS: Final = 2_000_000
 MOST_STATES: Final = 200_000
@@ -93,15 +94,11 @@ class Schedule:
 
 def run_rows(plan: Plan, faults: Sequence[Fault]) -> list[tuple[int, ...]]:
     """The journal rows of a run of the message engine under these faults alone."""
-    starting: dict[int, list[Fault]] = {}
-    for fault in faults:
-        starting.setdefault(fault.step, []).append(fault)
-    engine, step, rows = MemoryEngine(plan.algorithm), 0, list[tuple[int, ...]]()
-    while engine.busy and step < plan.scenario.step_limit and len(rows) <= MOST_HOPS:
-        step += 1
-        rows += ROW.iter_unpack(engine.step(step, starting.get(step, ())))
-    if len(rows) > MOST_HOPS:
-        raise UnreadableError(f"a run has more than {MOST_HOPS} hops")
+    rows = list[tuple[int, ...]]()
+    for turn in play(MemoryEngine(plan.algorithm), faults, limit=plan.scenario.step_limit):
+        rows += ROW.iter_unpack(turn)
+        if len(rows) > MOST_HOPS:
+            raise UnreadableError(f"a run has more than {MOST_HOPS} hops")
     return rows
 
 

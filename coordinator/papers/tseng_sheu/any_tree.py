@@ -16,6 +16,7 @@ from coordinator.papers.tables import stated
 from emunode.algorithms.star.multiple_trees import RotatedTreesAllgather
 from emunode.engine.memory import MemoryEngine
 from emunode.model import Collective, CollectiveSpec, Port, PortModel, Rank, Step
+from emunode.play import play
 from emunode.topologies.base import Topology
 from emunode.topologies.star import StarGraph
 from emunode.trees.base import Trees
@@ -132,11 +133,7 @@ def run(star: StarGraph, parents: Parents) -> np.ndarray:
         message_bytes=MESSAGE_BYTES,
         port_model=PortModel.ALL_PORT,
     )
-    engine, step, rows = MemoryEngine(AnyTree(star, spec)), 0, list[bytes | bytearray]()
-    while engine.busy:
-        step += 1
-        rows.append(engine.step(step))
-    return sorted_records(rows)
+    return sorted_records(list(play(MemoryEngine(AnyTree(star, spec)))))
 
 
 def any_tree(n: int) -> Iterator[dict[str, object]]:

@@ -15,6 +15,7 @@ from benchmarks.record import Note, Options, Row
 from benchmarks.subprocesses import HOW_TO_INSTALL, ProgramError, ask, python_with
 from coordinator.planning.plan import Plan
 from emunode.engine.memory import MemoryEngine
+from emunode.play import play
 from emunode.topologies.base import Topology
 
 LOOP = "loop over a networkx graph"
@@ -72,11 +73,10 @@ def _pydistsim(topology: Topology, turns: int) -> dict[str, float]:
 
 
 def _in_memory(plan: Plan) -> float:
-    network, step = MemoryEngine(plan.algorithm), 0
+    network = MemoryEngine(plan.algorithm)
     began = time.perf_counter()
-    while network.busy:
-        step += 1
-        network.step(step)
+    for _ in play(network):
+        pass
     return time.perf_counter() - began
 
 

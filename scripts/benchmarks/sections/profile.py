@@ -14,6 +14,7 @@ from benchmarks import sampled
 from benchmarks.networks import plan_of
 from benchmarks.record import Note, Options, Row, Section
 from emunode.engine.memory import MemoryEngine
+from emunode.play import play
 from emunode.runtime import collect_seldom
 
 CREATING = "creating nodes, rules and views"
@@ -75,10 +76,8 @@ def _as_rows(subject: str, shares: Counter[str]) -> Iterator[Row]:
 
 
 def _flood(algorithm: object) -> None:
-    network, step = MemoryEngine(algorithm), 0  # type: ignore[arg-type]
-    while network.busy:
-        step += 1
-        network.step(step)
+    for _ in play(MemoryEngine(algorithm)):  # type: ignore[arg-type]
+        pass
 
 
 SECTION = Section("shares of the CPU time of hosts and of a flood in memory, by part of the code", rows, seconds=60)

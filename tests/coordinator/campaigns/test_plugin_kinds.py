@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import pytest
 
+from coordinator.campaigns.certificate import Certificate
 from coordinator.campaigns.certify import (
-    Certificate,
     CertificateEngine,
     Certifier,
     MessageEngine,
@@ -98,7 +98,7 @@ def test_three_engines_certify_them_alike(faults: str) -> None:
     expected = certificate_of(MessageEngine, known)
     assert {each.verdict for each in made} == {expected.verdict} <= {Verdict.HOLDS, Verdict.VIOLATED}
     for each in made:
-        assert [level.survived for level in each.levels] == [level.survived for level in expected.levels]
+        assert [level.survived for level in each.counts] == [level.survived for level in expected.counts]
 
 
 @pytest.mark.parametrize(("faults", "known"), [("worst:wall=2", "worst:links=2"), ("worst:nap=1", "worst:hang=1")])

@@ -22,6 +22,7 @@ from emunode.errors import ScenarioError
 from emunode.faults import kinds as fault_kinds
 from emunode.faults.byzantine import ByzantineFault
 from emunode.faults.kinds import Fault, LinkFault
+from emunode.play import play
 
 KINDS = (
     "crash", "crash", "hang", "down", "down", "loss", "loss", "byzantine", "equivocate", "silent", "silent-ports",
@@ -86,11 +87,8 @@ def run(given: Plan, faults: Sequence[Fault], seed: int) -> tuple[TrialCounts, T
     """One trial of the message engine."""
     given.algorithm.renew(given.spec._replace(seed=seed))
     broken = replace(given, faults=tuple(faults), spec=given.algorithm.spec)
-    engine, rows, step = MemoryEngine(broken.algorithm), [], 0
-    while engine.busy or not step:
-        step += 1
-        rows.append(engine.step(step, broken.faults_at(step)))
-    counts = count_trial(broken, sorted_records(rows), engine.altered_copies)
+    engine = MemoryEngine(broken.algorithm)
+    counts = count_trial(broken, sorted_records(list(play(engine, faults))), engine.altered_copies)
     return counts, judge_trial(broken, counts, ExecutionResult())
 
 

@@ -12,6 +12,7 @@ from coordinator.scenario.fault_syntax import parse_faults
 from emunode.engine.memory import MemoryEngine
 from emunode.errors import ScenarioError
 from emunode.net.wire import ROW
+from emunode.play import play
 from tests.coordinator.evaluation.support import plan
 
 
@@ -28,12 +29,8 @@ def test_mean_number_of_receivers_without_repair(
     received = []
     for number in range(trials):
         faults = parse_faults(draw(process, sites, 7, number), given.topology)
-        engine, rows, step = MemoryEngine(given.algorithm), 0, 0
-        while engine.busy or not step:
-            step += 1
-            now = tuple(fault for fault in faults if fault.step == step)
-            rows += sum(row[-1] == 0 for row in ROW.iter_unpack(engine.step(step, now)))
-        received.append(rows)
+        rows = b"".join(play(MemoryEngine(given.algorithm), faults))
+        received.append(sum(row[-1] == 0 for row in ROW.iter_unpack(rows)))
     # A node at level l receives if every node on its path, itself included, is up when it sends or receives.
     mean = sum(count * (1 - q) ** (level * (level + 1) // 2 + level - 1) for level, count in enumerate(levels, 1))
     found = sum(received) / trials

@@ -24,6 +24,7 @@ from emunode.engine.memory import MemoryEngine
 from emunode.errors import ScenarioError
 from emunode.faults.kinds import Crash
 from emunode.model import AGAIN_TREE, CONTROL_TREE, HopOutcome, Rank, Step
+from emunode.play import play
 from emunode.protocols.agreement import REOPENS, AgreementLayer, Decision, News
 from emunode.protocols.base import ControlKind
 from emunode.protocols.survivors import RunEnd
@@ -69,13 +70,12 @@ def check(network: str, crashes: dict[Rank, Step]) -> None:
     plan = plan_of(network)
     topology, source = plan.topology, plan.spec.source
     assert plan.spec.agreement is not None
-    engine, rows, step = MemoryEngine(plan.algorithm), bytearray(), 0
-    while engine.busy or step <= max(crashes.values()) + 1:
-        step += 1
-        rows += engine.step(step, [Crash(at, rank) for rank, at in crashes.items() if at == step])
-        assert step < 200
+    engine, last = MemoryEngine(plan.algorithm), max(crashes.values()) + 1
+    faults = [Crash(at, rank) for rank, at in crashes.items()]
+    rows = list(play(engine, faults, limit=200, over=lambda step, busy: not busy and step > last))
+    assert not engine.busy
     # Steps after the last one that do anything are not part of the run, so a crash in them is none.
-    records = sorted_records([rows])
+    records = sorted_records(rows)
     reports = records[records["outcome"] == HopOutcome.REPORT]
     survivors = [rank for rank in topology.ranks() if rank not in crashes]
     expected = expected_decisions(topology, crashes)

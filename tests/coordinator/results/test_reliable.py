@@ -21,6 +21,7 @@ from emunode.engine.memory import MemoryEngine
 from emunode.errors import ScenarioError
 from emunode.faults.kinds import Loss
 from emunode.model import CONTROL_TREE, PortModel, ReliableLinks
+from emunode.play import play
 from tests.mutation_support import CASES, MUTATIONS, case_name, once, plan_of, verdict_on
 
 Values = dict[str, Any]
@@ -177,14 +178,11 @@ def test_a_segment_is_lost_for_good_with_the_power_of_the_attempts() -> None:
 
 
 def history_over(algorithm: Algorithm, plan: Plan, rate: float) -> np.ndarray:
-    topology, rows, step = plan.topology, bytearray(), 0
+    topology, network = plan.topology, MemoryEngine(algorithm)
     faults = [Loss(1, rank, port, rate) for rank in topology.ranks() for port in topology.ports(rank)]
-    network = MemoryEngine(algorithm)
-    while network.busy:
-        step += 1
-        assert step < 3000, "the run does not end"
-        rows += network.step(step, faults if step == 1 and rate else ())
-    return sorted_records([rows])
+    rows = list(play(network, faults if rate else (), limit=3000))
+    assert not network.busy, "the run does not end"
+    return sorted_records(rows)
 
 
 def firsts(records: np.ndarray) -> list[tuple[int, ...]]:
@@ -306,11 +304,7 @@ def test_changed_histories_do_not_hold() -> None:
 
 
 def history_over_faults(plan: Plan) -> np.ndarray:
-    network, rows, step = MemoryEngine(plan.algorithm), bytearray(), 0
-    while network.busy:
-        step += 1
-        rows += network.step(step, plan.faults_at(step))
-    return sorted_records([rows])
+    return sorted_records(list(play(MemoryEngine(plan.algorithm), plan.faults)))
 
 
 def later(records: np.ndarray, place: int, steps: int) -> np.ndarray:

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coordinator.history.prediction import completed, prediction
 from coordinator.execution.run import run
 from coordinator.execution.sinks import MemorySink
+from coordinator.history.prediction import completed, prediction
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.scenario.costs import costs_of
 from coordinator.scenario.fault_draws import FaultSites, draw

@@ -19,6 +19,7 @@ from emunode.faults.kinds import Crash, Fault, NodeFault
 from emunode.faults.timeline import FaultTimeline
 from emunode.model import ALL_RANKS, HopOutcome, Rank
 from emunode.net.wire import ROW
+from emunode.play import play
 from tests.support import failures, run_scenario
 
 Results = Counter[str | None]
@@ -115,14 +116,12 @@ def test_theory_gives_the_published_table(case: tuple[str, int]) -> None:
 def elected_in(plan: Plan, faults: Sequence[Fault]) -> Results:
     """The results at all healthy receivers of one segment, counted by hand from the rows of the message engine."""
     plan.algorithm.renew(plan.spec)
-    engine, rows, step = MemoryEngine(plan.algorithm), bytearray(), 0
-    while engine.busy or not step:
-        step += 1
-        rows += engine.step(step, faults if step == 1 else ())
+    engine = MemoryEngine(plan.algorithm)
+    rows = b"".join(play(engine, faults))
     forged = {copy[:2] + copy[4:5]: copy[6] for copy in engine.altered_copies}
     faulty = {fault.rank for fault in faults if isinstance(fault, ByzantineFault | Crash)}
     votes: dict[Rank, dict[int, int | str]] = defaultdict(dict)
-    for when, _, receiver, origin, target, _, _, tree, _, outcome in ROW.iter_unpack(bytes(rows)):
+    for when, _, receiver, origin, target, _, _, tree, _, outcome in ROW.iter_unpack(rows):
         if target == ALL_RANKS and receiver not in faulty and receiver != origin and outcome != HopOutcome.LOST:
             votes[receiver][tree] = forged[when, receiver, tree] if outcome == HopOutcome.CORRUPT else "right"
     results: Results = Counter()

@@ -16,6 +16,7 @@ from emunode.engine.memory import MemoryEngine
 from emunode.errors import ContractError
 from emunode.model import CollectiveSpec, Duplex, HopOutcome, PortModel, PortPacket, ScheduledSend, Step
 from emunode.net.wire import ROW
+from emunode.play import play
 from emunode.topologies.registry import parse_topology
 from tests.mutation_support import CASES, SMALL, examples
 
@@ -49,10 +50,7 @@ def test_memory_engine_sends_the_same_segments(family: str, entry: type[Algorith
     topology = parse_topology(SMALL[family])
     spec = CollectiveSpec(topology.name, entry.collective, entry.name, 0, entry.port_models[0])
     algorithm = entry(topology, spec._replace(messages=topology.degree))
-    engine, rows, step = MemoryEngine(algorithm), bytearray(), 0
-    while engine.busy:
-        step += 1
-        rows += engine.step(step)
+    rows = b"".join(play(MemoryEngine(algorithm)))
     expected = sorted(
         (step, sender, port, receiver, (origin, target, tree, index, len(payload)))
         for step, sender, port, receiver, (origin, target, tree, index, payload) in execute(algorithm)

@@ -7,6 +7,7 @@ gives another history.
 
 import gc
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from types import FunctionType, ModuleType
 
 import pytest
@@ -30,6 +31,7 @@ from emunode.model import (
     Segment,
     Step,
 )
+from emunode.play import play
 from emunode.topologies.registry import parse_topology
 from tests.mutation_support import CASES, SMALL, case_name
 
@@ -49,12 +51,8 @@ def algorithm_of(family: str, entry: type[Algorithm]) -> Algorithm:
 
 def live(network: MemoryEngine, limit: int = 10_000) -> list[bytes]:
     """Run a network to its end, with a crash on the way; the journal rows of each step."""
-    rows = []
-    step = 0
-    while network.busy:
-        step += 1
-        assert step < limit
-        rows.append(bytes(network.step(step, FAULTS.get(step, ()))))
+    rows = list(map(bytes, play(network, chain.from_iterable(FAULTS.values()), limit=limit)))
+    assert not network.busy
     return rows
 
 

@@ -19,6 +19,7 @@ from emunode.algorithms.base import ANY_FAMILY, Algorithm
 from emunode.engine.memory import MemoryEngine
 from emunode.errors import ScenarioError
 from emunode.model import FOLDING, ROOTLESS, Collective, Rank
+from emunode.play import play
 from emunode.topologies.registry import parse_topology
 from tests.mutation_support import CASES, SMALL, case_name, once
 
@@ -63,11 +64,10 @@ def with_faults(plan: Plan, faults: Sequence[str]) -> Plan:
 def check(plan: Plan, faults: Sequence[str]) -> TrialResult:
     """Run the plan with these faults, and compare with what is claimed."""
     broken = with_faults(plan, faults)
-    network, rows, step, execution = MemoryEngine(broken.algorithm), [], 0, ExecutionResult()
-    while network.busy or not step:
-        step += 1
-        rows.append(network.step(step, broken.faults_at(step)))
-    result = judge_trial(broken, count_trial(broken, sorted_records(rows), network.altered_copies), execution)
+    network = MemoryEngine(broken.algorithm)
+    rows = list(play(network, broken.faults))
+    counts = count_trial(broken, sorted_records(rows), network.altered_copies)
+    result = judge_trial(broken, counts, ExecutionResult())
     assert result.violated == () or plan.algorithm.negative_control, (plan.spec, faults)
     root = plan.spec.source in broken.states and plan.spec.collective not in ROOTLESS
     if root or not result.expected or plan.spec.algorithm in UNDETERMINED:
@@ -84,11 +84,7 @@ def check(plan: Plan, faults: Sequence[str]) -> TrialResult:
 @cache
 def hash_of(algorithm: Algorithm) -> str:
     """The journal hash of a run without faults."""
-    network, rows, step = MemoryEngine(algorithm), [], 0
-    while network.busy:
-        step += 1
-        rows.append(network.step(step))
-    return blake2b(sorted_records(rows).tobytes(), digest_size=16).hexdigest()
+    return blake2b(sorted_records(list(play(MemoryEngine(algorithm)))).tobytes(), digest_size=16).hexdigest()
 
 
 def last_of(plan: Plan) -> int:

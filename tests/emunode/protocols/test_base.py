@@ -11,6 +11,7 @@ from emunode.algorithms.registry import make_algorithm
 from emunode.engine.memory import MemoryEngine
 from emunode.model import CONTROL_TREE, Collective, CollectiveSpec, HopOutcome, Packet, Port, PortModel, Segment
 from emunode.net.wire import ROW
+from emunode.play import play
 from emunode.protocols import registry
 from emunode.protocols.base import (
     CONTROL_BYTES,
@@ -63,11 +64,9 @@ def played(network: str, name: str, port_model: PortModel, messages: int = 2) ->
     """Sorted journal rows of a broadcast."""
     topology = parse_topology(network)
     spec = CollectiveSpec(network, Collective.BROADCAST, name, 0, port_model, messages=messages)
-    engine, rows, step = MemoryEngine(make_algorithm(topology, spec)), bytearray(), 0
-    while engine.busy:
-        step += 1
-        assert step < 200
-        rows += engine.step(step)
+    engine = MemoryEngine(make_algorithm(topology, spec))
+    rows = b"".join(play(engine, limit=200))
+    assert not engine.busy
     return sorted(ROW.iter_unpack(rows))
 
 

@@ -18,6 +18,7 @@ from emunode.errors import ScenarioError
 from emunode.faults.kinds import Crash
 from emunode.model import Collective, CollectiveSpec, FaultKnowledge, Port, Rank, Repair
 from emunode.net.wire import ROW
+from emunode.play import play
 from emunode.protocols.repair.re_root import valid_sources
 from emunode.topologies.base import Topology
 from emunode.topologies.registry import parse_topology
@@ -66,11 +67,8 @@ def links_of(trees: Trees, ranks: Iterable[Rank]) -> "nx.Graph[Rank]":
 
 def last_step(algorithm: TreeCollective, dead: Iterable[Rank]) -> int:
     """The last step in which anything arrives, in a run in memory; no packet is lost."""
-    engine, rows, step = MemoryEngine(algorithm), bytearray(), 0
-    while engine.busy or not step:
-        step += 1
-        rows += engine.step(step, [Crash(1, rank) for rank in dead] if step == 1 else ())
-    found = list(ROW.iter_unpack(rows))
+    rows = play(MemoryEngine(algorithm), [Crash(1, rank) for rank in dead])
+    found = list(ROW.iter_unpack(b"".join(rows)))
     assert len(found) == len(algorithm.reached)
     return max(int(row[0]) for row in found)
 

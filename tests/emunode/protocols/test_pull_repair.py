@@ -18,6 +18,7 @@ from emunode.engine.memory import MemoryEngine
 from emunode.errors import ScenarioError
 from emunode.faults.kinds import Crash, Down, Fault, Recover, in_order
 from emunode.model import CONTROL_TREE, Collective, CollectiveSpec, HopOutcome, PortModel, Rank, Repair
+from emunode.play import play
 from emunode.topologies.base import Topology
 from emunode.topologies.registry import parse_topology
 
@@ -40,12 +41,9 @@ def algorithm_for(network: str, name: str, rule: str, after: int = 1, **more: An
 
 
 def journal_of(algorithm: TreeCollective, faults: Sequence[Fault] = ()) -> Records:
-    engine, rows, step = MemoryEngine(algorithm), [], 0
-    last = max((fault.step for fault in faults), default=0)
-    while engine.busy or step < last:
-        step += 1
-        rows.append(engine.step(step, [fault for fault in faults if fault.step == step]))
-        assert step < 2000, "the run does not end"
+    engine, last = MemoryEngine(algorithm), max((fault.step for fault in faults), default=0)
+    rows = list(play(engine, faults, limit=2000, over=lambda step, busy: not busy and step >= last))
+    assert not engine.busy, "the run does not end"
     return sorted_records(rows)
 
 

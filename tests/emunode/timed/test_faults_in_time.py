@@ -21,6 +21,7 @@ from emunode.faults.kinds import Crash, Moment, Recover
 from emunode.faults.slowness import Jitter, Slow, SlowLink
 from emunode.model import Collective, CollectiveSpec, FaultKnowledge, PortModel
 from emunode.net.wire import ROW
+from emunode.play import play
 from emunode.timed.cost_model import LinearCostModel
 from emunode.topologies.registry import parse_topology
 
@@ -200,11 +201,9 @@ def test_faults_by_steps_have_the_history_of_lockstep(
         made(name, collective, rule, ports, **{"message_bytes": 3, **more, "knowledge": knowledge, "seed": seed})
         for _ in range(2)
     )
-    engine, rows, step = MemoryEngine(algorithm), bytearray(), 0
     revived = max((fault.step for fault in faults if isinstance(fault, Recover)), default=0)
-    while engine.busy or not step or step <= revived:
-        step += 1
-        rows += engine.step(step, [fault for fault in faults if fault.step == step])
+    turns = play(MemoryEngine(algorithm), faults, over=lambda step, busy: not busy and step > revived)
+    rows = b"".join(turns)
     timetable = completed(prediction(other, faults, ONE_MS, 1000))
     assert timetable.inputs is not None
     assert timetable.inputs.steps.is_kept_by(timetable.inputs.fault_free.packets)
@@ -214,11 +213,7 @@ def test_faults_by_steps_have_the_history_of_lockstep(
 def replayed(timetable: Timetable, algorithm: Algorithm) -> bytes:
     """The rows of the history that a timetable is of."""
     assert timetable.inputs is not None
-    engine, rows, step = timetable.inputs.engine(algorithm), bytearray(), 0
-    while engine.busy or not step:
-        step += 1
-        rows += engine.step(step)
-    return bytes(rows)
+    return b"".join(play(timetable.inputs.engine(algorithm)))
 
 
 # --- a simulation of its own -----------------------------------------------------------------------------------------
@@ -307,11 +302,7 @@ def test_stragglers_slow_a_run_by_no_more_than_their_factor(ports: str, segments
 
 def plain_rows(algorithm: Algorithm) -> bytes:
     """The rows of lock-step without faults."""
-    engine, rows, step = MemoryEngine(algorithm), bytearray(), 0
-    while engine.busy or not step:
-        step += 1
-        rows += engine.step(step)
-    return bytes(rows)
+    return b"".join(play(MemoryEngine(algorithm)))
 
 
 # --- parts -----------------------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from emunode.engine.memory import MemoryEngine
 from emunode.faults.kinds import Crash
 from emunode.model import ALL_RANKS, Collective, CollectiveSpec, HopOutcome, PortModel
 from emunode.net.wire import ROW
+from emunode.play import play
 from emunode.topologies.star import StarGraph
 from tests.support import failures, golden_rows, run_journal, run_scenario
 
@@ -241,13 +242,8 @@ def healthy_reached(make: type[TreeCollective], n: int, fault: int) -> int:
     """Healthy ranks that hear rank 0 on some of its n-1 trees while `fault` is dead from the start."""
     spec = CollectiveSpec(f"star:{n}", Collective.ALLGATHER, make.name, 0, redundancy=n - 1, message_bytes=2)
     network = MemoryEngine(make(StarGraph(n), spec))
-    heard: set[int] = set()
-    step = 0
-    while network.busy:
-        step += 1
-        rows = network.step(step, [Crash(1, fault)] if step == 1 else ())
-        heard |= {row[2] for row in ROW.iter_unpack(rows) if row[-1] == HopOutcome.FIRST}
-    return len(heard)
+    rows = b"".join(play(network, [Crash(1, fault)]))
+    return len({row[2] for row in ROW.iter_unpack(rows) if row[-1] == HopOutcome.FIRST})
 
 
 @pytest.mark.parametrize("n", [3, 4, 5])
