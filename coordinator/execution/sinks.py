@@ -83,7 +83,7 @@ Result_co = TypeVar("Result_co", bound=FinishedRun, covariant=True)
 
 
 class Sink(Protocol[Result_co]):
-    """What `run` needs from the place of a run: `prepare`, `open`, journal and events, then `finish` and `close`."""
+    """The place of a run, as `run` uses it: `prepare`, `open`, journal and events, then `finish` and `close`."""
 
     @abstractmethod
     def prepare(self, plan: Plan) -> None:

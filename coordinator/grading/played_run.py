@@ -95,7 +95,7 @@ class Player:
         """Whose contributions are in the partial results that leave in this step."""
         self._process: SubmissionProcess
         self._inbox: Inbox = []
-        """What arrives at the beginning of the next step."""
+        """The packets that arrive at the beginning of the next step."""
         self._planned: object = None
         """The next step in which something is sent without an arrival, as the submission says."""
 

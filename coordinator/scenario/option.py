@@ -53,7 +53,7 @@ class Needs(NamedTuple):
 
     option: str
     reason: str
-    """What the error says."""
+    """The text of the error."""
 
 
 class Option(NamedTuple):
@@ -141,7 +141,7 @@ class ScenarioOption:
 
     @property
     def bounds(self) -> tuple[str, str]:
-        """The least and the largest number as texts; the second is empty if there is none."""
+        """The least and the largest number as texts; the second is empty without a bound."""
         schema = self.variants[0]
         # Pydantic writes bounds under these keys, by the kind of annotation.
         low = schema.get("minimum", schema.get("ge"))
