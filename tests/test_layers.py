@@ -123,7 +123,8 @@ ONLY_IN_SHELLS: Final = {
 
 ONLY_IN_ONE_MODULE: Final = {"docker": "coordinator.networks.launchers.docker", "msgpack": "emunode.net.wire"}
 NAME_KINDS: Final = ("coordinator.execution.certificates.paths",)
-"""Modules outside `emunode.faults` that still name kinds of fault: a list that only shrinks. Others ask for effects."""
+"""The modules outside `emunode.faults` that name kinds of fault: the checker of certificates alone. It shares no code with
+what made them, and so has a list of its own of what each kind does. All others ask for effects."""
 KINDS_OF_FAULT: Final = frozenset(kind.__name__ for kind in _below(Fault)) - {"NodeFault", "LinkFault"}
 NEVER_IN_EMUNODE: Final = {"cyclopts", "jinja2", "numpy", "plotly", "polars", "pydantic", "rich"}
 UNSEEDED: Final = {"random.Random()", "random.Random(None)", "Random()", "Random(None)"}

@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 from typing import Literal, NamedTuple
 
+from coordinator.dependence.losses import MOST_HOPS
 from coordinator.dependence.message_paths import Message, MessagePaths, Path, Piece, paths_of
 from coordinator.dependence.size import InexactError
 from emunode.algorithms.base import Algorithm, Dependence
@@ -151,7 +152,8 @@ def _paths_of(algorithm: Algorithm, timeline: FaultTimeline) -> MessagePaths | N
     ends = len(algorithm.sources) * (len(algorithm.topology.data_ranks) if algorithm.target < 0 else 1)
     each = algorithm.spec.messages * algorithm.segments_per_message * algorithm.spec.redundancy
     try:
-        return paths_of(algorithm) if ends * each <= MOST_PATHS else None
+        # As many hops as the plan counts memory for.
+        return paths_of(algorithm, MOST_HOPS) if ends * each <= MOST_PATHS else None
     except InexactError:
         return None
 
