@@ -81,6 +81,8 @@ class Server:
         self._watchers = 0
         self._prediction = Prediction()
         self._metrics: Mapping[str, Metric] = {}
+        self._measured = 0
+        """The last step that the metrics count."""
         self._claims: dict[str, Any] = self._prediction.beside(self._metrics)
         self._finished: dict[str, Any] | None = None
         self._allowed, self._allowed_since = float(MOST_REQUESTS_PER_SECOND), 0.0
@@ -133,11 +135,12 @@ class Server:
             known = count, plan.scenario.fault
             arguments = plan, self._frames.journal(), list(self.altered_copies)
             self._metrics = await trio.to_thread.run_sync(measure_so_far, *arguments, abandon_on_cancel=True)
+            self._measured = count
             self._compare()
             await trio.sleep(max(LEAST_MEASURE_SECONDS, 2 * (trio.current_time() - began)))
 
     def _compare(self) -> None:
-        self._claims = self._prediction.beside(self._metrics)
+        self._claims = {**self._prediction.beside(self._metrics), "step": self._measured}
         self.changed()
 
     # --- connections -----------------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ SEGMENT = ("sender", "port", "origin", "target", "tree", "segment")
 def packet_times(data: RunData, among: Sequence[int] | None = None) -> pl.DataFrame | None:
     """One row per packet, by start: PACKET, bytes, start, end, started, ended (seconds), and `kind`; None without a journal.
 
-    `kind` is `packet`, `again`, `request`, `repair`, `control`, `lost` or `withheld`. A lost packet has the end that it
+    `kind` is one of `STYLES` (`space_time_chart`). A lost packet has the end that it
     would have had unslowed; a withheld one ends where it would have started, and is left out under the timed clock, which
     has no time for it. `started` and `ended` are achieved times, null in lock-step. `among` leaves out packets from or to
     other ranks.
@@ -36,6 +36,7 @@ def packet_times(data: RunData, among: Sequence[int] | None = None) -> pl.DataFr
         journal = journal.filter(pl.col("sender").is_in(among) & pl.col("receiver").is_in(among))
     rows = journal.with_columns(
         lost=outcome == "lost",
+        altered=outcome == "corrupt",
         withheld=WITHHELD,
         control=outcome == "control",
         request=IS_REQUEST,
@@ -46,13 +47,13 @@ def packet_times(data: RunData, among: Sequence[int] | None = None) -> pl.DataFr
         .agg(
             pl.col("bytes").cast(pl.Int64).sum(),
             pl.col("control").all(),
-            pl.col("request", "again").any(),
+            pl.col("request", "again", "altered").any(),
         )
         .collect(engine="streaming")
     )
     packets = _with_repairs(data, packets)
     kind = pl.when("withheld").then(pl.lit("withheld")).when("lost").then(pl.lit("lost"))
-    kind = kind.when("repair").then(pl.lit("repair"))
+    kind = kind.when("altered").then(pl.lit("altered")).when("repair").then(pl.lit("repair"))
     kind = kind.when(pl.col("control") & pl.col("request")).then(pl.lit("request"))
     kind = kind.when("control").then(pl.lit("control"))
     packets = packets.with_columns(kind=kind.when("again").then(pl.lit("again")).otherwise(pl.lit("packet")))

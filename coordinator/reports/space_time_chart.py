@@ -22,6 +22,7 @@ WITHHELD: Final = "withheld"
 LOST: Final = "lost"
 STYLES: Mapping[str, Style] = {
     "packet": Style("blue", "", "packet"),
+    "altered": Style("purple", "", "with altered segments"),
     "again": Style("orange", "", "sent again"),
     "request": Style("orange", "2 2", "request"),
     "repair": Style("green", "", "repair"),

@@ -6,6 +6,8 @@ const WIDTH = 1000; // of the picture, in its own units
 const REACH = 9; // pixels around a node or a link that count as a click on it
 const DOT = 2.5; // radius in pixels up to which a node is a square
 const IDLE_LINKS = 420; // larger networks would be a grey area
+const MOTION = 300; // milliseconds in which packets move along their links
+const MOST_MOVING = 1_500; // packets of one step that move
 const LETTERS = 9; // smallest letters, in pixels
 
 export class NetworkMap extends Viewport {
@@ -110,6 +112,26 @@ export class NetworkMap extends Viewport {
     this.redraw();
   }
 
+  /** Let the packets of the step that is shown leave and arrive, for people who do not prefer less motion. */
+  play() {
+    const arcs = this.scene?.frame?.arcs;
+    if (!arcs?.length || arcs.length > 6 * MOST_MOVING || document.hidden) return;
+    if (matchMedia("(prefers-reduced-motion: reduce)").matches) return;
+    this.moving = { since: performance.now(), held: this.scene.before(), frame: this.scene.frame };
+    this.canvas.dataset.moving = "";
+    this.redraw();
+  }
+
+  /** The share of the motion that is over; 1 if nothing moves. */
+  get moved() {
+    if (!this.moving) return 1;
+    const share = (performance.now() - this.moving.since) / MOTION;
+    if (share < 1 && this.moving.frame === this.scene.frame) return Math.max(0, share);
+    this.moving = null;
+    delete this.canvas.dataset.moving;
+    return 1;
+  }
+
   redraw() {
     if (this.drawn || !this.scene) return;
     this.drawn = true; // at most once per picture of the screen
@@ -121,7 +143,9 @@ export class NetworkMap extends Viewport {
 
   draw() {
     if (!this.scene) return;
-    const { context, scale, colours } = this;
+    const { context, scale, colours } = this, moved = this.moved;
+    // Until packets have arrived, nodes have what they had before.
+    this.held = moved < 1 ? this.moving.held : this.scene;
     context.setTransform(1, 0, 0, 1, 0, 0);
     context.fillStyle = colours.paper;
     context.fillRect(0, 0, this.canvas.width, this.canvas.height);
@@ -132,6 +156,38 @@ export class NetworkMap extends Viewport {
     this.drawNodes(shades);
     this.drawMarks();
     this.drawLabels(shades);
+    if (moved < 1) {
+      this.drawPackets(moved);
+      this.redraw();
+    }
+  }
+
+  /** The packets of the step as dots on their way; lost ones end halfway. */
+  drawPackets(share) {
+    const { context, colours, scene, picture } = this, size = Math.max(3 / this.scale, 0.28 * picture.radius);
+    const { arcs } = scene.frame;
+    for (let at = 0; at < arcs.length; at += 6) {
+      const [sender, port, receiver, segments, gone, changed] = arcs.slice(at, at + 6), lost = gone === segments;
+      const [x, y] = this.along(sender, port, receiver, lost ? Math.min(share, 0.5) : share);
+      context.fillStyle = lost ? colours.red : changed ? colours.purple : colours.blue;
+      context.beginPath();
+      context.arc(x, y, size, 0, 2 * Math.PI);
+      context.fill();
+    }
+  }
+
+  /** The point at a share of a link from its sender. */
+  along(sender, port, receiver, share) {
+    const at = this.arcs.get(`${sender}/${port}`), { x, y, links } = this.picture;
+    if (at === undefined) return [x[sender] + share * (x[receiver] - x[sender]), y[sender] + share * (y[receiver] - y[sender])];
+    this.curves ??= new Map();
+    if (!this.curves.has(at)) {
+      const path = document.createElementNS("http://www.w3.org/2000/svg", "path");
+      path.setAttribute("d", links.paths[at]);
+      this.curves.set(at, [path, path.getTotalLength()]);
+    }
+    const [path, length] = this.curves.get(at), point = path.getPointAtLength(share * length);
+    return [point.x, point.y];
   }
 
   // --- links
@@ -205,13 +261,13 @@ export class NetworkMap extends Viewport {
 
   /** The colour of a node, as an index of `fills`. */
   fillOf(rank) {
-    const { picture, scene } = this, count = picture.levels.length;
-    if (picture.pies && scene.votes && this.pies) return 0;
-    if (scene.votes) {
-      const state = scene.votes(rank);
+    const { picture, held } = this, count = picture.levels.length;
+    if (picture.pies && held.votes && this.pies) return 0;
+    if (held.votes) {
+      const state = held.votes(rank);
       return state === undefined ? 0 : count + state;
     }
-    const share = Math.min(1, scene.state.gained[rank] / picture.goals[rank]);
+    const share = Math.min(1, held.state.gained[rank] / picture.goals[rank]);
     return Math.floor(share * (count - 1) + 1e-9);
   }
 
@@ -245,9 +301,9 @@ export class NetworkMap extends Viewport {
       context.fill();
       context.stroke();
     });
-    if (picture.pies && this.scene.votes) this.drawPies(radius);
+    if (picture.pies && this.held.votes) this.drawPies(radius);
     const changed = new Path2D();
-    for (const rank of this.scene.state.fresh) {
+    for (const rank of this.held.state.fresh) {
       changed.moveTo(picture.x[rank] + radius, picture.y[rank]);
       changed.arc(picture.x[rank], picture.y[rank], radius, 0, 2 * Math.PI);
     }
@@ -256,11 +312,11 @@ export class NetworkMap extends Viewport {
 
   /** The shares of what nodes are due on which votes are settled, in the colours of their states. */
   drawPies(radius) {
-    const { context, picture, scene } = this, states = Object.keys(picture.states).length + 1;
+    const { context, picture, held } = this, states = Object.keys(picture.states).length + 1;
     for (let rank = 0; rank < picture.order; rank++) {
       let low = 0;
       for (let state = 1; state < states; state++) {
-        const share = scene.state.settled[rank * states + state] / picture.votesDue[rank];
+        const share = held.state.settled[rank * states + state] / picture.votesDue[rank];
         if (!share) continue;
         context.fillStyle = picture.states[state];
         context.beginPath();

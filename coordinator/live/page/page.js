@@ -14,6 +14,7 @@ let shown = 0; // the step whose packets are shown
 let following = true; // whether the newest step is shown
 let selected = null; // {rank}, or {rank, port, peer, its_port} of a link
 let near = []; // the links of the selected node
+let measured = 0; // the last step that the figures beside the predictions count
 let faulty = new Set(); // nodes with a fault at any time: nothing is due to them
 
 function complain(error) {
@@ -59,9 +60,17 @@ function show() {
   // The newest picture shows the faults that the next step will meet; an older one those of its own step.
   const broken = inForce(status.faults, past || status.over ? shown : status.next);
   broken.peers = new Map(status.faults.filter((fault) => "port" in fault).map((fault) => [`${fault.rank}/${fault.port}`, fault.peer]));
-  const votes = steps.showsVotes(state) ? (rank) => steps.state(state, rank) : null;
-  map.show({ state, frame, broken, selected, near, votes });
+  const held = (what) => ({ state: what, votes: steps.showsVotes(what) ? (rank) => steps.state(what, rank) : null });
+  map.show({ ...held(state), frame, broken, selected, near, before: () => held(steps.at(Math.max(steps.base, shown - 1))) });
   describe(state, broken);
+  date();
+}
+
+/** Say after which step the figures beside the predictions were measured; grey if the picture shows another one. */
+function date() {
+  if (result?.claims) return;
+  at("measured-title").textContent = measured ? `after step ${measured}` : "so far";
+  at("claims").classList.toggle("earlier", measured !== shown);
 }
 
 /** Whether a node is to receive something (or its message is to be received): no source, and no node that crashes or lies. */
@@ -72,7 +81,7 @@ function sentence(past, state, frame) {
   const counts = (number) => number.toLocaleString("en");
   if (!frame) return "Nothing has arrived yet: nodes read in a step what was sent in the step before.";
   const busy = `${counts(frame.busy)} busy links${frame.arcs ? "" : " (too many to draw)"}`;
-  const lost = frame.lost ? `, ${counts(frame.lost)} segments lost` : "";
+  const lost = frame.lost ? `, ${counts(frame.lost)} segment${frame.lost === 1 ? "" : "s"} lost` : "";
   const since = past ? `The past, which cannot be changed. ` : "";
   return `${since}Packets of step ${shown}: ${busy}${lost}. ${progress(state, counts)}.`;
 }
@@ -159,13 +168,16 @@ const EVENTS = {
   frames(list) {
     for (const frame of list) steps.add(frame);
     show();
+    if (list.length === 1 && following && "step" in list[0]) map.play();
   },
   status: setStatus,
-  claims({ claims, note }) {
+  claims({ claims, note, step }) {
     if (result?.claims) return;
+    measured = step ?? 0;
     listClaims(at("claims"), claims, false);
     at("note").textContent = note ?? "";
     at("note").hidden = !note;
+    date();
   },
   finished(news) {
     result = news;
@@ -175,6 +187,7 @@ const EVENTS = {
     at("verdict").className = news.verdict ?? "";
     if (!news.claims) return;
     at("measured-title").textContent = "measured";
+    at("claims").classList.remove("earlier");
     listClaims(at("claims"), news.claims, true);
     at("command").textContent = news.command;
     at("result").textContent = `Journal ${news.hash}` + (news.path ? `; run directory ${news.path}` : "");

@@ -4,11 +4,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import polars as pl
 from markupsafe import Markup
 
+from coordinator.dependence.schedule import trace
+from coordinator.dependence.size import InexactError
+from coordinator.history.journal import table
 from coordinator.history.run_directory import PROCESS_FAULT
 from coordinator.reports.data import RunData
-from coordinator.reports.numbers import show
+from coordinator.reports.numbers import plural, show
 from coordinator.reports.pages import fragment
 from coordinator.reports.panels.base import Report
 from coordinator.reports.scene.votes import State, Votes
@@ -16,9 +20,12 @@ from coordinator.results import cut_off as results
 from coordinator.results.cut_off import LISTED_NODES, CutOff
 from coordinator.scenario.durations import format_duration
 from coordinator.stored.reading import parse_json, read_text
+from emunode.errors import EmulatorError
 from emunode.host.placement import Placement
 
 LISTED_FAULTS = 200
+TRACED_HOPS = 20_000
+"""Hops of the longest run without faults that is traced for a report."""
 NAMED = 3
 """Nodes of a host that are named."""
 REPAIRED_BY = {"crash": ("recover",), "down": ("up", "heal")}
@@ -121,18 +128,47 @@ def _words(fault: Mapping[str, Any], data: RunData) -> list[str]:
         last = _last(fault, data.faults)
         words.append("until the end" if last is None else f"to the end of step {show(last)}")
     if "seen" in fault:
-        seen = fault["seen"]
-        # The journal shows packets that were lost or altered, but not packets that were never sent.
-        unseen = "no packet was lost or altered, but nodes were cut off" if _cut_nodes_off(fault, data) else ""
-        words.append(unseen or "no effect observed" if seen is None else f"first effect in step {show(seen)}")
+        words += _effects(fault, data)
     return words
 
 
-def _cut_nodes_off(fault: Mapping[str, Any], data: RunData) -> bool:
-    """Report whether the summary names a fault of this kind at this place as the reason why a node missed something."""
+def _effects(fault: Mapping[str, Any], data: RunData) -> list[str]:
+    """The effects of a fault: packets lost or altered, packets that were never sent, and nodes that it cut off."""
+    seen, unsent, cut = fault["seen"], _unsent(fault, data), _nodes_cut_off(fault, data)
+    words = [] if seen is None else [f"first effect in step {show(seen)}"]
+    if unsent:
+        words.append(f"{plural(unsent, 'packet')} not sent that {'is' if unsent == 1 else 'are'} without faults")
+    if cut:
+        words.append(f"cut off {plural(cut, 'node')}")
+    return words or ["no effect observed"]
+
+
+def _nodes_cut_off(fault: Mapping[str, Any], data: RunData) -> int:
+    """The number of nodes of which the summary names a fault of this kind at this place as the reason."""
     named = data.summary.get("cut_off")
     reasons = [node.get("because") for node in named if isinstance(node, dict)] if isinstance(named, list) else []
-    return any(str(reason).partition("@")[0] == f"{fault.get('kind')}:{fault.get('label')}" for reason in reasons)
+    return sum(str(reason).partition("@")[0] == f"{fault.get('kind')}:{fault.get('label')}" for reason in reasons)
+
+
+def _unsent(fault: Mapping[str, Any], data: RunData) -> int:
+    """The number of packets that a faulty node sends without faults, but did not send once its fault had begun.
+
+    0 for faults of links, and where what happens without faults is not known.
+    """
+    rank, first, last = fault.get("rank"), fault.get("step"), fault.get("last")
+    plan, hops = data.plan, data.hops
+    if not isinstance(rank, int) or not isinstance(first, int) or plan is None or hops is None or plan.spec.has_control:
+        return 0
+    try:
+        planned = table(trace(plan.algorithm, plan.scenario.step_limit, TRACED_HOPS)[1])
+    except (EmulatorError, InexactError):
+        return 0
+    last = last if isinstance(last, int) else int(planned["step"].max() or 0)  # type: ignore[arg-type]
+    packet = ["step", "sender", "port"]
+    of_node = (pl.col("sender") == rank) & pl.col("step").is_between(first, last)
+    expected = planned.lazy().filter(of_node).select(packet).unique()
+    sent = hops.filter(of_node).select(packet).unique()
+    return int(expected.join(sent, packet, "anti").select(pl.len()).collect().item())
 
 
 def _last(fault: Mapping[str, Any], faults: Sequence[Mapping[str, Any]]) -> object:

@@ -5,7 +5,7 @@ from markupsafe import Markup
 
 from coordinator.reports.charts import histogram
 from coordinator.reports.heat_chart import heat_map
-from coordinator.reports.numbers import show
+from coordinator.reports.numbers import plural, show
 from coordinator.reports.pages import fragment, markup
 from coordinator.reports.panels.base import Report
 from coordinator.reports.theme import responsive
@@ -21,8 +21,10 @@ MOST_BINS = 20
 
 def links_panel(report: Report) -> Markup | None:
     """Packets by port and step, links by load, and the busiest links."""
-    heat, loads, busiest = _heat(report), _histogram(report), _busiest(report)
-    if not (heat or loads or busiest):
+    heat, equal = _heat(report), _equal_loads(report)
+    # Bars and a ranking of links that carry the same say less than a sentence.
+    loads, busiest = (None, []) if equal else (_histogram(report), _busiest(report))
+    if not (heat or loads or busiest or equal):
         return None
     return fragment(
         "links",
@@ -30,8 +32,19 @@ def links_panel(report: Report) -> Markup | None:
         timelines=markup(_timelines(report)),
         histogram=markup(loads),
         busiest=busiest,
+        equal=equal,
         idle_left_out=_idle_left_out(report.directed_links),
     )
+
+
+def _equal_loads(report: Report) -> str | None:
+    """The load of busy links in words if they all carry the same; None otherwise."""
+    links = report.data.links
+    used = None if links is None else links.filter(pl.col("packets") > 0)
+    if used is None or not len(used) or used["segments"].n_unique() > 1:
+        return None
+    busy = f"{len(used):,} of {report.directed_links:,} directed links" if report.directed_links else "the busy links"
+    return f"Each of {busy} carries {plural(int(used['segments'][0]), 'segment')}; the others are idle."
 
 
 def _histogram(report: Report) -> str | None:

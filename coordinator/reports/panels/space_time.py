@@ -69,7 +69,7 @@ def space_time_panel(report: Report) -> Markup | None:
 def _until_settled(packets: pl.DataFrame, suspicions: Sequence[dict[str, Any]]) -> pl.DataFrame:
     """The packets up to the last one with data and the last change of mind: signs of life may go on for long after them."""
     moments = [each["seconds"] for each in suspicions if isinstance(each.get("seconds"), int | float)]
-    data = packets.filter(pl.col("kind").is_in(["packet", "again", "repair"]))
+    data = packets.filter(pl.col("kind").is_in(["packet", "again", "altered", "repair"]))
     if not moments or not len(data):
         return packets
     return packets.filter(pl.col("start") <= max(float(data["end"].max()), *moments))  # type: ignore[arg-type]

@@ -117,4 +117,6 @@ def _multiples(report: Report) -> list[str]:
     return [
         step_bars(titles.get(column, title), table[column].to_list(), colour, report.fault_steps)
         for column, title, colour in MULTIPLES
+        # Bars of one height say nothing.
+        if len(table) == 1 or table[column].n_unique() > 1
     ]

@@ -105,7 +105,8 @@ class Watched:
         self.page.wait_until(f"document.getElementById('selected').textContent.includes('rank {rank})')")
 
     def colours(self, points: list[tuple[float, float]]) -> list[str]:
-        """The colours of the canvas at these places, after it was drawn."""
+        """The colours of the canvas at these places, after packets have arrived and it was drawn."""
+        self.page.wait_until("!('moving' in document.getElementById('map').dataset)")
         self.page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
         found = self.page.evaluate(f"{PIXELS}({json.dumps(points)})")
         return ["#" + "".join(f"{part:02x}" for part in pixel) for pixel in found]
@@ -239,6 +240,46 @@ def test_a_page_shows_altered_copies_and_votes_in_the_colours_of_reports(page: B
     assert (
         f"Of 21 nodes 0 have the right value, {settled} a wrong one, 0 no majority; {shown.count(open_)} open." in words
     )
+
+
+@pytest.mark.parametrize("motion", ["no-preference", "reduce"])
+def test_packets_move_along_their_links_unless_less_motion_is_preferred(
+    motion: str, page: Browser, start: Start
+) -> None:
+    page.prefer(prefers_reduced_motion=motion)
+    run = Watched(start, page, "--topology star:3 --collective broadcast --algorithm flood --driver memory")
+    page.evaluate(
+        "new MutationObserver((all) => { window.moved = (window.moved ?? 0) + all.length; })"
+        ".observe(document.getElementById('map'), { attributeFilter: ['data-moving'] })"
+    )
+    for _ in range(2):
+        run.step()
+    page.wait_until("document.getElementById('slider').value === '1'")
+    if motion == "reduce":
+        run.colours([(1.0, 1.0)])
+        assert page.evaluate("window.moved ?? 0") == 0
+    else:
+        page.wait_until("window.moved >= 2")  # it began and ended
+        assert page.evaluate("'moving' in document.getElementById('map').dataset") is False
+    run.run()
+
+
+def test_figures_of_another_step_are_grey_and_say_their_step(page: Browser, start: Start) -> None:
+    run = Watched(start, page, "--topology star:4 --collective broadcast --algorithm edt --driver memory --messages 3")
+    assert run.text("measured-title") == "so far"
+    for _ in range(4):
+        run.step()
+    page.wait_until("document.getElementById('measured-title').textContent === 'after step 3'")
+    page.wait_until("!document.getElementById('claims').classList.contains('earlier')")
+    page.click("#back")
+    assert page.evaluate("document.getElementById('claims').classList.contains('earlier')")
+    assert run.text("measured-title") == "after step 3"
+    page.click("#newest")
+    assert not page.evaluate("document.getElementById('claims').classList.contains('earlier')")
+    run.run()
+    assert run.text("measured-title") == "measured"
+    page.click("#back")
+    assert not page.evaluate("document.getElementById('claims').classList.contains('earlier')"), "they are final"
 
 
 def test_the_keyboard_alone_is_enough(page: Browser, start: Start) -> None:

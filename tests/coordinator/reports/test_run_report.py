@@ -202,7 +202,7 @@ def test_derived_claims_are_marked(runs: Runs) -> None:
 def test_faults_are_marked_in_charts_and_on_the_map(runs: Runs) -> None:
     run = runs(CRASHED)
     assert "faults" in run.page.ids
-    assert run.text.count("fault at the beginning of step 2") == 8, "six small charts, and delivery in two forms"
+    assert run.text.count("fault at the beginning of step 2") == 7, "five small charts, and delivery in two forms"
     assert 'class="cross" data-step="2"' in run.text
     assert "21345" in run.page.text
 
@@ -414,9 +414,35 @@ def test_a_crash_that_cuts_nodes_off_has_an_effect() -> None:
     summary = {"cut_off": [{"label": "2341", "because": "crash:4231@2"}]}
     table = fault_table(RunData(Path(), "run", summary=summary, faults=records))
     assert [row["words"] for row in table] == [
-        "until the end; no packet was lost or altered, but nodes were cut off",
+        "until the end; cut off 1 node",
         "until the end; no effect observed",
     ]
+
+
+def test_an_effect_of_a_fault_is_also_what_was_not_sent(runs: Runs) -> None:
+    run = runs("star:4 broadcast greedy-tree fault=crash:4231@2")
+    free = runs("star:4 broadcast greedy-tree")
+    star = parse_topology("star:4")
+    due = (
+        free.journal.filter(pl.col("sender") == star.rank("4231"), pl.col("step") >= 2).select("step", "port").unique()
+    )
+    cut = run.summary["cut_off_count"]
+    assert len(due) > 0
+    assert cut > 0
+    data = read_run(run.path)
+    (row,) = fault_table(data)
+    unsent = f"{plural(len(due), 'packet')} not sent that {'is' if len(due) == 1 else 'are'} without faults"
+    assert row["words"].endswith(f"{unsent}; cut off {plural(cut, 'node')}")
+    assert "no effect observed" not in row["words"]
+
+
+def test_links_of_equal_load_are_a_sentence_and_no_ranking(runs: Runs) -> None:
+    run = runs(STAR4)
+    assert "Each of 23 of 72 directed links carries 1 segment; the others are idle." in run.page.text
+    assert "Busiest links" not in run.page.text
+    unequal = runs(ALLGATHER)
+    equal = unequal.journal.group_by("sender", "port").len()["len"].n_unique() == 1
+    assert ("Busiest links" in unequal.page.text) != equal
 
 
 LOSSY = {

@@ -50,7 +50,10 @@ export function lanes(run, node, width, last) {
     }, svgElement("title", {}, tip)));
   };
   for (const at of run.received(node)) bar(at, run.backPort(packets.sender[at], packets.port[at]), packets.outcomes[packets.outcome[at]], true);
-  for (const at of run.sent(node)) bar(at, packets.port[at], packets.outcomes[packets.outcome[at]] === "lost" ? "lost" : "sent", false);
+  for (const at of run.sent(node)) {
+    const outcome = packets.outcomes[packets.outcome[at]];
+    bar(at, packets.port[at], ["lost", "corrupt"].includes(outcome) ? outcome : "sent", false);
+  }
   return chart(width, bottom, title, parts);
 }
 
@@ -79,7 +82,8 @@ export function pathDiagram(run, root, trees, node, width, last) {
       const treeOfArc = onPath.get(`${rank}/${packets.port[at]}/${packets.tree[at]}`);
       const peer = packets.receiver[at];
       if (treeOfArc === undefined || !of.has(peer)) continue;
-      const lost = packets.outcomes[packets.outcome[at]] === "lost", kind = lost ? "missing" : treeClass(treeOfArc);
+      const outcome = packets.outcomes[packets.outcome[at]], lost = outcome === "lost";
+      const kind = lost ? "missing" : outcome === "corrupt" ? "altered" : treeClass(treeOfArc);
       const end = x(Math.min(last + 1, packets.step[at] + packets.width));
       lines.set(kind, `${lines.get(kind) ?? ""}M${x(packets.step[at]).toFixed(1)} ${y(rank)}L${end.toFixed(1)} ${y(peer)}`);
       if (lost) crosses.push(`M${(end - 3).toFixed(1)} ${y(peer) - 3}l6 6m0 -6l-6 6`);
