@@ -6,7 +6,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from coordinator.execution.run import RunResult
+from coordinator.execution.sinks import RunResult
 from coordinator.features.base import Broken, Evidence, Feature, Findings, ResolvedRun
 from coordinator.features.registry import FEATURES, active_features
 from coordinator.planning.plan import make_plan
