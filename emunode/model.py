@@ -175,9 +175,13 @@ class Agreement(NamedTuple):
     """How ranks agree on the links and neighbours that they suspect."""
 
     steps: Positive
-    """Steps in which the news of a suspicion reaches every rank that can be reached."""
+    """Rounds in which the news of a suspicion reaches every rank that can be reached; in lock-step a round is a step."""
     shrink: bool = False
     """Whether ranks abandon the collective at the first news, and run it again on what is left of the network."""
+    round: Nanoseconds = 1
+    """The time in which news cross a link: one step, or nanoseconds under the timed clock."""
+    longest: Nanoseconds = 1
+    """The longest packet of a repetition: one step, or nanoseconds under the timed clock."""
 
 
 class ReliableLinks(NamedTuple):

@@ -115,8 +115,11 @@ def _decisions(summary: Mapping[str, Any]) -> Iterator[str]:
             + ("run again" if name == "repeated" else f"ended with the error {name}")
             for name, end in decision["ends"].items()
         )
+        when = f"in step {decision['step']}"
+        if "seconds" in decision:
+            when = f"after {format_duration(decision['seconds'])}"
         yield escape(
-            f"agreed by {plural(decision['nodes'], 'node')} in step {decision['step']}: "
+            f"agreed by {plural(decision['nodes'], 'node')} {when}: "
             f"lost are {lost}, and {plural(len(decision['links']), 'link')}{ends}"
         )
     if summary.get("repetition_steps") is not None:

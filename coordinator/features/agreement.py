@@ -4,13 +4,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from coordinator.features.base import Evidence, Feature, Findings, Metric, ResolvedRun
+from coordinator.features.timing import bound_on_packets, control_packet, longest_news
 from coordinator.scenario.model import OnFailure, Scenario, knowledge_of
 from emunode.algorithms.any_network.disjoint_paths import disjoint_families
-from emunode.algorithms.claims import Claim
+from emunode.algorithms.claims import Assumption, Claim
 from emunode.algorithms.program import PROGRAM
+from emunode.algorithms.registry import make_algorithm
 from emunode.errors import ScenarioError
 from emunode.faults.kinds import NodeFault
 from emunode.model import AGAIN_TREE, Agreement, CollectiveSpec, Duplex, PortModel, Step
+from emunode.protocols.survivors import spec_again
+from emunode.timed.cost_model import NANO
 from emunode.topologies.base import Topology, VertexTransitiveTopology
 
 if TYPE_CHECKING:
@@ -28,7 +32,15 @@ class AgreementFeature(Feature):
 
     name = "agreement"
     counted_in_trials = True
-    judged_anyway = frozenset({"agreement_errors", "revised_decisions", "slowest_agreement_steps", "agreement_packets"})
+    judged_anyway = frozenset(
+        {
+            "agreement_errors",
+            "revised_decisions",
+            "slowest_agreement_steps",
+            "slowest_agreement_seconds",
+            "agreement_packets",
+        }
+    )
 
     def is_active(self, spec: CollectiveSpec) -> bool:
         return spec.agreement is not None
@@ -47,8 +59,11 @@ class AgreementFeature(Feature):
     def claims_of_outcome(self, run: ResolvedRun) -> Iterator[Claim]:
         """Claims about the agreement under faults that last; none if others are among them."""
         agreement, topology, timeline = settings_of(run), run.topology, run.timeline
+        if run.goes_by_events:
+            # A fault that begins when all is over is not noticed.
+            timeline = run.effective_timeline
         if not timeline:
-            yield Claim("agreement_packets", 0, "==", f"{SOURCE}: no news without a suspicion")
+            yield _own("agreement_packets", 0, "no news without a suspicion")
             return
         if not timeline.is_lasting:
             return
@@ -56,16 +71,21 @@ class AgreementFeature(Feature):
         links = {min(place, topology.end(*place)) for place in timeline.stops if not isinstance(place, int)}
         cut = len(nodes) + len(links) >= (topology.connectivity or 1)
         where = "in every component: these faults may have cut the network" if cut else "at all healthy nodes"
-        yield Claim("agreement_errors", 0, "==", f"{SOURCE}: the same set {where}")
+        yield _own("agreement_errors", 0, f"the same set {where}")
         # With links out of order news may start at one end only of what they are about.
         if not cut and (not links or (len(links) == 1 and not nodes)):
-            yield Claim("revised_decisions", 0, "==", f"{SOURCE}: news arrive within {agreement.steps} steps")
-            formula = "D_f steps after the suspicion"
-            yield Claim("slowest_agreement_steps", agreement.steps, "<=", f"{SOURCE}: {formula}")
+            unit = "rounds" if run.goes_by_events else "steps"
+            yield _own("revised_decisions", 0, f"news arrive within {agreement.steps} {unit}")
+            if run.goes_by_events:
+                seconds = (agreement.steps + 1) * agreement.round / NANO
+                formula = "D_f + kappa - 1 rounds after the round of the suspicion"
+                yield _own("slowest_agreement_seconds", seconds, formula, at_most=True)
+            else:
+                yield _own("slowest_agreement_steps", agreement.steps, "D_f steps after the suspicion", at_most=True)
         # A root that fails after the last step of the collective cannot repeat it.
         faulty = {fault.rank for fault in run.faults if isinstance(fault, NodeFault)}
         if agreement.shrink and run.algorithm.sources_live(faulty):
-            yield Claim("final_delivery_ratio", 1.0, "==", f"{SOURCE}: the last run serves all that are left")
+            yield _own("final_delivery_ratio", 1.0, "the last run serves all that are left")
 
     def claims_with_faults(self, run: ResolvedRun) -> Iterable[Claim] | None:
         # Nodes abandon the collective at the first suspicion, hence it claims nothing then.
@@ -95,6 +115,12 @@ class AgreementFeature(Feature):
         return "no node was left that could run the collective again"
 
 
+def _own(name: str, value: float, formula: str, *, at_most: bool = False) -> Claim:
+    """Claim something about the agreement. Wrong suspicions may be news at any time."""
+    assumes = frozenset({Assumption.NO_WRONG_SUSPICION})
+    return Claim(name, value, "<=" if at_most else "==", f"{SOURCE}: {formula}", assumes=assumes)
+
+
 def settings_of(run: ResolvedRun) -> Agreement:
     """The settings of the agreement in a run with one."""
     assert run.spec.agreement is not None
@@ -106,8 +132,6 @@ def agreement_of(scenario: Scenario, topology: Topology, spec: CollectiveSpec) -
     if scenario.on_failure is OnFailure.CONTINUE:
         return None
     value = str(scenario.on_failure)
-    if scenario.clock != "steps":
-        raise ScenarioError("on_failure", value, "nodes agree in lock-step only; use --clock steps")
     if knowledge_of(scenario)[1] is None:
         reason = "nodes have to notice failures by themselves: add --fault-knowledge detect:K, such as detect:1"
         raise ScenarioError("on_failure", value, reason)
@@ -124,7 +148,31 @@ def agreement_of(scenario: Scenario, topology: Topology, spec: CollectiveSpec) -
         raise ScenarioError("on_failure", value, reason)
     if topology.order >= AGAIN_TREE:
         raise ScenarioError("on_failure", value, f"the network has {topology.order} nodes; at most {AGAIN_TREE - 1}")
-    return Agreement(scenario.agreement_steps or news_steps(topology), scenario.on_failure is OnFailure.SHRINK)
+    agreement = Agreement(scenario.agreement_steps or news_steps(topology), scenario.on_failure is OnFailure.SHRINK)
+    return agreement if scenario.clock == "steps" else _in_rounds(scenario, topology, spec, agreement)
+
+
+def _in_rounds(scenario: Scenario, topology: Topology, spec: CollectiveSpec, agreement: Agreement) -> Agreement:
+    """Return the settings of an agreement under the timed clock; ScenarioError if the collective cannot run again there.
+
+    News wait for one packet that has begun and for one sign of life, and then cross a link in one packet with all other
+    news. Nodes do not crash between two packets here: each faulty node may hide news from all but one neighbour, which
+    costs a round.
+    """
+    packets = [bound_on_packets(scenario, make_algorithm(topology, spec))]
+    if agreement.shrink:
+        again = make_algorithm(topology, spec_again(spec))
+        if not again.tolerates_delay:
+            reason = f"{again.name}, which runs again, counts on the step in which a packet arrives; use --clock steps"
+            raise ScenarioError("on_failure", str(scenario.on_failure), reason)
+        packets.append(bound_on_packets(scenario, again))
+    news, sign = longest_news(scenario, topology), control_packet(scenario)
+    hidden = 0 if scenario.agreement_steps else (topology.connectivity or 1) - 1
+    return agreement._replace(
+        steps=agreement.steps + hidden,
+        round=max(1, *packets, news, sign) + sign + news,
+        longest=max(1, packets[-1]),
+    )
 
 
 def news_steps(topology: Topology) -> Step:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from coordinator.dependence.outages import Outages
 from coordinator.features.base import Broken, Evidence, Feature, Findings, ResolvedRun
-from coordinator.features.timing import control_packet, longest_packet
+from coordinator.features.timing import control_packet, longest_news, longest_packet
 from coordinator.scenario.durations import format_duration
 from coordinator.scenario.model import Scenario, knowledge_of
 from coordinator.theory import outage_claims
@@ -192,6 +192,9 @@ def is_perfect(scenario: Scenario, algorithm: Algorithm, timeline: FaultTimeline
     lasting = all(interval.is_endless for intervals in timeline.stops.values() for interval in intervals)
     hearable = lasting and _ranks_crash_or_slow(timeline) and timeline.effects <= {Stops, Alters, Duplicates, Slows}
     data, sign = longest_packet(scenario, algorithm), control_packet(scenario)
+    if spec.agreement is not None and data is not None:
+        # A packet of news, or of the collective that runs again.
+        data = max(data, spec.agreement.round - longest_news(scenario, algorithm.topology) - sign)
     if not hearable or data is None or spec.port_model is not PortModel.ALL_PORT:
         return False
     slows = [(place, effect) for place, spells in timeline.of(Slows).items() for _, effect in spells]

@@ -3,7 +3,9 @@
 from coordinator.scenario.costs import costs_of
 from coordinator.scenario.model import Scenario
 from emunode.algorithms.base import Algorithm
+from emunode.model import Collective
 from emunode.protocols.base import CONTROL_BYTES
+from emunode.topologies.base import Topology
 
 
 def longest_packet(scenario: Scenario, algorithm: Algorithm) -> int | None:
@@ -16,3 +18,22 @@ def longest_packet(scenario: Scenario, algorithm: Algorithm) -> int | None:
 def control_packet(scenario: Scenario) -> int:
     """Return the nanoseconds of a control segment that crosses a link alone."""
     return costs_of(scenario).nanoseconds(CONTROL_BYTES)
+
+
+def longest_news(scenario: Scenario, topology: Topology) -> int:
+    """Return the nanoseconds of a packet with all news that there can be: every link, and a reopening of every node."""
+    ends = sum(len(topology.ports(rank)) for rank in topology.ranks())
+    return costs_of(scenario).nanoseconds(CONTROL_BYTES * (ends // 2 + topology.order))
+
+
+def bound_on_packets(scenario: Scenario, algorithm: Algorithm) -> int:
+    """Return the nanoseconds of the longest packet of data, or of all data where no capacity bounds a packet."""
+    longest = longest_packet(scenario, algorithm)
+    if longest is not None:
+        return longest
+    spec, order = algorithm.spec, algorithm.topology.order
+    # Each rank may have a message of its own for each other one.
+    targets = order if spec.collective in (Collective.ALLTOALL, Collective.SCATTER) else 1
+    messages = len(algorithm.sources) * targets * spec.messages * spec.redundancy * max(1, spec.blocks)
+    size = messages * algorithm.segments_per_message * algorithm.largest_segment_bytes
+    return costs_of(scenario).nanoseconds(size)

@@ -43,20 +43,21 @@ class Sifted(NamedTuple):
 
 def run_claims(run: ResolvedRun) -> Sifted:
     """Make the claims of theory for a run, its faults included."""
-    outcome = [claim for feature in run.features for claim in feature.claims_of_outcome(run)]
+    broken = broken_assumptions(run, run.effective_timeline)
+    outcome = _sift([claim for feature in run.features for claim in feature.claims_of_outcome(run)], broken)
     if not run.harmful_faults:
-        found = _sift(_claims_without_faults(run), broken_assumptions(run, run.effective_timeline))
+        found = _sift(_claims_without_faults(run), broken)
         own = _claims_of_features(run, run.effective_timeline)
         # Protocols come first where faults slow packets down: then most other claims are dropped.
         both = [*own, *found.kept] if run.effective_faults else [*found.kept, *own]
-        return Sifted(both + outcome, found.dropped)
+        return Sifted(both + outcome.kept, found.dropped + outcome.dropped)
     own = _claims_of_features(run, run.effective_timeline)
     speaking = (feature.claims_with_faults(run) for feature in run.features)
     deliveries = next((claims for claims in speaking if claims is not None), None)
     if deliveries is None:
         deliveries = _claims_with_faults(run)
-    found = _sift([*own, *deliveries] if own else deliveries, broken_assumptions(run, run.effective_timeline))
-    return Sifted(found.kept + outcome, found.dropped)
+    found = _sift([*own, *deliveries] if own else deliveries, broken)
+    return Sifted(found.kept + outcome.kept, found.dropped + outcome.dropped)
 
 
 def fault_free_claims(run: ResolvedRun) -> Sifted:

@@ -56,7 +56,8 @@ def broken_rules(
         wrong_addresses(plan, data),
         *([_repeated(plan, data)] if copies else []),
         *_causality(plan, journal.filter(pl.col("outcome") != "withheld"), times),
-        *([unplanned(journal.filter(pl.col("outcome") != "withheld"), times)] if times is not None else []),
+        # Reports cross no link.
+        *([unplanned(journal.filter(pl.col("outcome") != "withheld", ~IS_REPORT), times)] if times is not None else []),
         # Negative controls may move a copy to another tree, so there only its identity without the tree can be
         # followed.
         _sent_before_received(
@@ -88,8 +89,8 @@ def _causality(plan: ResolvedRun, journal: pl.LazyFrame, times: Timetable | None
     blind = replace(plan, spec=plan.spec._replace(detection=None))
     crossing = journal.filter(~IS_REPORT)
     return [
-        causality_violations(plan, journal.filter(~IS_NEWS), crossing=crossing),
-        causality_violations(blind, journal.filter(IS_NEWS), crossing=crossing),
+        causality_violations(plan, journal.filter(~IS_NEWS), times, crossing=crossing),
+        causality_violations(blind, journal.filter(IS_NEWS), times, crossing=crossing),
     ]
 
 

@@ -45,7 +45,8 @@ DETECTION: Final = (
 )  # fmt: skip
 """Faults that nodes detected by silence, and the errors of the detectors."""
 AGREEMENT: Final = (
-    "decisions", "slowest_agreement_steps", "agreement_packets", "lost_agreement_packets", "agreement_errors",
+    "decisions", "slowest_agreement_steps", "slowest_agreement_seconds", "agreement_packets", "lost_agreement_packets",
+    "agreement_errors",
     "revised_decisions", "given_up_links", "excluded_nodes", "root_failed_nodes", "repetitions", "repetition_order",
     "repetition_steps", "repetition_packets", "repetition_segments", "repetition_bytes", "repetition_seconds",
     "final_delivery_ratio",

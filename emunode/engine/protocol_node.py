@@ -44,7 +44,7 @@ class ProtocolNode(Node):
     def suspects(self, step: Step, port: Port, suspected: bool) -> None:
         """Tell the protocol about a port at the beginning of `step`, before the node reads."""
         self.protocol.suspects(step, port, suspected)
-        self._note_due(step)
+        self._note_due(step, ready=bool(self.protocol.ready(step)))
 
     @property
     def reports(self) -> list[Segment]:
@@ -55,7 +55,7 @@ class ProtocolNode(Node):
         """Skip to `step`, discarding sends of the rule for the missed steps; time-outs of these steps come in it."""
         super().resume(step)
         self.protocol.resume(step)
-        self._note_due(step)
+        self._note_due(step, ready=bool(self.protocol.ready(step)))
 
     def _read_apart(self, inbox: list[PortPacket], hops: list[Hop]) -> None:
         """Classify every arrival; what a control segment says is the business of the protocol alone."""

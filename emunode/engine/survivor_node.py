@@ -15,6 +15,7 @@ from emunode.model import (
     AGAIN_TREE,
     ALL_RANKS,
     CONTROL_TREE,
+    CollectiveSpec,
     Hop,
     HopOutcome,
     Packet,
@@ -66,21 +67,18 @@ class SurvivorNode(ProtocolNode):
 
     def _repeat(self, decision: Decision) -> "Repetition | None":
         """Begin what follows from a decision, and report it."""
-        number = len({news.seen for news in decision.news}) - 1
-        part = largest_part(self._algorithm.topology, self._algorithm.spec, decision.links, number)
-        included = self.rank in part.ranks
-        end = part.end if included else RunEnd.EXCLUDED
-        self.reports.append(control_segment(ControlKind.END, self.rank, ALL_RANKS, end))
-        if part.algorithm is None or not included:
-            return None
-        return Repetition(self._algorithm.topology, part, part.algorithm, self.rank, number, decision.step)
+        report, names, algorithm = follow(self._algorithm.topology, self._algorithm.spec, self.rank, decision)
+        self.reports.append(report)
+        return None if names is None or algorithm is None else Repetition(names, algorithm, decision.step)
 
     def _step_again(self, step: Step, inbox: list[PortPacket]) -> tuple[list[PortPacket], list[Hop]]:
         """A step of the repetition. Segments of another one are received, and left unread."""
         current = self._repetition
         stale, arrived = [], []
         for port, packet in inbox:
-            ours = () if current is None else tuple(segment for segment in packet if current.expects(port, segment))
+            ours = (
+                () if current is None else tuple(segment for segment in packet if current.names.expects(port, segment))
+            )
             stale += [Hop(port, HopOutcome.CONTROL, segment) for segment in packet if segment not in ours]
             if ours:
                 arrived.append((port, ours))
@@ -96,70 +94,96 @@ class SurvivorNode(ProtocolNode):
             self.due = max(due, least)
 
 
+class Renumbering:
+    """The names of ranks, ports and trees of the whole network in one repetition, at one rank."""
+
+    def __init__(self, whole: Topology, part: Part, algorithm: Algorithm, rank: Rank, number: int) -> None:
+        self._ranks = part.ranks
+        self._new = {old: new for new, old in enumerate(part.ranks)}
+        self._first_tree = AGAIN_TREE + TREES * number
+        self.view = LocalView(algorithm.topology, self._new[rank])
+        """The view of the rank on what is left of the network."""
+        ports = {peer: port for port, peer in whole.adjacent(rank)}
+        self.ports: list[Port] = [ports[part.ranks[peer]] for _, peer in algorithm.topology.adjacent(self.view.rank)]
+        """By new port, the old one."""
+
+    def expects(self, port: Port, segment: Segment) -> bool:
+        """Report whether a segment that arrives by a port can belong to this repetition.
+
+        Segments of ranks that decided differently may not: one of the two decisions will be revised.
+        """
+        origin, target, tree, _, _ = segment
+        mine = self._first_tree <= tree < self._first_tree + TREES and port in self.ports
+        return mine and origin in self._new and (target == ALL_RANKS or target in self._new)
+
+    def inwards(self, segment: Segment) -> Segment:
+        """Return a segment of the whole network with the names of the repetition."""
+        origin, target, tree, number, payload = segment
+        new = self._new
+        return new[origin], target if target == ALL_RANKS else new[target], tree - self._first_tree, number, payload
+
+    def outwards(self, segment: Segment) -> Segment:
+        """Return a segment of the repetition with the names of the whole network."""
+        origin, target, tree, number, payload = segment
+        old = self._ranks
+        return old[origin], target if target == ALL_RANKS else old[target], tree + self._first_tree, number, payload
+
+
 class Repetition:
     """One rank in one repetition, which begins in step `began`. Its ports and ranks are those of the whole network."""
 
-    def __init__(self, whole: Topology, part: Part, algorithm: Algorithm, rank: Rank, number: int, began: Step) -> None:
-        self._ranks = part.ranks
-        self._new = {old: new for new, old in enumerate(part.ranks)}
+    def __init__(self, names: Renumbering, algorithm: Algorithm, began: Step) -> None:
+        self.names = names
         self._before = began - 1
-        self._first_tree = AGAIN_TREE + TREES * number
-        view = LocalView(algorithm.topology, self._new[rank])
-        self._node = Node(view.rank, algorithm, algorithm.rule(view))
+        self._node = Node(names.view.rank, algorithm, algorithm.rule(names.view))
         self._node.enable_queueing()
-        ports = {peer: port for port, peer in whole.adjacent(rank)}
-        self._ports: list[Port] = [ports[part.ranks[peer]] for _, peer in algorithm.topology.adjacent(view.rank)]
-        """By new port, the old one."""
 
     @property
     def due(self) -> Step | None:
         """The next step in which it sends without receiving anything first."""
         return None if self._node.due is None else self._node.due + self._before
 
-    def expects(self, port: Port, segment: Segment) -> bool:
-        """Whether a segment that arrives by a port can belong to this repetition.
-
-        One of a rank that has decided otherwise may not; that decision will not stand, and nor will this repetition.
-        """
-        origin, target, tree, _, _ = segment
-        mine = self._first_tree <= tree < self._first_tree + TREES and port in self._ports
-        return mine and origin in self._new and (target == ALL_RANKS or target in self._new)
-
     def step(self, step: Step, inbox: Sequence[PortPacket]) -> tuple[list[PortPacket], list[Hop]]:
         """Read the packets that arrived in step - 1; return those that leave in `step`, and the hops."""
-        arrived = [(self._ports.index(port), tuple(map(self._inwards, packet))) for port, packet in inbox]
+        names, ports = self.names, self.names.ports
+        arrived = [(ports.index(port), tuple(map(names.inwards, packet))) for port, packet in inbox]
         outbox, hops = self._node.step(step - self._before, arrived)
         return (
-            [(self._ports[port], tuple(map(self._outwards, packet))) for port, packet in outbox],
-            [Hop(self._ports[port], outcome, self._outwards(segment)) for port, outcome, segment in hops],
+            [(ports[port], tuple(map(names.outwards, packet))) for port, packet in outbox],
+            [Hop(ports[port], outcome, names.outwards(segment)) for port, outcome, segment in hops],
         )
 
     def resume(self, step: Step) -> None:
         """Skip to a step, without what was to be sent before it."""
         self._node.resume(step - self._before)
 
-    def _inwards(self, segment: Segment) -> Segment:
-        origin, target, tree, number, payload = segment
-        new = self._new
-        return new[origin], target if target == ALL_RANKS else new[target], tree - self._first_tree, number, payload
 
-    def _outwards(self, segment: Segment) -> Segment:
-        origin, target, tree, number, payload = segment
-        old = self._ranks
-        return old[origin], target if target == ALL_RANKS else old[target], tree + self._first_tree, number, payload
+def follow(
+    topology: Topology, spec: CollectiveSpec, rank: Rank, decision: Decision
+) -> tuple[Segment, Renumbering | None, Algorithm | None]:
+    """Return what follows from a decision at one rank: its report, and its names and the algorithm of a repetition."""
+    number = len({news.seen for news in decision.news}) - 1
+    part = largest_part(topology, spec, decision.links, number)
+    included = rank in part.ranks
+    end = part.end if included else RunEnd.EXCLUDED
+    report = control_segment(ControlKind.END, rank, ALL_RANKS, end)
+    if part.algorithm is None or not included:
+        return report, None, None
+    return report, Renumbering(topology, part, part.algorithm, rank, number), part.algorithm
 
 
 def _split(inbox: Sequence[PortPacket]) -> tuple[list[PortPacket], list[PortPacket]]:
     """The segments of repetitions, and all others."""
     kinds: tuple[list[PortPacket], list[PortPacket]] = ([], [])
     for port, packet in inbox:
-        for kind, segments in zip(kinds, _apart(packet), strict=True):
+        for kind, segments in zip(kinds, apart(packet), strict=True):
             if segments:
                 kind.append((port, segments))
     return kinds
 
 
-def _apart(packet: Packet) -> tuple[Packet, Packet]:
+def apart(packet: Packet) -> tuple[Packet, Packet]:
+    """Return the segments of repetitions in a packet, and all others."""
     repeated = tuple(segment for segment in packet if AGAIN_TREE <= segment[2] < CONTROL_TREE)
     return repeated, tuple(segment for segment in packet if segment not in repeated) if repeated else packet
 

@@ -7,6 +7,8 @@ step s + 1 + D, and so on. So decisions differ in what was suspected later, neve
 
 With fewer faulty nodes than the connectivity, D is at most the fault diameter D_f (Krishnamoorthy and Krishnamurthy 1987):
 nodes crash between two steps, so what a node has learnt, its neighbours learn in the next step, unless they crash as well.
+Under the timed clock rounds take the place of steps. Round r ends at r times the length of a round, in which news cross any
+link; a crash may cut packets, and every faulty node may cost a round, so D is D_f plus their greatest number.
 With more faults news may take longer. A rank that hears of a suspicion too late for a decision it has taken says so. This
 *reopening* is news like a suspicion, and from its step on all decisions wait `slowest` steps, for a path through all ranks.
 
@@ -44,13 +46,13 @@ class News(NamedTuple):
     """Something to agree on; a link is named by that of its two ends, (rank, port), that is less."""
 
     seen: Step
-    """The step in which it was first noticed."""
+    """The step or round in which it was first noticed."""
     rank: Rank
     port: Port
 
 
 class Decision(NamedTuple):
-    """The decision of a rank in `step`."""
+    """The decision of a rank in `step`, or at the end of this round."""
 
     cut: Step
     """It covers all news up to this step."""
@@ -85,8 +87,6 @@ class AgreementLayer(Protocol):
         self._reminded: dict[Port, tuple[int, int]] = {}
         """By port, how much was known when the neighbour was last told everything, and how often it was told that."""
         self._leaving: list[PortSegment] = []
-        self._now: Step = 0
-        """The time at which `_leaving` was filled."""
         self.decisions: list[Decision] = []
         """The decisions so far, in the order of their cuts."""
 
@@ -112,12 +112,15 @@ class AgreementLayer(Protocol):
 
     @property
     def alarm(self) -> int | None:
-        if self._leaving:
-            return self._now
-        return min(map(self._due, self._pending()), default=None)
+        due = min(map(self._due, self._pending()), default=None)
+        return None if due is None else due * self._settings.round
+
+    def _round(self, now: int) -> Step:
+        """Return the step, or the round that ends at `now` or later."""
+        return -(-now // self._settings.round)
 
     def receive(self, now: int, port: Port, packet: Packet) -> Packet:
-        passed = []
+        passed, now = [], self._round(now)
         for segment in packet:
             match control_kind(segment):
                 case ControlKind.SUSPICION:
@@ -126,7 +129,7 @@ class AgreementLayer(Protocol):
                 case ControlKind.REOPENING:
                     self._learn(now, News(segment[3], segment[0], REOPENS), port)
                 case ControlKind.QUESTION:
-                    self._tell_everything(now, port)
+                    self._tell_everything(port)
                 case _ if not is_control(segment):
                     passed.append(segment)
         return () if self.abandoned else tuple(passed)
@@ -135,21 +138,23 @@ class AgreementLayer(Protocol):
         if not suspected:
             self._avoided.discard(port)
             if self._link(port) in self._links:
-                self._remind(now, port)
+                self._remind(port)
             return
         self._avoided.add(port)
         if self._link(port) not in self._links:
-            news = News(now, *self._link(port))
-            self._learn(now, news)
+            seen = self._round(now)
+            news = News(seen, *self._link(port))
+            self._learn(seen, news)
             # Of what a neighbour that seems dead could learn this alone matters: it tells a live one that it is given up.
-            self._send(now, port, news)
+            self._send(port, news)
 
     def resume(self, now: int) -> None:
         for port in self._ports:
-            self._leave(now, port, control_segment(ControlKind.QUESTION, self._rank, ALL_RANKS, now))
+            self._leave(port, control_segment(ControlKind.QUESTION, self._rank, ALL_RANKS, self._round(now)))
 
     def wake(self, now: int) -> None:
         """Decide on the last cut whose time has come."""
+        now = self._round(now)
         cut = max((cut for cut in self._pending() if self._due(cut) <= now), default=None)
         if cut is not None:
             news = sorted(news for news in self.known if news.seen <= cut)
@@ -187,7 +192,7 @@ class AgreementLayer(Protocol):
             self._links.add((news.rank, news.port))
         for port in self._ports:
             if port != source and port not in self._avoided:
-                self._send(now, port, news)
+                self._send(port, news)
         cut = self.decisions[-1].cut if self.decisions else 0
         # One reopening that is not decided yet is enough: it covers all that came before it.
         reopened = any(each.port == REOPENS and each.seen > cut for each in self.known)
@@ -200,27 +205,26 @@ class AgreementLayer(Protocol):
         return {news.seen for news in self.known if news.seen > last}
 
     def _due(self, cut: Step) -> Step:
-        """The step in which all news up to `cut` are here."""
+        """The step or round in which all news up to `cut` are here."""
         reopened = any(news.port == REOPENS and news.seen <= cut for news in self.known)
         return cut + (max(self._settings.steps, self.slowest) if reopened else self._settings.steps)
 
-    def _remind(self, now: Step, port: Port) -> None:
+    def _remind(self, port: Port) -> None:
         """Tell everything to a neighbour that was suspected and is heard again."""
         known, times = self._reminded.get(port, (0, 0))
         times = times + 1 if known == len(self.known) else 1
         self._reminded[port] = len(self.known), times
         if times <= REMINDERS:
-            self._tell_everything(now, port)
+            self._tell_everything(port)
 
-    def _tell_everything(self, now: Step, port: Port) -> None:
+    def _tell_everything(self, port: Port) -> None:
         for news in sorted(self.known):
-            self._send(now, port, news)
+            self._send(port, news)
 
-    def _send(self, now: Step, port: Port, news: News) -> None:
-        self._leave(now, port, self.segment_of(news))
+    def _send(self, port: Port, news: News) -> None:
+        self._leave(port, self.segment_of(news))
 
-    def _leave(self, now: Step, port: Port, segment: Segment) -> None:
-        self._now = now
+    def _leave(self, port: Port, segment: Segment) -> None:
         if (port, segment) not in self._leaving:
             self._leaving.append((port, segment))
 

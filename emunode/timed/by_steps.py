@@ -126,6 +126,7 @@ class BySteps(Policy):
             self._filed.setdefault(max(name, self._passed), []).append(Crossed(now, port, name, packet))
         while (due := self._next_step()) is not None and due[1] <= now:
             self._run(due[0], now, actions)
+        # After the sends of this time: at one instant, none starts at a node that fails.
         while self._ends and self._ends[0][0] <= now:
             self._give_up(now, self._ends.pop(0)[1], actions)
         self._plan(due)
@@ -156,14 +157,14 @@ class BySteps(Policy):
         if step == NEVER or (awaited and awaited[-1] < step):
             return None
         # Never before the fault-free start of the step, or of the next one that has any.
-        start = planned[-1][1] if planned else 0
-        return step, min(start, self._faults.clock(self.rank, start))
+        return step, min(planned[-1][1], self._faults.clock(self.rank, planned[-1][1])) if planned else 0
 
     def _plan(self, due: tuple[Step, int] | None) -> None:
-        times = [] if due is None else [due[1]]
+        time = None if due is None else due[1]
         if self._ends and self._unsent:
-            times.append(self._ends[0][0])
-        self.next_time = self.next_work = min(times, default=None)
+            end = self._ends[0][0]
+            time = end if time is None else min(time, end)
+        self.next_time = self.next_work = time
 
     # --- steps -----------------------------------------------------------------------------------------------------
 
@@ -187,13 +188,14 @@ class BySteps(Policy):
         self, incarnation: _Incarnation, step: Step, came: Sequence[Crossed], now: int, actions: Actions
     ) -> None:
         inbox: dict[Port, Packet] = {}
+        late = False
         for crossed, port, name, segments in came:
             duration = self._costs.nanoseconds(packet_size(segments))
             actions.receipts.append((incarnation.ports.arrive(step - 1, crossed, duration), port, name, crossed))
             # What arrives by one port in one step is one packet for the rule, as in lock-step.
             inbox[port] = inbox.get(port, ()) + segments
+            late |= name != step - 1
         incarnation.has_received |= bool(came)
-        late = any(packet.step != step - 1 for packet in came)
         if late:
             incarnation.node.enable_queueing()
         if self._faults.knows:

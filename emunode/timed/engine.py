@@ -258,7 +258,7 @@ class TimedRun:
         # The heap holds plain integers, 2 x time for starts and 2 x time + 1 for receipts: comparing them is cheaper than
         # comparing tuples, and at one time starts come first. A receipt at the time of the first start needs no entry of
         # its own; it is recorded with the start.
-        receipts, departures, judged, losses, withheld = progress
+        receipts, departures, judged, losses, withheld, reports = progress
         base, node, moments = index * self._degree, self._nodes[index], self._moments
         receipt, received_step = -1, 0
         if self._faults is not None:
@@ -287,6 +287,7 @@ class TimedRun:
             receipt = -1
         if losses or withheld:
             self._plan_losses(index, losses, withheld)
+        self._losses += [(index, report, HopOutcome.REPORT) for report in reports]
         if judged:
             self._judged.append((index, judged))
         # Nothing to receive and nothing to send: this rank is done.
@@ -425,7 +426,8 @@ class TimedRun:
         if self._faults is not None and self._algorithm.spec.redundancy > 1:
             self._tell_altered_copies(first)
         for index, loss, outcome in self._losses:
-            receiver = self._peers[index * degree + loss.port]
+            # A report is a packet of a rank to itself.
+            receiver = first + index if outcome is HopOutcome.REPORT else self._peers[index * degree + loss.port]
             wire.encode_losses(rows, loss.step, first + index, loss.port, receiver, loss.segments, outcome)
         self._losses.clear()
         for index, judged in self._judged:

@@ -27,6 +27,8 @@ class Progress(NamedTuple):
     losses: Sequence[Departure] = ()
     withheld: Sequence[Departure] = ()
     """Packets that did not leave, since the rank suspects the neighbour."""
+    reports: Sequence[Departure] = ()
+    """Decisions of the node on failures."""
 
 
 class HostedRank:
@@ -75,7 +77,7 @@ class HostedRank:
 
     def advance(self) -> Progress:
         """Do everything that can be done now."""
-        progress = Progress([], [], [], [], [])
+        progress = Progress([], [], [], [], [], [])
         while True:
             due, awaited = self._due, self._schedule[-1][0] if self._schedule else ALWAYS
             if due < awaited:
@@ -103,4 +105,5 @@ class HostedRank:
         progress.judged.extend((step, hops) for step, hops in actions.judged if hops)
         progress.losses.extend(actions.losses)  # type: ignore[attr-defined]
         progress.withheld.extend(actions.withheld)  # type: ignore[attr-defined]
+        progress.reports.extend(actions.reports)  # type: ignore[attr-defined]
         self.pending += len(actions.departures) + len(actions.losses)

@@ -56,6 +56,8 @@ class EventHistory(NamedTuple):
     """The time at which signs of life and suspicions ended."""
     suspicions: list[TimedSuspicion]
     withheld: list[Withheld]
+    reports: dict[tuple[Rank, Step], int]
+    """By rank and step, the times at which nodes reported decisions on failures."""
 
 
 class TimedMemoryEngine:
@@ -84,6 +86,8 @@ class TimedMemoryEngine:
         times = self._times_of_run if plans is None else None
         self._settings = RunSettings(algorithm, costs, self.faults, last, times)
         self._begun = [each.start for each in faults]
+        # Where nodes agree, a neighbour that is heard again has to learn that it is given up.
+        self._begun += [each.end for each in faults if each.end < ALWAYS and spec.agreement is not None]
         detects = spec.knowledge is FaultKnowledge.DETECT and spec.detection is not None
         self._interval = (
             ceil(spec.detection.interval * self.faults.largest_factor()) if detects and spec.detection else 0
@@ -111,6 +115,7 @@ class TimedMemoryEngine:
         """By rank that goes by steps, the times at which it learns of packets that do not come, and their steps."""
         self.suspicions: list[TimedSuspicion] = []
         self.withheld: list[Withheld] = []
+        self.reports: dict[tuple[Rank, Step], int] = {}
         # Where nothing happens at a node that has received nothing, it is created when it is first needed.
         everywhere = self._interval or spec.asks
         failing = () if plans is None else {each.fault.rank for each in faults if isinstance(each.fault, NodeFault)}
@@ -125,7 +130,7 @@ class TimedMemoryEngine:
     @property
     def history(self) -> EventHistory:
         """The record so far, besides packets."""
-        return EventHistory(self._times_of_run.horizon, self.suspicions, self.withheld)
+        return EventHistory(self._times_of_run.horizon, self.suspicions, self.withheld, self.reports)
 
     def step(self, step: Step) -> bytearray:
         """Do everything up to the end of a step in the virtual time of lock-step; returns journal rows.
@@ -160,12 +165,14 @@ class TimedMemoryEngine:
         actions = self._rank(rank).act(now, arrivals, missing)
         for received, port, step, crossed in actions.receipts:
             place = self._places[neighbours[port], reverse[port], step, crossed].pop()
-            self.packets[place] = self.packets[place]._replace(end=received)
+            # Most packets are received when they have crossed.
+            if received != crossed:
+                self.packets[place] = self.packets[place]._replace(end=received)
         for step, hops in actions.judged:
             encode_rows(rows, step, rank, neighbours, 0, reverse, hops)
             if self._algorithm.spec.redundancy > 1 and self.faults.payload_altered:
                 self.altered_copies += altered_copies(step, rank, hops)
-        if actions.losses or actions.withheld or actions.suspicions:
+        if actions.losses or actions.withheld or actions.suspicions or actions.reports:
             self._record_losses(now, rank, actions, rows)
         for sent in actions.departures:
             self._send(rank, sent, neighbours[sent.port], reverse[sent.port])
@@ -182,6 +189,9 @@ class TimedMemoryEngine:
             silent = self.faults.is_dead_end(*self._topology.end(rank, kept.port), now)
             self.withheld.append(Withheld(kept.step, rank, kept.port, silent))
             encode_losses(rows, kept.step, rank, kept.port, neighbours[kept.port], kept.segments, HopOutcome.WITHHELD)
+        for report in actions.reports:
+            self.reports[rank, report.step] = now
+            encode_losses(rows, report.step, rank, 0, rank, report.segments, HopOutcome.REPORT)
         self.suspicions += actions.suspicions
 
     def _send(self, rank: Rank, sent: Departure, receiver: Rank, its_port: Port) -> None:
@@ -214,9 +224,10 @@ class TimedMemoryEngine:
         """Note when a rank acts next."""
         found = self._rank(rank)
         (self._working.discard if found.next_work is None else self._working.add)(rank)
-        if found.next_time is not None:
-            self._wake(found.next_time)
-            self._acting.setdefault(found.next_time, set()).add(rank)
+        time = found.next_time
+        if time is not None:
+            self._wake(time)
+            self._acting.setdefault(time, set()).add(rank)
 
     def _end_watch(self, now: int) -> None:
         """End the signs of life some time after the last packet, when every fault until then has had time to be noticed."""

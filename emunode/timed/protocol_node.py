@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from emunode.algorithms.base import Algorithm, Rule
-from emunode.engine.node import failure
+from emunode.engine.node import Node, failure
 from emunode.engine.protocol_node import ProtocolNode
 from emunode.errors import RuleError, RunError
-from emunode.model import Hop, Packet, Port, Rank, Step
-from emunode.protocols.base import ControlKind, Protocol, control_kind, is_control
+from emunode.model import Hop, Packet, Port, Rank, Segment, Step
+from emunode.protocols.base import ControlKind, PortSegment, Protocol, control_kind, is_control
 from emunode.timed.step_times import StepTimes
 
 
@@ -56,6 +56,18 @@ class TimedProtocolNode(ProtocolNode):
             self._note_due(step)
         return judged
 
+    def suspects(self, now: int, port: Port, suspected: bool) -> None:
+        """Tell the protocol what a detector says about a port."""
+        self.protocol.suspects(now, port, suspected)
+
+    def ready(self, now: int) -> Sequence[PortSegment]:
+        """Return the segments that may leave, the most urgent first."""
+        return self.protocol.ready(now)
+
+    def sent(self, now: int, port: Port, segment: Segment) -> None:
+        """Note that the transmission of a ready segment begins."""
+        self.protocol.sent(now, port, segment)
+
     def wake(self, now: int) -> None:
         """Act on the time-outs that have come."""
         if self.protocol.alarm is not None and self.protocol.alarm <= now:
@@ -73,7 +85,10 @@ class TimedProtocolNode(ProtocolNode):
     def skip_to(self, now: int) -> None:
         """Discard what the rule has scheduled for steps that began before `now`."""
         step = self._steps.step_at(now)
-        self.resume(step if self._steps.begins(step) == now else step + 1)
+        Node.resume(self, step if self._steps.begins(step) == now else step + 1)
+        if now:
+            self.protocol.resume(now)
+        self._note_due(step)
 
     def _note_due(self, least: Step, *, ready: bool = False) -> None:
         """Set the next step in which the rule sends something; the protocol has an alarm of its own."""

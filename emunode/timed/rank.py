@@ -51,11 +51,8 @@ class Actions(NamedTuple):
     """Hops with their step."""
     suspicions: list[TimedSuspicion]
     notices: list[Notice]
-
-    @classmethod
-    def none(cls) -> "Actions":
-        """Return empty lists."""
-        return cls([], [], [], [], [], [], [])
+    reports: list[Departure]
+    """Decisions of the node on failures, as packets to itself that no link carries."""
 
 
 class Policy(ABC):
@@ -96,16 +93,10 @@ class TimedRank:
     def __init__(self, policy: Policy) -> None:
         self.rank = policy.rank
         self._policy = policy
-
-    @property
-    def next_work(self) -> int | None:
+        self.next_work = policy.next_work
         """The next time at which it does anything but give a sign of life, or suspect, if nothing arrives before."""
-        return self._policy.next_work
-
-    @property
-    def next_time(self) -> int | None:
+        self.next_time = policy.next_time
         """The next time at which it does anything."""
-        return self._policy.next_time
 
     @property
     def patience(self) -> int:
@@ -118,8 +109,9 @@ class TimedRank:
         Arrivals of one port come in the order in which they were sent. `missing` are the steps of packets of which the rank
         learns at `now` that they do not come.
         """
-        actions = Actions.none()
-        self._policy.act(now, arrivals, missing, actions)
+        actions, policy = Actions([], [], [], [], [], [], [], []), self._policy
+        policy.act(now, arrivals, missing, actions)
+        self.next_work, self.next_time = policy.next_work, policy.next_time
         return actions
 
 

@@ -20,12 +20,14 @@ from emunode.faults.detection import PortDetector
 from emunode.faults.effects import ALWAYS, Interval
 from emunode.faults.in_time import FaultsInTime
 from emunode.model import FaultKnowledge, Packet, Port, Rank, Segment, Step
+from emunode.protocols.agreement import AgreementLayer, is_news
 from emunode.protocols.base import CONTROL_BYTES, ControlKind, Protocol, Timing, control_segment, is_control
 from emunode.protocols.registry import make_protocol
 from emunode.timed.cost_model import LinearCostModel
 from emunode.timed.protocol_node import TimedProtocolNode
 from emunode.timed.rank import Actions, Arrival, EventPolicy, Incarnation, TimedSuspicion
 from emunode.timed.step_times import StepTimes
+from emunode.timed.survivor_node import TimedSurvivorNode
 from emunode.timed.transmission import Departure, packet_size, transmit
 
 
@@ -84,7 +86,12 @@ class ThroughProtocol(EventPolicy[_Incarnation]):
         view = self._view(starts)
         rule = make_rule(algorithm, view, self._times.steps.step_at(shown))
         protocol = make_protocol(algorithm, view, timing_of(self._times.steps, self._costs)) or Protocol()
-        node = TimedProtocolNode(self.rank, algorithm, rule, protocol, self._times.steps, shown)
+        common = (self._times.steps, shown)
+        node = (
+            TimedSurvivorNode(self.rank, algorithm, rule, protocol, *common)
+            if isinstance(protocol, AgreementLayer) and protocol.shrinks
+            else TimedProtocolNode(self.rank, algorithm, rule, protocol, *common)
+        )
         incarnation = _Incarnation(node, view, starts, crashes, faults.hangs(self.rank))
         if self._detection is not None:
             view.live_ports = self._ports
@@ -116,6 +123,10 @@ class ThroughProtocol(EventPolicy[_Incarnation]):
         if self._detects(now):
             self._check(incarnation, now, shown, before, actions)
         incarnation.node.wake(shown)
+        if incarnation.node.reports:
+            step = self._times.steps.step_at(now)
+            actions.reports.append(Departure(now, now, 0, step, tuple(incarnation.node.reports)))
+            incarnation.node.reports.clear()
         if silent or now >= incarnation.crashes:
             return
         incarnation.node.submit_due(shown)
@@ -167,7 +178,7 @@ class ThroughProtocol(EventPolicy[_Incarnation]):
             # What is down from `now` on has still been heard until now.
             silent = self._faults.is_dead_end(peer, its_port, now)
             actions.suspicions.append(TimedSuspicion(now, self.rank, port, suspected, silent))
-            incarnation.node.protocol.suspects(shown, port, suspected)
+            incarnation.node.suspects(shown, port, suspected)
 
     def _look_around(self, incarnation: _Incarnation, now: int) -> None:
         """Update what the rule knows of its ports."""
@@ -193,7 +204,7 @@ class ThroughProtocol(EventPolicy[_Incarnation]):
 
     def _ready(self, incarnation: _Incarnation, shown: int) -> list[tuple[Port, Segment | None]]:
         """The segments that could leave, the most urgent first; None for a sign of life."""
-        waiting = incarnation.node.protocol.ready(shown)
+        waiting = incarnation.node.ready(shown)
         signs: list[tuple[Port, Segment | None]] = [(port, None) for port in sorted(incarnation.owing)]
         # A sort is stable: in their own order otherwise.
         others: list[tuple[Port, Segment | None]] = [*sorted(waiting, key=lambda each: not is_control(each[1]))]
@@ -212,8 +223,8 @@ class ThroughProtocol(EventPolicy[_Incarnation]):
                 continue
             first, packet = chosen.setdefault(unit, (port, []))
             room = self._capacity is None or len(packet) < self._capacity
-            # Only data shares a packet, and only with data for the same port.
-            if not packet or (port == first and _is_data(packet[0]) and _is_data(segment) and room):
+            # Only data shares a packet, and only with data for the same port; so does news, however much.
+            if not packet or (port == first and _share_a_packet(packet[0], segment, room=room)):
                 packet.append(segment)
         for port, packet in sorted(chosen.values(), key=lambda each: each[0]):
             self._start(incarnation, now, shown, port, packet, actions)
@@ -236,14 +247,16 @@ class ThroughProtocol(EventPolicy[_Incarnation]):
                 peer = self._topology.neighbour(self.rank, port)
                 segments.append(control_segment(ControlKind.KEEP_ALIVE, self.rank, peer, 0))
             else:
-                incarnation.node.protocol.sent(shown, port, segment)
+                incarnation.node.sent(shown, port, segment)
                 segments.append(segment)
         if self._faults.knows and self._faults.is_dead(self.rank, port, now):
             return
         unit = self._unit(port)
         step = max(self._times.steps.step_at(now), self._last_step.get(unit, 0) + 1, self._read_step + 1)
         self._last_step[unit] = step
-        if packet[0] is not None and self._detection is not None and incarnation.detectors[port].suspected:
+        # A neighbour that only seems dead has to learn that it is given up.
+        kept = packet[0] is not None and not is_news(packet[0])
+        if kept and self._detection is not None and incarnation.detectors[port].suspected:
             actions.withheld.append(Departure(now, now, port, step, tuple(segments)))
             return
         sent, lost, free = transmit(self._faults, self._costs, self.rank, step, port, tuple(segments), now)
@@ -268,7 +281,7 @@ class ThroughProtocol(EventPolicy[_Incarnation]):
             if incarnation.node.alarm is not None:
                 work.append(self._faults.clock(self.rank, incarnation.node.alarm))
             shown = self._faults.shown(self.rank, max(now, 0))
-            busy = {self._unit(port) for port, _ in incarnation.node.protocol.ready(shown)}
+            busy = {self._unit(port) for port, _ in incarnation.node.ready(shown)}
             work += [incarnation.free.get(unit, 0) for unit in busy]
             if self._detection is not None:
                 sign += [incarnation.free.get(self._unit(port), 0) for port in incarnation.owing]
@@ -285,5 +298,7 @@ class ThroughProtocol(EventPolicy[_Incarnation]):
         self.next_time = min((time for time in (self.next_work, soonest) if time is not None), default=None)
 
 
-def _is_data(segment: Segment | None) -> bool:
-    return segment is not None and not is_control(segment)
+def _share_a_packet(one: Segment | None, other: Segment | None, *, room: bool) -> bool:
+    if one is None or other is None:
+        return False
+    return (is_news(one) and is_news(other)) or (room and not is_control(one) and not is_control(other))

@@ -65,4 +65,5 @@ def transmit(
 
 def packet_size(segments: Packet) -> int:
     """Return the bytes of a packet that its occupancy depends on."""
-    return sum(len(segment[4]) for segment in segments)
+    # Hot path, several times per packet: most packets have one segment.
+    return len(segments[0][4]) if len(segments) == 1 else sum(len(segment[4]) for segment in segments)

@@ -8,21 +8,22 @@ that any of them could know; nothing else may be decided on, and nothing twice.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from heapq import heappop, heappush
 from itertools import pairwise
 from typing import Final
 
 import polars as pl
 
 from coordinator.features.base import ResolvedRun
+from coordinator.features.journals.agreement_cases import Case, StepCase, TimedCase, joined_groups
 from coordinator.features.journals.decisions import News, Reported, part_after, reports_in
-from coordinator.features.journals.detection import suspicions
 from coordinator.features.journals.rows import IS_NEWS, IS_REPORT
-from emunode.faults.effects import Interval, Stops
-from emunode.faults.injector import Faults
-from emunode.model import ALL_RANKS, CONTROL_TREE, Agreement, FaultKnowledge, Port, Rank, Step
+from coordinator.history.timetable import Timetable
+from emunode.model import ALL_RANKS, CONTROL_TREE, Agreement, Rank
 from emunode.protocols.base import ControlKind
 from emunode.protocols.survivors import RunEnd
+from emunode.timed.cost_model import NANO
 
 LISTED: Final = 100
 """Most nodes and links that a record lists."""
@@ -32,26 +33,26 @@ LISTED: Final = 100
 class Verdicts:
     """The findings of the judge: numbers, and by decision the nodes that stand by it."""
 
-    metrics: Mapping[str, int] = field(default_factory=dict)
+    metrics: Mapping[str, int | float] = field(default_factory=dict)
     standing: dict[frozenset[News], list[Reported]] = field(default_factory=dict)
 
 
-def judge_agreement(run: ResolvedRun, settings: Agreement, journal: pl.LazyFrame) -> Verdicts:
-    """Judge all rows of a journal."""
+def judge_agreement(
+    run: ResolvedRun, settings: Agreement, journal: pl.LazyFrame, timetable: Timetable | None = None
+) -> Verdicts:
+    """Judge all rows of a journal; `timetable` is that of a run under the timed clock."""
+    case: Case = StepCase(run, journal) if timetable is None else TimedCase(run, settings, timetable)
     rows = journal.filter(IS_NEWS | IS_REPORT).collect(engine="streaming")
-    # Until then nodes have noticed what happened in the run, whether or not anything is in the journal about it.
-    last = run.settled_by(int(journal.select(pl.col("step").max()).collect(engine="streaming").item() or 0))
-    suspected = _suspected(run, last)
-    decisions = list(reports_in(rows.filter(IS_REPORT)))
-    known, invented = _knowledge(rows.filter(IS_NEWS), suspected)
+    decisions = [replace(each, time=case.time_of(each)) for each in reports_in(rows.filter(IS_REPORT))]
+    known, invented = _knowledge(case.dated(rows.filter(IS_NEWS)), case)
     by_rank: dict[Rank, list[Reported]] = {}
     for decision in decisions:
         by_rank.setdefault(decision.rank, []).append(decision)
-    errors = invented + _unfounded(decisions, known) + _twice(run, by_rank)
+    errors = invented + _unfounded(decisions, known) + _twice(case, by_rank)
     standing: dict[frozenset[News], list[Reported]] = {}
-    for found in _components(run, last):
+    for found in case.components():
         component = [
-            rank for rank in found if not _fails_first(run, last, rank, known.get(rank, {}), by_rank.get(rank, ()))
+            rank for rank in found if not _fails_first(case, settings, rank, known.get(rank, {}), by_rank.get(rank, ()))
         ]
         errors += _disagreements(run, component, by_rank, known) if component else 0
         for rank in component:
@@ -60,9 +61,9 @@ def judge_agreement(run: ResolvedRun, settings: Agreement, journal: pl.LazyFrame
     final = [decision for group in standing.values() for decision in group]
     ends = Counter(end for decision in final for end in decision.ends)
     packets = rows.filter(IS_NEWS)
-    metrics = {
+    metrics: dict[str, int | float] = {
         "decisions": len({decision.news for decision in decisions}),
-        "slowest_agreement_steps": max((decision.step - decision.cut for decision in final), default=0),
+        **case.slowest(final),
         "agreement_packets": packets.select("step", "sender", "port").n_unique(),
         "lost_agreement_packets": packets.filter(pl.col("outcome") == "lost")
         .select("step", "sender", "port")
@@ -98,6 +99,8 @@ def _record(run: ResolvedRun, group: Sequence[Reported]) -> dict[str, object]:
     return {
         "nodes": len(group),
         "step": max(decision.step for decision in group),
+        **({"seconds": max(decision.time for decision in group) / NANO} if run.goes_by_events else {}),
+        # Steps, or rounds under the timed clock.
         "suspected_since": sorted({each.seen for each in news}),
         "links": [f"{label(one)}~{label(other)}" for one, other in sorted(links)[:LISTED]],
         "lost_nodes": [label(rank) for rank in sorted(lost)[:LISTED]],
@@ -118,71 +121,45 @@ def _links(news: Iterable[News]) -> set[tuple[Rank, Rank]]:
 # --- what could be known -------------------------------------------------------------------------------------------------
 
 
-def _suspected(run: ResolvedRun, last: Step) -> dict[Rank, set[News]]:
-    """By rank, what it began to suspect by itself."""
-    found: dict[tuple[Rank, Port], list[Step]] = {}
-    stops = run.timeline.of(Stops)
-    if run.spec.knowledge is FaultKnowledge.DETECT:
-        for step, rank, port, suspected, _ in suspicions(run, last + 1)[0]:
-            awake = _awake(stops.get(rank, ()), step)
-            place = (rank, port)
-            # A rank that crashes before it can act on it has told no other one.
-            crashes = any(effect.forgets and step <= start <= awake for (start, _), effect in stops.get(rank, ()))
-            if suspected and awake <= last and not crashes:
-                found[place] = [*found.get(place, ()), awake]
-            elif not suspected:
-                # A rank that hung meanwhile has not noticed it.
-                found[place] = [seen for seen in found.get(place, ()) if seen < awake]
-    by_rank: dict[Rank, set[News]] = {}
-    for (rank, port), steps in found.items():
-        peer = run.topology.neighbour(rank, port)
-        by_rank.setdefault(rank, set()).update(News.of(seen, rank, peer) for seen in steps)
-    return by_rank
+def _knowledge(rows: pl.DataFrame, case: Case) -> tuple[dict[Rank, dict[News, int]], int]:
+    """Return, by rank, the time from which it can know each piece of news; and how often one was told too early.
 
-
-def _awake(stops: Iterable[tuple[Interval, Stops]], step: Step) -> Step:
-    """Return the first step from `step` on in which a rank that stops like this does not hang."""
-    for interval, effect in stops:
-        if not effect.forgets and step in interval:
-            step = interval.end
-    return step
-
-
-def _knowledge(
-    rows: pl.DataFrame, suspected: Mapping[Rank, Iterable[News]]
-) -> tuple[dict[Rank, dict[News, Step]], int]:
-    """By rank, the step from which it can know each piece of news; and how often one was told by a rank that could not.
-
-    A rank that reopens a decision is the cause of that news itself.
+    `rows` have the columns of `Case.dated`. A rank that reopens a decision is the cause of that news itself.
     """
-    known: dict[Rank, dict[News, Step]] = {
-        rank: {news: news.seen for news in all_news} for rank, all_news in suspected.items()
-    }
+    known: dict[Rank, dict[News, int]] = {rank: dict(all_news) for rank, all_news in case.suspected().items()}
     invented = 0
-    told = rows.filter(pl.col("tree") != CONTROL_TREE + ControlKind.QUESTION).sort("step")
-    columns = ("step", "sender", "receiver", "origin", "target", "segment", "outcome")
-    for step, sender, receiver, origin, target, seen, outcome in told.select(columns).iter_rows():
+    told = rows.filter(pl.col("tree") != CONTROL_TREE + ControlKind.QUESTION).sort("sent")
+    under_way: list[tuple[int, int, Rank, News]] = []
+    columns = ("sent", "known", "sender", "receiver", "origin", "target", "segment", "outcome")
+    for number, row in enumerate(told.select(columns).iter_rows()):
+        sent, arrives, sender, receiver, origin, target, seen, outcome = row
+        # In the order of arrivals, since a packet may overtake another one that was sent before it.
+        while under_way and under_way[0][0] <= sent:
+            time, _, rank, news = heappop(under_way)
+            known.setdefault(rank, {}).setdefault(news, time)
         news = News.of(seen, origin, target)
-        if target == ALL_RANKS and sender == origin and seen == step:
-            known.setdefault(sender, {}).setdefault(news, step)
-        if known.get(sender, {}).get(news, step + 1) > step:
+        if target == ALL_RANKS and sender == origin and case.is_of(seen, sent):
+            known.setdefault(sender, {}).setdefault(news, sent)
+        if known.get(sender, {}).get(news, sent + 1) > sent:
             invented += 1
         elif outcome != "lost":
-            known.setdefault(receiver, {}).setdefault(news, step + 1)
+            heappush(under_way, (arrives, number, receiver, news))
+    for time, _, rank, news in sorted(under_way):
+        known.setdefault(rank, {}).setdefault(news, time)
     return known, invented
 
 
 # --- errors --------------------------------------------------------------------------------------------------------------
 
 
-def _unfounded(decisions: Iterable[Reported], known: Mapping[Rank, Mapping[News, Step]]) -> int:
+def _unfounded(decisions: Iterable[Reported], known: Mapping[Rank, Mapping[News, int]]) -> int:
     """Decisions on something that their node could not know."""
     return sum(
-        any(known.get(each.rank, {}).get(news, each.step + 1) > each.step for news in each.news) for each in decisions
+        any(known.get(each.rank, {}).get(news, each.time + 1) > each.time for news in each.news) for each in decisions
     )
 
 
-def _twice(run: ResolvedRun, by_rank: Mapping[Rank, Sequence[Reported]]) -> int:
+def _twice(case: Case, by_rank: Mapping[Rank, Sequence[Reported]]) -> int:
     """Decisions that follow one about the same steps, or take back what had been decided.
 
     A node that has recovered from a crash does not remember what it had decided before.
@@ -191,7 +168,7 @@ def _twice(run: ResolvedRun, by_rank: Mapping[Rank, Sequence[Reported]]) -> int:
         after.cut <= before.cut or not before.news <= after.news
         for rank, decisions in by_rank.items()
         for before, after in pairwise(decisions)
-        if not any(back == rank and before.step < step <= after.step for step, back in run.timeline.recoveries)
+        if not any(back == rank and before.time < time <= after.time for time, back in case.recoveries)
     )
 
 
@@ -207,7 +184,7 @@ def _disagreements(
     run: ResolvedRun,
     component: Sequence[Rank],
     by_rank: Mapping[Rank, Sequence[Reported]],
-    known: Mapping[Rank, Mapping[News, Step]],
+    known: Mapping[Rank, Mapping[News, int]],
 ) -> int:
     """Nodes of a component that end with another decision than they should: on everything that any of them knew."""
     every = frozenset(news for rank in component for news in known.get(rank, {}))
@@ -227,20 +204,16 @@ def _disagreements(
 
 
 def _fails_first(
-    run: ResolvedRun, last: Step, rank: Rank, known: Iterable[News], decisions: Sequence[Reported]
+    case: Case, settings: Agreement, rank: Rank, known: Iterable[News], decisions: Sequence[Reported]
 ) -> bool:
-    """Whether a node fails after step `last`, before it is to decide on what it knows: then it need not."""
-    agreement = run.spec.agreement
-    assert agreement is not None
+    """Report whether a node fails at the end, before it is to decide on what it knows: then it need not."""
     pending = {news.seen for news in known} - {news.seen for decision in decisions for news in decision.news}
     if not pending:
         return False
     reopened = any(news.other == ALL_RANKS for news in known)
-    due = max(pending) + (max(agreement.steps, run.topology.order - 1) if reopened else agreement.steps)
-    return any(
-        isinstance(effect, Stops) and last < interval.start <= due
-        for interval, effect, _ in run.timeline.spells.get(rank, ())
-    )
+    slowest = case.run.topology.order - 1
+    due = max(pending) + (max(settings.steps, slowest) if reopened else settings.steps)
+    return case.fails(rank, due * settings.round)
 
 
 def _ends_right(run: ResolvedRun, decision: Reported | None) -> bool:
@@ -251,36 +224,3 @@ def _ends_right(run: ResolvedRun, decision: Reported | None) -> bool:
         return decision is None or not decision.ends
     part = part_after(run, decision)
     return decision.ends == ((part.end if decision.rank in part.ranks else RunEnd.EXCLUDED),)
-
-
-def _components(run: ResolvedRun, last: Step) -> list[list[Rank]]:
-    """The nodes that are healthy in the last step of a run, in groups that links join which work both ways."""
-    faults = Faults(run.topology, run.spec.seed)
-    for step in sorted({fault.step for fault in run.faults if fault.step <= last}):
-        faults.apply(run.faults_at(step))
-    topology = run.topology
-    healthy = [rank for rank in topology.ranks() if not faults.silent(rank, last)]
-
-    def works(rank: Rank, port: Port) -> bool:
-        return not faults.is_down(last, rank, port) and not faults.is_down(last, *topology.end(rank, port))
-
-    joined = ((rank, peer) for rank in healthy for port, peer in topology.adjacent(rank) if works(rank, port))
-    return joined_groups(healthy, joined)
-
-
-def joined_groups(ranks: Sequence[Rank], links: Iterable[tuple[Rank, Rank]]) -> list[list[Rank]]:
-    """Ranks in groups that these links join; links to other ranks do not count."""
-    leader = {rank: rank for rank in ranks}
-
-    def find(rank: Rank) -> Rank:
-        while leader[rank] != rank:
-            leader[rank] = rank = leader[leader[rank]]
-        return rank
-
-    for one, other in links:
-        if other in leader and one in leader:
-            leader[find(one)] = find(other)
-    groups: dict[Rank, list[Rank]] = {}
-    for rank in ranks:
-        groups.setdefault(find(rank), []).append(rank)
-    return list(groups.values())

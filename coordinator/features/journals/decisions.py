@@ -43,6 +43,8 @@ class Reported:
     news: frozenset[News]
     ends: tuple[int, ...]
     """How the collective ends for it, as it says: one `RunEnd` if it is to run again or to end."""
+    time: int = 0
+    """The time of the decision: its step, or nanoseconds under the timed clock."""
 
     @property
     def cut(self) -> Step:

@@ -18,7 +18,7 @@ def judge(run: ResolvedRun, settings: Agreement, evidence: Evidence) -> Findings
 
     Nothing about deliveries if the collective was to run again, and did not.
     """
-    verdicts = judge_agreement(run, settings, evidence.journal)
+    verdicts = judge_agreement(run, settings, evidence.journal, evidence.timetable)
     summary = {"agreement": records_of(run, verdicts)}
     if not settings.shrink:
         return Findings(verdicts.metrics, summary)
@@ -73,6 +73,9 @@ def repetition_of(run: ResolvedRun, journal: pl.LazyFrame, verdicts: Verdicts) -
         "fault": (),
         "fault_knowledge": FaultKnowledge.NONE,
         "on_failure": OnFailure.CONTINUE,
+        # Names of steps, which ascend along every path, say what is legal under either clock.
+        "clock": "steps",
+        "keep_alive": None,
         "agreement_steps": None,
     }
     again = ResolvedRun(

@@ -14,6 +14,7 @@ LISTED = 12
 NUMBERS = (
     ("decisions", "decisions, all nodes together"),
     ("slowest_agreement_steps", "steps from a suspicion to the decision on it"),
+    ("slowest_agreement_seconds", "seconds from a suspicion to the decision on it"),
     ("agreement_packets", "packets of the agreement"),
     ("revised_decisions", "decisions that were revised"),
     ("repetitions", "repetitions of the collective"),

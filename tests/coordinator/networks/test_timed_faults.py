@@ -44,11 +44,15 @@ EVERYTHING = [
     | TIMED
     | {"per_byte": "1ms", "fault": ["slow:000~001:3", "jitter:*:0.5", "hang:010@60ms-95ms", "delay:000>100:1"]},
     fields("mesh:2x3 allgather bfb", fault=["slow:0,1:4", "crash:1,2@45ms", "recover:1,2@90ms"]) | TIMED,
+    *(
+        cube("crash:001@30ms", "crash:110@290ms", fault_knowledge="detect:2", keep_alive="110ms", on_failure=mode)
+        for mode in ("agree", "shrink")
+    ),
 ]
 
 
 @pytest.mark.exhaustive(one_in=3)
-@pytest.mark.parametrize(("number", "per_host"), list(enumerate((1, 4, 1, 3, 8, 1, 2, 1, 4, 1, 3, 1, 2))))
+@pytest.mark.parametrize(("number", "per_host"), list(enumerate((1, 4, 1, 3, 8, 1, 2, 1, 4, 1, 3, 1, 2, 1, 1))))
 def test_hosts_have_the_history_of_memory(number: int, per_host: int, tmp_path: Path) -> None:
     """Whatever the machine does: all that it may be is late."""
     values = EVERYTHING[number]

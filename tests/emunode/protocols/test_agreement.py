@@ -119,7 +119,7 @@ def test_news_that_come_too_late_reopen_the_decision() -> None:
     protocol.receive(8, 1, (protocol.segment_of(News(4, 0, 0)),))
     assert News(8, 2, REOPENS) in protocol.known
     # From here on five steps, for a path through all six ranks.
-    assert protocol.alarm == 8
+    assert protocol.ready(8)
     taken(protocol, 8)
     assert protocol.alarm == 8 + 5
     protocol.wake(13)
