@@ -19,7 +19,7 @@ def keep_topology(topology: Topology) -> KeptTopology:
     """Return what a topology can be made from again."""
     if not isinstance(topology, TableTopology):
         return topology.name
-    from coordinator.scenario.network_json import network_document  # noqa: PLC0415  # only for networks from files
+    from coordinator.scenario.network_files import network_document  # noqa: PLC0415  # only for networks from files
 
     return network_document(topology)
 
@@ -28,7 +28,7 @@ def restore_topology(kept: KeptTopology) -> Topology:
     """Return the topology that was kept; this process then knows one from a file by its name and digest."""
     if isinstance(kept, str):
         return parse_topology(kept)
-    from coordinator.scenario.network_json import network_from  # noqa: PLC0415  # as in `keep_topology`
+    from coordinator.scenario.network_files import network_from  # noqa: PLC0415  # as in `keep_topology`
 
     topology = network_from(kept)
     hold_network(topology)

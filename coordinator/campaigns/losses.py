@@ -9,7 +9,7 @@ import numpy as np
 from coordinator.campaigns.grid import Key
 from coordinator.campaigns.store import FinishedTrials
 from coordinator.campaigns.tables import Row, label_of
-from coordinator.scenario.repeat import run_command
+from coordinator.scenario.command import run_command
 
 MOST_WORST = 10
 """Trials that a page lists."""

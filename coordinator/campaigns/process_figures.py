@@ -15,10 +15,9 @@ from coordinator.campaigns.grid import Grid, Key
 from coordinator.campaigns.statistics import mean_interval
 from coordinator.campaigns.store import FinishedTrials
 from coordinator.campaigns.tables import Row, label_of
-from coordinator.scenario.fault_draws import process_outages
+from coordinator.scenario.fault_draws import process_outages, process_window
 from coordinator.scenario.fault_processes import expected_availability
 from coordinator.scenario.fault_sets import FaultSetTerm
-from coordinator.scenario.process_events import process_window
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 MEANS = ("mean", "mean_low", "mean_high", "expected")

@@ -1,4 +1,4 @@
-"""Output that several commands share: their flags, and JSON documents."""
+"""Flags that several commands share, and the output of JSON documents."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -12,6 +12,7 @@ from cyclopts import App, Group, Parameter
 from emunode.terminal import say
 
 OUTPUT = Group("Output", sort_key=90)
+PAGE = Group("Page in a browser", sort_key=90)
 JsonFlag = Annotated[
     bool,
     Parameter(negative=(), show_default=False, group=OUTPUT, help="print one JSON document instead of text"),
@@ -44,6 +45,22 @@ class RunOutput:
         bool, Parameter(group=OUTPUT, negative=(), show_default=False, help="show no progress, only the result")
     ] = False
     json: JsonFlag = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class PageFlags:
+    """The flags of a run with a page."""
+
+    watch: Annotated[
+        bool, Parameter(group=PAGE, negative=(), help="steer the run from a page in a browser; it begins paused")
+    ] = False
+    watch_timeout: Annotated[
+        str | None,
+        Parameter(group=PAGE, metavar="TIME", help="end a run that is paused for this long, undecided; default: 30m"),
+    ] = None
+    watch_port: Annotated[
+        str | None, Parameter(group=PAGE, metavar="PORT", help="where the page is served; default: any free port")
+    ] = None
 
 
 def as_command(function: Callable[..., object], name: str | None = None) -> App:

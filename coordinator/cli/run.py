@@ -1,30 +1,11 @@
 """`coordinator run`."""
 
-from dataclasses import dataclass
 from typing import Annotated
 
-from cyclopts import Group, Parameter
+from cyclopts import Parameter
 
 from coordinator.cli.options import ScenarioFile, ScenarioFlags
-from coordinator.cli.output import RunOutput, as_command
-
-PAGE = Group("Page in a browser", sort_key=90)
-
-
-@dataclass(frozen=True, kw_only=True)
-class PageFlags:
-    """The flags of a run with a page."""
-
-    watch: Annotated[
-        bool, Parameter(group=PAGE, negative=(), help="steer the run from a page in a browser; it begins paused")
-    ] = False
-    watch_timeout: Annotated[
-        str | None,
-        Parameter(group=PAGE, metavar="TIME", help="end a run that is paused for this long, undecided; default: 30m"),
-    ] = None
-    watch_port: Annotated[
-        str | None, Parameter(group=PAGE, metavar="PORT", help="where the page is served; default: any free port")
-    ] = None
+from coordinator.cli.output import PageFlags, RunOutput, as_command
 
 
 def run(

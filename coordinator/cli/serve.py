@@ -11,9 +11,9 @@ from coordinator.cli.given import seconds_from, values_from
 from coordinator.cli.options import ScenarioFile, ScenarioFlags
 from coordinator.cli.output import RunOutput, as_command
 from coordinator.live.opening import metrics_target
-from coordinator.planning.endpoint import JoinEndpoint
 from coordinator.planning.feasibility import require_possible
 from coordinator.planning.plan import make_plan
+from coordinator.scenario.drivers import JoinEndpoint
 from coordinator.scenario.model import make_scenario, scenario_from_environment
 from emunode.errors import ScenarioError
 from emunode.host.process import forgo_privileges

@@ -7,16 +7,17 @@ import trio
 
 from coordinator.evaluation.derived import derived_claims
 from coordinator.execution.drive import REFUSALS, ExecutionResult, Steering, drive
-from coordinator.execution.run_files import summarize
 from coordinator.execution.sinks import FinishedRun, Result_co, Sink
 from coordinator.execution.stop_signal import InterruptGuard
 from coordinator.history.journal import Journal, Observe
 from coordinator.networks.base import Network, Progress
 from coordinator.networks.registry import make_network
 from coordinator.planning.plan import Plan
-from coordinator.results.conclude import History, conclude
+from coordinator.results.conclude import Conclusion, History, conclude
+from coordinator.results.cut_off import faults_without_effect
 from emunode.errors import RunError
 from emunode.logging import logging_to
+from emunode.topologies.table import TableTopology
 
 if TYPE_CHECKING:
     from coordinator.networks.timed import Timed
@@ -93,3 +94,43 @@ def _judge(plan: Plan, journal: Journal, execution: ExecutionResult) -> Finished
     return FinishedRun(
         plan=conclusion.plan, summary=summary, conclusion=conclusion, execution=execution, journal=journal.frame
     )
+
+
+def summarize(plan: Plan, conclusion: Conclusion, journal: Journal, execution: ExecutionResult) -> dict[str, object]:
+    """The content of summary.json: scenario, metrics, times and claims, as plain values."""
+    scenario, topology = plan.scenario, plan.topology
+    return {
+        "topology": topology.name,
+        "order": topology.order,
+        "degree": topology.degree,
+        "diameter": topology.known_diameter,
+        "collective": str(scenario.collective),
+        "algorithm": scenario.algorithm,
+        "source": topology.label(plan.spec.source),
+        **plan.targets,
+        "port_model": str(scenario.port_model),
+        "driver": scenario.driver,
+        "hosts": plan.hosts,
+        "clock": scenario.clock,
+        "seed": scenario.seed,
+        "messages": scenario.messages,
+        "message_bytes": plan.spec.contributed_bytes,
+        **plan.vector,
+        "segments_per_tree": scenario.segments,
+        "redundancy": scenario.redundancy,
+        "faults": list(scenario.fault),
+        **({"fault_searches": list(plan.searches)} if plan.searches else {}),
+        "without_effect": faults_without_effect(plan),
+        **conclusion.metrics,
+        **conclusion.cut_off.record(),
+        **conclusion.stated(),
+        "wall_seconds": round(execution.wall_seconds, 6),
+        "setup_seconds": round(execution.setup_seconds, 6),
+        **({"network_read_seconds": round(topology.read_seconds, 6)} if isinstance(topology, TableTopology) else {}),
+        "links_opened": execution.links_opened,
+        "journal_rows": journal.rows,
+        "journal_hash": journal.hash,
+        "verdict": str(conclusion.ruling.verdict),
+        "undecided_because": conclusion.ruling.undecided,
+        "claims": [judgement.record() for judgement in conclusion.ruling.judgements],
+    }

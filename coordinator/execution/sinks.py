@@ -11,7 +11,6 @@ from typing import Protocol, TextIO, TypeVar
 import polars as pl
 
 from coordinator.execution.drive import REFUSALS, ExecutionResult, refusal
-from coordinator.execution.run_files import write_conclusion
 from coordinator.execution.stop_signal import InterruptGuard
 from coordinator.history.journal import FILE, Journal, Observe
 from coordinator.history.run_directory import RunDirectory, last_events
@@ -158,7 +157,7 @@ class DirectorySink(Sink[RunResult]):
     def finish(self, finished: FinishedRun) -> RunResult:
         """Write conclusion and report, and give the folder its name."""
         directory = self.directory
-        write_conclusion(directory, finished.conclusion, finished.summary)
+        _write_conclusion(directory, finished.conclusion, finished.summary)
         frame = pl.scan_parquet(directory.final / FILE, glob=False)
         result = RunResult(
             plan=finished.plan,
@@ -222,6 +221,18 @@ class MemorySink(Sink[MemoryRun]):
     def _log(self) -> str:
         self._events.seek(0)
         return self._events.read()
+
+
+def _write_conclusion(directory: RunDirectory, conclusion: Conclusion, summary: dict[str, object]) -> None:
+    """Write every file but the scenario, the journal, the log and the report."""
+    measurement = conclusion.measurement
+    for name, table in {"timeline": conclusion.timeline, **measurement.tables}.items():
+        if table is not None:
+            table.write_parquet(directory.path / f"{name}.parquet")
+    directory.write_json("faults.json", measurement.faults)
+    for name, records in conclusion.records.items():
+        directory.write_json(f"{name}.json", records)
+    directory.write_json("summary.json", summary)
 
 
 def _list(directory: RunDirectory) -> str | None:

@@ -37,8 +37,7 @@ from coordinator.results.claims import Verdict
 from coordinator.results.conclude import Conclusion, History, conclude
 from coordinator.results.differential import REPLAYED_ROWS, Replay, replay
 from coordinator.results.run_metrics import RUN_METRICS
-from coordinator.scenario.costs import costs_of
-from coordinator.scenario.model import DEFAULT_BYTES, Scenario, make_scenario
+from coordinator.scenario.model import DEFAULT_BYTES, Scenario, costs_of, make_scenario
 from coordinator.scenario.networks import network_of, with_absolute_network
 from coordinator.scenario.plugins import altered_files
 from coordinator.scenario.programs import command_of, is_allowed
@@ -68,8 +67,6 @@ TIMELINE_SCHEMA = {
     "step": pl.Int32, "sender": pl.Int32, "port": pl.Int16, "receiver": pl.Int32, "bytes": pl.Int64,
     "start": pl.Float64, "started": pl.Float64, "end": pl.Float64, "ended": pl.Float64,
 }  # fmt: skip
-NOT_IN_JOURNAL = frozenset({"wall_seconds", "setup_seconds", "links_opened", "hosts"})
-"""Keys of a summary that do not follow from other files of the directory."""
 
 
 class UnreadableError(Exception):

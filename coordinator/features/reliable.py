@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 from coordinator.dependence.losses import losses
 from coordinator.features.base import Broken, Evidence, Feature, Findings, ResolvedRun
 from coordinator.features.timing import control_packet, longest_packet
-from coordinator.scenario.costs import costs_of
 from coordinator.scenario.durations import format_duration, parse_duration
-from coordinator.scenario.model import Scenario
+from coordinator.scenario.model import Scenario, costs_of
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.claims import Assumption, Claim
 from emunode.errors import ScenarioError

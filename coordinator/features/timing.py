@@ -1,7 +1,6 @@
 """Times of packets under the timed clock, as protocols count on them."""
 
-from coordinator.scenario.costs import costs_of
-from coordinator.scenario.model import Scenario
+from coordinator.scenario.model import Scenario, costs_of
 from emunode.algorithms.base import Algorithm
 from emunode.model import Collective
 from emunode.protocols.base import CONTROL_BYTES

@@ -7,11 +7,11 @@ from math import isclose
 from operator import eq, ge, le
 from typing import Any, Final
 
-from coordinator.grading.bound import fewest_steps
 from coordinator.grading.confinement import REFUSED_CALL
 from coordinator.grading.marks import Mark
 from coordinator.grading.played_run import JUDGED, Faults, PlayedRun, Player, answered_sends
 from coordinator.grading.submission import OutOfTimeError, SubmissionEndedError, SubmissionProcess, SubmissionServer
+from coordinator.theory.lower_bounds import Traffic, lower_bounds
 from emunode.algorithms.base import with_target
 from emunode.errors import ScenarioError
 from emunode.locality import sample_ranks
@@ -327,3 +327,23 @@ def _single_faults(topology: Topology, source: Rank) -> Iterator[Faults]:
     for rank, port, peer, its_port in topology.links():
         name = f"down:{topology.label(rank)}~{topology.label(peer)}"
         yield Faults(down=frozenset({(rank, port), (peer, its_port)}), name=name)
+
+
+def fewest_steps(run: PlayedRun) -> tuple[int, str] | None:
+    """A lower bound on the steps, and its reason; None where nothing is known. Packets hold what `link_capacity` says."""
+    spec = run.spec
+    capacity = run.opened.get("link_capacity")
+    traffic = Traffic(
+        spec.collective,
+        spec.source,
+        spec.messages * int(run.opened["segments_per_message"]),
+        spec.messages * spec.message_bytes,
+        spec.port_model,
+        spec.duplex,
+        capacity if isinstance(capacity, int) else None,
+        pairs=((spec.source, spec.target),) if spec.collective is Collective.UNICAST else (),
+    )
+    claims = [claim for claim in lower_bounds(run.topology, traffic) if claim.name == "steps"]
+    if not claims or not isinstance(claims[0].predicted, int):
+        return None
+    return claims[0].predicted, claims[0].source.partition(": ")[2]

@@ -20,7 +20,7 @@ from coordinator.networks.launchers.base import Launch
 from coordinator.networks.messages import Finished, Heartbeat, Message, Prepared, Reached, Times
 from coordinator.networks.timed_process_faults import TimedProcessFaults
 from coordinator.planning.plan import Plan
-from coordinator.scenario.costs import costs_of
+from coordinator.scenario.model import costs_of
 from emunode.engine.memory import MemoryEngine
 from emunode.engine.rank_set import AlteredCopy
 from emunode.errors import EmulatorError

@@ -12,11 +12,10 @@ from coordinator.features.base import ResolvedRun
 from coordinator.features.registry import FEATURES, active_features
 from coordinator.planning.collective import collective_spec
 from coordinator.planning.consistency import require_consistent, require_size, require_used
-from coordinator.planning.endpoint import JoinEndpoint
 from coordinator.planning.link_ends import fewest_hosts
 from coordinator.planning.machine import RESERVED_DESCRIPTORS, Machine, this_machine
 from coordinator.planning.run_time import run_time_of
-from coordinator.scenario.drivers import DRIVERS
+from coordinator.scenario.drivers import DRIVERS, JoinEndpoint
 from coordinator.scenario.fault_draws import FaultSites, WorstSet, resolve
 from coordinator.scenario.fault_sets import FaultSetSpec
 from coordinator.scenario.fault_syntax import parse_fault, parse_faults

@@ -2,8 +2,7 @@
 
 from collections.abc import Callable
 
-from coordinator.scenario.costs import costs_of
-from coordinator.scenario.model import Scenario
+from coordinator.scenario.model import Scenario, costs_of
 from emunode.algorithms.base import Algorithm
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from coordinator.dependence.bit_rows import packed, unpacked
 from coordinator.dependence.message_paths import MessagePaths, paths_of
 from coordinator.dependence.size import InexactError
-from coordinator.scenario.blocks.base import Block
+from coordinator.scenario.blocks import Block
 from coordinator.scenario.fault_draws import FaultSites, Site, WorstSet, eligible_for_search, sets_of
 from coordinator.scenario.fault_sets import FaultSetSpec
 from coordinator.scenario.fault_syntax import parse_faults

@@ -13,7 +13,7 @@ import polars as pl
 from coordinator.features.journals.repair import answers
 from coordinator.features.journals.rows import IS_REPORT, IS_REQUEST, WITHHELD
 from coordinator.reports.data import RunData
-from coordinator.scenario.costs import costs_of
+from coordinator.scenario.model import costs_of
 from emunode.timed.cost_model import NANO
 
 PACKET = ("step", "sender", "port", "receiver")

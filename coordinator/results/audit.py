@@ -15,7 +15,7 @@ from coordinator.features.journals.rows import IS_CONTROL, IS_NEWS, IS_REPORT, d
 from coordinator.features.registry import FEATURES
 from coordinator.history.timetable import Timetable
 from coordinator.results.deliveries import switches
-from coordinator.results.ports import at_receiver
+from coordinator.results.queries import at_receiver
 from coordinator.results.timed_audit import Possible, possible_outcomes, unplanned, with_reads
 from emunode.engine.known_paths import faults_by_steps
 from emunode.faults.byzantine import Treatment

@@ -15,7 +15,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from coordinator.features.base import ResolvedRun
-from coordinator.results.ports import at_receiver
+from coordinator.results.queries import at_receiver
 from emunode.model import PERSONALISED, ROOTLESS, Collective, Port, Rank
 from emunode.topologies.star import StarGraph
 

@@ -12,7 +12,7 @@ import polars as pl
 
 from coordinator.features.base import ResolvedRun
 from coordinator.results.deliveries import meant_for_receiver, owner
-from coordinator.results.ports import at_receiver
+from coordinator.results.queries import at_receiver
 from emunode.engine.rank_set import AlteredCopy
 
 COPY = {

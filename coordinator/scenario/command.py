@@ -3,6 +3,7 @@
 import shlex
 
 from coordinator.scenario.model import Scenario
+from coordinator.scenario.plugins import plugin_flags
 
 LONGEST_COMMAND = 100_000
 """Longer command lines exceed what a shell accepts as one argument."""
@@ -16,6 +17,8 @@ def run_command(scenario: Scenario) -> str:
     words = ["coordinator", "run"]
     values = scenario.model_dump(mode="json")
     for name, field in Scenario.model_fields.items():
+        if name == "plugin":
+            continue
         value = values[name]
         flag = f"--{name.replace('_', '-')}"
         if getattr(scenario, name) == field.default:
@@ -26,4 +29,4 @@ def run_command(scenario: Scenario) -> str:
         for each in value if isinstance(value, list) else [value]:
             # Joined by `=` where the value could be taken for a flag: labels such as -1,2.
             words += [f"{flag}={each}"] if str(each).startswith("-") else [flag, str(each)]
-    return shlex.join(words)
+    return shlex.join(words) + plugin_flags(scenario.plugin)

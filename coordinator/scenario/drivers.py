@@ -5,10 +5,20 @@ To add one, write its launcher and register a `Driver` that names it: `register(
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from pathlib import Path
+from typing import Any, Final, NamedTuple
 
 from emunode.errors import RegistrationError
 from emunode.registry import Registry
+
+
+class JoinEndpoint(NamedTuple):
+    """The place where hosts join that are started elsewhere, and the token that they must know."""
+
+    address: str
+    port: int
+    token_file: Path
+    join_seconds: float
 
 
 @dataclass(frozen=True)

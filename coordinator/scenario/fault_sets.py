@@ -22,7 +22,7 @@ from itertools import product
 from math import prod
 from typing import Final
 
-from coordinator.scenario.blocks.registry import BLOCK_KINDS
+from coordinator.scenario.blocks import BLOCK_KINDS
 from coordinator.scenario.fault_processes import Geometric, Lifetime, Mean
 from coordinator.scenario.fault_syntax import TIME, When, example_value, read_value, read_when, require_drawable
 from emunode.errors import ScenarioError

@@ -20,7 +20,7 @@ from coordinator.scenario.durations import format_duration, parse_duration
 from coordinator.scenario.option import PLUGIN, Form, Group, Needs, Option, options_of
 from emunode.errors import ScenarioError
 from emunode.model import Collective, Detection, Duplex, FaultKnowledge, PortModel
-from emunode.timed.cost_model import NANO
+from emunode.timed.cost_model import NANO, LinearCostModel
 
 
 def _number(value: object) -> object:
@@ -306,6 +306,11 @@ class Scenario(BaseModel):
 
 
 OPTIONS = options_of(Scenario)
+
+
+def costs_of(scenario: Scenario) -> LinearCostModel:
+    """The cost of a packet, which its occupancy of a port and the virtual time of a step follow from."""
+    return LinearCostModel(scenario.startup, scenario.per_byte, scenario.packet_limit or 0)
 
 
 def make_scenario(values: Mapping[str, object]) -> Scenario:

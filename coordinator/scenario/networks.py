@@ -117,7 +117,7 @@ def keep_network(topology: Topology, folder: Path, file: str = NETWORK) -> dict[
     """Write a network from a file into `folder`; returns the values of a scenario there that name it."""
     if not isinstance(topology, TableTopology):
         return {}
-    from coordinator.scenario.network_json import write_network  # noqa: PLC0415  # see `_read`
+    from coordinator.scenario.network_files import write_network  # noqa: PLC0415  # see `_read`
 
     write_network(folder / file, topology)
     return {"topology": PREFIX + file, "network_sha256": topology.sha256, "relabel": False}

@@ -40,8 +40,6 @@ BATCH = 64
 """Frames written in a row: system calls of one kind find their code in the processor's cache."""
 ACCEPTS = 1024
 """Connections accepted in a row before other streams are served."""
-ROUNDS = 64
-"""Polls in a row before other tasks of the thread run."""
 YIELD_SECONDS = 0.01
 """How long a busy poller keeps other tasks of the thread, timers and cancellation waiting."""
 HELLO_SECONDS = 5.0
@@ -236,12 +234,6 @@ class FramedStreams:
             await trio.lowlevel.checkpoint()
             self._yield_at = time.monotonic() + YIELD_SECONDS
         return self.poll(seconds)
-
-    def poll_until_idle(self) -> None:
-        """Poll until nothing is ready, or until other tasks should run."""
-        for _ in range(ROUNDS):
-            if not self.poll():
-                return
 
     def poll(self, seconds: float = 0.0) -> bool:
         """Read and write whatever is ready now or within `seconds`; returns whether anything was."""

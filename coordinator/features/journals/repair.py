@@ -12,7 +12,7 @@ from coordinator.features.reliable import last_data_step
 from coordinator.history.dated_rows import PACKET, with_starts
 from coordinator.history.prediction import completed, prediction
 from coordinator.history.timetable import Timetable
-from coordinator.scenario.costs import costs_of
+from coordinator.scenario.model import costs_of
 from emunode.algorithms.tree_collective import TreeCollective
 from emunode.faults.effects import Delays, Drifts, Duplicates
 from emunode.model import Port, Rank, Step

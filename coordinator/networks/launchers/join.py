@@ -8,8 +8,8 @@ from typing import TextIO
 import trio
 
 from coordinator.networks.launchers.base import Launch
-from coordinator.planning.endpoint import JoinEndpoint
 from coordinator.planning.plan import Plan
+from coordinator.scenario.drivers import JoinEndpoint
 from coordinator.stored.reading import read_bytes
 from emunode.errors import ScenarioError
 from emunode.runtime import MOST_TOKEN_BYTES

@@ -9,7 +9,7 @@ from rich.console import Console
 from coordinator.cli import render
 from coordinator.cli.app import LISTS
 from coordinator.planning import machine
-from coordinator.scenario.blocks.registry import BLOCK_KINDS
+from coordinator.scenario.blocks import BLOCK_KINDS
 from coordinator.scenario.fault_sets import STRATEGIES
 from emunode.algorithms.registry import registered
 from emunode.faults.kinds import KINDS

@@ -11,12 +11,11 @@ from coordinator.execution.run import run
 from coordinator.execution.sinks import MemorySink
 from coordinator.history.prediction import completed, prediction
 from coordinator.planning.plan import Plan, make_plan
-from coordinator.scenario.costs import costs_of
 from coordinator.scenario.fault_draws import FaultSites, draw
 from coordinator.scenario.fault_processes import Geometric, Lifetime, Window, expected_availability, outages
 from coordinator.scenario.fault_sets import parse_fault_sets
 from coordinator.scenario.fault_syntax import MOST_TIME, parse_faults, read_time, write_time
-from coordinator.scenario.model import make_scenario
+from coordinator.scenario.model import costs_of, make_scenario
 from emunode.errors import ScenarioError
 
 MS = 10**6

@@ -12,7 +12,6 @@ from emunode.trees.any_network.arborescences import arborescences, edge_connecti
 from emunode.trees.any_network.checks import (
     Parents,
     arc_disjoint_problem,
-    complete_independence_problem,
     crossing_links,
     depths,
     edge_disjoint_problem,
@@ -20,7 +19,6 @@ from emunode.trees.any_network.checks import (
     partition_problem,
     tree_problem,
 )
-from emunode.trees.any_network.completely_independent import completely_independent_trees
 from emunode.trees.any_network.edge_disjoint import edge_disjoint_trees
 from emunode.trees.any_network.independent import Cut, independent_trees, three_trees, two_trees
 from emunode.trees.any_network.parents import adjacency_of
@@ -122,17 +120,6 @@ def test_three_independent_trees_are_no_higher_than_golden(name: str) -> None:
     assert trees is not None
     assert independence_problem(network, trees) is None
     assert max(heights(trees)) <= max(golden_json("independent3")[name]["depths"])
-
-
-def test_completely_independent_trees_where_the_golden_search_found_them() -> None:
-    for key in golden_json("cist"):
-        name, _, count = key.partition("/")
-        network = golden_network(name)
-        trees = completely_independent_trees(adjacency_of(network), int(count))
-        assert trees is not None, key
-        assert not any(tree_problem(network, parents) for parents in trees)
-        assert complete_independence_problem(network, trees) is None
-    assert completely_independent_trees(adjacency_of(golden_network("petersen")), 2) is None
 
 
 @pytest.mark.parametrize(
