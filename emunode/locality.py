@@ -7,7 +7,7 @@ something else there. Two runs are recorded, one without and one with faults tha
 
 The calls of an isolated rank are watched: a rule must not use a clock, unseeded random numbers, files, sockets, the garbage
 collector or frames of callers, even if they do not change what it sends. The topology records the ranks whose links are
-queried, which shows the rules that need a table of the whole network; such an algorithm declares `precomputed`.
+queried, which shows the rules that need a table of the whole network; such an algorithm declares `Need.TABLE`.
 
 What an algorithm computes from the network and the job before the first step is allowed, because every rank computes the
 same. The check looks for mistakes and for simple attempts to cheat. It is not a sandbox, and it cannot see state that was
@@ -23,7 +23,7 @@ from itertools import chain, product
 from types import CodeType, FrameType, ModuleType
 from typing import Any, Final, NamedTuple
 
-from emunode.algorithms.base import Algorithm, LocalView
+from emunode.algorithms.base import Algorithm, LocalView, Need
 from emunode.engine.memory import MemoryEngine
 from emunode.engine.node import Node
 from emunode.engine.rank_set import RankSet
@@ -247,10 +247,10 @@ def compare(
             )
     # A rank with a message for every other rank has to name all of them.
     names_all = spec.collective in ALL_TARGETS or (spec.collective is Collective.SCATTER and rank == spec.source)
-    if isolated.queried >= topology.order >= TABLE_ORDER and not (entry.precomputed or names_all):
+    if isolated.queried >= topology.order >= TABLE_ORDER and not (Need.TABLE in entry.needs or names_all):
         raise ContractError(
             f"{who} asks the topology about all {topology.order} ranks, but the algorithm does not declare a "
-            "precomputed schedule: set `precomputed = True`"
+            "precomputed schedule: set `needs = frozenset({Need.TABLE})`"
         )
 
 

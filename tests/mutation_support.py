@@ -13,7 +13,7 @@ from coordinator.results.claims import Verdict
 from coordinator.results.conclude import History, conclude
 from coordinator.results.differential import replay_mismatches
 from coordinator.scenario.model import make_scenario
-from emunode.algorithms.base import ANY_FAMILY, Algorithm
+from emunode.algorithms.base import ANY_FAMILY, Algorithm, Need
 from emunode.algorithms.registry import registered
 from emunode.engine.memory import MemoryEngine
 from emunode.errors import ScenarioError
@@ -36,7 +36,7 @@ KINDS: Final = ("star", "hypercube", "ej", "bubble-sort", "mesh", "debruijn", "f
 CASES: Final = [
     (family, entry)
     for family, entry in registered()
-    if (family in KINDS and not entry.some_networks) or entry.family != ANY_FAMILY
+    if (family in KINDS and Need.SPECIAL_LINKS not in entry.needs) or entry.family != ANY_FAMILY
 ]
 """Every algorithm on every family that has algorithms of its own; those for any network on a family of every kind.
 

@@ -13,7 +13,7 @@ from coordinator.api.forks import require_usable
 from coordinator.scenario.blocks import BLOCK_KINDS
 from coordinator.scenario.fault_sets import STRATEGIES
 from coordinator.scenario.fault_syntax import forms
-from emunode.algorithms.base import ANY_FAMILY, Algorithm
+from emunode.algorithms.base import ANY_FAMILY, Algorithm, Need
 from emunode.algorithms.registry import Entry, registered, require_visitable
 from emunode.algorithms.registry import algorithms as registered_algorithms
 from emunode.errors import ScenarioError
@@ -158,7 +158,7 @@ def runnable(topology: Topology, collective: str | None = None) -> Iterator[Entr
 
 def is_tried(topology: Topology, entry: Entry) -> bool:
     """Return whether making the algorithm on the network takes so little time that a list may try it."""
-    return not (entry.visits_all or entry.precomputed) or topology.order * topology.degree <= TRIED_ENDS
+    return not entry.needs & {Need.EVERY_NODE, Need.TABLE} or topology.order * topology.degree <= TRIED_ENDS
 
 
 def accepted(topology: Topology, entry: Entry) -> Algorithm:
@@ -204,6 +204,6 @@ def algorithm_row(family: str, entry: Entry) -> Row:
         "algorithm": entry.name,
         "port_models": [str(model) for model in entry.port_models],
         "duplexes": [str(duplex) for duplex in entry.duplexes],
-        "schedule": "precomputed schedule" if entry.precomputed else "local rule",
+        "schedule": "precomputed schedule" if Need.TABLE in entry.needs else "local rule",
         "citation": entry.citation,
     }

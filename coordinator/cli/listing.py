@@ -23,7 +23,7 @@ from coordinator.cli.output import JsonFlag, as_command, print_json
 from coordinator.cli.plugin_flags import PluginFlag
 from coordinator.reports.numbers import plural
 from coordinator.scenario.plugins import load_plugins
-from emunode.algorithms.base import ANY_FAMILY, Algorithm
+from emunode.algorithms.base import ANY_FAMILY, Algorithm, Need
 from emunode.algorithms.program import PROGRAM
 from emunode.algorithms.registry import Entry
 from emunode.errors import ScenarioError
@@ -94,7 +94,7 @@ def list_algorithms(
     entries = [
         (family, entry)
         for family, entry in chosen_algorithms(considered, collective)
-        if schedule is None or entry.precomputed == (schedule == "precomputed")
+        if schedule is None or (Need.TABLE in entry.needs) == (schedule == "precomputed")
     ]
     if name is not None:
         chosen = [(family, entry) for family, entry in entries if entry.name == name.lower()]
@@ -122,7 +122,7 @@ def _table_row(entry: Entry) -> dict[str, object]:
         "collective": str(entry.collective),
         "algorithm": entry.name,
         "port_models": ", ".join(entry.port_models),
-        "schedule": "precomputed" if entry.precomputed else "local rule",
+        "schedule": "precomputed" if Need.TABLE in entry.needs else "local rule",
     }
 
 

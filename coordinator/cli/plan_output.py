@@ -15,6 +15,7 @@ from coordinator.planning.claims import fault_free_claims, predictions
 from coordinator.planning.feasibility import describe_needs, warning, why_impossible
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.reports.numbers import describe_dropped
+from emunode.algorithms.base import Need
 from emunode.terminal import say
 
 
@@ -23,7 +24,7 @@ def print_plan(file: Path | None, flags: Any, as_json: bool) -> int:
     began = process_time()
     made = make_plan(scenario_from(file, flags), estimate=True)
     needs, reason = describe_needs(made), why_impossible(made)
-    if made.algorithm.precomputed and reason is None:
+    if Need.TABLE in made.algorithm.needs and reason is None:
         # Measured, network included: every process computes the same tables, or forks after they are computed.
         made.algorithm.compute_tables()
         needs["table_seconds"] = round(process_time() - began, 3)

@@ -16,7 +16,6 @@ from coordinator.dependence.outages import Outages
 from coordinator.dependence.size import InexactError, stated_hops
 from emunode.algorithms.base import Algorithm, Dependence
 from emunode.algorithms.registry import make_algorithm
-from emunode.algorithms.repair import RepairedBroadcast
 from emunode.faults.effects import Place
 from emunode.model import Collective, FaultKnowledge, Rank, Step
 
@@ -164,7 +163,7 @@ def dependents_of(algorithm: Algorithm) -> Dependents | None:
 def plain_algorithm(algorithm: Algorithm) -> Algorithm:
     """Return the algorithm without the protocols of a run, which send the same packets where nothing fails."""
     spec = algorithm.spec
-    if isinstance(algorithm, RepairedBroadcast):
+    if algorithm.original is not algorithm:
         # Its trees are those that the repair has planned.
         return make_algorithm(algorithm.topology, spec._replace(reliable=None, detection=None, agreement=None))
     plain = spec._replace(reliable=None, detection=None, repair=None, agreement=None)

@@ -44,7 +44,7 @@ def _of_scenario(plan: Plan) -> str | None:
 
 
 def _of_algorithm(algorithm: Algorithm) -> str | None:
-    if not algorithm.keeps_time:
+    if not algorithm.on_schedule:
         return f"{algorithm.name} decides during the run what it sends, and when"
     if algorithm.dependence is Dependence.WAITING:
         return f"in {algorithm.name} a node waits for messages that it does not pass on"

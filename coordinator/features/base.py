@@ -244,7 +244,7 @@ class ResolvedRun:
         late = any(feature.delivers_late(self) for feature in self.features) or any(fault.revives for fault in early)
         # Outages lose packets, and faults such as altered payloads leave every packet its step.
         timing = [fault for fault in early if fault.affects_timing]
-        on_time = self.algorithm.keeps_time and self._outages(timing, ()) is not None and not late
+        on_time = self.algorithm.on_schedule and self._outages(timing, ()) is not None and not late
         # Late faults can be dropped only if the earlier ones do not delay the run.
         return early if on_time or not any(fault.breaks for fault in early) else self.faults
 

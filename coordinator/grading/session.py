@@ -14,7 +14,7 @@ from typing import Any, Final
 
 # The built-in algorithms and networks, with which a submission must not clash.
 import emunode.algorithms.registry  # noqa: F401
-from emunode.algorithms.base import ALGORITHMS, Algorithm, LocalView, Rule
+from emunode.algorithms.base import ALGORITHMS, Algorithm, LocalView, Need, Rule
 from emunode.errors import ScenarioError
 from emunode.locality import Watch
 from emunode.model import Collective, CollectiveSpec, Duplex, Port, PortModel, Rank, ScheduledSend, Segment, Step
@@ -210,7 +210,7 @@ def _described(entry: type[Algorithm]) -> dict[str, Value]:
         "key": [entry.family, str(entry.collective), entry.name],
         "port_models": list(map(str, entry.port_models)),
         "duplexes": list(map(str, entry.duplexes)),
-        "precomputed": bool(entry.precomputed),
+        "precomputed": Need.TABLE in entry.needs,
     }
 
 

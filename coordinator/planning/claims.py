@@ -132,7 +132,7 @@ def _broken_by_arrivals(run: ResolvedRun) -> Iterator[Broken]:
     """The assumptions that fail because nodes pass on by arrival what is late."""
     if not run.goes_by_arrivals:
         return
-    if not run.algorithm.keeps_time:
+    if not run.algorithm.on_schedule:
         yield Broken(Assumption.STEPS_KEPT, "segments go by arrival")
         yield Broken(Assumption.SENT_ONCE, "segments go other ways, and come more or less often")
     elif run.algorithm.link_capacity != 1 and not run.has_one_way_in:

@@ -164,7 +164,7 @@ def _claims_with_faults(plan: Plan, inputs: PredictionInputs, rounding: float) -
     if plan.goes_by_events:
         # The last packet may be an acknowledgement or a sign of life, and time-outs do not follow from the schedule.
         return []
-    if plan.goes_by_arrivals and not plan.algorithm.keeps_time:
+    if plan.goes_by_arrivals and not plan.algorithm.on_schedule:
         # Packets go other ways than without faults.
         return []
     if all(each.fault.slows for each in inputs.faults):

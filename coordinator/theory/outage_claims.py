@@ -46,7 +46,7 @@ def folds_few_bytes(algorithm: Algorithm) -> bool:
 
 def outage_bounds(algorithm: Algorithm) -> list[Claim]:
     """Return bounds on traffic and time: where packets keep their steps, outages add neither."""
-    if not algorithm.keeps_time:
+    if not algorithm.on_schedule:
         return []
     return distinct(
         Claim(claim.name, claim.predicted, "<=", f"{claim.source}; less with outages")

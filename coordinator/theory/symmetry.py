@@ -116,17 +116,16 @@ def symmetries(algorithm: Algorithm) -> list[Symmetry]:
     """The candidates that are symmetries of the runs of `algorithm`, the identity first."""
     topology = algorithm.topology
     # Without trees there is nothing to check a candidate against; a rule of repair may go by the numbers of ports.
-    in_trees = isinstance(algorithm, TreeCollective) and algorithm.collective is Collective.BROADCAST
-    if not in_trees or algorithm.spec.repair is not None:
+    over_trees = algorithm.over_trees
+    if over_trees is None or algorithm.collective is not Collective.BROADCAST or algorithm.spec.repair is not None:
         return [identity(topology)]
-    assert isinstance(algorithm, TreeCollective)
     network = Neighbourhood(topology, algorithm.spec.source)
-    trees = _trees(algorithm)
+    trees = _trees(over_trees)
     if isinstance(topology, CayleyTopology):
         found = (network.automorphism(ports) for ports in candidates(topology))
     else:
         found = (network.checked(ranks) for ranks in searched_automorphisms(topology, algorithm.spec.source))
-    return [symmetry for symmetry in found if symmetry is not None and keeps(symmetry, algorithm, trees)]
+    return [symmetry for symmetry in found if symmetry is not None and keeps(symmetry, over_trees, trees)]
 
 
 def searched_automorphisms(topology: Topology, source: Rank) -> list[Ranks]:

@@ -146,7 +146,7 @@ def _paths_of(algorithm: Algorithm, timeline: FaultTimeline) -> MessagePaths | N
     # An algorithm that waits for answers has paths, but not every copy gets to take them.
     if algorithm.dependence not in (Dependence.FIXED, Dependence.QUEUED):
         return None
-    if not permanent(timeline, algorithm.final_step if algorithm.keeps_time else None):
+    if not permanent(timeline, algorithm.final_step if algorithm.on_schedule else None):
         return None
     # Segments have one origin and one receiver each, and at most all pairs of ranks occur.
     ends = len(algorithm.sources) * (len(algorithm.topology.data_ranks) if algorithm.target < 0 else 1)

@@ -106,6 +106,45 @@ class Dependence(StrEnum):
     """The first of several copies that arrives: `Algorithm.follow`."""
 
 
+class Timing(StrEnum):
+    """The effect of packets that are late, or do not come, on the rules of an algorithm."""
+
+    FIXED = "fixed"
+    """A rule takes the step in which a packet arrives for its scheduled step. Late packets are misrouted."""
+    ON_ARRIVAL = "on arrival"
+    """A rule passes on what it receives, whenever that is, and waits for nothing, so other packets keep their steps."""
+    ADAPTIVE = "adaptive"
+    """A rule waits for packets, or chooses by what has come: where one is missing, others leave in other steps."""
+
+
+class Need(StrEnum):
+    """The needs that an algorithm may have beyond the address of a rank and the links of its network."""
+
+    TABLE = "table"
+    """A table of the whole network, which ranks compute from the network and the job before the first step. Without it a
+    rank derives its sends from its own address. The locality check holds it against what rules ask."""
+    EVERY_NODE = "every node"
+    """A look at every node of the network in planning, which limits the networks that are accepted to `VISITED_ENDS`."""
+    SPECIAL_LINKS = "special links"
+    """Links that many networks of its families lack; it refuses those."""
+    BLOCKS = "blocks"
+    """The vector of each rank of an allreduce in one block for each rank; a reduce-scatter always has that."""
+    OPEN_CAPACITY = "open capacity"
+    """A capacity of packets from the scenario, whatever that is; `link_capacity` is the default."""
+
+
+FORMER: Final = {
+    "precomputed": "needs = frozenset({Need.TABLE})",
+    "visits_all": "needs = frozenset({Need.EVERY_NODE})",
+    "some_networks": "needs = frozenset({Need.SPECIAL_LINKS})",
+    "cuts_vector": "needs = frozenset({Need.BLOCKS})",
+    "packs": "needs = frozenset({Need.OPEN_CAPACITY})",
+    "fixed_steps": "timing = Timing.FIXED",
+    "keeps_time": "timing = Timing.ADAPTIVE",
+}
+"""Attributes of version 0.2, and their present form."""
+
+
 class Algorithm(ABC):
     """One collective algorithm on one network. The docstrings of subclasses summarize the paper.
 
@@ -122,29 +161,27 @@ class Algorithm(ABC):
     """The kinds of links that it has a schedule for; nodes enforce half-duplex links."""
     link_capacity: int | None = None
     """Most segments in one packet, according to the paper; None if it sets no bound."""
-    packs: ClassVar[bool] = False
-    """True if the schedule is made for whatever capacity a scenario asks for; `link_capacity` is the default."""
     ack_bytes: ClassVar[int] = 0
     """Bytes of an acknowledgement, or 0. It carries the identity of the segment, with the receiver as its target."""
     disjoint_paths: ClassVar[bool] = False
     """True if the copies of a message take paths without common inner nodes, so that a fault stops one copy at most."""
-    cuts_vector: ClassVar[bool] = False
-    """True for an allreduce that cuts the vector of each rank into one block for each rank; a reduce-scatter always does."""
     negative_control: ClassVar[bool] = False
     """True if the algorithm reproduces a printed error, so that runs violate the claims of the paper."""
-    visits_all: ClassVar[bool] = False
-    """True if planning looks at every node of the network, which limits the networks that are accepted to `VISITED_ENDS`."""
-    precomputed: ClassVar[bool] = False
-    """True if ranks follow a table of the whole network, computed from the network and the job before the first step; False
-    if a rank derives its sends from its own address. The locality check holds it against what rules ask."""
-    fixed_steps: ClassVar[bool] = False
-    """True if rules take the step in which a packet arrives for the step in which it was to arrive; late ones go astray."""
-    some_networks: ClassVar[bool] = False
-    """True if the algorithm needs links that many networks of its families lack; it refuses those."""
     copies_keep_trees: ClassVar[bool] = True
     """True if a copy stays on its tree and crosses a link once per step at most; False in some negative controls."""
     citation: ClassVar[str]
     """The literature, with section, table or theorem."""
+    needs: ClassVar[frozenset[Need]] = frozenset()
+    """Its needs from the network and from the planning of a run."""
+    timing: Timing = Timing.ON_ARRIVAL
+    """The effect of late packets on its rules."""
+
+    def __init_subclass__(cls, **options: object) -> None:
+        """Refuse attributes of version 0.2 that have become a need or a timing."""
+        super().__init_subclass__(**options)
+        for name, replacement in FORMER.items():
+            if name in vars(cls):
+                raise RegistrationError(f"algorithm {cls.__module__}.{cls.__qualname__}: {name} is now {replacement}")
 
     segments_per_message: int = 1
     """Segments of each message, over all trees or routes."""
@@ -208,7 +245,7 @@ class Algorithm(ABC):
     def _asked_capacity(self) -> int | None:
         """The most segments in a packet, as the scenario asks; ScenarioError if the model of the algorithm differs."""
         asked, own, limit = self.spec.link_capacity, self.link_capacity, self.spec.packet_limit
-        if self.packs:
+        if Need.OPEN_CAPACITY in self.needs:
             if asked == AUTOMATIC:
                 # As many as one start-up covers: a larger packet costs as much as two.
                 return max(1, limit // self.largest_segment_bytes) if limit else None
@@ -269,7 +306,12 @@ class Algorithm(ABC):
 
         A fold in a fixed step does not wait for contributions that are late.
         """
-        return not self.fixed_steps and self.collective not in FOLDING
+        return self.timing is not Timing.FIXED and self.collective not in FOLDING
+
+    @property
+    def on_schedule(self) -> bool:
+        """Whether every packet that is sent under outages keeps its step, because no node waits for another."""
+        return self.timing is not Timing.ADAPTIVE
 
     @property
     def goes_by_arrivals(self) -> bool:
@@ -277,7 +319,7 @@ class Algorithm(ABC):
 
         The others count on the steps of what they read: they fold, or agree with a neighbour on when the link is used.
         """
-        late = not self.fixed_steps and self.collective not in FOLDING
+        late = self.timing is not Timing.FIXED and self.collective not in FOLDING
         return late and self.spec.port_model in (PortModel.ALL_PORT, PortModel.ONE_PORT)
 
     @property
@@ -302,7 +344,7 @@ class Algorithm(ABC):
         It is known before the tables are computed.
         """
         rows = self.topology.order * self.segments_per_message * self.spec.messages
-        return ROW_BYTES * rows if self.precomputed else 0
+        return ROW_BYTES * rows if Need.TABLE in self.needs else 0
 
     @property
     def least_hops(self) -> int:
@@ -314,7 +356,7 @@ class Algorithm(ABC):
 
     def compute_tables(self) -> None:
         """Compute the tables of a precomputed schedule now, and not when the first rank asks for them."""
-        if self.precomputed:
+        if Need.TABLE in self.needs:
             # The first send of a source follows from the same tables as all others.
             next(iter(self.rule(LocalView(self.topology, self.sources[0])).start()), None)
 
@@ -457,8 +499,6 @@ class Algorithm(ABC):
         """The trees whose links a repair prefers; None if it keeps nothing of any."""
         return None
 
-    keeps_time = True
-    """True if every packet that is sent under outages keeps its step, because no node waits for another."""
     dependence = Dependence.UNSTATED
     """How sends depend on receipts. It tells which losses follow from the schedule of a run without faults."""
 
@@ -521,7 +561,7 @@ def with_target(topology: Topology, spec: CollectiveSpec) -> CollectiveSpec:
 
 def cuts_vector(entry: type[Algorithm]) -> bool:
     """Whether an algorithm cuts the vector of each rank into blocks."""
-    return entry.collective is Collective.REDUCE_SCATTER or entry.cuts_vector
+    return entry.collective is Collective.REDUCE_SCATTER or Need.BLOCKS in entry.needs
 
 
 def with_blocks(entry: type[Algorithm], topology: Topology, spec: CollectiveSpec) -> CollectiveSpec:

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from emunode.algorithms.base import Algorithm, Crosses, Dependence, LocalView, Rule
+from emunode.algorithms.base import Algorithm, Crosses, Dependence, LocalView, Rule, Timing
 from emunode.algorithms.claims import Claim
 from emunode.model import (
     ALL_RANKS,
@@ -76,7 +76,7 @@ class Flood(Algorithm):
     name = "flood"
     collective = Collective.BROADCAST
     citation = "flooding (Segall 1983, PI protocol)"
-    keeps_time = False
+    timing = Timing.ADAPTIVE
     dependence = Dependence.FIRST_ARRIVAL
 
     def validate(self) -> None:

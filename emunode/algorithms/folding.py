@@ -9,7 +9,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, partial
 
-from emunode.algorithms.base import Algorithm, Content, Dependence, LocalView, Rule
+from emunode.algorithms.base import Algorithm, Content, Dependence, LocalView, Rule, Timing
 from emunode.algorithms.payload import Payloads
 from emunode.errors import RuleError
 from emunode.model import ALL_RANKS, FOLDING, Port, PortPacket, Rank, ScheduledSend, Segment, Step
@@ -50,7 +50,7 @@ class FoldingSchedule(Algorithm):
     @property
     def tolerates_delay(self) -> bool:
         # Over reliable links partial results wait for their feeders: see `fold_rule`.
-        return not self.fixed_steps
+        return self.timing is not Timing.FIXED
 
     def fold_rule(self, view: LocalView) -> Rule:
         """The rule of one rank where the schedule folds."""

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any, Final
 from weakref import WeakSet
 
-from emunode.algorithms.base import Algorithm, LocalView, Rule
+from emunode.algorithms.base import Algorithm, LocalView, Rule, Timing
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.program_process import Program
 from emunode.errors import RuleError, ScenarioError
@@ -53,7 +53,7 @@ class ProgramAlgorithm(Algorithm):
     port_models = tuple(PortModel)
     duplexes = tuple(Duplex)
     citation = "a program"
-    keeps_time = False
+    timing = Timing.ADAPTIVE
     # A program gets the step of what it reads, and may take it for a clock.
     goes_by_arrivals = False
 

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from typing import Final
 
 import emunode.topologies.registry  # noqa: F401  # declares the families
-from emunode.algorithms.base import ALGORITHMS, ANY_FAMILY, Algorithm
+from emunode.algorithms.base import ALGORITHMS, ANY_FAMILY, Algorithm, Need
 from emunode.algorithms.program import PROGRAM, find_program
 from emunode.algorithms.repair import make_repaired
 from emunode.errors import ScenarioError
@@ -132,7 +132,7 @@ def make_algorithm(topology: Topology, spec: CollectiveSpec) -> Algorithm:
 
 def require_visitable(topology: Topology, entry: Entry) -> None:
     """Refuse a network that is too large for an algorithm that looks at all of it; ScenarioError (field `topology`)."""
-    if entry.visits_all or entry.precomputed:
+    if entry.needs & {Need.EVERY_NODE, Need.TABLE}:
         topology.require(
             topology.order * topology.degree <= VISITED_ENDS,
             f"{entry.name} looks at every link before it runs, and the network has {topology.order} nodes of up to "

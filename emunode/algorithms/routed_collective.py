@@ -21,7 +21,7 @@ from functools import cached_property, lru_cache
 from itertools import accumulate
 from typing import ClassVar
 
-from emunode.algorithms.base import Algorithm, Dependence, LocalView, Rule
+from emunode.algorithms.base import Algorithm, Dependence, LocalView, Need, Rule
 from emunode.algorithms.claims import Claim
 from emunode.errors import RegistrationError
 from emunode.model import Collective, CollectiveSpec, Duplex, Port, PortPacket, Rank, ScheduledSend, Step
@@ -171,7 +171,7 @@ class PipelinedScatter(TreeRoutedCollective):
     """
 
     collective = Collective.SCATTER
-    precomputed = True
+    needs = frozenset({Need.TABLE})
     duplexes = (Duplex.FULL,)
     disjoint_paths = True
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Final, TypeVar, cast
 
 from emunode.algorithms.allreduce import Allreduce
-from emunode.algorithms.base import Algorithm
+from emunode.algorithms.base import Algorithm, Need
 from emunode.algorithms.claims import Claim
 from emunode.model import Collective
 
@@ -81,9 +81,9 @@ def allreduce_of(down: type[Algorithm], up: type[Algorithm] | None = None, **att
     description = f"{phases}\n\n    {(down.__doc__ or '').strip()}"
     members: dict[str, object] = {"up": up, "down": down, "family": down.family, "name": down.name}
     members |= {"citation": down.citation, "port_models": down.port_models, "duplexes": down.duplexes}
-    members |= {"negative_control": down.negative_control, "some_networks": down.some_networks}
-    members |= {"cuts_vector": up.collective is Collective.REDUCE_SCATTER}
-    members |= {"precomputed": down.precomputed, "visits_all": down.visits_all, "__module__": down.__module__}
+    blocks = frozenset({Need.BLOCKS}) if up.collective is Collective.REDUCE_SCATTER else frozenset[Need]()
+    needs = (down.needs - {Need.BLOCKS, Need.OPEN_CAPACITY}) | blocks
+    members |= {"negative_control": down.negative_control, "needs": needs, "__module__": down.__module__}
     return derived(
         Allreduce, _renamed(down, Collective.ALLREDUCE, attributes.get("name")), description, **(members | attributes)
     )

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from emunode.algorithms.base import Algorithm, LocalView, Rule
+from emunode.algorithms.base import Algorithm, LocalView, Need, Rule
 from emunode.algorithms.flooding import Flood, FloodRule
 from emunode.errors import ContractError, RunError
 from emunode.faults.injector import Faults
@@ -265,9 +265,9 @@ def test_an_undeclared_table_is_found() -> None:
             return sum(map(len, map(topology.neighbours, topology.ranks()))) == 0
 
     table = flood_with(Table)
-    with pytest.raises(ContractError, match=r"asks the topology about all 24 ranks.*precomputed = True"):
+    with pytest.raises(ContractError, match=r"asks the topology about all 24 ranks.*Need.TABLE"):
         check_locality(table, StarGraph(4))
-    table.precomputed = True
+    table.needs = frozenset({Need.TABLE})
     check_locality(table, StarGraph(4))
 
 

@@ -1,9 +1,11 @@
 """Registration of algorithms and fault kinds: a plug-in uses the decorator of the built-in ones."""
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
@@ -12,13 +14,14 @@ import pytest
 from coordinator.cli.listing import list_algorithms
 from coordinator.scenario.fault_sets import parse_fault_sets
 from coordinator.scenario.fault_syntax import forms, parse_faults
+from coordinator.scenario.plugins import load_plugins
 from emunode.algorithms.base import ALGORITHMS, Algorithm, check_metrics
 from emunode.algorithms.claims import METRICS, Claim
 from emunode.algorithms.flooding import Flood
 from emunode.algorithms.hypercube.broadcast import BinomialBroadcast
 from emunode.algorithms.registry import ORDER, algorithms, registered
 from emunode.algorithms.transforms import backwards
-from emunode.errors import RegistrationError, RuleError, ScenarioError
+from emunode.errors import EmulatorError, RegistrationError, RuleError, ScenarioError
 from emunode.faults.injector import Faults
 from emunode.faults.kinds import FOREVER, KINDS, Fault, LinkFault, NodeFault, from_record, in_order, to_record
 from emunode.faults.transit import LinkTransit
@@ -201,6 +204,30 @@ def test_an_algorithm_without_a_family_or_a_rule_is_refused() -> None:
 
     with pytest.raises(RegistrationError, match=r"Incomplete does not define family, claims, rule"):
         register(Incomplete)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "now"),
+    [
+        ("precomputed", True, "needs = frozenset({Need.TABLE})"),
+        ("visits_all", True, "needs = frozenset({Need.EVERY_NODE})"),
+        ("some_networks", False, "needs = frozenset({Need.SPECIAL_LINKS})"),
+        ("cuts_vector", True, "needs = frozenset({Need.BLOCKS})"),
+        ("packs", True, "needs = frozenset({Need.OPEN_CAPACITY})"),
+        ("fixed_steps", True, "timing = Timing.FIXED"),
+        ("keeps_time", False, "timing = Timing.ADAPTIVE"),
+    ],
+)
+def test_an_attribute_of_an_earlier_version_is_refused_with_its_new_name(name: str, value: bool, now: str) -> None:
+    with pytest.raises(RegistrationError, match=rf"Older: {name} is now {re.escape(now)}"):
+        type("Older", (Flood,), {name: value})
+
+
+def test_a_plug_in_of_an_earlier_version_is_refused_with_the_new_name(tmp_path: Path) -> None:
+    file = tmp_path / "older.py"
+    file.write_text("from emunode.algorithms.flooding import Flood\n\nclass Older(Flood):\n    precomputed = True\n")
+    with pytest.raises(EmulatorError, match=r"precomputed is now needs = frozenset\(\{Need\.TABLE\}\)"):
+        load_plugins([str(file)])
 
 
 def test_an_algorithm_for_an_unknown_family_is_refused() -> None:

@@ -55,7 +55,7 @@ class Cuts:
 
     def check(self, levels: Sequence[tuple[Mapping[str, Any], FaultSetSpec]]) -> None:
         plan = self._subject.plan
-        fixed = plan.algorithm.collective not in FOLDING and plan.algorithm.keeps_time
+        fixed = plan.algorithm.collective not in FOLDING and plan.algorithm.on_schedule
         told = plan.scenario.fault_knowledge != FaultKnowledge.NONE
         if not fixed or told or plan.scenario.reliable or plan.scenario.repair is not None:
             raise UnreadableError(f"paths decide nothing about {plan.spec.algorithm}, whose nodes choose or fold")

@@ -13,6 +13,7 @@ import trio
 
 from coordinator.networks.launchers.base import Launch, ProcessState
 from coordinator.planning.plan import Plan
+from emunode.algorithms.base import Need
 from emunode.errors import RunError
 from emunode.model import CollectiveSpec
 from emunode.net import wire
@@ -166,7 +167,7 @@ def launch(plan: Plan, log: TextIO) -> LocalLaunch:
     """The launcher of the local driver."""
     foreign = bool(plan.scenario.plugin or plan.scenario.program)
     # The parent of the hosts has no plug-ins: each host loads them itself.
-    shared = plan.algorithm.precomputed and not foreign
+    shared = Need.TABLE in plan.algorithm.needs and not foreign
     found = LocalLaunch(log, plan.topology, foreign, plan.spec if shared else None)
     if shared:
         found.join_seconds += MOST_TABLE_SECONDS

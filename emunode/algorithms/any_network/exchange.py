@@ -20,6 +20,7 @@ from typing import ClassVar
 
 from emunode.algorithms.any_network.last_hops import require_searchable
 from emunode.algorithms.any_network.table_collective import Item, TableCollective, TableHop
+from emunode.algorithms.base import Need
 from emunode.algorithms.claims import Claim
 from emunode.model import Collective, Port, Rank, Step
 from emunode.registry import register
@@ -165,7 +166,7 @@ class Exchange(TableCollective):
     family = "any"
     collective = Collective.ALLTOALL
     link_capacity = 1
-    packs = True
+    needs = frozenset({Need.TABLE, Need.OPEN_CAPACITY})
     citation = CITATION
     tables: ClassVar[tuple[type[ExchangeTable], ...]]
     """The ways to choose paths; on a small network all are tried."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
 from emunode.algorithms.any_network.time_flow import TimeFlow
+from emunode.algorithms.base import Need
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.routed_collective import Route, RoutedCollective
 from emunode.algorithms.transforms import backwards
@@ -27,7 +28,7 @@ class AnyScatter(RoutedCollective):
 
     family = "any"
     collective = Collective.SCATTER
-    precomputed = True
+    needs = frozenset({Need.TABLE})
     port_models = (PortModel.ALL_PORT, PortModel.ONE_PORT)
     duplexes = (Duplex.FULL,)
     splits_across_trees = False

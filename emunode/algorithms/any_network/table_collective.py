@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from emunode.algorithms.base import LocalView, Rule
+from emunode.algorithms.base import LocalView, Need, Rule
 from emunode.algorithms.folding import FoldingSchedule, FoldSend
 from emunode.model import ALL_RANKS, Collective, Duplex, Port, PortPacket, Rank, ScheduledSend, Step
 from emunode.topologies.base import CayleyTopology
@@ -36,7 +36,7 @@ class TableHop(NamedTuple):
 class TableCollective(FoldingSchedule):
     """An algorithm whose schedule is a table of hops; an allgather may run backwards as a reduce-scatter."""
 
-    precomputed = True
+    needs = frozenset({Need.TABLE})
     duplexes = (Duplex.FULL,)
 
     @abstractmethod

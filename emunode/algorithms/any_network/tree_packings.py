@@ -16,7 +16,7 @@ from functools import cached_property, lru_cache
 from itertools import accumulate, count
 from typing import ClassVar, Final
 
-from emunode.algorithms.base import ANY_FAMILY, Algorithm
+from emunode.algorithms.base import ANY_FAMILY, Algorithm, Need
 from emunode.algorithms.claims import Claim, Relation
 from emunode.algorithms.routed_collective import PipelinedScatter
 from emunode.algorithms.transforms import allreduce_of, backwards
@@ -61,7 +61,7 @@ class TreePacking(Algorithm):
     """The common part of the collectives over one packing."""
 
     family = ANY_FAMILY
-    precomputed = True
+    needs = frozenset({Need.TABLE})
     trees: Trees
     trees_per_link: ClassVar[int] = 1
     """Copies of a message that one broken link can cost a node: 2 where its directions may belong to different trees."""
@@ -222,7 +222,7 @@ class PackingBroadcast(TreePacking, TreeCollective):
 class PackingScatter(TreePacking, PipelinedScatter):
     """The copies for the farthest nodes first, dealt to the trees in turn."""
 
-    some_networks = True
+    needs = frozenset({Need.TABLE, Need.SPECIAL_LINKS})
     disjoint_paths = False
     trees: ParentTrees
 
@@ -299,7 +299,7 @@ class Independent(TreePacking):
     """Two or three independent spanning trees."""
 
     name = "independent-trees"
-    some_networks = True
+    needs = frozenset({Need.TABLE, Need.SPECIAL_LINKS})
     citation = "independent spanning trees (Itai and Rodeh 1988; Cheriyan and Maheshwari 1988)"
     survives_nodes = True
 
@@ -390,6 +390,6 @@ class ArborescenceScatter(Arborescences, PackingScatter):
 BACKWARDS: Final = "It has no redundancy and survives no fault: the contribution of a node travels in one tree."
 for _broadcast in (EdgeDisjointBroadcast, IndependentBroadcast, ArborescenceBroadcast):
     register(backwards(_broadcast, BACKWARDS))
-    register(allreduce_of(_broadcast, precomputed=True))
+    register(allreduce_of(_broadcast))
 for _scatter in (EdgeDisjointScatter, IndependentScatter, ArborescenceScatter):
     register(backwards(_scatter))

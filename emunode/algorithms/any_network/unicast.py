@@ -7,7 +7,7 @@ from typing import NamedTuple
 from emunode.algorithms.any_network.disjoint_paths import Link, closed_lengths, disjoint_families
 from emunode.algorithms.any_network.last_hops import require_searchable
 from emunode.algorithms.any_network.time_flow import TimeFlow
-from emunode.algorithms.base import Algorithm, Dependence, LocalView, Rule
+from emunode.algorithms.base import Algorithm, Dependence, LocalView, Need, Rule, Timing
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.routed_collective import Route, RoutedCollective
 from emunode.errors import ScenarioError
@@ -62,7 +62,7 @@ class MinimalUnicast(Algorithm):
                 raise ScenarioError("permutation", None, reason)
             self.port_models = (PortModel.ALL_PORT,)
             self.duplexes = (Duplex.FULL,)
-            self.keeps_time = False
+            self.timing = Timing.ADAPTIVE
             self.dependence = Dependence.QUEUED
         if not (
             topology.has_distance_formula or (isinstance(topology, CayleyTopology) and topology.order <= SEARCH_LIMIT)
@@ -216,7 +216,7 @@ class DisjointUnicast(RoutedCollective):
     name = "disjoint-paths"
     collective = Collective.UNICAST
     citation = "node-disjoint paths (Suurballe 1974)"
-    precomputed = True
+    needs = frozenset({Need.TABLE})
     disjoint_paths = True
     splits_across_trees = False
 

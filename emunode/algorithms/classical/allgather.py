@@ -20,7 +20,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import ClassVar, Final, NamedTuple
 
-from emunode.algorithms.base import Algorithm
+from emunode.algorithms.base import Algorithm, Need
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.classical.places import Places, natural_places, ring_places
 from emunode.algorithms.scheduled_collective import Row, ScheduledCollective
@@ -44,9 +44,8 @@ class Round(NamedTuple):
 class WindowAllgather(ScheduledCollective):
     """An allgather of rounds."""
 
-    visits_all = True
+    needs = frozenset({Need.EVERY_NODE, Need.SPECIAL_LINKS})
     family = "any"
-    some_networks = True
     collective = Collective.ALLGATHER
     port_models: tuple[PortModel, ...] = ONE_WAY
     formula: ClassVar[str]

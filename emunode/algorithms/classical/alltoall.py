@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from functools import cached_property
 
+from emunode.algorithms.base import Need
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.classical.allgather import ONE_WAY, logarithm
 from emunode.algorithms.classical.places import natural_places
@@ -20,9 +21,8 @@ class BruckExchange(RoutedCollective):
     node knows its own rank. It survives no fault. Bruck et al. 1997, section 3.
     """
 
-    visits_all = True
+    needs = frozenset({Need.EVERY_NODE, Need.SPECIAL_LINKS})
     family = "any"
-    some_networks = True
     name = "bruck"
     collective = Collective.ALLTOALL
     port_models = ONE_WAY

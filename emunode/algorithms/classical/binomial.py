@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from emunode.algorithms.base import Need
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.classical.allgather import ONE_WAY, logarithm
 from emunode.algorithms.classical.places import natural_places
@@ -20,9 +21,8 @@ class BinomialByRank(ScheduledCollective):
     section 4.2.
     """
 
-    visits_all = True
+    needs = frozenset({Need.EVERY_NODE, Need.SPECIAL_LINKS})
     family = "any"
-    some_networks = True
     name = "binomial"
     collective = Collective.BROADCAST
     port_models = ONE_WAY

@@ -15,6 +15,7 @@ from functools import cached_property, lru_cache
 from math import ceil, floor, sqrt
 from typing import Final
 
+from emunode.algorithms.base import Need
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.classical.allgather import ONE_WAY, logarithm
 from emunode.algorithms.classical.places import Places, natural_places
@@ -105,9 +106,8 @@ def send_schedule(place: int, sizes: Sequence[int]) -> list[int]:
 class CirculantSchedule(ScheduledCollective):
     """The common part of broadcast and allgather: the schedule of one root, seen from there."""
 
-    visits_all = True
+    needs = frozenset({Need.EVERY_NODE, Need.SPECIAL_LINKS})
     family = "any"
-    some_networks = True
     port_models = ONE_WAY
     citation = CITATION
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, partial
 
-from emunode.algorithms.base import Algorithm, Content, Dependence, LocalView, Rule
+from emunode.algorithms.base import Algorithm, Content, Dependence, LocalView, Need, Rule
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.classical.allgather import ONE_WAY
 from emunode.algorithms.classical.places import natural_places
@@ -22,9 +22,8 @@ class RecursiveDoubling(Algorithm):
     rank. It survives no fault. Thakur, Rabenseifner and Gropp 2005, section 4.4.
     """
 
-    visits_all = True
+    needs = frozenset({Need.EVERY_NODE, Need.SPECIAL_LINKS})
     family = "any"
-    some_networks = True
     name = "recursive-doubling"
     collective = Collective.ALLREDUCE
     dependence = Dependence.FIXED

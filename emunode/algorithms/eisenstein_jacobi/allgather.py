@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache, partial
 from typing import ClassVar
 
-from emunode.algorithms.base import Dependence, LocalView, Rule
+from emunode.algorithms.base import Dependence, LocalView, Need, Rule
 from emunode.algorithms.claims import Claim, Relation
 from emunode.algorithms.tree_collective import TreeCollective
 from emunode.model import (
@@ -56,7 +56,7 @@ Station = tuple[int, tuple[tuple[int, Port], ...]]
 class PhasedAllgather(TreeCollective):
     """The messages of all nodes down one phased tree, all segments at once, combined in one packet where they meet."""
 
-    visits_all = True
+    needs = frozenset({Need.EVERY_NODE})
 
     family = "ej"
     collective = Collective.ALLGATHER

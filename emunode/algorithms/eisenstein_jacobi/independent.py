@@ -8,6 +8,7 @@ links. A link may belong to two trees in opposite directions: links are full-dup
 from collections.abc import Sequence
 from functools import cached_property
 
+from emunode.algorithms.base import Need
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.routed_collective import PipelinedScatter
 from emunode.algorithms.transforms import backwards
@@ -65,7 +66,7 @@ class IndependentBroadcast(TreeCollective):
     Extension; there is no paper on it.
     """
 
-    visits_all = True
+    needs = frozenset({Need.EVERY_NODE})
 
     family = "ej"
     name = "independent-trees"
@@ -114,7 +115,7 @@ class IndependentScatter(PipelinedScatter):
     Extension; there is no paper on it.
     """
 
-    visits_all = True
+    needs = frozenset({Need.TABLE, Need.EVERY_NODE})
 
     family = "ej"
     name = "independent-trees"
@@ -177,7 +178,7 @@ register(
     backwards(
         IndependentBroadcast,
         "It has no redundancy and survives no fault: the contribution of a node travels in one tree.",
-        precomputed=True,
+        needs=frozenset({Need.EVERY_NODE, Need.TABLE}),
     )
 )
 register(backwards(IndependentScatter))

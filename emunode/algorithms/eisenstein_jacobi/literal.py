@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from emunode.algorithms.base import Algorithm, LocalView, Rule
+from emunode.algorithms.base import Algorithm, LocalView, Rule, Timing
 from emunode.algorithms.claims import Claim
 from emunode.errors import ScenarioError
 from emunode.model import ALL_RANKS, Collective, CollectiveSpec, Port, PortPacket, Rank, ScheduledSend, Segment, Step
@@ -43,7 +43,7 @@ class LiteralAlgorithm(Algorithm):
     family = "ej"
     citation = "Hussain"
     negative_control = True
-    fixed_steps = True
+    timing = Timing.FIXED
     copies_keep_trees = False
 
     def __init__(self, topology: Topology, spec: CollectiveSpec) -> None:

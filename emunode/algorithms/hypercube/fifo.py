@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import lru_cache
 from math import ceil, gcd
 
-from emunode.algorithms.base import Dependence, LocalView, Rule
+from emunode.algorithms.base import Dependence, LocalView, Rule, Timing
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.hypercube.broadcast import EdgeDisjointBroadcast
 from emunode.algorithms.hypercube.costs import Loads
@@ -33,7 +33,7 @@ class QueuedBroadcast(EdgeDisjointBroadcast):
 
     name = "nesbt-fifo"
     citation = "Johnsson-Ho 1986, nESBT first come, first served"
-    keeps_time = False
+    timing = Timing.ADAPTIVE
     dependence = Dependence.QUEUED
     port_models: tuple[PortModel, ...] = EXCHANGES
 
@@ -85,7 +85,7 @@ class QueuedScatter(CubeScatter):
     link_capacity = 1
     port_models = (PortModel.ALL_PORT,)
     tables = ("", "section 5.1")
-    keeps_time = False
+    timing = Timing.ADAPTIVE
     dependence = Dependence.QUEUED
 
     def validate(self) -> None:

@@ -7,7 +7,7 @@ circuit; unlike the trees of the other algorithms, it is not translated to the s
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 
-from emunode.algorithms.base import Dependence, LocalView, Rule
+from emunode.algorithms.base import Dependence, LocalView, Need, Rule, Timing
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.hypercube.costs import bound_claims, load_claims
 from emunode.algorithms.hypercube.schedule import Uncut
@@ -38,13 +38,13 @@ class RingAllgather(Uncut):
     address. One fault cuts the circuit. Johnsson and Ho, sections 6.1 and 8.4 (figure 19).
     """
 
-    visits_all = True
+    needs = frozenset({Need.EVERY_NODE})
 
     family = "hypercube"
     name = "brg-ring"
     collective = Collective.ALLGATHER
     dependence = Dependence.FIXED
-    fixed_steps = True
+    timing = Timing.FIXED
     citation = "Johnsson-Ho 1986, Hamiltonian circuit"
     port_models = (PortModel.ONE_PORT, PortModel.ALL_PORT)
 

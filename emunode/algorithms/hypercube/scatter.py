@@ -11,6 +11,7 @@ Schedules for packets of one block, or of 2^b blocks, are algorithms of their ow
 from functools import cached_property
 from math import log2
 
+from emunode.algorithms.base import Need
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.hypercube.costs import (
     Loads,
@@ -69,7 +70,7 @@ class RotatedGrayScatter(CubeScatter):
     """
 
     name = "nrbrg"
-    precomputed = True
+    needs = frozenset({Need.TABLE, Need.EVERY_NODE})
     citation = "Johnsson-Ho 1986, nRBRG"
     port_models = (ALL,)
     discipline = "postorder"
@@ -173,7 +174,7 @@ class BalancedScatter(CubeScatter):
     """
 
     name = "sbnt"
-    precomputed = True
+    needs = frozenset({Need.TABLE, Need.EVERY_NODE})
     citation = "Johnsson-Ho 1986, SBnT with one path to a node"
     tables = ("section 5.1.5, by walking the tree",) * 2
     trees_class = BalancedTrees

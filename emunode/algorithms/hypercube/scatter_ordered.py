@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from functools import cached_property
 
+from emunode.algorithms.base import Need
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.hypercube.costs import Loads
 from emunode.algorithms.hypercube.scatter import CubeScatter
@@ -168,7 +169,7 @@ class BalancedCyclicScatter(OrderedScatter):
     """
 
     name = "sbnt-cyclic"
-    precomputed = True
+    needs = frozenset({Need.TABLE, Need.EVERY_NODE})
     citation = "Johnsson-Ho 1986, SBnT in cyclic order, reverse breadth first"
     trees_class = BalancedTrees
 

@@ -15,7 +15,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import ClassVar
 
-from emunode.algorithms.base import Algorithm
+from emunode.algorithms.base import Algorithm, Need
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.hypercube.costs import Loads, bound_claims, load_claims
 from emunode.algorithms.routed_collective import Route, TreeRoutedCollective
@@ -106,7 +106,7 @@ class Uncut(Algorithm):
 class MergedSchedule(Uncut, OnCubeTrees):
     """A merged schedule, whose cost is the largest load of a directed link in every cycle."""
 
-    visits_all = True
+    needs = frozenset({Need.EVERY_NODE})
 
     walked = False
     """True if the loads were found by walking trees or routes, because there is no formula."""

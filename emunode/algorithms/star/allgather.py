@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from math import factorial
 
-from emunode.algorithms.base import Dependence, LocalView, Rule
+from emunode.algorithms.base import Dependence, LocalView, Need, Rule
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.star.bounds import MULTIPLE, REPORT, TimeBounded, time_bounds, unit_bounds
 from emunode.algorithms.tree_collective import TreeCollective
@@ -44,7 +44,7 @@ class HamiltonianCycle(TimeBounded):
     name = "hamiltonian-cycle"
     collective = Collective.ALLGATHER
     dependence = Dependence.FIXED
-    precomputed = True
+    needs = frozenset({Need.TABLE})
     port_models = (PortModel.ONE_PORT,)
     link_capacity = 1
     citation = f"{REPORT}, section 4"
@@ -237,7 +237,7 @@ class NecklaceAllgather(TimeBounded, TreeCollective):
 
     name = "mbst"
     collective = Collective.ALLGATHER
-    precomputed = True
+    needs = frozenset({Need.TABLE})
     citation = f"{REPORT}, section 3.2"
     duplexes = (Duplex.FULL,)
     splits_across_trees = False

@@ -10,6 +10,7 @@ from functools import cached_property
 from heapq import heappop, heappush
 from typing import ClassVar
 
+from emunode.algorithms.base import Need
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.routed_collective import Route, RoutedCollective
 from emunode.algorithms.star.bounds import REPORT, total_distance, unit_bounds
@@ -27,7 +28,7 @@ class TreeExchange(PlacesInTree):
     each place), leave together and travel without delay; the next group starts when they have arrived.
     """
 
-    visits_all = True
+    needs = frozenset({Need.TABLE, Need.EVERY_NODE})
     collective = Collective.ALLTOALL
     duplexes = (Duplex.FULL,)
     theorem: ClassVar[str]
@@ -150,7 +151,7 @@ class ListSchedule(RoutedCollective):
     family = "star"
     name = "list-schedule"
     collective = Collective.ALLTOALL
-    precomputed = True
+    needs = frozenset({Need.TABLE})
     duplexes = (Duplex.FULL,)
     splits_across_trees = False
     citation = f"{REPORT}, section 9: the open problem"

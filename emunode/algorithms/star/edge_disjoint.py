@@ -11,6 +11,7 @@ floor(3n/2) + 1 as measured for n = 3..10, d their sum of depths (see `sum_of_de
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 
+from emunode.algorithms.base import Need
 from emunode.algorithms.claims import Claim, Relation
 from emunode.algorithms.routed_collective import PipelinedScatter, Route, TreeRoutedCollective
 from emunode.algorithms.star.bounds import DISJOINT, sum_of_depths, total_distance, unit_bounds
@@ -139,7 +140,7 @@ class DisjointTreesExchange(TreeRoutedCollective):
     family = "star"
     name = "edt"
     collective = Collective.ALLTOALL
-    precomputed = True
+    needs = frozenset({Need.TABLE})
     citation = f"{DISJOINT}, total exchange"
     duplexes = (Duplex.FULL,)
     disjoint_paths = True

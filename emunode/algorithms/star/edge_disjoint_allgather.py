@@ -9,7 +9,7 @@ can traverse all their trees at once.
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 
-from emunode.algorithms.base import Content, Dependence, LocalView, Rule
+from emunode.algorithms.base import Content, Dependence, LocalView, Need, Rule, Timing
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.star.bounds import DISJOINT, unit_bounds
 from emunode.algorithms.star.edge_disjoint import edt_structure
@@ -38,7 +38,7 @@ class ClockedTraversal(TreeCollective):
     family = "star"
     name = "edt-dfs"
     collective = Collective.ALLGATHER
-    precomputed = True
+    needs = frozenset({Need.TABLE})
     citation = f"{DISJOINT}, multinode broadcast"
     duplexes = (Duplex.FULL,)
     disjoint_paths = True
@@ -121,9 +121,9 @@ class AcknowledgedTraversal(ClockedTraversal):
     """
 
     name = "edt-dfs-ack"
-    precomputed = False  # acknowledgements take the place of the table
+    needs = frozenset[Need]()  # acknowledgements take the place of the table
     disjoint_paths = False  # erratum: they are disjoint, but a node that does not acknowledge stops the traversal
-    keeps_time = False
+    timing = Timing.ADAPTIVE
     dependence = Dependence.UNSTATED
     ack_bytes = len(ACKNOWLEDGEMENT)
 

@@ -2,6 +2,7 @@
 
 from functools import cached_property
 
+from emunode.algorithms.base import Need
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.star.bounds import MULTIPLE, REPORT, TimeBounded, time_bounds
 from emunode.algorithms.tree_collective import TreeCollective
@@ -25,7 +26,7 @@ class NecklaceLevels(TimeBounded, TreeCollective):
 
     name = "mbst-levels"
     collective = Collective.ALLGATHER
-    precomputed = True
+    needs = frozenset({Need.TABLE})
     citation = f"{REPORT}, section 3.2, a level in a packet"
     link_capacity = None
     duplexes = (Duplex.FULL,)

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from math import factorial
 
+from emunode.algorithms.base import Need
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.routed_collective import Route, RoutedCollective, TreeRoutedCollective
 from emunode.algorithms.star.bounds import REPORT, total_distance, unit_bounds
@@ -28,7 +29,7 @@ class PlacesInTree(TreeRoutedCollective):
     """
 
     family = "star"
-    precomputed = True
+    needs = frozenset({Need.TABLE})
     splits_across_trees = False
     trees: ScatterTrees
     """One tree, in which a node has at most `count` places."""

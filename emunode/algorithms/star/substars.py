@@ -11,7 +11,7 @@ from functools import lru_cache
 from heapq import heapify, heappop, heappush
 from math import factorial
 
-from emunode.algorithms.base import Crosses, Dependence, LocalView, Rule
+from emunode.algorithms.base import Crosses, Dependence, LocalView, Rule, Timing
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.star.bounds import MULTIPLE, TimeBounded, time_bounds
 from emunode.errors import ScenarioError
@@ -47,7 +47,7 @@ class SubstarSegments(TimeBounded):
     port_models = (PortModel.ONE_PORT,)
     duplexes = (Duplex.FULL,)
     dependence = Dependence.FIRST_ARRIVAL
-    fixed_steps = True
+    timing = Timing.FIXED
     citation = f"{MULTIPLE}, section 6.1 (Qiu)"
 
     def validate(self) -> None:

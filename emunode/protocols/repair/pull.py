@@ -44,8 +44,9 @@ class PullRule(RepairRule):
 
     def layer(self, algorithm: Algorithm, view: LocalView, timing: Timing) -> Protocol:
         """The layer of one rank."""
-        assert isinstance(algorithm, TreeCollective)
-        return PullLayer(self, algorithm, view, timing)
+        over_trees = algorithm.over_trees
+        assert over_trees is not None, "repair refuses other algorithms"
+        return PullLayer(self, over_trees, view, timing)
 
 
 def overdue(timing: Timing, repair: Repair, crossing: Step) -> int:

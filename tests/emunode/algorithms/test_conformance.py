@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from emunode.algorithms.base import ANY_FAMILY, Algorithm, LocalView, Rule
+from emunode.algorithms.base import ANY_FAMILY, Algorithm, LocalView, Need, Rule
 from emunode.algorithms.breadth_first import BreadthFirstBroadcast
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.conformance import check_algorithm, execute
@@ -34,7 +34,7 @@ UNDEFINED = {("hypercube:2", "sbt-reflections"), *product(("ej:2+2", "ej:0+3"), 
         pytest.param(name, entry, id=f"{name}-{entry.collective}-{entry.name}")
         for family, entry in registered()
         for name in (*examples(family, entry), *(() if entry.family == ANY_FAMILY else MORE.get(family, ())))
-        if (name, entry.name) not in UNDEFINED and not entry.some_networks
+        if (name, entry.name) not in UNDEFINED and Need.SPECIAL_LINKS not in entry.needs
     ],
 )
 def test_every_registered_algorithm(topology: str, entry: type[Algorithm]) -> None:

@@ -15,7 +15,7 @@ from coordinator.planning.plan import make_plan
 from coordinator.results.claims import Verdict
 from coordinator.scenario.model import make_scenario
 from emunode.algorithms.any_network.tree_packings import PackingBroadcast, least_steps
-from emunode.algorithms.base import ALGORITHMS, Algorithm
+from emunode.algorithms.base import ALGORITHMS, Algorithm, Need
 from emunode.algorithms.conformance import check_algorithm, check_claims, execute, measure
 from emunode.algorithms.registry import make_algorithm
 from emunode.errors import ScenarioError
@@ -36,7 +36,7 @@ def job(topology: Topology, name: str, collective: Collective = Collective.BROAD
 
 def test_five_collectives_are_registered_for_each_packing() -> None:
     assert len(ENTRIES) == 15
-    assert all(entry.family == "any" and entry.precomputed for entry in ENTRIES)
+    assert all(entry.family == "any" and Need.TABLE in entry.needs for entry in ENTRIES)
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: f"{entry.name}-{entry.collective}")
