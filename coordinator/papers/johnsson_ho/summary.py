@@ -46,7 +46,7 @@ def _winners(cache: RunCache) -> Iterator[dict[str, object]]:
             trial = trial_of(cache, line.collective, line.algorithm, line.ports, n)
             best, found, closed = largest_packet(trial), measured(trial, case), predicted(trial, case)
             packet, printed, least = line.packet(n), line.least(n), COLLECTIVE_BOUNDS[line.collective](n, line.ports)
-            # the correct root is the asymptotic form of the measurement and never below it; the misprint is
+            # The correct root is the asymptotic form of the measurement and, unlike the misprint, never below it.
             right = rotated_root(n) if misprint else packet
             packet_agrees = best <= right if "roots" in line.marks else best == right
             agrees, meets = found.equals(printed), found.equals(least)
