@@ -1,22 +1,18 @@
 """Helpers for the tests of reproductions: golden files, sections and tables of a reproduction, errata."""
 
-import csv
 from collections.abc import Iterable
 from dataclasses import replace
-from pathlib import Path
 
 from coordinator.papers.base import Figure, Reproduction, Section
 from coordinator.papers.run_cache import RunCache
 from coordinator.papers.tables import ERRATUM, Table
 from coordinator.results.claims import Verdict
-
-GOLDEN = Path(__file__).parent / "golden"
+from tests.support import golden_rows
 
 
 def golden(family: str, name: str) -> list[dict[str, str]]:
     """The rows of one golden file."""
-    with (GOLDEN / family / f"{name}.csv").open(newline="") as file:
-        return list(csv.DictReader(file))
+    return golden_rows(family, name)
 
 
 def carry_out(cache: RunCache, about: Reproduction, n: int) -> list[Section]:

@@ -9,7 +9,8 @@ from typing import Final
 
 import pytest
 
-ROOT: Final = Path(__file__).resolve().parent.parent
+from tests.command_line import ROOT
+
 FOLDER: Final = ROOT / "changes"
 SETTINGS: Final = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["towncrier"]
 TYPES: Final = [kind["directory"] for kind in SETTINGS["type"]]

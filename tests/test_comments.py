@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Final
 
 import pytest
 
-ROOT: Final = Path(__file__).resolve().parent.parent
+from tests.command_line import ROOT
+
 PLACES: Final = ("emunode", "coordinator", "compose", "examples", "scripts", "tests")
 DANGLING: Final = re.compile(
     r"\b(a|an|and|are|as|at|be|because|between|by|for|from|if|in|into|is|its|of|on|or|than|that|the|to|which|whose|with)$|[,;(]$",

@@ -11,7 +11,8 @@ from typing import Final
 
 import pytest
 
-ROOT: Final = Path(__file__).resolve().parent.parent
+from tests.command_line import ROOT
+
 PLACES: Final = (
     "coordinator", "emunode", "scripts", "compose", "docs", "tests", ".ci/run",
     "README.md", "CONTRIBUTING.md", "SECURITY.md",

@@ -13,8 +13,7 @@ from typing import Final
 import pytest
 
 from emunode.faults.kinds import Fault
-
-ROOT: Final = Path(__file__).resolve().parent.parent
+from tests.command_line import ROOT
 
 
 def _below(record: type[Fault]) -> Iterator[type[Fault]]:

@@ -6,15 +6,14 @@ import subprocess
 import tomllib
 from configparser import ConfigParser
 from fnmatch import fnmatch
-from pathlib import Path
 from typing import Any, Final
 
 import pytest
 import yaml
 
 from emunode import __version__
+from tests.command_line import ROOT
 
-ROOT: Final = Path(__file__).resolve().parent.parent
 PROJECT: Final = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 BYTES: Final = ("tests/corpus/", "tests/golden/")
 TEXT: Final = {".cff", ".css", ".js", ".md", ".py", ".rst", ".sh", ".toml", ".yaml", ""}

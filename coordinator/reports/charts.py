@@ -17,7 +17,6 @@ from coordinator.reports.chart import NARROW, Axis, Chart, Frame, milliseconds
 from coordinator.reports.numbers import abbreviate, show
 
 MOST_BARS = 160
-NARROW_BARS = 60
 TITLED_BARS = 64
 """Bars have tooltips up to this number of bars; beyond it they are one path."""
 SERIES_COLOURS = ("blue", "orange", "green", "purple", "red", "sky", "grey")

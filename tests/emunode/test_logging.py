@@ -6,7 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.command_line import ROOT
+
 CHATTER = """
 import os
 from emunode.logging import log

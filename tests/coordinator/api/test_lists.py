@@ -5,14 +5,13 @@ import pytest
 
 import coordinator as tb
 from coordinator.api.lists import accepted, is_tried, runnable
-from coordinator.planning.plan import make_plan
-from coordinator.scenario.model import make_scenario
 from emunode.algorithms.registry import algorithms, registered
 from emunode.errors import ScenarioError
 from emunode.model import Collective
 from emunode.topologies.base import FAMILIES
 from emunode.topologies.registry import parse_topology
 from tests.command_line import Call
+from tests.scenarios import Case
 
 
 def test_the_lists_are_frames_with_a_row_for_each_entry() -> None:
@@ -43,7 +42,7 @@ def test_what_is_listed_for_a_network_can_be_planned_there_and_nothing_else(topo
                     }  # fmt: skip
                     for duplex in entry.duplexes:
                         try:
-                            make_plan(make_scenario({**values, "duplex": duplex, "driver": "memory"}))
+                            _ = Case(values, duplex=duplex).plan
                             planned.add((collective, name))
                         except ScenarioError:
                             pass

@@ -11,16 +11,10 @@ from coordinator.campaigns.runner import CampaignRunner
 from coordinator.campaigns.trial_runner import Trial, TrialResult
 from coordinator.planning.plan import make_plan
 from coordinator.results.claims import Verdict
-from coordinator.scenario.model import Scenario, make_scenario
+from coordinator.scenario.model import Scenario
 from emunode.errors import ScenarioError
-from tests.command_line import fields
+from tests.scenarios import Case
 from tests.support import run_scenario
-
-
-def scenario_of(topology: str, algorithm: str, redundancy: int = 1, **values: object) -> Scenario:
-    """A broadcast in memory."""
-    base = fields(f"{topology} broadcast {algorithm} redundancy={redundancy} driver=memory")
-    return make_scenario(base | values)
 
 
 def certified(scenario: Scenario, *faults: str, sample: int | None = None) -> Certificate:
@@ -42,7 +36,7 @@ def certified(scenario: Scenario, *faults: str, sample: int | None = None) -> Ce
 def test_fewer_faults_than_trees_are_certified(
     topology: str, algorithm: str, redundancy: int, faults: str, sets: int, orbits: int
 ) -> None:
-    certificate = certified(scenario_of(topology, algorithm, redundancy), faults)
+    certificate = certified(Case(f"{topology} broadcast {algorithm} x={redundancy}").scenario, faults)
     assert certificate.verdict is Verdict.HOLDS
     assert certificate.counterexample is None
     assert sum(level.covered for level in certificate.counts) == sum(level.sets for level in certificate.counts) == sets
@@ -63,7 +57,7 @@ def test_fewer_faults_than_trees_are_certified(
 def test_as_many_faults_as_trees_have_a_counterexample(
     topology: str, algorithm: str, redundancy: int, faults: str
 ) -> None:
-    certificate = certified(scenario_of(topology, algorithm, redundancy), faults)
+    certificate = certified(Case(f"{topology} broadcast {algorithm} x={redundancy}").scenario, faults)
     found = certificate.counterexample
     assert certificate.verdict is Verdict.VIOLATED
     assert found is not None
@@ -79,7 +73,7 @@ def test_as_many_faults_as_trees_have_a_counterexample(
 
 def test_orbits_agree_with_full_enumeration() -> None:
     """Losses of the single tree of EJ_{2+3rho} over all 153 pairs of nodes, and over orbits of the six units."""
-    scenario = scenario_of("ej:2+3", "improved")
+    scenario = Case("ej:2+3 broadcast improved").scenario
     lost: dict[tuple[str, ...], int] = {}
 
     def take(place: int, trial: Trial, result: TrialResult) -> None:
@@ -110,11 +104,11 @@ def test_orbits_agree_with_full_enumeration() -> None:
 def test_a_scenario_without_fault_sets_runs_with_its_own_faults(
     algorithm: str, redundancy: int, fault: str, verdict: Verdict
 ) -> None:
-    assert certified(scenario_of("star:4", algorithm, redundancy, fault=[fault])).verdict is verdict
+    assert certified(Case(f"star:4 broadcast {algorithm} x={redundancy}", fault).scenario).verdict is verdict
 
 
 def test_faults_of_the_scenario_leave_no_symmetry() -> None:
-    certificate = certified(scenario_of("star:4", "edt", 3, fault=["crash:2134@1"]), "links<=1")
+    certificate = certified(Case("star:4 broadcast edt x=3", "crash:2134@1").scenario, "links<=1")
     assert certificate.symmetries == 1
     assert certificate.verdict is Verdict.HOLDS
     assert sum(level.orbits for level in certificate.counts) == 1 + 36
@@ -122,7 +116,7 @@ def test_faults_of_the_scenario_leave_no_symmetry() -> None:
 
 def test_sets_in_addition_to_a_known_fault() -> None:
     """With one known crash, three trees tolerate any one further fault, but not any two."""
-    broken = scenario_of("star:4", "edt", 3, fault=["crash:2134@1"])
+    broken = Case("star:4 broadcast edt x=3", "crash:2134@1").scenario
     certificate = certified(broken, "nodes<=1")
     assert certificate.verdict is Verdict.HOLDS
     assert [level.sets for level in certificate.counts] == [level.covered for level in certificate.counts] == [1, 22]
@@ -134,7 +128,7 @@ def test_sets_in_addition_to_a_known_fault() -> None:
 
 
 def test_a_counterexample_names_the_known_fault_that_was_drawn() -> None:
-    broken = scenario_of("star:4", "edt", 2, fault=["random:nodes=1"], seed=3)
+    broken = Case("star:4 broadcast edt x=2", "random:nodes=1", seed=3).scenario
     (known,) = make_plan(broken).scenario.fault
     certificate = certified(broken, "nodes=1")
     assert certificate.verdict is Verdict.VIOLATED
@@ -159,12 +153,12 @@ def test_a_counterexample_names_the_known_fault_that_was_drawn() -> None:
 )
 def test_what_cannot_be_certified_is_refused(faults: str, sample: int | None, complaint: str) -> None:
     with pytest.raises(ScenarioError, match=complaint):
-        certified(scenario_of("star:4", "edt", 3), faults, sample=sample)
+        certified(Case("star:4 broadcast edt x=3").scenario, faults, sample=sample)
 
 
 def test_over_tcp_tight_sets_have_the_same_history() -> None:
     """S_3 with both trees: repeats the tight ones of the nine sets of at most one fault, and one more."""
-    scenario = scenario_of("star:3", "edt", 2, driver="local", ranks_per_host=3)
+    scenario = Case("star:3 broadcast edt x=2", driver="local", ranks_per_host=3).scenario
     certificate = certified(scenario, "any<=1", sample=1)
     assert certificate.verdict is Verdict.HOLDS
     assert all(level.again >= level.tight for level in certificate.counts)

@@ -16,13 +16,8 @@ from coordinator.theory import survivors
 from coordinator.theory.survivors import bounds
 from emunode.errors import ScenarioError
 from tests.command_line import fields
+from tests.scenarios import Case
 from tests.support import run_scenario
-
-
-def scenario_of(topology: str, algorithm: str, redundancy: int = 1, **values: object) -> Scenario:
-    """A collective in memory, a broadcast unless `values` name another one."""
-    base = fields(f"{topology} broadcast {algorithm} redundancy={redundancy} driver=memory")
-    return make_scenario(base | values)
 
 
 def by_cuts(scenario: Scenario, *faults: str) -> Certificate:
@@ -58,14 +53,14 @@ def tolerance(scenario: Scenario, faults: str) -> int | None:
 )
 def test_disjoint_trees_tolerate_one_fault_less_than_there_are(topology: str, algorithm: str, redundancy: int) -> None:
     faults = ("nodes=0", "links=0", "any=0")
-    tolerances = by_cuts(scenario_of(topology, algorithm, redundancy), *faults).tolerances
+    tolerances = by_cuts(Case(f"{topology} broadcast {algorithm} x={redundancy}").scenario, *faults).tolerances
     assert [each.tolerated for each in tolerances] == [redundancy - 1] * 3
 
 
 @pytest.mark.parametrize(("kind", "expected"), [("nodes", None), ("links", 5), ("any", 5), ("byzantine", 2)])
 def test_neighbours_of_the_source_depend_on_no_node(kind: str, expected: int | None) -> None:
     """In EJ_{1+2rho} = K_7 every node has a path without inner nodes; three byzantine nodes of six copies make a tie."""
-    assert tolerance(scenario_of("ej:1+2", "independent-trees", 6), f"{kind}=0") == expected
+    assert tolerance(Case("ej:1+2 broadcast independent-trees x=6").scenario, f"{kind}=0") == expected
 
 
 @pytest.mark.parametrize(
@@ -89,7 +84,7 @@ def test_numbers_of_survived_sets(
     topology: str, algorithm: str, redundancy: int, faults: str, survived: list[int], lost: list[int]
 ) -> None:
     """The values are counted by another program, set by set."""
-    scenario = scenario_of(topology, algorithm, redundancy)
+    scenario = Case(f"{topology} broadcast {algorithm} x={redundancy}").scenario
     certificate = by_cuts(scenario, faults)
     assert [level.survived for level in certificate.counts] == survived
     assert all(level.covered == level.sets for level in certificate.counts)
@@ -126,7 +121,7 @@ def test_cuts_and_runs_agree_on_every_set(
     topology: str, algorithm: str, redundancy: int, faults: str, values: dict[str, object]
 ) -> None:
     """Runs go through all sets when none fails; else their failing sets are counted one by one."""
-    scenario = scenario_of(topology, algorithm, redundancy, **values)
+    scenario = Case(f"{topology} broadcast {algorithm} x={redundancy}", **values).scenario
     certificate, (level,) = by_cuts(scenario, faults), by_cuts(scenario, faults).counts
     runs = by_runs(scenario, faults)
     (run_level,) = runs.counts
@@ -139,7 +134,7 @@ def test_cuts_and_runs_agree_on_every_set(
 
 
 def test_a_counterexample_is_a_smallest_cut_and_was_run() -> None:
-    certificate = by_cuts(scenario_of("star:4", "edt", 3, message_bytes=1000), "nodes=5")
+    certificate = by_cuts(Case("star:4 broadcast edt x=3", message_bytes=1000).scenario, "nodes=5")
     found = certificate.counterexample
     assert certificate.verdict is Verdict.VIOLATED
     assert found is not None
@@ -151,17 +146,17 @@ def test_a_counterexample_is_a_smallest_cut_and_was_run() -> None:
 
 def test_known_faults_leave_the_symmetries_that_keep_them() -> None:
     """Three rotations keep the source of S_4; a crash that no rotation but the identity fixes leaves one."""
-    kept = by_cuts(scenario_of("star:4", "edt", 3, fault=["crash:2134@1", "crash:3214@1", "crash:4231@1"]), "nodes=0")
+    kept = by_cuts(Case("star:4 broadcast edt x=3", "crash:2134@1", "crash:3214@1", "crash:4231@1").scenario, "nodes=0")
     assert kept.symmetries == 3
     assert kept.tolerances[0].tolerated == -1, "no healthy neighbour of the source is left"
-    broken = by_cuts(scenario_of("star:4", "edt", 3, fault=["crash:2134@1"]), "nodes<=2")
+    broken = by_cuts(Case("star:4 broadcast edt x=3", "crash:2134@1").scenario, "nodes<=2")
     assert broken.symmetries == 1
     assert broken.tolerances[0].tolerated == 1
     assert [level.sets for level in broken.counts] == [1, 22, 231]
 
 
 def test_too_many_sets_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    scenario = scenario_of("star:4", "edt", 3)
+    scenario = Case("star:4 broadcast edt x=3").scenario
     exact = by_cuts(scenario, "nodes=4").counts[0]
     monkeypatch.setattr(survivors, "MOST_TABLE_WORDS", 0)
     bounded = by_cuts(scenario, "nodes=4").counts[0]
@@ -183,7 +178,7 @@ def test_too_many_sets_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_what_paths_do_not_decide(algorithm: str, faults: str, values: dict[str, Any], reason: str) -> None:
     with pytest.raises(NotProvableError, match=reason):
-        by_cuts(scenario_of("star:4", algorithm, **values), faults)
+        by_cuts(Case(f"star:4 broadcast {algorithm}", **values).scenario, faults)
 
 
 @pytest.mark.parametrize(
@@ -194,12 +189,12 @@ def test_what_paths_do_not_decide(algorithm: str, faults: str, values: dict[str,
 def test_random_faults_have_no_certificate(faults: str, values: dict[str, Any], field: str) -> None:
     """Two trees lose a message where both copies are lost, which one run of each set need not show."""
     with pytest.raises(ScenarioError, match="one run of each set proves nothing") as caught:
-        certify_scenario(scenario_of("star:4", "edt", 2, **values), [faults], None, 1, lambda *_: None)
+        certify_scenario(Case("star:4 broadcast edt x=2", **values).scenario, [faults], None, 1, lambda *_: None)
     assert caught.value.field == field
 
 
 def test_faults_that_always_act_have_a_certificate() -> None:
-    scenario = scenario_of("star:4", "edt", 2, fault=["loss:1234~2134:1"])
+    scenario = Case("star:4 broadcast edt x=2", "loss:1234~2134:1").scenario
     assert certify_scenario(scenario, ["loss=0:1"], None, 1, lambda *_: None).verdict == "holds"
     assert certify_scenario(scenario, ["loss=1:1"], None, 1, lambda *_: None).verdict == "violated"
 

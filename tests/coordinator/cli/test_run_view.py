@@ -17,16 +17,15 @@ from rich.console import Console
 from coordinator.cli import run_view
 from coordinator.cli.run_view import MOST_HOSTS, RunView
 from coordinator.execution.observer import RunObserver
-from coordinator.planning.plan import make_plan
-from coordinator.scenario.model import make_scenario
 from emunode.net.wire import ROW
 from tests.command_line import SECONDS, Call, command, environment, fields, flags
+from tests.scenarios import Case
 
 FLOOD = fields("star:3 broadcast flood driver=memory")
 
 
 def observer_of(scenario: str) -> RunObserver:
-    return RunObserver(make_plan(make_scenario(fields(scenario))))
+    return RunObserver(Case(scenario).plan)
 
 
 def lines_of(view: RunView, width: int = 80) -> list[str]:

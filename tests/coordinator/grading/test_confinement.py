@@ -17,10 +17,10 @@ from coordinator.grading import system_calls
 from coordinator.grading.confinement import surroundings
 from coordinator.grading.layers import Layer, Protection
 from coordinator.grading.system_calls import ARCHITECTURES, CHECKED_CALLS, FREE_CALLS, MISSING_CALLS, Instruction
+from tests.command_line import ROOT
 from tests.coordinator.grading.escapes import ESCAPES, Escape
 from tests.coordinator.grading.test_grading import findings, flood, graded, receive
 
-ROOT: Final = Path(__file__).resolve().parents[3]
 IS_ROOT: Final = os.geteuid() == 0
 ANOTHER_USER: Final = 12345
 USERS: Final = {"root": None, "another user": ANOTHER_USER} if IS_ROOT else {"this user": 0}

@@ -26,12 +26,12 @@ from coordinator.history.counters import RunCounters
 from coordinator.live.metrics import MetricsServer, write_metrics
 from coordinator.live.opening import metrics_target
 from coordinator.networks.base import StepResult
-from coordinator.planning.plan import Plan, make_plan
+from coordinator.planning.plan import Plan
 from coordinator.reports.open_metrics import Family, exposition
-from coordinator.scenario.model import make_scenario
 from emunode.errors import RunError, ScenarioError
 from emunode.model import CONTROL_TREE, Step
-from tests.command_line import ROOT, Call, fields, free_port, wait_until
+from tests.command_line import ROOT, Call, free_port, wait_until
+from tests.scenarios import Case
 
 FLOOD: Final = "star:3 broadcast flood driver=memory"
 Values = Mapping[str, float]
@@ -53,7 +53,7 @@ def read(text: str) -> Values:
 
 def observed(out: Path, scenario: str) -> tuple[RunResult, RunObserver]:
     """A run and what was observed of it."""
-    plan = make_plan(make_scenario(fields(scenario)))
+    plan = Case(scenario).plan
     observer = RunObserver(plan)
     result = run(plan, DirectorySink(out, draw=False), observer.progress, observe=observer.counters.add)
     observer.conclude(result)
@@ -108,14 +108,14 @@ def test_the_library_reads_any_text(texts: list[str], value: float) -> None:
 
 
 def test_many_hosts_have_no_series_of_their_own() -> None:
-    plan = make_plan(make_scenario(fields("star:6 broadcast flood driver=local ranks_per_host=2")))
+    plan = Case("star:6 broadcast flood driver=local ranks_per_host=2").plan
     assert plan.hosts > MOST_HOSTS
     assert "host=" not in metrics_text(RunObserver(plan))
 
 
 def test_every_metric_is_documented() -> None:
     page = (ROOT / "docs" / "how-to" / "metrics.md").read_text()
-    plan = make_plan(make_scenario(fields(FLOOD)))
+    plan = Case(FLOOD).plan
     for family in families(RunObserver(plan)):
         assert f"| `{family.name}{'_total' if family.type == 'counter' else ''}` | {family.type} |" in page
 
@@ -161,7 +161,7 @@ def fetch(url: str) -> str:
 @pytest.mark.parametrize("driver", ["memory", "local"])
 def test_metrics_follow_the_run_and_change_nothing(tmp_path: Path, driver: str) -> None:
     scenario = f"star:4 broadcast edt redundancy=3 messages=2 fault=crash:2134@3 driver={driver}"
-    plan = make_plan(make_scenario(fields(scenario)))
+    plan = Case(scenario).plan
     observer = RunObserver(plan)
     with serving(observer) as server:
         scraper = Scraper(plan, lambda: fetch(server.url))
@@ -188,7 +188,7 @@ def test_metrics_follow_the_run_and_change_nothing(tmp_path: Path, driver: str) 
 
 
 def test_only_local_requests_for_metrics_are_answered() -> None:
-    with serving(RunObserver(make_plan(make_scenario(fields(FLOOD))))) as server:
+    with serving(RunObserver(Case(FLOOD).plan)) as server:
         place = urllib.parse.urlsplit(server.url)
         assert place.hostname == "127.0.0.1"
         for method, path, headers, status in (

@@ -25,11 +25,10 @@ from coordinator.networks.launchers import docker
 from coordinator.networks.launchers.records import Record, new_record, orphans
 from coordinator.networks.registry import make_network
 from coordinator.planning.feasibility import require_possible
-from coordinator.planning.plan import make_plan
-from coordinator.scenario.model import make_scenario
 from emunode import __version__
 from emunode.errors import RunError
 from tests.command_line import ROOT, SECONDS, Ended, Start, command, fields, flags, run_process
+from tests.scenarios import Case
 from tests.support import loaded, run_scenario
 
 Test = TypeVar("Test", bound=Callable[..., None])
@@ -220,7 +219,7 @@ def test_hosts_of_another_version_are_refused_and_named(altered: Callable[[str],
 @needs_images
 def test_containers_that_never_join_are_named(altered: Callable[[str], None], tmp_path: Path) -> None:
     altered("printf '#!/bin/sh\\nexec sleep 600\\n' >/opt/project/bin/emunode")
-    plan = replace(make_plan(make_scenario(ON_DOCKER)), join_seconds=8.0)
+    plan = replace(Case(ON_DOCKER).plan, join_seconds=8.0)
     with pytest.raises(RunError, match=r"0 of 6 containers are up; missing: testbench-[0-9a-f]+-0, testbench-"):
         run(plan, DirectorySink(tmp_path / "d"))
     assert not list(tmp_path.glob("d*"))
@@ -264,7 +263,7 @@ def test_two_runs_with_one_id() -> None:
 
 
 def test_more_containers_than_a_network_holds() -> None:
-    plan = make_plan(make_scenario(fields("star:7 broadcast greedy-tree driver=docker ranks_per_host=1")))
+    plan = Case("star:7 broadcast greedy-tree driver=docker ranks_per_host=1").plan
     with pytest.raises(RunError, match="--ranks-per-host 6"):
         require_possible(plan)
 
@@ -295,7 +294,7 @@ def test_containers_of_a_run_are_confined_and_have_the_history_of_memory(tmp_pat
             names = engine("ps", "--quiet", "--filter", "label=testbench.run").out.split()
             seen.extend(engine("inspect", *names).data)
 
-    result = run(make_plan(make_scenario(ON_DOCKER)), DirectorySink(tmp_path / "d"), look)
+    result = run(Case(ON_DOCKER).plan, DirectorySink(tmp_path / "d"), look)
     assert result.summary["journal_hash"] == run_scenario(tmp_path / "m", **FLOOD).summary["journal_hash"]
     assert len(seen) == result.summary["hosts"] == 6
     for container in seen:
@@ -309,7 +308,7 @@ def test_containers_of_a_run_are_confined_and_have_the_history_of_memory(tmp_pat
 
 def test_containers_are_started_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Never more than BATCH that have not joined; all of them in the end, each once, in order."""
-    plan = make_plan(make_scenario(fields("star:5 broadcast greedy-tree driver=docker ranks_per_host=3")))
+    plan = Case("star:5 broadcast greedy-tree driver=docker ranks_per_host=3").plan
     launch = docker.DockerLaunch(plan)
     assert launch.join_seconds == 60 + 2 * 40
     assert docker.DockerLaunch(replace(plan, join_seconds=7.0)).join_seconds == 7.0
@@ -344,7 +343,7 @@ def test_containers_are_started_in_batches(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_local_run_waits_for_its_join_seconds() -> None:
-    plan = replace(make_plan(make_scenario(FLOOD | {"driver": "local"})), join_seconds=123.0)
+    plan = replace(Case(FLOOD, driver="local").plan, join_seconds=123.0)
     network = make_network(plan, StringIO())
     assert network._launch.join_seconds == 123.0  # type: ignore[union-attr]
 

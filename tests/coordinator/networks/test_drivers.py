@@ -18,15 +18,15 @@ from coordinator.execution.sinks import RunResult
 from coordinator.networks.base import MemoryNetwork, Network
 from coordinator.networks.host_network import HostNetwork
 from coordinator.networks.launchers.local import LocalLaunch
-from coordinator.planning.plan import Plan, make_plan
+from coordinator.planning.plan import Plan
 from coordinator.scenario.drivers import DRIVERS
-from coordinator.scenario.model import make_scenario
 from emunode.algorithms.flooding import Flood
 from emunode.errors import RuleError, ScenarioError
 from emunode.net.wire import ROW
 from emunode.topologies.base import Topology
 from emunode.topologies.registry import parse_topology
 from tests.command_line import SECONDS, fields, wait_until
+from tests.scenarios import Case
 from tests.support import run_scenario, same_tables
 
 Values = dict[str, object]
@@ -181,7 +181,7 @@ async def test_a_node_that_recovers_is_another_process() -> None:
             restarted[host] += 1
             await super().restart(host)
 
-    plan = make_plan(make_scenario(placed(SCENARIOS["recover twice"], None)))
+    plan = Case(placed(SCENARIOS["recover twice"], None)).plan
     network = HostNetwork(plan, Watched(sys.stderr))
     try:
         await network.open(lambda *_: None)
@@ -212,9 +212,7 @@ async def history(network: Network, plan: Plan) -> list[bytes]:
 async def test_a_network_can_be_reset_for_every_fault(hosts: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """All kinds, one after the other, on a network that stays up, except those that kill a process."""
     plans = {
-        name: tuple(
-            make_plan(make_scenario(values)) for values in (placed(SCENARIOS[name], hosts), SCENARIOS[name] | MEMORY)
-        )
+        name: tuple(Case(values).plan for values in (placed(SCENARIOS[name], hosts), SCENARIOS[name] | MEMORY))
         for name in FAULTS
         if hosts != 6 or "crash:" not in FAULTS[name] or "recover" in name
     }
@@ -341,7 +339,7 @@ def small_scenarios(draw: st.DrawFn) -> Values:
 def test_any_small_scenario_has_one_history(values: Values) -> None:
     local = values | {"driver": "local"}
     try:
-        make_plan(make_scenario(local))
+        _ = Case(local).plan
     except ScenarioError:
         assume(False)  # flooding has no one-port schedule, and no node crashes twice
     memory = {key: value for key, value in values.items() if key != "ranks_per_host"}

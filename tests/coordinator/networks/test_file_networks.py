@@ -31,6 +31,7 @@ from emunode.topologies.base import Topology
 from emunode.topologies.registry import parse_topology
 from emunode.topologies.table import TableTopology
 from emunode.trees.breadth_first import BreadthFirstTree
+from tests.scenarios import Case
 from tests.support import failures, run_scenario
 
 CLOSED = ("star:4", "hypercube:4", "ej:1+2")
@@ -192,7 +193,7 @@ def test_switches_forward_and_receive_nothing_of_their_own(driver: str, algorith
 def test_source_on_a_switch_is_refused() -> None:
     values = {"topology": "fat-tree:4", "collective": "broadcast", "algorithm": "flood", "source": "c0/0"}
     with pytest.raises(ScenarioError, match="source 'c0/0': it is a switch"):
-        make_plan(make_scenario(values))
+        _ = Case(values).plan
 
 
 # --- run directories and hosts ---------------------------------------------------------------------------------------
@@ -220,7 +221,7 @@ def test_another_network_in_the_run_directory_is_refused(tmp_path: Path) -> None
     with pytest.raises(
         ScenarioError, match=r"digest mismatch: the scenario says [0-9a-f]{64}, the file has [0-9a-f]{64}"
     ):
-        make_plan(make_scenario(values))
+        _ = Case(values).plan
 
 
 def test_host_refuses_a_network_with_another_digest() -> None:

@@ -19,12 +19,11 @@ from coordinator.execution.sinks import DirectorySink
 from coordinator.networks import control_channel as control
 from coordinator.networks.launchers import local
 from coordinator.networks.launchers.local import LocalLaunch
-from coordinator.planning.plan import make_plan
 from coordinator.results.claims import Verdict
-from coordinator.scenario.model import make_scenario
 from emunode.errors import RunError
 from emunode.net.wire import FRAME_LIMIT, HELLO_LIMIT, LENGTH, NONCE_BYTES, frame
 from tests.command_line import SECONDS, Running, command, fields, run_process, wait_until
+from tests.scenarios import Case
 from tests.support import run_scenario
 
 FLOOD = "--collective broadcast --algorithm flood"
@@ -300,7 +299,7 @@ def test_a_host_that_hangs_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
             # The other hosts have to report within this time, also on a busy machine.
             monkeypatch.setattr(control, "STALL_SECONDS", 3.0)
 
-    plan = make_plan(make_scenario(fields("star:3 broadcast flood messages=50 ranks_per_host=1")))
+    plan = Case("star:3 broadcast flood driver=local messages=50 ranks_per_host=1").plan
     result = run(plan, DirectorySink(tmp_path / "run"), hang_one)
     because = result.execution.undecided
     assert because is not None

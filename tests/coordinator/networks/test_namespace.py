@@ -8,13 +8,14 @@ import pytest
 from coordinator.cli.invoke import with_netns_value
 from coordinator.planning import machine, namespace
 from coordinator.planning.feasibility import needs_own_network, require_possible
-from coordinator.planning.plan import make_plan
 from coordinator.scenario.model import make_scenario
 from emunode.errors import RunError, ScenarioError
 from tests.command_line import Call, command, fields, flags, run_process
+from tests.scenarios import Case
 from tests.support import run_scenario
 
 FLOOD = fields("star:4 broadcast flood")
+LOCAL = FLOOD | {"driver": "local"}
 
 needs_namespace = pytest.mark.skipif(
     namespace.unavailable_reason() is not None,
@@ -53,11 +54,11 @@ def test_the_namespace_has_only_a_loopback_interface(tmp_path: Path) -> None:
 def test_more_connections_than_are_tracked_are_refused_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "tracked_connections", lambda: (100, 130))
     with pytest.raises(RunError, match=r"tracks at most 130, 100 of which are taken; use --netns auto"):
-        require_possible(make_plan(make_scenario({**FLOOD, "netns": "never"})))
-    require_possible(make_plan(make_scenario({**FLOOD, "netns": "always"})))
+        require_possible(Case(LOCAL, netns="never").plan)
+    require_possible(Case(LOCAL, netns="always").plan)
     monkeypatch.setattr(namespace, "unavailable_reason", lambda: "no network namespace can be made here: no")
     with pytest.raises(RunError, match=r"130, 100 of which are taken; no network namespace can be made here: no"):
-        require_possible(make_plan(make_scenario(FLOOD)))
+        require_possible(Case(LOCAL).plan)
 
 
 @pytest.mark.parametrize(
@@ -76,8 +77,8 @@ def test_a_run_moves_to_a_namespace_only_where_it_must_and_can(
 ) -> None:
     monkeypatch.setattr(machine, "tracked_connections", lambda: tracked)
     monkeypatch.setattr(namespace, "unavailable_reason", lambda: None if possible else "no")
-    assert needs_own_network(make_plan(make_scenario({**FLOOD, "netns": netns}))) is own
-    assert not needs_own_network(make_plan(make_scenario({**FLOOD, "netns": "auto", "driver": "memory"})))
+    assert needs_own_network(Case(LOCAL, netns=netns).plan) is own
+    assert not needs_own_network(Case(FLOOD, netns="auto", driver="memory").plan)
 
 
 @pytest.mark.parametrize(
@@ -105,12 +106,12 @@ def test_the_flag_may_have_no_value(given: list[str], whole: list[str]) -> None:
 def test_more_sockets_than_the_machine_has_room_for_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "system_files", lambda: (1000, 1071))
     with pytest.raises(RunError, match="needs 72 sockets and the file table of this machine has room for 71 more"):
-        require_possible(make_plan(make_scenario(FLOOD)))
+        require_possible(Case(LOCAL).plan)
 
 
 def test_the_memory_driver_has_no_network() -> None:
     with pytest.raises(ScenarioError, match="netns"):
-        make_plan(make_scenario({**FLOOD, "netns": True, "driver": "memory"}))
+        _ = Case(FLOOD, netns=True, driver="memory").plan
 
 
 def test_a_run_that_moves_to_a_namespace_prints_the_reason(

@@ -3,9 +3,9 @@
 import pytest
 
 from coordinator.networks.process_faults import ProcessFaultPlan
-from coordinator.planning.plan import Plan, make_plan
-from coordinator.scenario.model import make_scenario
+from coordinator.planning.plan import Plan
 from tests.command_line import fields
+from tests.scenarios import Case
 
 ALL = range(6)
 
@@ -13,7 +13,7 @@ ALL = range(6)
 def decisions(faults: str, ranks_per_host: int = 1) -> tuple[ProcessFaultPlan, Plan]:
     """The decisions about a run on S_3, and its plan."""
     scenario = fields("star:3 broadcast flood driver=local", fault=faults.split(), ranks_per_host=ranks_per_host)
-    plan = make_plan(make_scenario(scenario))
+    plan = Case(scenario).plan
     return ProcessFaultPlan(plan), plan
 
 

@@ -15,12 +15,11 @@ from coordinator.api.comparisons import compare
 from coordinator.execution.run import run
 from coordinator.execution.sinks import DirectorySink, RunResult
 from coordinator.execution.verify import verify
-from coordinator.planning.plan import make_plan
-from coordinator.scenario.model import make_scenario
 from emunode.errors import RuleError
 from emunode.model import PortModel
 from tests.command_line import Call, fields, flags
 from tests.coordinator.networks.signals import SignalSender
+from tests.scenarios import Case
 from tests.support import failures, run_scenario, same_tables
 
 Values = dict[str, object]
@@ -115,7 +114,7 @@ def test_the_step_limit_ends_a_timed_run(tmp_path: Path) -> None:
 
 
 def test_an_algorithm_that_breaks_its_own_rules_is_stopped_before_any_host_starts(tmp_path: Path) -> None:
-    plan = make_plan(make_scenario(fields("ej:1+2 broadcast flood clock=timed")))
+    plan = Case("ej:1+2 broadcast flood driver=local clock=timed").plan
     # The rules send over every port, and the nodes now allow one.
     plan.algorithm.spec = plan.algorithm.spec._replace(port_model=PortModel.ONE_PORT)
     with pytest.raises(RuleError, match="which one-port does not allow"):
@@ -146,9 +145,9 @@ def test_a_timed_run_that_ends_early_keeps_what_was_measured(
     number: int, target: str, because: str, faults: list[str], tmp_path: Path
 ) -> None:
     sender_of_signal = SignalSender(number, target)
-    plan = make_plan(make_scenario(LONG))
+    plan = Case(LONG).plan
     one, other = (plan.topology.label(rank) for rank in (0, plan.topology.neighbour(0, 0)))
-    plan = make_plan(make_scenario(LONG | {"fault": [fault.format(one, other) for fault in faults]}))
+    plan = Case(LONG, fault=[fault.format(one, other) for fault in faults]).plan
     result = run(plan, DirectorySink(tmp_path / "run"), sender_of_signal)
     assert sender_of_signal.done
     assert result.exit_status == 3

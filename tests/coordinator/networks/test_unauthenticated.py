@@ -13,8 +13,6 @@ import trio.testing
 
 from coordinator.networks.host_network import HostNetwork
 from coordinator.networks.launchers.base import Launch
-from coordinator.planning.plan import make_plan
-from coordinator.scenario.model import make_scenario
 from emunode import __version__
 from emunode.errors import FrameError, RunError
 from emunode.host import process
@@ -25,6 +23,7 @@ from emunode.net import wire
 from emunode.net.protocol import HostConfig
 from emunode.topologies.registry import parse_topology
 from tests.command_line import fields
+from tests.scenarios import Case
 from tests.support import golden_rows
 
 PATIENCE_SECONDS = 240.0
@@ -113,7 +112,7 @@ async def receive(stream: trio.SocketStream) -> bytes:
 @asynccontextmanager
 async def coordinator(joined: bool = False) -> AsyncIterator[Attempt]:
     """A coordinator that waits for two hosts."""
-    plan = make_plan(make_scenario(FLOOD | {"ranks_per_host": 3}))
+    plan = Case(FLOOD, driver="local", ranks_per_host=3).plan
     launch, failures = NoLaunch(joined), list[BaseException]()
     network, failed = HostNetwork(plan, launch), trio.Event()
 

@@ -10,7 +10,6 @@ import pytest
 from coordinator.campaigns.worker_pool import read_greeting, write_greeting
 from coordinator.execution.sinks import RunResult
 from coordinator.execution.verify import verify
-from coordinator.planning.plan import make_plan
 from coordinator.scenario.model import make_scenario, read_scenario
 from coordinator.scenario.networks import with_absolute_network
 from coordinator.scenario.plugins import load_plugins
@@ -23,6 +22,7 @@ from emunode.testing import check_topology
 from emunode.topologies.base import FAMILIES
 from emunode.topologies.registry import parse_topology
 from tests.command_line import ROOT, Call, Start, fields, free_port
+from tests.scenarios import Case
 from tests.support import failures, forget_plugins, run_scenario
 
 CYCLE = ROOT / "tests" / "plugins" / "cycle.py"
@@ -445,4 +445,4 @@ def test_modules_that_are_no_plug_ins() -> None:
 
 def test_a_plan_of_a_plug_in_that_is_not_loaded() -> None:
     with pytest.raises(ScenarioError, match=r"add --plugin tests/plugins/cycle\.py"):
-        make_plan(make_scenario({**ONE_WAY, "plugin": ["tests/plugins/cycle.py"]}))
+        _ = Case(ONE_WAY, plugin=["tests/plugins/cycle.py"]).plan

@@ -15,13 +15,13 @@ import pytest
 import coordinator
 from coordinator.execution.sinks import RunResult
 from coordinator.execution.verify import verify
-from coordinator.planning.plan import make_plan
-from coordinator.scenario.model import make_scenario, read_scenario
+from coordinator.scenario.model import read_scenario
 from coordinator.scenario.programs import allow_program, is_allowed
 from emunode.algorithms.program import MOST_PROGRAMS
 from emunode.algorithms.program_process import ALLOWED, MAX_LINE, MAX_LOGGED, Program, command_text
 from emunode.errors import DeadlineError, RuleError, ScenarioError
 from tests.command_line import ROOT, SECONDS, Call, Start, fields, wait_until
+from tests.scenarios import Case
 from tests.support import failures, run_scenario
 
 PLUGINS = ROOT / "tests" / "plugins"
@@ -313,7 +313,7 @@ def test_verify_replays_only_a_program_that_is_named(tmp_path: Path) -> None:
 )
 def test_scenarios_with_programs_that_are_refused(values: dict[str, object], field: str, words: str) -> None:
     with pytest.raises(ScenarioError, match=words) as caught:
-        make_plan(make_scenario({**BROADCAST, "program": DIRECT, "driver": "memory", **values}))
+        _ = Case({**BROADCAST, "program": DIRECT, **values}).plan
     assert caught.value.field == field
     assert not is_allowed(DIRECT)
 

@@ -14,29 +14,25 @@ from hypothesis import strategies as st
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.scenario.fault_draws import FaultSites, draw, every_set, resolve, sample_numbers, set_count, set_number
 from coordinator.scenario.fault_sets import FaultSetSpec, parse_fault_sets
-from coordinator.scenario.model import make_scenario
 from emunode.errors import ScenarioError
 from emunode.faults.kinds import Crash
 from emunode.topologies.base import Topology
+from tests.scenarios import Case
 from tests.support import golden_rows
 
-
-def plan_of(topology: str = "star:4", algorithm: str = "edt", **values: object) -> Plan:
-    """A broadcast in memory."""
-    scenario = {"topology": topology, "collective": "broadcast", "algorithm": algorithm, "driver": "memory", **values}
-    return make_plan(make_scenario(scenario))
+EDT = "star:4 broadcast edt"
 
 
 def drawn(text: str, number: int = 0, seed: int = 0, **values: object) -> tuple[str, ...]:
     """One draw of a description."""
     (fault_set,) = parse_fault_sets(text)
-    return draw(fault_set, FaultSites(plan_of(**values).algorithm), seed, number)  # type: ignore[arg-type]
+    return draw(fault_set, FaultSites(Case(EDT, **values).plan.algorithm), seed, number)
 
 
 def in_cube(text: str, dimension: int = 3) -> tuple[FaultSetSpec, FaultSites]:
     """One fault set, and where faults may occur in a hypercube."""
     (fault_set,) = parse_fault_sets(text)
-    return fault_set, FaultSites(plan_of(f"hypercube:{dimension}", "sbt").algorithm)
+    return fault_set, FaultSites(Case(f"hypercube:{dimension} broadcast sbt").plan.algorithm)
 
 
 def place(spec: str) -> str:
@@ -207,7 +203,7 @@ def test_algorithms_get_the_same_faults() -> None:
 
 
 def test_source_is_chosen_only_on_request() -> None:
-    assert labels(drawn("nodes=23")) == set(every_label(plan_of())) - {"1234"}
+    assert labels(drawn("nodes=23")) == set(every_label(Case(EDT).plan)) - {"1234"}
     assert "1234" in labels(drawn("nodes=24;sources"))
     with pytest.raises(ScenarioError, match="needs 24 nodes, but only 23 may fail"):
         drawn("nodes=24")
@@ -278,7 +274,7 @@ def test_a_set_by_its_number(text: str, count: int) -> None:
 
 def test_a_sample_of_all_sets_is_random_and_nests() -> None:
     (fault_set,) = parse_fault_sets("all:links=2")
-    places = FaultSites(plan_of().algorithm)
+    places = FaultSites(Case(EDT).plan.algorithm)
     assert sample_numbers(fault_set, places, 0, 630) == range(630)
     large = sample_numbers(fault_set, places, 0, 600)
     assert len(set(large)) == 600
@@ -294,7 +290,7 @@ def test_broken_places_are_not_chosen(how: str, broken: str) -> None:
     (name,) = labels_of(broken)
     kinds = ("nodes", "links")
     amounts = ("1.0", "1.0") if how == "bernoulli:" else (1, 1)
-    places = FaultSites(plan_of(redundancy=3).algorithm, [broken])
+    places = FaultSites(Case(EDT, redundancy=3).plan.algorithm, [broken])
     for kind, amount in zip(kinds, amounts, strict=True):
         (fault_set,) = parse_fault_sets(f"{how}{kind}={amount}")
         count = set_count(fault_set, places) or 200
@@ -309,7 +305,7 @@ def labels_of(*specs: str) -> set[str]:
 
 
 def test_broken_places_are_not_counted() -> None:
-    places = FaultSites(plan_of().algorithm, ["crash:3214@1", "down:1234~2134@1"])
+    places = FaultSites(Case(EDT).plan.algorithm, ["crash:3214@1", "down:1234~2134@1"])
     counts = [
         set_count(parse_fault_sets(text)[0], places) for text in ("all:nodes=2", "all:links=2", "all:nodes=1;links=1")
     ]
@@ -320,33 +316,33 @@ def test_broken_places_are_not_counted() -> None:
 
 
 def test_run_can_be_repeated_from_its_drawn_faults() -> None:
-    plan = plan_of(fault=["random:nodes=2;links=1@2", "crash:2134@1", "random:nodes=20@1"], seed=5)
+    plan = Case(EDT, fault=["random:nodes=2;links=1@2", "crash:2134@1", "random:nodes=20@1"], seed=5).plan
     specs = plan.scenario.fault
     assert len(specs) == 3 + 1 + 20
     assert len({fault.rank for fault in plan.faults if isinstance(fault, Crash)}) == 23
     assert not any(spec.startswith("random") for spec in specs)
     assert make_plan(plan.scenario).faults == plan.faults
-    one, other = (plan_of(fault=["random:nodes=2@2"], seed=seed).scenario.fault for seed in (5, 6))
+    one, other = (Case(EDT, fault=["random:nodes=2@2"], seed=seed).plan.scenario.fault for seed in (5, 6))
     assert one != other
 
 
 def test_taken_places_are_not_drawn_again() -> None:
-    others = tuple(f"crash:{label}@1" for label in every_label(plan_of()) if label not in ("1234", "2134"))
-    specs, _ = resolve([*others, "random:nodes=1@1"], lambda: plan_of().algorithm, 0)
+    others = tuple(f"crash:{label}@1" for label in every_label(Case(EDT).plan) if label not in ("1234", "2134"))
+    specs, _ = resolve([*others, "random:nodes=1@1"], lambda: Case(EDT).plan.algorithm, 0)
     assert specs[-1] == "crash:2134@1"
     with pytest.raises(ScenarioError, match="needs 2 nodes, but only 1 may fail"):
-        resolve([*others, "random:nodes=2@1"], lambda: plan_of().algorithm, 0)
+        resolve([*others, "random:nodes=2@1"], lambda: Case(EDT).plan.algorithm, 0)
 
 
 @pytest.mark.parametrize("row", golden_rows("", "refused_fault_sets", field="fault"), ids=lambda row: row["text"])
 def test_invalid_fault_is_refused(row: dict[str, str]) -> None:
     with pytest.raises(ScenarioError, match=row["message"]) as raised:
-        plan_of(fault=[row["text"]])
+        _ = Case(EDT, fault=[row["text"]]).plan
     assert (raised.value.field, raised.value.value) == ("fault", row["text"])
 
 
 @pytest.mark.parametrize("rate", ["0", "0.0", "0e-300", "1.2e-16", "1"])
 def test_the_smallest_rates_are_accepted(rate: str) -> None:
     for kind in ("loss", "corrupt", "duplicate"):
-        assert len(plan_of(fault=[f"{kind}:1234~2134:{rate}"]).faults) == 2
+        assert len(Case(EDT, fault=[f"{kind}:1234~2134:{rate}"]).plan.faults) == 2
     assert drawn(f"bernoulli:nodes={rate}") == (() if float(rate) < 1 else drawn("bernoulli:nodes=1"))

@@ -25,8 +25,8 @@ from emunode.errors import ScenarioError
 from emunode.topologies.digest import network_sha256
 from emunode.topologies.registry import parse_topology
 from emunode.topologies.table import TableTopology
+from tests.support import GOLDEN
 
-GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "networks" / "networks_files.csv"
 WORDS = {
     "too small": "a network has 2 to 1,000,000 nodes",
     "same label": "two nodes have the same label '1'",
@@ -37,7 +37,7 @@ WORDS = {
 
 
 def golden_cases() -> list[dict[str, str]]:
-    with GOLDEN.open(newline="") as file:
+    with (GOLDEN / "networks" / "networks_files.csv").open(newline="") as file:
         return list(csv.DictReader(file))
 
 

@@ -10,13 +10,14 @@ from hypothesis import strategies as st
 from coordinator.execution.run import run
 from coordinator.execution.sinks import MemorySink
 from coordinator.history.prediction import completed, prediction
-from coordinator.planning.plan import Plan, make_plan
+from coordinator.planning.plan import Plan
 from coordinator.scenario.fault_draws import FaultSites, draw
 from coordinator.scenario.fault_processes import Geometric, Lifetime, Window, expected_availability, outages
 from coordinator.scenario.fault_sets import parse_fault_sets
 from coordinator.scenario.fault_syntax import MOST_TIME, parse_faults, read_time, write_time
-from coordinator.scenario.model import costs_of, make_scenario
+from coordinator.scenario.model import costs_of
 from emunode.errors import ScenarioError
+from tests.scenarios import Case
 
 MS = 10**6
 
@@ -24,7 +25,7 @@ MS = 10**6
 def timed_plan(*fault: str, **values: object) -> Plan:
     base = {"topology": "hypercube:3", "collective": "broadcast", "algorithm": "sbt", "driver": "memory",
             "clock": "timed", "startup": "1ms", "per_byte": 0, "fault": fault}  # fmt: skip
-    return make_plan(make_scenario({**base, **values}))
+    return Case({**base, **values}).plan
 
 
 def survival(time: float, mean: float, shape: float) -> float:

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator.cli.given import scenario_from
-from coordinator.planning.plan import make_plan
 from coordinator.scenario.durations import format_duration, parse_duration
 from coordinator.scenario.fault_syntax import parse_faults
 from coordinator.scenario.model import Scenario, dump_scenario, make_scenario, read_scenario
@@ -19,6 +18,7 @@ from emunode.faults.kinds import Corrupt, Crash, Delay, Down, Drop, Fault, Hang,
 from emunode.model import Collective, Duplex, PortModel
 from emunode.topologies.registry import parse_topology
 from tests.command_line import fields
+from tests.scenarios import Case
 from tests.support import golden_rows, run_scenario
 
 BASE = fields("star:4 broadcast greedy-tree")
@@ -71,7 +71,7 @@ FULL: dict[str, object] = {
 def refused(**values: object) -> ScenarioError:
     """The error of a scenario or of its plan."""
     with pytest.raises(ScenarioError) as caught:
-        make_plan(make_scenario({**BASE, **values}))
+        _ = Case({"driver": "local", **BASE, **values}).plan
     assert str(caught.value) == f"invalid {caught.value.field} {caught.value.value!r}: {caught.value.allowed}"
     return caught.value
 
@@ -330,7 +330,7 @@ def test_names_are_case_insensitive() -> None:
     assert make_scenario(given).model_dump(exclude={"topology"}) == make_scenario(small).model_dump(
         exclude={"topology"}
     )
-    assert make_plan(make_scenario({**given, "segments": 1})).topology.name == "star:4"
+    assert Case(given, segments=1).plan.topology.name == "star:4"
 
 
 @pytest.mark.parametrize(

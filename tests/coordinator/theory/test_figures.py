@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from itertools import chain, combinations
 from math import comb
-from pathlib import Path
 from typing import Any
 
 import networkx
@@ -26,8 +25,8 @@ from coordinator.theory.figures.separations import disconnecting, separations
 from coordinator.theory.figures.survival import reliability
 from emunode.errors import ScenarioError
 from emunode.topologies.registry import parse_topology
+from tests.support import GOLDEN
 
-GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "figures"
 TERMINALS = {
     "all": "all_terminal_reliability",
     "to a neighbour": "two_terminal_reliability:neighbour",
@@ -52,7 +51,7 @@ def cases(pairs: Iterable[tuple[Any, tuple[str, str]]]) -> list[ParameterSet]:
 
 
 def golden(name: str) -> list[dict[str, str]]:
-    with (GOLDEN / name).open(newline="") as file:
+    with (GOLDEN / "figures" / name).open(newline="") as file:
         return list(csv.DictReader(file))
 
 

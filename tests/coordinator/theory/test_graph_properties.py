@@ -14,8 +14,8 @@ from coordinator.theory.time_limit import OutOfTimeError
 from emunode.errors import ScenarioError
 from emunode.topologies.registry import parse_topology
 from emunode.topologies.table import TableTopology
+from tests.support import GOLDEN
 
-GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "networks" / "networks.csv"
 LARGEST = 400
 COLUMNS = {
     "order": "order",
@@ -36,7 +36,7 @@ COLUMNS = {
 def golden_rows() -> list[dict[str, str]]:
     """The small networks of families that exist."""
     rows = []
-    with GOLDEN.open(newline="") as file:
+    with (GOLDEN / "networks" / "networks.csv").open(newline="") as file:
         for row in csv.DictReader(file):
             try:
                 parse_topology(row["topology"])

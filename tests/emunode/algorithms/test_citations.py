@@ -5,12 +5,11 @@ import re
 import pytest
 
 from coordinator.planning.claims import fault_free_claims
-from coordinator.planning.plan import make_plan
-from coordinator.scenario.model import make_scenario
 from emunode.algorithms.registry import algorithms
 from emunode.algorithms.star.bounds import DISJOINT, MULTIPLE, REPORT
 from emunode.errors import ScenarioError
 from emunode.model import Collective, PortModel
+from tests.scenarios import Case
 
 IN_PAPER: dict[str, dict[str, set[str]]] = {
     MULTIPLE: {
@@ -47,7 +46,7 @@ def cited() -> set[str]:
                         "port_model": port_model, "messages": 3, "redundancy": redundancy,
                     }  # fmt: skip
                     try:
-                        plan = make_plan(make_scenario(values))
+                        plan = Case(values).plan
                     except ScenarioError:
                         continue
                     sources |= {claim.source for claim in fault_free_claims(plan).kept}
@@ -67,7 +66,7 @@ def test_cited_sections_and_theorems_exist(paper: str) -> None:
 def test_bounds_of_several_trees_cite_the_paper_on_several_trees() -> None:
     values = {"driver": "memory", "topology": "star:4", "algorithm": "edt", "redundancy": 3}
     for collective in ("scatter", "gather", "alltoall"):
-        claims = fault_free_claims(make_plan(make_scenario({**values, "collective": collective}))).kept
+        claims = fault_free_claims(Case(values, collective=collective).plan).kept
         bounds = [claim.source for claim in claims if ": lower bound " in claim.source]
         assert bounds
         assert all(source.startswith(DISJOINT) and "table" not in source for source in bounds)

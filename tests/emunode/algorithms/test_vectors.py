@@ -4,20 +4,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.planning.plan import Plan, make_plan
+from coordinator.planning.plan import Plan
 from coordinator.reports.numbers import describe_load
-from coordinator.scenario.model import make_scenario
 from emunode.algorithms.payload import Payloads
 from emunode.algorithms.registry import registered
 from emunode.errors import ScenarioError
 from emunode.model import Collective
+from tests.scenarios import Case
 from tests.support import failures, run_scenario
 
 RING = {"topology": "complete:6", "algorithm": "ring", "port_model": "one-port"}
 
 
 def plan_for(collective: str, **values: object) -> Plan:
-    return make_plan(make_scenario({"collective": collective, "driver": "memory", **values}))
+    return Case(values, collective=collective).plan
 
 
 @given(ranks=st.integers(3, 40), extra=st.integers(0, 200), segments=st.integers(1, 3))

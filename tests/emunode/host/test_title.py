@@ -10,9 +10,8 @@ import pytest
 
 from coordinator.networks.host_network import HostNetwork
 from coordinator.networks.launchers.local import LocalLaunch
-from coordinator.planning.plan import make_plan
-from coordinator.scenario.model import make_scenario
-from tests.command_line import environment, fields
+from tests.command_line import environment
+from tests.scenarios import Case
 
 WITHOUT_LIBRARY = """
 import sys
@@ -29,7 +28,7 @@ for name in ("comm", "cmdline"):
 @pytest.mark.parametrize("per_host", [3, 1])
 async def test_a_host_says_which_nodes_it_runs(per_host: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TESTBENCH_MARK", "visible")
-    plan = make_plan(make_scenario(fields(f"star:3 broadcast flood driver=local ranks_per_host={per_host}")))
+    plan = Case(f"star:3 broadcast flood driver=local ranks_per_host={per_host}").plan
     network = HostNetwork(plan, LocalLaunch(sys.stderr))
     try:
         await network.open(lambda *_: None)

@@ -1,7 +1,6 @@
 """Edge colourings: the golden ones link by link, and validity and the number of colours on many graphs."""
 
 import csv
-from pathlib import Path
 
 import networkx
 import pytest
@@ -15,8 +14,8 @@ from emunode.topologies.edge_colouring import (
     misra_gries_colouring,
 )
 from emunode.topologies.registry import parse_topology
+from tests.support import GOLDEN
 
-GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "networks" / "networks_colouring.csv"
 GRAPHS = {
     "petersen": networkx.petersen_graph,
     "K4": lambda: networkx.complete_graph(4),
@@ -47,7 +46,7 @@ def colour_count(links: Links, colours: list[int]) -> int:
 
 
 def golden_rows() -> dict[str, dict[str, str]]:
-    with GOLDEN.open(newline="") as file:
+    with (GOLDEN / "networks" / "networks_colouring.csv").open(newline="") as file:
         return {row["graph"]: row for row in csv.DictReader(file)}
 
 

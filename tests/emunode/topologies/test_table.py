@@ -4,7 +4,6 @@ import csv
 import struct
 import tracemalloc
 import zlib
-from pathlib import Path
 from typing import Any, Self
 
 import networkx
@@ -18,8 +17,7 @@ from emunode.topologies.base import ABSENT
 from emunode.topologies.digest import links_sha256, network_sha256
 from emunode.topologies.registry import parse_topology
 from emunode.topologies.table import TableTopology, label_problem
-
-GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "networks" / "networks.csv"
+from tests.support import GOLDEN
 
 
 class Table(TableTopology):
@@ -218,7 +216,7 @@ def test_a_small_frame_cannot_take_much_memory() -> None:
 
 
 def golden_rows() -> list[dict[str, str]]:
-    with GOLDEN.open(newline="") as file:
+    with (GOLDEN / "networks" / "networks.csv").open(newline="") as file:
         return [row for row in csv.DictReader(file) if row["topology"].startswith(("star:", "hypercube:", "ej:"))]
 
 

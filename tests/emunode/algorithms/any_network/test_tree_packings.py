@@ -11,7 +11,6 @@ import trio
 from coordinator.campaigns.certify import failed
 from coordinator.campaigns.trial_runner import Trial, TrialRunner
 from coordinator.planning.claims import run_claims
-from coordinator.planning.plan import make_plan
 from coordinator.results.claims import Verdict
 from coordinator.scenario.model import make_scenario
 from emunode.algorithms.any_network.tree_packings import PackingBroadcast, least_steps
@@ -23,6 +22,7 @@ from emunode.model import Collective, CollectiveSpec
 from emunode.topologies.base import Topology
 from emunode.topologies.registry import parse_topology
 from tests.any_network_support import connected_graphs, golden_network, network_of_graph
+from tests.scenarios import Case
 from tests.support import run_scenario
 
 NAMES = ("edge-disjoint-trees", "independent-trees", "arborescences")
@@ -156,7 +156,7 @@ def test_edge_disjoint_trees_claim_nothing_about_faulty_nodes() -> None:
     values = {"topology": "hypercube:4", "collective": "broadcast", "algorithm": "edge-disjoint-trees", "redundancy": 2}
     claimed = []
     for label in ("0001", "0010", "0100", "1000"):
-        plan = make_plan(make_scenario({**values, "driver": "memory", "fault": [f"crash:{label}@1"]}))
+        plan = Case(values, f"crash:{label}@1").plan
         names = {claim.name: claim for claim in run_claims(plan).kept}
         assert "delivery_ratio" not in names
         claimed.append(str(names["intact_deliveries"].predicted))
