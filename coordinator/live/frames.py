@@ -6,7 +6,7 @@ as JSON, up to `HISTORY_BYTES`; the oldest ones are then folded into the counts 
 
 import json
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from coordinator.history.journal import RECORD, table
 from coordinator.planning.plan import Plan
 from coordinator.reports.scene.nodes import GIVING
-from coordinator.reports.scene.packets import NO_MARKS, SENT, marks_of, packets_of, withheld_links
+from coordinator.reports.scene.packets import NO_MARKS, SENT, framed, marks_of, packets_of, withheld_links
 from coordinator.reports.scene.votes import BallotBox, State, segments_due
 from coordinator.results.deliveries import silent_sources
 from emunode.engine.rank_set import AlteredCopy
@@ -27,8 +27,13 @@ MOST_ARCS: Final = 20_000
 """Busy directed links of one step that a page draws; frames with more list none."""
 MEASURED_BYTES: Final = 48 * 2**20
 """Journal rows that are kept to be measured while the run goes on."""
+BATCH_BYTES: Final = 2**20
+"""Journal rows that wait to be counted until a page asks for them: many steps at once take little more time than one."""
 STATES: Final = len(State)
+ARC: Final = ("sender", "port", "receiver", "segments", "lost", "altered")
+GAIN: Final = ("rank", "segments")
 
+Votes = tuple[list[int] | None, list[int] | None]
 Counts = NDArray[np.int64]
 
 
@@ -86,13 +91,16 @@ class Frames:
     """The frames of a run, and its journal rows as long as they are few. Two threads may use it."""
 
     def __init__(self, plan: Plan) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._plan = plan
         self._giving = plan.spec.collective in GIVING
         # In all-to-all collectives nothing is due from a faulty node.
         silent = silent_sources(plan)
         self._due = ~pl.col("origin").is_in(silent) if silent else None
         self._pending = np.empty(0, RECORD)
+        self._waiting: list[tuple[Step, np.ndarray]] = []
+        """Complete steps that are not counted yet."""
+        self._waiting_bytes = 0
         self._frames: list[Frame] = []
         self._dropped = 0
         self._bytes = 0
@@ -111,7 +119,8 @@ class Frames:
         `altered` are the altered copies among them.
         """
         records = np.concatenate([self._pending, *(np.frombuffer(bytes(block), RECORD) for block in rows)])
-        self._altered += altered
+        with self._lock:
+            self._altered += altered
         complete = records["step"] < step
         self._pending = records[~complete]
         if step > 1:
@@ -122,6 +131,7 @@ class Frames:
         if len(self._pending):
             self._append(step, self._pending)
             self._pending = self._pending[:0]
+        self._count_waiting()
         closed = None if self._box is None else self._box.close()
         if closed is not None and len(closed):
             votes = _flat(closed, "rank", "state", "count")
@@ -134,7 +144,7 @@ class Frames:
     def count(self) -> int:
         """Frames so far, dropped ones included."""
         with self._lock:
-            return self._dropped + len(self._frames) - self._closings
+            return self._dropped + len(self._frames) + len(self._waiting) - self._closings
 
     def since(self, first: int, most_bytes: int) -> tuple[int, list[bytes]]:
         """Frames from number `first` on, about `most_bytes` of them, and the number of the first one returned.
@@ -143,6 +153,7 @@ class Frames:
         `gained`, `altered`, `heard` and `votes` of them, by rank.
         """
         with self._lock:
+            self._count_waiting()
             texts: list[bytes] = []
             if first < self._dropped:
                 first = self._dropped
@@ -169,10 +180,23 @@ class Frames:
                 self._rows.append(records)
                 if self._row_bytes > MEASURED_BYTES:
                     self._rows = None
-        frame = Frame(step, _json(self._content(step, table(records))))
+            self._waiting.append((step, records))
+            self._waiting_bytes += records.nbytes
+            if self._waiting_bytes > BATCH_BYTES:
+                self._count_waiting()
+
+    def _count_waiting(self) -> None:
+        """Make the frames of all steps that wait."""
         with self._lock:
-            self._frames.append(frame)
-            self._bytes += len(frame.text)
+            waiting, self._waiting, self._waiting_bytes = self._waiting, [], 0
+            if not waiting:
+                return
+            steps = [step for step, _ in waiting]
+            contents = self._contents(steps, table(np.concatenate([records for _, records in waiting])))
+            for step, content in zip(steps, contents, strict=True):
+                frame = Frame(step, _json(content))
+                self._frames.append(frame)
+                self._bytes += len(frame.text)
             while self._bytes > HISTORY_BYTES and len(self._frames) > 1:
                 self._drop(self._frames.pop(0))
 
@@ -181,46 +205,63 @@ class Frames:
         self._bytes -= len(frame.text)
         self._base.add(frame)
 
-    def _content(self, step: Step, rows: pl.DataFrame) -> dict[str, object]:
+    def _contents(self, steps: Sequence[Step], rows: pl.DataFrame) -> Iterator[dict[str, object]]:
+        """The contents of the frames of consecutive steps."""
         sent = rows.filter(pl.col("outcome").is_in(SENT))
         # Neither acknowledgements and the like nor the repetition of a collective are what a node is due.
         data = sent.filter(pl.col("tree") < AGAIN_TREE)
         packets = packets_of(data.lazy(), self._due)
         marks = marks_of(packets, giving=self._giving)
         links = marks.links if len(data) == len(sent) else marks_of(packets_of(sent.lazy()), giving=False).links
-        arrived = (
-            packets.filter(pl.col("altered") > 0).group_by("receiver").agg(pl.col("altered").sum()).sort("receiver")
-        )
+        arrived = packets.filter(pl.col("altered") > 0).group_by("step", "receiver").agg(pl.col("altered").sum())
         withheld = withheld_links(rows.lazy()) if len(rows) > len(sent) else NO_MARKS.withheld
-        heard, votes = self._votes(step, data, altered=bool(len(arrived)))
-        return {
-            "step": step,
-            "busy": len(links),
-            "arcs": _flat(links, *ARC) if len(links) <= MOST_ARCS else None,
-            "withheld": _flat(withheld, *ARC[:3]),
-            "gained": _flat(marks.gains, "rank", "segments"),
-            "altered": _flat(arrived, "receiver", "altered"),
-            "lost": int(packets["lost"].sum()),
-            "heard": heard,
-            "votes": votes,
-        }
+        first = np.array(steps) - 1
+        busy, kept, gained = (
+            _by_frame(each, columns, first)
+            for each, columns in ((links, ARC), (withheld, ARC[:3]), (marks.gains, GAIN))
+        )
+        altered = _by_frame(framed(arrived, 1).sort("frame", "receiver"), ("receiver", "altered"), first)
+        votes = self._votes(steps, data, altered=bool(len(arrived)))
+        lost = dict(packets.group_by("step").agg(pl.col("lost").sum()).iter_rows())
+        for at, step in enumerate(steps):
+            count = len(busy[at]) // len(ARC)
+            heard, settled = votes[at]
+            yield {
+                "step": step,
+                "busy": count,
+                "arcs": busy[at] if count <= MOST_ARCS else None,
+                "withheld": kept[at],
+                "gained": gained[at],
+                "altered": altered[at],
+                "lost": lost.get(step, 0),
+                "heard": heard,
+                "votes": settled,
+            }
 
-    def _votes(self, step: Step, data: pl.DataFrame, *, altered: bool) -> tuple[list[int] | None, list[int] | None]:
-        """The first copies and the settled votes of a step; None if votes are not counted."""
+    def _votes(self, steps: Sequence[Step], data: pl.DataFrame, *, altered: bool) -> Sequence[Votes]:
+        """By step, the first copies and the settled votes; None if votes are not counted."""
         if self._rows is None:
             self._box = None
         elif self._box is None and altered:
             self._box = BallotBox(self._plan)
-            for earlier in self._rows[:-1]:
-                self._box.add(table(earlier[earlier["tree"] < AGAIN_TREE]), ())
+            earlier = np.concatenate([np.empty(0, RECORD), *self._rows[: -len(steps)]])
+            self._box.add(table(earlier[earlier["tree"] < AGAIN_TREE]), ())
         if self._box is None:
-            return None, None
-        heard, settled = self._box.add(data, self._altered)
+            return [(None, None)] * len(steps)
+        first = np.array(steps) - 1
+        heard, settled = (framed(each, 1) for each in self._box.add(data, self._altered))
         self._altered = []
-        return _flat(heard, "rank", "count"), _flat(settled, "rank", "state", "count")
+        counts = _by_frame(heard, ("rank", "count"), first), _by_frame(settled, ("rank", "state", "count"), first)
+        return list(zip(*counts, strict=True))
 
 
-ARC: Final = ("sender", "port", "receiver", "segments", "lost", "altered")
+def _by_frame(marks: pl.DataFrame, columns: Sequence[str], frames: NDArray[np.int64]) -> list[list[int]]:
+    """By frame, the values of these columns, row by row; the marks are sorted by frame."""
+    of = marks["frame"].to_numpy()
+    return [
+        _flat(marks[int(low) : int(high)], *columns)
+        for low, high in zip(np.searchsorted(of, frames), np.searchsorted(of, frames, side="right"), strict=True)
+    ]
 
 
 def _flat(rows: pl.DataFrame, *columns: str) -> list[int]:

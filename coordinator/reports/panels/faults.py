@@ -24,8 +24,8 @@ from emunode.errors import EmulatorError
 from emunode.host.placement import Placement
 
 LISTED_FAULTS = 200
-TRACED_HOPS = 20_000
-"""Hops of the longest run without faults that is traced for a report."""
+TRACED_NODES, TRACED_HOPS = 720, 4_000
+"""The largest run without faults that is traced for a report: longer ones would take longer than all the rest of it."""
 NAMED = 3
 """Nodes of a host that are named."""
 REPAIRED_BY = {"crash": ("recover",), "down": ("up", "heal")}
@@ -157,7 +157,9 @@ def _unsent(fault: Mapping[str, Any], data: RunData) -> int:
     """
     rank, first, last = fault.get("rank"), fault.get("step"), fault.get("last")
     plan, hops = data.plan, data.hops
-    if not isinstance(rank, int) or not isinstance(first, int) or plan is None or hops is None or plan.spec.has_control:
+    if not isinstance(rank, int) or not isinstance(first, int) or plan is None or hops is None:
+        return 0
+    if plan.spec.has_control or plan.topology.order > TRACED_NODES:
         return 0
     try:
         planned = table(trace(plan.algorithm, plan.scenario.step_limit, TRACED_HOPS)[1])

@@ -158,9 +158,10 @@ class BallotBox:
         self._votes: pl.DataFrame | None = None
 
     def add(self, hops: pl.DataFrame, altered: Sequence[AlteredCopy]) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """Cast the votes of one step, later than those before.
+        """Cast the votes of some steps, later than those before.
 
-        Returns by rank how many segments are heard of for the first time, and on how many the vote is settled, by state.
+        Returns by step and rank how many segments are heard of for the first time, and on how many the vote is settled, by
+        state.
         """
         cast = cast_votes(self._plan, hops.lazy(), altered)
         if self._who == "receiver":
@@ -170,20 +171,18 @@ class BallotBox:
         self._votes = cast if self._votes is None else pl.concat([self._votes, cast])
         touched = self._votes.join(cast, list(PIECE), "semi")
         found = ballots(touched, self._copies).rename({self._who: "rank"})
-        step = cast["step"].max() or 0
-        heard = found.filter(pl.col("heard") == step).group_by("rank").agg(count=pl.len()).sort("rank")
-        return heard, _by_state(found.filter(pl.col("settled") == step))
+        first = cast["step"].min() or 0
+        heard = found.filter(pl.col("heard") >= first).group_by("rank", step="heard").agg(count=pl.len())
+        settled = found.filter(pl.col("settled") >= first).group_by("rank", "state", step="settled").agg(count=pl.len())
+        return heard.sort("step", "rank"), settled.sort("step", "rank", "state")
 
     def close(self) -> pl.DataFrame:
         """By rank, the segments on which votes are still open, by the state that they end in."""
         if self._votes is None:
             return pl.DataFrame(schema={"rank": pl.Int64, "state": pl.Int64, "count": pl.Int64})
         found = ballots(self._votes, self._copies).rename({self._who: "rank"})
-        return _by_state(found.filter(pl.col("settled").is_null()))
-
-
-def _by_state(found: pl.DataFrame) -> pl.DataFrame:
-    return found.group_by("rank", "state").agg(count=pl.len()).sort("rank", "state")
+        still = found.filter(pl.col("settled").is_null())
+        return still.group_by("rank", "state").agg(count=pl.len()).sort("rank", "state")
 
 
 def who_votes(plan: Plan) -> str:

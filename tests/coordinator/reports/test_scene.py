@@ -155,6 +155,8 @@ class Watched(Script):
         self.frames.add(result.rows, step, result.altered_copies)
         self.altered += result.altered_copies
         self.last = step
+        if step % 3:  # steps are counted one by one, and two at once
+            self.frames.since(0, 1)
         return super().after_step(step, result)
 
     def end(self) -> None:
