@@ -41,10 +41,10 @@ class RankSet:
         # The step of the last `apply_faults`, for nodes that are created in it.
         self._step: Step = 1
         self._knows = spec.knowledge in (FaultKnowledge.NEIGHBOURS, FaultKnowledge.ALL)
-        self.told: set[Rank] = set()
-        """Ranks whose protocols were told about a port in the last `apply_faults`."""
-        self._untold: dict[tuple[Rank, Port], None] = {}
-        """Ports of ranks that hang about which their protocols have to be told."""
+        self.notified: set[Rank] = set()
+        """Ranks whose protocols were notified of a port in the last `apply_faults`."""
+        self._pending_notifications: dict[tuple[Rank, Port], None] = {}
+        """Ports of ranks that hang of which their protocols have to be notified."""
         detects = spec.detection if spec.knowledge is FaultKnowledge.DETECT else None
         self.detection = detects and StepDetection(algorithm.topology, spec.seed, detects, ranks)
         self._agrees = spec.agreement is not None
@@ -121,10 +121,10 @@ class RankSet:
     def _suspect(self, step: Step, changes: Iterable[Suspicion]) -> set[Rank]:
         """Tell ranks what they suspect from `step` on; returns those whose protocols act on it in this step."""
         acting = set()
-        self.told = set()
-        places = {**self._untold, **{(change.rank, change.port): None for change in changes}}
+        self.notified = set()
+        places = {**self._pending_notifications, **{(change.rank, change.port): None for change in changes}}
         # A rank that hangs learns it when it runs again.
-        self._untold = {place: None for place in places if step <= self.faults.hung_until(place[0])}
+        self._pending_notifications = {place: None for place in places if step <= self.faults.hung_until(place[0])}
         for rank, port in places:
             if rank in self._views:
                 self._views[rank].live_ports = self._live_ports(rank)
@@ -134,7 +134,7 @@ class RankSet:
             if isinstance(node, ProtocolNode) and not silent:
                 assert self.detection is not None
                 node.suspects(step, port, self.detection.suspects(rank, port))
-                self.told.add(rank)
+                self.notified.add(rank)
                 if node.due is not None and node.due <= step:
                     acting.add(rank)
         return acting

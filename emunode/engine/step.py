@@ -92,7 +92,7 @@ class StepRunner:
             if reads:  # what arrived before the fault is still received; what the rank decides on it is not sent
                 read(rank)
             self._note_node(rank, self.rank_set.deactivate(rank))
-        for rank in self.rank_set.told - awake:
+        for rank in self.rank_set.notified - awake:
             self._note_node(rank, self.rank_set.node(rank).due)
         return awake
 

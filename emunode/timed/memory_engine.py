@@ -93,6 +93,8 @@ class TimedMemoryEngine:
             ceil(spec.detection.interval * self.faults.largest_factor()) if detects and spec.detection else 0
         )
         """The longest time between two signs of life; 0 without any."""
+        self._neighbours: dict[Rank, Sequence[Rank]] = {}
+        """The neighbours of each rank that has acted: a rank acts for every packet."""
         self._ranks: dict[Rank, TimedRank] = {}
         self._times: list[int] = []
         self._acting: dict[int, set[Rank]] = {}
@@ -148,6 +150,12 @@ class TimedMemoryEngine:
                     self._act(now, rank, arrivals.get(rank, []), missing.get(rank, []), rows)
         return rows
 
+    def _neighbours_of(self, rank: Rank) -> Sequence[Rank]:
+        found = self._neighbours.get(rank)
+        if found is None:
+            found = self._neighbours[rank] = self._topology.neighbours(rank)
+        return found
+
     def _rank(self, rank: Rank) -> TimedRank:
         found = self._ranks.get(rank)
         if found is None:
@@ -155,7 +163,7 @@ class TimedMemoryEngine:
         return found
 
     def _act(self, now: int, rank: Rank, arrivals: list[Arrival], missing: list[Step], rows: bytearray) -> None:
-        reverse, neighbours = self._reverse_ports[rank], self._topology.neighbours(rank)
+        reverse, neighbours = self._reverse_ports[rank], self._neighbours_of(rank)
         if self._interval:
             self._in_flight -= sum(not _is_sign(packet) for _, _, packet in arrivals)
         if arrivals:
@@ -181,7 +189,7 @@ class TimedMemoryEngine:
         self._note(rank)
 
     def _record_losses(self, now: int, rank: Rank, actions: Actions, rows: bytearray) -> None:
-        neighbours = self._topology.neighbours(rank)
+        neighbours = self._neighbours_of(rank)
         for lost in actions.losses:
             self._record(rank, lost, neighbours[lost.port], -1)
             encode_losses(rows, lost.step, rank, lost.port, neighbours[lost.port], lost.segments, HopOutcome.LOST)
