@@ -8,7 +8,7 @@ without a scenario start fast.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args, get_origin
 
 from coordinator.scenario.durations import format_duration
@@ -121,7 +121,7 @@ class ScenarioOption:
     @cached_property
     def variants(self) -> Sequence[Mapping[str, Any]]:
         """The alternatives in the JSON schema of the field without null, references resolved."""
-        schema = self.model.model_json_schema()
+        schema = _schema(self.model)
         described = schema["properties"][self.name]
         resolved = [
             schema["$defs"][each["$ref"].rpartition("/")[2]] if "$ref" in each else each
@@ -177,6 +177,12 @@ class ScenarioOption:
         low, high = self.bounds
         allowed = f" ({low} to {high})" if high else ""
         return f"{self.field.description}{allowed}{'; required, here or in the file' if required else ''}"
+
+
+@cache
+def _schema(model: "type[BaseModel]") -> Mapping[str, Any]:
+    """Return the JSON schema of a model, made once for all of its options: it takes milliseconds."""
+    return model.model_json_schema()
 
 
 def options_of(model: "type[BaseModel]") -> dict[str, ScenarioOption]:
