@@ -33,7 +33,7 @@ STATES: Final = len(State)
 ARC: Final = ("sender", "port", "receiver", "segments", "lost", "altered")
 GAIN: Final = ("rank", "segments")
 
-Votes = tuple[list[int] | None, list[int] | None]
+StepVotes = tuple[list[int] | None, list[int] | None]
 Counts = NDArray[np.int64]
 
 
@@ -238,7 +238,7 @@ class Frames:
                 "votes": settled,
             }
 
-    def _votes(self, steps: Sequence[Step], data: pl.DataFrame, *, altered: bool) -> Sequence[Votes]:
+    def _votes(self, steps: Sequence[Step], data: pl.DataFrame, *, altered: bool) -> Sequence[StepVotes]:
         """By step, the first copies and the settled votes; None if votes are not counted."""
         if self._rows is None:
             self._box = None
