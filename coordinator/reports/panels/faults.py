@@ -24,7 +24,7 @@ from emunode.errors import EmulatorError
 from emunode.host.placement import Placement
 
 LISTED_FAULTS = 200
-TRACED_NODES, TRACED_HOPS = 720, 4_000
+TRACED_NODES, TRACED_HOPS = 200, 4_000
 """The largest run without faults that is traced for a report: longer ones would take longer than all the rest of it."""
 NAMED = 3
 """Nodes of a host that are named."""
