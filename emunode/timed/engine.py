@@ -285,9 +285,8 @@ class TimedRun:
                 heappush(moments, 2 * start)
             # Only the first departure carries the receipt.
             receipt = -1
-        if losses or withheld:
-            self._plan_losses(index, losses, withheld)
-        self._losses += [(index, report, HopOutcome.REPORT) for report in reports]
+        if losses or withheld or reports:
+            self._plan_losses(index, losses, withheld, reports)
         if judged:
             self._judged.append((index, judged))
         # Nothing to receive and nothing to send: this rank is done.
@@ -307,8 +306,10 @@ class TimedRun:
                 self._received.append((received, max(received, there), [(slot, step)]))
         return waiting
 
-    def _plan_losses(self, index: int, losses: Sequence[Departure], withheld: Sequence[Departure]) -> None:
-        """Schedule the starts of packets that are lost."""
+    def _plan_losses(
+        self, index: int, losses: Sequence[Departure], withheld: Sequence[Departure], reports: Sequence[Departure]
+    ) -> None:
+        """Schedule the starts of packets that are lost, and note what crosses no link."""
         for loss in losses:
             self._losses.append((index, loss, HopOutcome.LOST))
             event = (LOST, b"", index * self._degree + loss.port, loss.step, -1, 0, self._nodes[index])
@@ -317,6 +318,7 @@ class TimedRun:
                 heappush(self._moments, 2 * loss.start)
             self._starts[loss.start].append(event)
         self._losses += [(index, kept, HopOutcome.WITHHELD) for kept in withheld]
+        self._losses += [(index, report, HopOutcome.REPORT) for report in reports]
 
     def _now(self) -> int:
         """Return the nanoseconds since the run began; 0 before."""

@@ -241,7 +241,7 @@ def test_a_campaign_file_needs_no_flags(call: Call, tmp_path: Path) -> None:
 def test_a_violated_claim_is_reduced_and_can_be_repeated(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     """A false claim: edt with two trees survives everything."""
     false = Claim("delivery_ratio", 1.0, "==", "nowhere, 1999")
-    monkeypatch.setattr("coordinator.planning.plan.claims_with_outages", lambda *_: [false])
+    monkeypatch.setattr("coordinator.planning.claims.claims_with_outages", lambda *_: [false])
     flags = "--faults nodes=5@2 --message-bytes 4096 --seed 9 --workers 1 --trials 10"
     ended = call(f"campaign {STAR} {flags} --json")
     assert ended.status == 1

@@ -113,7 +113,7 @@ def test_an_error_in_a_kind_of_fault_is_not_one_of_the_algorithm(call: Call, mon
     [
         "history.journal.Journal.add",
         "results.conclude.measure",
-        "execution.run.stored_scenario",
+        "execution.sinks.stored_scenario",
         "execution.run.trio.run",
     ],
 )

@@ -1,6 +1,6 @@
 """A new option is one field: flags, types of the API, refusals, fingerprints and the record for hosts follow from it."""
 
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import pytest
 from cyclopts import App, Parameter
@@ -130,3 +130,18 @@ def test_a_record_with_a_field_of_another_type_is_refused() -> None:
 def test_a_scenario_on_another_driver_has_no_settings_of_processes() -> None:
     values = BASE | {"driver": "docker", "hang_by": "disconnect", "ranks_per_host": 2, "seed": 7}
     assert Scenario.model_validate(values).on_driver("memory") == Scenario.model_validate(BASE | {"seed": 7})
+
+
+def test_the_schema_of_a_model_is_made_once_for_all_of_its_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes milliseconds, and every flag of a command reads it."""
+
+    class Counted(Scenario):
+        made: ClassVar[int] = 0
+
+        @classmethod
+        def model_json_schema(cls, *others: Any, **more: Any) -> dict[str, Any]:
+            monkeypatch.setattr(cls, "made", cls.made + 1)
+            return super().model_json_schema(*others, **more)
+
+    make_flags("CountedFlags", {}, options=options_of(Counted))
+    assert Counted.made == 1
