@@ -40,9 +40,9 @@ def vanish_during(_say: Say) -> None:
 
 def vanish_after(_say: Say) -> None:
     """Remove the run directory before the report is written."""
-    from coordinator.execution import run
+    from coordinator.execution import sinks
 
-    wrap(run, "_draw", before=lambda directory: shutil.rmtree(directory.path))
+    wrap(sinks, "_draw", before=lambda directory: shutil.rmtree(directory.path))
 
 
 def full_log(_say: Say) -> None:

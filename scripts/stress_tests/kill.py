@@ -90,7 +90,7 @@ class ContainerExperiment(Experiment):
 
 def report_phase(phase: str, at: int, stall_seconds: float, say: Say) -> None:
     """Report the beginning of a phase (of step `at`), and stay in it for a moment."""
-    from coordinator.execution import drive, run
+    from coordinator.execution import drive, sinks
     from coordinator.history.journal import Journal
     from coordinator.history.run_directory import RunDirectory
     from coordinator.networks import control_channel
@@ -126,7 +126,7 @@ def report_phase(phase: str, at: int, stall_seconds: float, say: Say) -> None:
     wrap(StepBarrier, "order", after=ordered)
     wrap(HostNetwork, "close", before=partial(enter, "teardown"))
     wrap(Journal, "close", before=partial(enter, "collection"))
-    wrap(run, "_draw", before=partial(enter, "report"))
+    wrap(sinks, "_draw", before=partial(enter, "report"))
     wrap(RunDirectory, "finish", before=partial(enter, "finish"))
     enter("start")
 
