@@ -140,7 +140,7 @@ class BitRowEngine(CertificateEngine):
         """Run sets with messages, the last one if it is `failing`; their hashes. RunError if a result differs."""
         trials, seconds = certificate.trials, certificate.seconds
         results = [result for _, result in self.certifier.run(certificate, sets)]
-        # The rate is that of the evaluator.
+        # The rate of the evaluator.
         certificate.trials, certificate.seconds = trials, seconds
         for number, words in differences(point, dict(enumerate(results))):
             raise RunError(

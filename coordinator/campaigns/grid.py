@@ -407,7 +407,7 @@ def _places_of(plan: Plan) -> FaultSites:
 def _described(scenario: Scenario) -> dict[str, object]:
     """A scenario as version 0.1.0 wrote it, so that fields that no trial depends on do not change the fingerprint."""
     values = scenario.model_dump(mode="json", exclude=set(UNCOUNTED))
-    # An option that came later counts where it is given; those of reliable links all count where links are reliable.
+    # A later option counts where it is given. Options of reliable links all count where links are reliable.
     counted = {*OF_0_1_0, *(OF_LINKS if scenario.reliable else ())}
     values = {
         name: value

@@ -79,7 +79,7 @@ def judge_agreement(
 
 
 def records_of(run: ResolvedRun, verdicts: Verdicts) -> list[dict[str, object]]:
-    """The decisions that stand at the end, as plain values, that of most nodes first."""
+    """Return the decisions that stand at the end as plain values, the decision of most nodes first."""
     groups = sorted(verdicts.standing.values(), key=lambda group: (-len(group), group[0].rank))
     return [_record(run, group) for group in groups]
 
@@ -133,7 +133,7 @@ def _knowledge(rows: pl.DataFrame, case: Case) -> tuple[dict[Rank, dict[News, in
     columns = ("sent", "known", "sender", "receiver", "origin", "target", "segment", "outcome")
     for number, row in enumerate(told.select(columns).iter_rows()):
         sent, arrives, sender, receiver, origin, target, seen, outcome = row
-        # In the order of arrivals, since a packet may overtake another one that was sent before it.
+        # In the order of arrivals, since a packet may overtake an earlier one.
         while under_way and under_way[0][0] <= sent:
             time, _, rank, news = heappop(under_way)
             known.setdefault(rank, {}).setdefault(news, time)
