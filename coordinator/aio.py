@@ -56,7 +56,7 @@ Arguments = ParamSpec("Arguments")
 
 
 def as_async(function: Callable[Arguments, Result]) -> Callable[Arguments, Awaitable[Result]]:
-    """The async form of a function of the API."""
+    """Return the async form of a function of the API."""
 
     @wraps(function)
     async def call(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
@@ -115,7 +115,7 @@ add_collectives(Network, Network.run)
 def network(
     source: Source, *, name: str | None = None, relabel: bool = False, plugin: str | Sequence[str] = ()
 ) -> Network:
-    """A network to run collectives on; arguments and errors as of `coordinator.network`."""
+    """Return a network to run collectives on; arguments and errors as of `coordinator.network`."""
     plugins = load_plugins(as_list(plugin))
     return Network(topology_of(source, name, relabel=relabel), plugins)
 

@@ -88,7 +88,7 @@ def _parse(arguments: list[str] | None) -> tuple[argparse.ArgumentParser, argpar
 
 
 def _dialled_address(name: str) -> str:
-    """The IPv4 address of a name or address; ValueError if peers cannot dial it."""
+    """Return the IPv4 address of a name or address; ValueError if peers cannot dial it."""
     try:
         address = socket.gethostbyname(name)
     except OSError as error:

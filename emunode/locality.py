@@ -105,7 +105,7 @@ def _record_fresh(
 
 
 def accepted_job(entry: type[Algorithm], topology: Topology) -> CollectiveSpec:
-    """The first job that the algorithm accepts on `topology`; ContractError if it refuses all."""
+    """Return the first job that the algorithm accepts on `topology`; ContractError if it refuses all."""
     for port_model, duplex, messages in product(entry.port_models, entry.duplexes, (1, topology.degree)):
         spec = CollectiveSpec(topology.name, entry.collective, entry.name, 0, port_model, duplex, 720, messages)
         try:
@@ -262,7 +262,7 @@ def _describe(output: Output) -> str:
 
 
 def _call_in_child(work: Callable[[], Any]) -> Any:
-    """The result of `work` in a process of its own; ContractError for an error of the algorithm there."""
+    """Return the result of `work` in a process of its own; ContractError for an error of the algorithm there."""
 
     def pickled() -> bytes:
         try:
@@ -361,7 +361,7 @@ _EXIT: Final = Watch.__exit__.__code__
 
 
 def _forbidden_name(function: Any) -> str | None:
-    """The name of a C function that no rule may call; None for any other."""
+    """Return the name of a C function that no rule may call; None for any other."""
     owner, name = getattr(function, "__self__", None), function.__name__
     if isinstance(owner, ModuleType):
         module = owner.__name__

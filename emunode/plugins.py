@@ -55,7 +55,7 @@ LOADED: dict[str, Loaded] = {}
 
 
 def read_file(path: Path) -> Plugin:
-    """The plug-in in a file, which is not executed; ScenarioError (field `plugin`) if it cannot be read."""
+    """Return the plug-in in a file, which is not executed; ScenarioError (field `plugin`) if it cannot be read."""
     try:
         if path.exists() and not path.is_file():
             raise ScenarioError("plugin", str(path), "it is not a regular file")
@@ -73,7 +73,9 @@ def read_file(path: Path) -> Plugin:
 
 
 def find_installed(name: str) -> Plugin:
-    """The installed module `name` as a plug-in, which is not executed; ScenarioError (field `plugin`) if it is missing."""
+    """Return the installed module `name` as a plug-in, which is not executed; ScenarioError (field `plugin`) if it is
+    missing.
+    """
     top = name.partition(".")[0]
     try:
         invalidate_caches()
@@ -90,7 +92,7 @@ def find_installed(name: str) -> Plugin:
 
 
 def _package_sha256(name: str, files: list[tuple[Path, Path]]) -> str:
-    """The digest of source files, by their paths within the package."""
+    """Return the digest of source files, by their paths within the package."""
     digest, size = sha256(), 0
     if len(files) > MAX_FILES:
         raise ScenarioError("plugin", name, f"its package has more than {MAX_FILES:,} source files")

@@ -62,7 +62,7 @@ class Registry(Mapping[Key, Entry], Generic[Key, Entry]):
         _registries.append(self)
 
     def takes(self, entry: object) -> bool:
-        """Whether an object is of the kind of this registry."""
+        """Return whether an object is of the kind of this registry."""
         if self._instances:
             return isinstance(entry, self.base)
         # Not issubclass, which takes longer for abstract classes than all else that registers one of hundreds.
@@ -78,7 +78,7 @@ class Registry(Mapping[Key, Entry], Generic[Key, Entry]):
             self._unread.add(scope)
 
     def declares(self, module: str) -> bool:
-        """Whether a module was declared to register built-in entries."""
+        """Return whether a module was declared to register built-in entries."""
         return any(module in declared for declared in self._modules.values())
 
     def add(self, entry: Entry, *, built_in: bool = False) -> bool:
@@ -116,7 +116,7 @@ class Registry(Mapping[Key, Entry], Generic[Key, Entry]):
             import_module(self._built_in)
 
     def within(self, scope: Hashable) -> list[Entry]:
-        """The entries of a scope, in the order of registration."""
+        """Return the entries of a scope, in the order of registration."""
         self._read(scope)
         return [entry for key, entry in self._entries.items() if self._scope(key) == scope]
 

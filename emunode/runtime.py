@@ -31,7 +31,7 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def has(function: str) -> bool:
-    """Whether this C library defines `function`: some are specific to glibc."""
+    """Return whether this C library defines `function`: some are specific to glibc."""
     return hasattr(_LIBC, function)
 
 
@@ -132,7 +132,7 @@ def is_stopped(pid: int) -> bool:
 
 
 def in_child(work: Callable[[], bytes], seconds: float) -> bytes:
-    """The result of `work` in a forked process: what it changes is lost with that process.
+    """Return the result of `work` in a forked process: what it changes is lost with that process.
 
     Raises RunError if it fails, is stopped, or has no result within `seconds`. No process is left.
     """
@@ -169,7 +169,7 @@ def _work(work: Callable[[], bytes], pipe: int, parent: int) -> None:
 
 
 def _read_all(pipe: int, deadline: float, pid: int) -> bytes:
-    """The answer of `_work` in process `pid`, without its first byte."""
+    """Return the answer of `_work` in process `pid`, without its first byte."""
     answer = bytearray()
     while True:
         left = deadline - time.monotonic()

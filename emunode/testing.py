@@ -137,7 +137,8 @@ def _check_distances(topology: Topology) -> None:
 
 
 def to_networkx(topology: Topology) -> "networkx.Graph[Rank]":
-    """The network as an undirected networkx graph of its ranks, for comparison with an independent implementation.
+    """Return the network as an undirected networkx graph of its ranks, for comparison with an independent
+    implementation.
 
     Nodes carry `label`; links carry `lower_port` and `upper_port`, the ports at the ends of lower and of higher rank.
     """

@@ -191,7 +191,7 @@ class Campaign(Judged):
         return self._table(list(trial_rows(self._grid, self._findings)), TRIAL_TYPES)
 
     def _table(self, plain: list[Row], types: Mapping[str, type[pl.DataType] | pl.DataType]) -> pl.DataFrame:
-        """Rows as a frame, with a column per varied field in place of the one that names the variant."""
+        """Return the rows as a frame, with a column per varied field in place of the one that names the variant."""
         overrides = {name: kind for name, kind in types.items() if plain and name in plain[0]}
         frame = pl.DataFrame(plain, schema_overrides=overrides, infer_schema_length=None)
         label = label_of(self._grid)
@@ -241,7 +241,8 @@ class Campaign(Judged):
         return f"{networks}: {collectives} under faults"
 
     def plot(self, measure: str = "delivery_ratio", *, faults: str | None = None) -> Picture:
-        """Curves of `delivery_ratio` or `guaranteed` delivery over the number of faults, one line per variant.
+        """Return the curves of `delivery_ratio` or `guaranteed` delivery over the number of faults, one line per
+        variant.
 
         `faults` names a kind, such as `crashed nodes`, if the campaign has several; the default is the first. Raises
         ScenarioError (field `plot`) if there is no such figure.
@@ -258,7 +259,7 @@ class Campaign(Judged):
         return Picture(drawn[title], title)
 
     def pictures(self) -> dict[str, str]:
-        """Every figure as an SVG document, by its title."""
+        """Return every figure as an SVG document, by its title."""
         return figures(self.rows, self._named_families)
 
     @property
@@ -277,7 +278,7 @@ class Campaign(Judged):
         return found
 
     def report(self, path: Path | str | None = None) -> Page:
-        """The page of the campaign, which a notebook shows; with `path`, it is also written to that file."""
+        """Return the page of the campaign, which a notebook shows; with `path`, it is also written to that file."""
         facts = {**self._head(), "trials": self._count, "engine": self.engines, "grid": self._grid.fingerprint}
         losses, worst = loss_rows(self.store), worst_rows(self.store)
         text = page(
@@ -335,7 +336,7 @@ def export_curves(curves: Sequence[ReportRow], latex: Path | str | None, table: 
 
 
 def _values(name: str, values: Sequence[object]) -> pl.Series:
-    """The values of a field of a scenario as a column: numbers if all of them are, else texts."""
+    """Return the values of a field of a scenario as a column: numbers if all of them are, else texts."""
     numbers = all(value is None or isinstance(value, int | float) for value in values)
     return pl.Series(
         name, values if numbers else [None if value is None else str(value) for value in values], strict=False

@@ -91,7 +91,7 @@ class Comparison:
         return as_rows(self.record)
 
     def plot(self) -> Picture:
-        """The main metrics as bars."""
+        """Return the main metrics as bars."""
         return Picture(compare_figure(self._data), "Compared")
 
     def save(self, out: PathLike[str] | str) -> Path:

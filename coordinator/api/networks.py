@@ -113,7 +113,8 @@ class BaseNetwork:
         return self.name, digest, tuple(self.plugins)
 
     def figures(self, *names: str, work: float | None = None) -> "list[FigureValue]":
-        """Figures of fault tolerance by name, such as `"extra_connectivity:4"`, each with its closed form; all by default.
+        """Return the figures of fault tolerance by name, such as `"extra_connectivity:4"`, each with its closed form;
+        all by default.
 
         `work` limits each figure, in units of about a microsecond, by default as `coordinator graph` does. A figure that is
         not computed says why. Raises ScenarioError (field `figure` or `work`).
@@ -203,7 +204,7 @@ class Network(BaseNetwork, CollectiveMethods[Run]):
 def network(
     source: Source, *, name: str | None = None, relabel: bool = False, plugin: str | Sequence[str] = ()
 ) -> Network:
-    """A network to run collectives on.
+    """Return a network to run collectives on.
 
     `source` is a name such as `star:4`, `torus:4x4` or `file:NET.graphml` (`coordinator list topologies`), the path of a
     file (.graphml, .gml, .json, .edges, ..), a networkx graph, or a Topology. `name` names a graph; `relabel` calls the
@@ -215,7 +216,7 @@ def network(
 
 
 def topology_of(source: Source, name: str | None = None, *, relabel: bool = False) -> Topology:
-    """The topology for `network`."""
+    """Return the topology for `network`."""
     if isinstance(source, Topology):
         # Hosts make a topology from its name, unless it is sent to them whole.
         return source if isinstance(source, TableTopology) else parse_topology(source.name)
@@ -247,12 +248,12 @@ def _identifier(collective: Collective) -> str:
 
 
 def _plain(default: object) -> object:
-    """The default of an option as a user writes it."""
+    """Return the default of an option as a user writes it."""
     return default.value if isinstance(default, Enum) else default
 
 
 def _method(collective: Collective, run: Callable[..., Any]) -> Callable[..., Any]:
-    """A method whose signature and help list every option, with its default and meaning."""
+    """Return a method whose signature and help list every option, with its default and meaning."""
 
     def method(self: BaseNetwork, algorithm: str, **options: Any) -> Any:
         return run(self, collective, algorithm, **options)

@@ -16,12 +16,16 @@ NOT_OPTIONS = ("topology", "network_sha256", "relabel", "collective", "algorithm
 
 
 def scenario_of(values: Mapping[str, object], faults: Faults, options: Mapping[str, object]) -> Scenario:
-    """A scenario from the values of its network and algorithm, faults, and options; ScenarioError names what is invalid."""
+    """Return a scenario from the values of its network and algorithm, faults, and options; ScenarioError names what is
+    invalid.
+    """
     return make_scenario(scenario_values(values, faults, options))
 
 
 def scenario_values(values: Mapping[str, object], faults: Faults, options: Mapping[str, object]) -> dict[str, object]:
-    """The values of a scenario file, not validated yet; the driver is `memory` unless `options` name another one."""
+    """Return the values of a scenario file, not validated yet; the driver is `memory` unless `options` name another
+    one.
+    """
     for name in NOT_OPTIONS:
         if name in options:
             instead = "faults" if name == "fault" else "the arguments of network() and of the method"
@@ -36,12 +40,12 @@ def scenario_values(values: Mapping[str, object], faults: Faults, options: Mappi
 
 
 def is_duration(name: str) -> bool:
-    """Whether a key of a scenario is a time with a unit."""
+    """Return whether a key of a scenario is a time with a unit."""
     return name in OPTIONS and OPTIONS[name].is_duration
 
 
 def as_list(texts: object) -> list[Any]:
-    """One text or several as a list."""
+    """Return one text or several as a list."""
     return list(texts) if isinstance(texts, Iterable) and not isinstance(texts, str) else [texts]
 
 
@@ -52,5 +56,5 @@ def require_number(name: str, value: object, kinds: type | tuple[type, ...] = in
 
 
 def _with_unit(value: object) -> object:
-    """A duration as a scenario file has it."""
+    """Return a duration as a scenario file has it."""
     return f"{value!r}s" if isinstance(value, int | float) and not isinstance(value, bool) else value

@@ -38,7 +38,7 @@ def progress_display(option: ProgressOption, title: str) -> "Iterator[Progress]"
 
 
 def _notebook() -> Any:
-    """The IPython shell if this process is the kernel of a notebook, else None."""
+    """Return the IPython shell if this process is the kernel of a notebook, else None."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     return shell if getattr(shell, "kernel", None) is not None else None

@@ -99,7 +99,7 @@ class Run(Judged):
 
     @classmethod
     def read(cls, path: Path | str) -> Self:
-        """The run in a run directory, or the latest run of a folder of `runs/`; it may be incomplete or damaged.
+        """Return the run in a run directory, or the latest run of a folder of `runs/`; it may be incomplete or damaged.
 
         Raises ScenarioError (field `run`) if there is no run.
         """
@@ -248,7 +248,7 @@ class Run(Judged):
         return self._result.save(Path(folder))
 
     def report(self, path: Path | str | None = None) -> Page:
-        """The report of the run, which a notebook shows; with `path`, it is also written to that file.
+        """Return the report of the run, which a notebook shows; with `path`, it is also written to that file.
 
         Raises ScenarioError (field `report`) if the file cannot be written.
         """
@@ -259,7 +259,7 @@ class Run(Judged):
         return page
 
     def panel(self, name: str) -> Panel:
-        """One panel of the report, alone: a page that a notebook shows, and its charts as pictures.
+        """Return one panel of the report, alone: a page that a notebook shows, and its charts as pictures.
 
         Names are `network`, `claims`, `steps`, `space-time`, `links` and those of `panels`. Raises ScenarioError (field
         `panel`) for another name, and for a panel that has nothing to show of this run.
@@ -359,12 +359,12 @@ def _execute(plan: Plan, out: Path | None, progress: Progress, page: "Watch | No
 
 
 def run_of(result: RunResult | MemoryRun) -> Run:
-    """A run that has just ended."""
+    """Return a run that has just ended."""
     return Run(None if isinstance(result, MemoryRun) else read_run(result.path), result)
 
 
 def _data_of(result: MemoryRun, summary: dict[str, Any], scenario: dict[str, Any]) -> RunData:
-    """The data of the report of a run in memory; values have the types that JSON gives them."""
+    """Return the data of the report of a run in memory; values have the types that JSON gives them."""
     plan, measurement = result.plan, result.conclusion.measurement
     data = RunData(
         Path(),

@@ -37,7 +37,7 @@ class StoppableCall(Generic[Result]):
             self._error = error
 
     def result(self) -> Result:
-        """The result of the finished call; raises what the function raised."""
+        """Return the result of the finished call; raises what the function raised."""
         if self._error is not None:
             raise self._error
         return self._results[0]
@@ -67,7 +67,7 @@ def _in_own_network(function: Callable[[*Arguments], Result], *arguments: *Argum
 
 
 def is_loop_running() -> bool:
-    """Whether trio or asyncio is running in this thread."""
+    """Return whether trio or asyncio is running in this thread."""
     with contextlib.suppress(RuntimeError):
         trio.lowlevel.current_trio_token()
         return True

@@ -69,7 +69,7 @@ class Level:
     """Whether `lost` is the sum over all sets although not every set is covered."""
 
     def record(self) -> dict[str, object]:
-        """The level as a row of the certificate; `mean_lost` only if it is known for all sets."""
+        """Return the level as a row of the certificate; `mean_lost` only if it is known for all sets."""
         known = self.lost_counted or self.covered == self.sets
         mean = float(f"{self.lost / self.sets:.9g}") if known else None
         return {
@@ -217,7 +217,7 @@ class Certificate(Judged):
 
 
 def tolerance_record(tolerance: Tolerance) -> dict[str, object]:
-    """The argument for one combination of kinds of faults as plain values."""
+    """Return the argument for one combination of kinds of faults as plain values."""
     return {
         "faults": threat_name(tolerance),
         "tolerated": tolerance.tolerated,
@@ -229,7 +229,7 @@ def tolerance_record(tolerance: Tolerance) -> dict[str, object]:
 
 
 def record(certificate: Certificate, path: Path | None) -> dict[str, object]:
-    """A certificate as plain values."""
+    """Return a certificate as plain values."""
     plan, found = certificate.plan, certificate.counterexample
     counterexample = found and {
         "faults": list(found.faults),
@@ -263,7 +263,7 @@ def record(certificate: Certificate, path: Path | None) -> dict[str, object]:
 
 
 def threat_name(tolerance: Tolerance) -> str:
-    """The kinds of faults, such as `nodes and links from step 3`."""
+    """Return the kinds of faults, such as `nodes and links from step 3`."""
     parts = tolerance.threats.parts
     names = {kind: short for short, kind in SHORT.items()}
     name = " and ".join(names.get(part.kind, part.kind) for part in parts)
@@ -274,7 +274,7 @@ def threat_name(tolerance: Tolerance) -> str:
 
 
 def argument_text(tolerance: Tolerance) -> str:
-    """The argument of one tolerance in a sentence or two."""
+    """Return the argument of one tolerance in a sentence or two."""
     classes, threat = tolerance.classes, threat_name(tolerance)
     messages = sum(len(each.members) for each in classes)
     over = f"{threat}: {plural(messages, 'message')} in {plural(len(classes), 'class', 'es')} under symmetry"
@@ -306,7 +306,7 @@ def smallest_kinds(tolerance: Tolerance) -> dict[str, int]:
 
 
 def contents(certificate: Certificate) -> dict[str, object]:
-    """A certificate as plain values, without its scenario."""
+    """Return a certificate as plain values, without its scenario."""
     plan, found = certificate.plan, certificate.counterexample
     hops, digest = schedule_digest(certificate)
     return {
@@ -330,7 +330,7 @@ def contents(certificate: Certificate) -> dict[str, object]:
 
 
 def _different(certificate: Certificate) -> dict[str, object]:
-    """The set under which two drivers have different histories, if there is one."""
+    """Return the set under which two drivers have different histories, if there is one."""
     if certificate.different is None or certificate.different_hashes is None:
         return {}
     memory, driver = certificate.different_hashes
@@ -338,7 +338,7 @@ def _different(certificate: Certificate) -> dict[str, object]:
 
 
 def schedule_digest(certificate: Certificate) -> tuple[int, str]:
-    """The number of hops of the run without faults, and the SHA-256 of their rows in ascending order."""
+    """Return the number of hops of the run without faults, and the SHA-256 of their rows in ascending order."""
     turns = play(MemoryEngine(certificate.plan.algorithm), limit=certificate.plan.scenario.step_limit)
     rows = list(ROW.iter_unpack(b"".join(turns)))
     digest = sha256()

@@ -48,7 +48,8 @@ class FailingTrial:
 
 
 def exhaustive_fault_sets(texts: Sequence[str]) -> list[FaultSetSpec]:
-    """The fault sets to certify against, by ascending number of faults; `nodes<=2` is every set of at most two nodes.
+    """Return the fault sets to certify against, by ascending number of faults; `nodes<=2` is every set of at most two
+    nodes.
 
     Raises ScenarioError for a description that draws at random: a certificate covers every set.
     """
@@ -77,7 +78,7 @@ def refuse_random(scenario: Scenario, fault_sets: Sequence[FaultSetSpec]) -> Non
 
 
 def failed(result: TrialResult) -> bool:
-    """Whether a trial is a counterexample: a healthy node misses a message, or a claim is violated."""
+    """Return whether a trial is a counterexample: a healthy node misses a message, or a claim is violated."""
     return result.undecided is None and (not result.served or bool(result.violated))
 
 
@@ -174,12 +175,12 @@ class Certifier:
         return [(sets[place], found[place]) for place in sorted(found)]
 
     def smallest(self, failing: FailingTrial) -> Counterexample:
-        """A failing trial as a counterexample, with the smallest scenario that fails."""
+        """Return a failing trial as a counterexample, with the smallest scenario that fails."""
         found = self.as_it_is(failing)
         return replace(found, scenario=smallest_failure(found.scenario, failed, self.log))
 
     def as_it_is(self, failing: FailingTrial) -> Counterexample:
-        """A failing trial as a counterexample, with its own scenario."""
+        """Return a failing trial as a counterexample, with its own scenario."""
         given = self.plan.scenario  # its random faults are resolved, unlike those of self.scenario
         faults = (*given.fault, *failing.trial.faults)
         whole = given.model_copy(update={"fault": faults, "seed": failing.trial.seed})
@@ -269,7 +270,7 @@ def count_trials(certificate: Certificate, campaign_runner: CampaignRunner) -> N
 
 
 def rounds() -> Iterator[int]:
-    """The numbers of sets of the rounds of a level."""
+    """Yield the numbers of sets of the rounds of a level."""
     size = FIRST_ROUND
     while True:
         yield size
@@ -281,7 +282,7 @@ HERE = {"driver": "memory", "ranks_per_host": "auto"}
 
 
 def in_memory(scenario: Scenario) -> Scenario:
-    """The scenario on the memory driver, where it has the same history."""
+    """Return the scenario on the memory driver, where it has the same history."""
     return scenario.model_copy(update=HERE)
 
 

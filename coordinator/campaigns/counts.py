@@ -86,7 +86,7 @@ class Times:
 
     @classmethod
     def of_record(cls, fields: Mapping[str, Any]) -> Self:
-        """Inverse of `record`."""
+        """Return the inverse of `record`."""
         sums = {served: list(each) for served, *each in fields["sums"]}
         return cls(fields["packets"], sums, fields["longest"], Counter(dict(map(tuple, fields["by_step"]))))
 
@@ -263,7 +263,7 @@ class Block:
     def of_outcome(
         cls, place: tuple[int, int, int], drawn: Indices, outcome: Outcome, broken: NDArray[np.bool_], *, whole: bool
     ) -> Self:
-        """The block of draws with these numbers; `place` is (point, variant, start)."""
+        """Return the block of draws with these numbers; `place` is (point, variant, start)."""
         lost = np.where(outcome.decided, outcome.unserved, 0)
         # The first of equally bad draws, so that a resumed campaign names the same ones.
         order = np.argsort(-lost, kind="stable")[:KEPT]
@@ -272,7 +272,7 @@ class Block:
         return cls(*place, Counts.of_outcome(outcome, broken, place[2]), worst, violations, whole)
 
     def record(self) -> dict[str, object]:
-        """The block as a line of the campaign's record."""
+        """Return the block as a line of the campaign's record."""
         counts = self.counts
         return {
             "block": self.start, "point": self.point, "variant": self.variant, "trials": counts.trials,
@@ -288,7 +288,7 @@ class Block:
 
     @classmethod
     def of_record(cls, fields: Mapping[str, Any]) -> Self:
-        """Inverse of `record`."""
+        """Return the inverse of `record`."""
         names = ("trials", "undecided", "violated", "steps", "segments")
         # Blocks of earlier versions have no times.
         times = Times.of_record(fields["times"]) if fields.get("times") else None

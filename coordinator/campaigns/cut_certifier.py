@@ -67,7 +67,7 @@ class CutEngine(CertificateEngine):
             self._check(certificate, level, fault_set)
 
     def _tolerances(self, fault_sets: Sequence[FaultSetSpec], places: FaultSites) -> list[Tolerance]:
-        """The smallest defeats for each fault set; sets of the same kinds of faults share them."""
+        """Return the smallest defeats for each fault set; sets of the same kinds of faults share them."""
         plan = self.certifier.plan
         reason = no_fixed_paths(plan.algorithm, plan.scenario)
         if reason is not None:
@@ -133,13 +133,13 @@ class CutEngine(CertificateEngine):
 
 
 def specs_of(strikes: Sequence[Strike], fault_set: FaultSetSpec, places: FaultSites) -> tuple[str, ...]:
-    """Faults as specifications."""
+    """Return the faults as specifications."""
     parts: Sequence[FaultSetTerm] = fault_set.parts
     return tuple(places.spec(parts[part], place, fault_set.when) for part, place in strikes)
 
 
 def contradiction(faults: tuple[str, ...], outcome: str) -> RunError:
-    """The error of a run that differs from what its paths say, which is an error of this software."""
+    """Return the error of a run that differs from what its paths say, which is an error of this software."""
     return RunError(
         f"a run with {', '.join(faults) or 'no faults'} {outcome}, and the paths of its fault-free run say otherwise; "
         "certify with --method runs"

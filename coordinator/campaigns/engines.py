@@ -48,7 +48,7 @@ def differences(point: PointEvaluator, results: Mapping[int, TrialResult]) -> It
 
 
 def _figures(evaluator: Evaluator, outcome: Outcome, at: int) -> dict[str, object]:
-    """The figures of one trial, by their names in `TrialResult`."""
+    """Return the figures of one trial, by their names in `TrialResult`."""
     topology: Topology = evaluator.plan.topology
     counted = ("expected", "delivered", "intact", "steps", "packets", "segments", "least_copies")
     found: dict[str, object] = {name: int(getattr(outcome, name)[at]) for name in counted}

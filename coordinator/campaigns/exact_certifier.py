@@ -48,7 +48,7 @@ class RowsOfSets:
         ]
 
     def struck(self, numbers: Indices) -> Sequence[Struck]:
-        """The places that each term strikes, for sets with these numbers."""
+        """Return the places that each term strikes, for sets with these numbers."""
         counts = [part.count for part in self.fault_set.parts]
         columns = pairwise(np.cumsum([0, *counts]).tolist())
         rows = self._rows[numbers]
@@ -159,7 +159,9 @@ class BitRowEngine(CertificateEngine):
 
 
 def _in_rounds(orbits: Orbits, fault_set: FaultSetSpec) -> Iterator[tuple[Indices, Indices]]:
-    """The sets of a level up to symmetry, with the sizes of their orbits, in the rounds in which messages run them."""
+    """Yield the sets of a level up to symmetry, with the sizes of their orbits, in the rounds in which messages run
+    them.
+    """
     blocks = orbits.rows_of(fault_set)
     rows, sizes = next(blocks)
     for wanted in rounds():

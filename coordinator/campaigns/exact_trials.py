@@ -62,7 +62,9 @@ def evaluate_points(store: FinishedTrials, progress: Progress) -> Session:
 
 
 def unfinished(store: FinishedTrials, point: int, variants: Sequence[int]) -> list[int]:
-    """The variants of a point that get the next block; with a precision all in turn, until all are precise enough."""
+    """Return the variants of a point that get the next block; with a precision all in turn, until all are precise
+    enough.
+    """
     grid = store.grid
     evaluated = {variant: store.evaluated(point, variant) for variant in variants}
     missing = [at for at in variants if _stop(evaluated[at]) < grid.wanted(point, at)]
@@ -99,7 +101,7 @@ def _next_block(store: FinishedTrials, point: int, variant: int) -> Block:
 
 
 def repeats(store: FinishedTrials) -> Repeats:
-    """The draws of exactly evaluated points that are run again with messages: the first ones, and the worst."""
+    """Return the draws of exactly evaluated points that are run again with messages: the first ones, and the worst."""
     grid = store.grid
     if grid.engine != "auto":
         return NO_REPEATS

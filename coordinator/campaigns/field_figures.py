@@ -14,7 +14,8 @@ INFORMED: Final = "informed_nodes_per_step"
 
 
 def field_figures(counts: Counts, plan: Plan, fault_free: Step | None) -> dict[str, object]:
-    """The figures of decided trials; None where one does not apply, or is not in the record of an earlier version.
+    """Return the figures of decided trials; None where one does not apply, or is not in the record of an earlier
+    version.
 
     - `tfr_one_to_one`, `tfr_one_to_all`: of a broadcast or scatter, the share of pairs (trial, healthy node but the source)
       in which the node is not served, and the share of trials in which some healthy node is not.

@@ -200,11 +200,11 @@ class Grid:
         return blake2b(said.encode(), digest_size=16).hexdigest()
 
     def set_count(self, point: int, variant: int) -> int | None:
-        """Number of sets of a point; None if sets are drawn at random."""
+        """Return the number of sets of a point; None if sets are drawn at random."""
         return set_count(self.points[point], self.places[variant])
 
     def numbers(self, point: int, variant: int) -> Sequence[int]:
-        """The draws of a point in the order in which they run, at most `trials`.
+        """Return the draws of a point in the order in which they run, at most `trials`.
 
         If `all` has more sets, the draws are a random sample of the numbers of its sets.
         """
@@ -234,32 +234,38 @@ class Grid:
         return sample_numbers(fault_set, places, self.variants[variant].scenario.seed, self.trials)
 
     def wanted(self, point: int, variant: int) -> int:
-        """The most draws of a point."""
+        """Return the most draws of a point."""
         return len(self.numbers(point, variant))
 
     def whole(self, point: int, variant: int) -> bool:
-        """Whether the draws cover every set of the point, so that its figures are exact if nothing else is random."""
+        """Return whether the draws cover every set of the point, so that its figures are exact if nothing else is
+        random.
+        """
         return self.set_count(point, variant) == self.wanted(point, variant)
 
     def is_random(self, fault_set: FaultSetSpec, variant: int) -> bool:
-        """Whether the outcome of one set depends on the seed, so that figures over all sets are estimates too."""
+        """Return whether the outcome of one set depends on the seed, so that figures over all sets are estimates too."""
         return self.variants[variant].is_random or any(part.is_random for part in fault_set.parts)
 
     def _seed_of(self, point: int, variant: int, number: int) -> int:
-        """The seed of a trial: that of the scenario, or one of its own if faults draw random numbers during the run."""
+        """Return the seed of a trial: that of the scenario, or one of its own if faults draw random numbers during the
+        run.
+        """
         seed = self.variants[variant].scenario.seed
         # Any value counts, also a rate of 1 or a number of steps: campaigns of earlier versions have these seeds.
         own = self.variants[variant].is_random or any(part.argument for part in self.points[point].parts)
         return (seed + number) % 2**63 if own else seed
 
     def counted(self, point: int, variant: int, finished: Collection[int]) -> Collection[int]:
-        """The finished draws that enter the figures. As long as sets of `all` are missing, only its random sample does."""
+        """Return the finished draws that enter the figures. As long as sets of `all` are missing, only its random
+        sample does.
+        """
         if self.points[point].how != "all" or len(finished) == self.set_count(point, variant):
             return finished
         return set(finished).intersection(self.numbers(point, variant))
 
     def draws(self, point: int, variant: int) -> Draws:
-        """The draws of a point, by number."""
+        """Return the draws of a point, by number."""
         if (point, variant) not in self._draws:
             seed = self.variants[variant].scenario.seed
             self._draws[point, variant] = Draws(self.points[point], self.places[variant], seed)
@@ -270,7 +276,7 @@ class Grid:
         return {}
 
     def fault_free_latency(self, variant: int) -> int | None:
-        """The longest latency of a variant in a run without any fault; None if no node is served."""
+        """Return the longest latency of a variant in a run without any fault; None if no node is served."""
         if variant not in self._fault_free:
             self._fault_free[variant] = fault_free_latency(self.variants[variant].scenario)
         return self._fault_free[variant]
@@ -282,11 +288,11 @@ class Grid:
     # --- engines ------------------------------------------------------------------------------------------------------
 
     def exact(self, point: int, variant: int) -> bool:
-        """Whether the exact evaluator runs the trials of a point."""
+        """Return whether the exact evaluator runs the trials of a point."""
         return self.why_messages(point, variant) is None
 
     def why_messages(self, point: int, variant: int) -> str | None:
-        """Why the trials of a point are run with messages, or None where the exact evaluator runs them."""
+        """Return why the trials of a point are run with messages, or None where the exact evaluator runs them."""
         key = point, variant
         if key not in self._reasons:
             self._reasons[key] = self._why_messages(point, variant)
@@ -314,7 +320,7 @@ class Grid:
         return None
 
     def evaluator(self, variant: int) -> Evaluator:
-        """The exact evaluator of a variant; raises InexactError."""
+        """Return the exact evaluator of a variant; raises InexactError."""
         known = self._evaluators.get(variant)
         if known is None:
             try:
@@ -327,7 +333,7 @@ class Grid:
         return known
 
     def point_evaluator(self, point: int, variant: int) -> PointEvaluator:
-        """The evaluator of the draws of a point."""
+        """Return the evaluator of the draws of a point."""
         key = point, variant
         if key not in self._point_evaluators:
             plan = self.variants[variant].plan
@@ -353,7 +359,7 @@ class Grid:
     # --- trials with messages -----------------------------------------------------------------------------------------
 
     def rest(self, done: Done, again: Repeats = NO_REPEATS) -> Iterator[tuple[Key, Trial]]:
-        """The trials to run next with messages, given the finished ones; none if the campaign is complete.
+        """Yield the trials to run next with messages, given the finished ones; none if the campaign is complete.
 
         `again` has the numbers of the trials of exactly evaluated points that are repeated. Trials are ordered by variant,
         so that networks can be reused.
@@ -370,12 +376,12 @@ class Grid:
                         yield key, self.trial(key)
 
     def trial(self, key: Key) -> Trial:
-        """A trial by its key."""
+        """Return a trial by its key."""
         faults = self.draws(key.point, key.variant).specs(key.number)
         return Trial(key.variant, faults, self._seed_of(*key))
 
     def _target(self, point: int, done: Done) -> int:
-        """The number of draws of a point after this round."""
+        """Return the number of draws of a point after this round."""
         open_ended = [
             variant
             for variant in range(len(self.variants))
@@ -405,7 +411,9 @@ def _places_of(plan: Plan) -> FaultSites:
 
 
 def _described(scenario: Scenario) -> dict[str, object]:
-    """A scenario as version 0.1.0 wrote it, so that fields that no trial depends on do not change the fingerprint."""
+    """Return a scenario as version 0.1.0 wrote it, so that fields that no trial depends on do not change the
+    fingerprint.
+    """
     values = scenario.model_dump(mode="json", exclude=set(UNCOUNTED))
     # A later option counts where it is given. Options of reliable links all count where links are reliable.
     counted = {*OF_0_1_0, *(OF_LINKS if scenario.reliable else ())}
@@ -426,5 +434,5 @@ def _described(scenario: Scenario) -> dict[str, object]:
 
 
 def _without_gap(order: Sequence[int], finished: Collection[int]) -> int:
-    """Number of finished draws before the first unfinished one."""
+    """Return the number of finished draws before the first unfinished one."""
     return next((at for at, number in enumerate(order) if number not in finished), len(order))

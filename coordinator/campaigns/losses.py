@@ -16,7 +16,8 @@ MOST_WORST = 10
 
 
 def loss_rows(store: FinishedTrials) -> list[Row]:
-    """One row per point, variant and number of healthy nodes that miss a message, with the number of such trials.
+    """Return one row per point, variant and number of healthy nodes that miss a message, with the number of such
+    trials.
 
     Only decided trials that enter the figures are counted.
     """
@@ -44,7 +45,7 @@ class Lossy(NamedTuple):
 
 
 def worst_rows(store: FinishedTrials, most: int = MOST_WORST) -> list[Row]:
-    """The trials in which most healthy nodes miss a message, worst first, each with the command that repeats it.
+    """Return the trials in which most healthy nodes miss a message, worst first, each with the command that repeats it.
 
     Of trials that drew the same faults, the first is listed.
     """

@@ -26,7 +26,7 @@ LEVEL = 0.95
 
 
 def process_rows(store: FinishedTrials) -> list[Row]:
-    """One row per point with a process, variant and figure; empty without processes or decided trials.
+    """Return one row per point with a process, variant and figure; empty without processes or decided trials.
 
     Availability follows from the draws, so it is over all trials: those in which a source fails are undecided, and without
     them it would be too high. Completion is over decided trials.
@@ -94,7 +94,7 @@ def _downtime(grid: Grid, point: int, variant: int, number: int) -> Counter[Faul
 
 
 def _quantiles(values: Sequence[float]) -> dict[str, float | None]:
-    """The quantiles of sorted values with their intervals; None for what is infinite or not bounded."""
+    """Return the quantiles of sorted values with their intervals; None for what is infinite or not bounded."""
     found: dict[str, float | None] = {}
     for share in QUANTILES:
         name = f"q{round(100 * share)}"
@@ -107,7 +107,8 @@ def _quantiles(values: Sequence[float]) -> dict[str, float | None]:
 
 
 def order_statistics(trials: int, share: float, level: float = LEVEL) -> tuple[int, int]:
-    """The numbers, from 1 on, of the order statistics that enclose a quantile with a probability of at least `level`.
+    """Return the numbers, from 1 on, of the order statistics that enclose a quantile with a probability of at least
+    `level`.
 
     0 stands for one that no order statistic bounds. The number of values below the quantile is binomial, whatever their
     distribution, and for one with steps the interval covers more (David and Nagaraja, Order Statistics, 2003, section 7.1).

@@ -27,7 +27,7 @@ class Residual(NamedTuple):
     """By number of faults whose sets were all run: the sets that are survived."""
 
     def reliability(self, probability: str) -> tuple[float, float]:
-        """Bounds on R(q); equal if the sets of every size were run. `probability` is q as a decimal number."""
+        """Return the bounds on R(q); equal if the sets of every size were run. `probability` is q as a decimal number."""
         q, m = Fraction(probability), self.places
         weights = [q**k * (1 - q) ** (m - k) for k in range(m + 1)]
         low = sum((weights[k] * sets for k, sets in self.survived.items()), Fraction(0))

@@ -109,7 +109,7 @@ class Clock:
 
 
 def duration(seconds: float) -> str:
-    """A time for display: `8 s`, `3 min 20 s`, `2 h 5 min`."""
+    """Return a time for display: `8 s`, `3 min 20 s`, `2 h 5 min`."""
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"
@@ -125,7 +125,8 @@ def check_workers(workers: int | None) -> None:
 
 
 def worker_count(workers: int | None, scenarios: Sequence[Scenario], trials: int) -> int:
-    """Number of processes that run trials: as requested, or one per core for many trials in memory, else one.
+    """Return the number of processes that run trials: as requested, or one per core for many trials in memory, else
+    one.
 
     Raises ScenarioError for an invalid number.
     """

@@ -14,7 +14,7 @@ def half_width(outcomes: Iterable[bool | None]) -> float:
 
 
 def half_width_of(served: int, trials: int) -> float:
-    """The same from the number of trials in which every node was served."""
+    """Return the same from the number of trials in which every node was served."""
     # Wilson rather than the normal approximation: it stays within 0..1 and keeps its coverage near both ends.
     low, high = wilson(served, trials)
     return (high - low) / 2
@@ -78,7 +78,9 @@ def _bets(groups: Iterable[Mapping[float, int]], level: float) -> Iterator[_Bet]
 
 
 def _end(bets: Sequence[_Bet], level: float, *, above: bool) -> float:
-    """The lower end, above which means are not excluded by the gambler who bets on a larger one, or the upper end."""
+    """Return the lower end, above which means are not excluded by the gambler who bets on a larger one, or the upper
+    end.
+    """
     inner, outer = (1.0, 0.0) if above else (0.0, 1.0)
     for _ in range(40):
         middle = (inner + outer) / 2
@@ -90,7 +92,7 @@ def _end(bets: Sequence[_Bet], level: float, *, above: bool) -> float:
 
 
 def _highest(bets: Sequence[_Bet], mean: float, *, above: bool) -> float:
-    """The highest log-capital after a group of a gambler who bets that the mean is above `mean`, or below it."""
+    """Return the highest log-capital after a group of a gambler who bets that the mean is above `mean`, or below it."""
     log_capital = highest = 0.0
     for values, counts, bet in bets:
         gains = (values - mean) if above else (mean - values)
@@ -105,7 +107,7 @@ FINDING_LEVEL = 1e-4
 
 
 def outside(mean: float, trials: int, predicted: float, level: float = FINDING_LEVEL) -> bool:
-    """Whether the mean of trials (each from 0 to 1) excludes a predicted mean with confidence 1 - `level`.
+    """Return whether the mean of trials (each from 0 to 1) excludes a predicted mean with confidence 1 - `level`.
 
     By the bound of Chernoff and Hoeffding (Hoeffding 1963, theorem 1): a mean beyond `mean` has a probability of at most
     exp(-trials x relative entropy), for any distribution on [0, 1] and for samples without repetition as well.
@@ -115,7 +117,9 @@ def outside(mean: float, trials: int, predicted: float, level: float = FINDING_L
 
 
 def _relative_entropy(mean: float, predicted: float) -> float:
-    """The relative entropy of two coins in nats; infinite if an outcome of the first is impossible for the second."""
+    """Return the relative entropy of two coins in nats; infinite if an outcome of the first is impossible for the
+    second.
+    """
     total = 0.0
     for observed, expected in ((mean, predicted), (1 - mean, 1 - predicted)):
         if observed > 0:

@@ -55,7 +55,7 @@ class FinishedTrials:
         """By (point, variant): the blocks of draws that were evaluated exactly, in order."""
 
     def done(self) -> Done:
-        """The finished draws, in the form that `Grid.rest` takes."""
+        """Return the finished draws, in the form that `Grid.rest` takes."""
         finished: dict[tuple[int, int], dict[int, bool | None]] = {}
         for key, (_, result) in self.findings.items():
             finished.setdefault((key.point, key.variant), {})[key.number] = None if result.undecided else result.served
@@ -80,7 +80,7 @@ class FinishedTrials:
             cell.append(block)
 
     def evaluated(self, point: int, variant: int) -> list[Block]:
-        """The blocks of draws that count."""
+        """Return the blocks of draws that count."""
         cell = self.blocks.get((point, variant), [])
         return cell if cell and cell[0].whole == self.grid.whole(point, variant) else []
 
@@ -101,7 +101,7 @@ class FinishedTrials:
         return counts
 
     def open_log(self) -> TextIO:
-        """The log of a session, to which worker processes write too; here, nothing is kept of it."""
+        """Return the log of a session, to which worker processes write too; here, nothing is kept of it."""
         return Path(os.devnull).open("w", encoding="utf-8")
 
 
@@ -177,7 +177,7 @@ class Store(FinishedTrials):
             self._synced = time.monotonic()
 
     def open_log(self) -> TextIO:
-        """The log of all sessions in this folder, opened to append."""
+        """Return the log of all sessions in this folder, opened to append."""
         try:
             return os.fdopen(open_to_append(self.folder / "log.jsonl"), "a", encoding="utf-8", buffering=1)
         except OSError as error:
@@ -188,11 +188,15 @@ class Store(FinishedTrials):
         replace_file(self.folder / name, content)
 
     def files_of(self, scenario: Scenario) -> dict[str, object]:
-        """The values of a scenario in this folder that name its plug-ins, and its network if that comes from a file."""
+        """Return the values of a scenario in this folder that name its plug-ins, and its network if that comes from a
+        file.
+        """
         return self.kept_network(scenario) | keep_plugins(scenario.plugin, self.folder)
 
     def kept_network(self, scenario: Scenario) -> dict[str, object]:
-        """The values of a scenario in this folder that name its network, written once, if that comes from a file."""
+        """Return the values of a scenario in this folder that name its network, written once, if that comes from a
+        file.
+        """
         topology = network_of(scenario)
         if not isinstance(topology, TableTopology):
             return {}
@@ -202,7 +206,7 @@ class Store(FinishedTrials):
         return self._networks[digest]
 
     def _with_files(self, values: dict[str, Any]) -> dict[str, Any]:
-        """The values of the grid with copies in this folder in place of the files that they name."""
+        """Return the values of the grid with copies in this folder in place of the files that they name."""
         kept = {variant.scenario.topology: self.kept_network(variant.scenario) for variant in self.grid.variants}
         named = {name: values["topology"] for name, values in kept.items() if values}
         base, vary = values["scenario"], values["vary"]
@@ -274,7 +278,7 @@ def record_of(fields: dict[str, Any]) -> tuple[Key, Trial, TrialResult]:
 
 
 def grid_values(grid: Grid) -> dict[str, object]:
-    """A grid as the values of a campaign file."""
+    """Return a grid as the values of a campaign file."""
     values: dict[str, object] = {"faults": list(grid.faults), "trials": grid.trials}
     if grid.precision is not None:
         values["precision"] = grid.precision
@@ -283,7 +287,7 @@ def grid_values(grid: Grid) -> dict[str, object]:
 
 
 def read_grid_file(folder: Path) -> Mapping[str, Any]:
-    """The values of `campaign.toml`; ScenarioError (field `resume`) if the folder is not a campaign folder."""
+    """Return the values of `campaign.toml`; ScenarioError (field `resume`) if the folder is not a campaign folder."""
     try:
         return read_toml(folder / GRID, follow=False)
     except OSError as error:
@@ -304,7 +308,7 @@ def require_same_draws(values: Mapping[str, Any], folder: Path) -> None:
 
 
 def read_grid(folder: Path) -> Grid:
-    """The grid of the campaign in a folder."""
+    """Return the grid of the campaign in a folder."""
     values = read_grid_file(folder)
     require_same_draws(values, folder)
     missing = [repr(key) for key in ("scenario", "vary", "faults", "trials", "engine") if key not in values]

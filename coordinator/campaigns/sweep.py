@@ -198,7 +198,9 @@ def sweep(
 
 
 def networks_in(text: str) -> Iterator[tuple[str, int | None]]:
-    """The names that `star:3..6` or `torus:3..4x4` stands for, each with the number in the place of a single range."""
+    """Yield the names that `star:3..6` or `torus:3..4x4` stands for, each with the number in the place of a single
+    range.
+    """
     parts = RANGE.split(text)
     starts, ends = parts[1::3], parts[2::3]
     ranges = [range(int(start[:20]), int(end[:20]) + 1) for start, end in zip(starts, ends, strict=True)]
@@ -274,7 +276,7 @@ def _record(result: FinishedRun) -> dict[str, Any]:
 
 
 def row_of(point: Point, metric: str, record: Mapping[str, Any]) -> Row:
-    """The row of one run: the metric, the value that is claimed for it, and its lower bound.
+    """Return the row of one run: the metric, the value that is claimed for it, and its lower bound.
 
     That is the bound for every algorithm; without one, the best that the algorithm claims.
     """

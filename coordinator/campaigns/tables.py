@@ -21,7 +21,7 @@ Row = dict[str, object]
 
 
 def rows(store: FinishedTrials) -> list[Row]:
-    """One row per point and variant that has trials, points first. Figures are over decided trials.
+    """Return one row per point and variant that has trials, points first. Figures are over decided trials.
 
     - `sets`: number of fault sets of the point, unless they are drawn at random.
     - `engine`: `exact` where trials were evaluated exactly, else `messages`; `again`: how many of the exact ones were also
@@ -78,7 +78,7 @@ def _rounded(value: float | None) -> float | None:
 
 
 def _finding(counts: Counts, theory: Expected, *, exact: bool) -> str | None:
-    """The figures that contradict theory: over all sets by any difference, over draws by a significant one."""
+    """Return the figures that contradict theory: over all sets by any difference, over draws by a significant one."""
     words = []
     trials = counts.decided
     for name, measured, expected in (
@@ -125,7 +125,7 @@ def _figures(counts: Counts, *, exact: bool) -> Row:
 
 
 def _betting(counts: Counts, *, exact: bool, independent: bool) -> Row:
-    """The betting interval of the delivery ratio; empty without trials, and where draws are not independent."""
+    """Return the betting interval of the delivery ratio; empty without trials, and where draws are not independent."""
     ends: tuple[float, float] | tuple[None, None] = (None, None)
     if counts.decided and exact:
         ends = (float(counts.ratios / counts.decided),) * 2
@@ -148,7 +148,7 @@ FIGURES = (
 
 
 def families(grid: Grid) -> dict[str, list[tuple[int, float]]]:
-    """Points that form one curve: name of the counted faults -> (point, number of faults), ascending."""
+    """Return the points that form one curve: name of the counted faults -> (point, number of faults), ascending."""
     curves: dict[str, list[tuple[int, float]]] = {}
     for point, fault_set in enumerate(grid.points):
         # A point without faults belongs to the curve of the kind that it would have.
@@ -175,7 +175,7 @@ def _noun(part: FaultSetTerm) -> str:
 
 
 def trial_rows(grid: Grid, findings: Findings) -> Iterator[Row]:
-    """The rows of trials.parquet: one per trial, by point, variant and draw."""
+    """Yield the rows of trials.parquet: one per trial, by point, variant and draw."""
     for key in sorted(findings):
         trial, result = findings[key]
         yield {

@@ -108,7 +108,7 @@ class Trials(Protocol):
 
 
 def plan_trials(scenario: Scenario) -> Plan:
-    """The plan of a scenario for trials; ScenarioError if trials cannot run it."""
+    """Return the plan of a scenario for trials; ScenarioError if trials cannot run it."""
     if scenario.clock == "timed" and scenario.driver != "memory":
         raise ScenarioError("driver", scenario.driver, "trials under the timed clock are computed: use --driver memory")
     if scenario.program is not None:
@@ -171,7 +171,7 @@ class TrialRunner:
         return replace(result, seconds=completion_seconds(judged, records, timetable)) if result.served else result
 
     def plan(self, trial: Trial) -> Plan:
-        """The plan of a trial: that of its scenario with other faults and another seed.
+        """Return the plan of a trial: that of its scenario with other faults and another seed.
 
         It is valid until the next call, because plans of one scenario share their algorithm.
         """
@@ -199,7 +199,7 @@ class TrialRunner:
         )
 
     async def _open(self, plan: Plan) -> Network:
-        """A network in its initial state: the open one after a reset, if it fits the plan, else a new one."""
+        """Return a network in its initial state: the open one after a reset, if it fits the plan, else a new one."""
         scenario = plan.scenario
         # What a network cannot change by a reset.
         kind = (plan.topology.name, scenario.driver, plan.hosts, scenario.netns)
@@ -268,12 +268,12 @@ EXACT = ("intact_deliveries", "==")
 
 
 def result_of(fields: Mapping[str, object]) -> TrialResult:
-    """A finding from plain values, as JSON gives them."""
+    """Return a finding from plain values, as JSON gives them."""
     return TrialResult(**{name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()})  # type: ignore[arg-type]
 
 
 def fault_free_latency(scenario: Scenario) -> Step | None:
-    """The longest latency in a run of a scenario without its faults, in memory; None if no node is served."""
+    """Return the longest latency in a run of a scenario without its faults, in memory; None if no node is served."""
     plan = plan_trials(scenario.model_copy(update={"fault": ()}))
     engine = MemoryEngine(plan.algorithm)
     rows = list(play(engine, limit=plan.scenario.step_limit))

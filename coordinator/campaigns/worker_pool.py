@@ -187,12 +187,12 @@ class Worker:
 
 
 def encode(value: object) -> bytes:
-    """A value as a line of JSON."""
+    """Return a value as a line of JSON."""
     return json.dumps(value, separators=(",", ":")).encode() + b"\n"
 
 
 def write_answer(answer: TrialResult | EmulatorError) -> bytes:
-    """A result or an error as a line."""
+    """Return a result or an error as a line."""
     if isinstance(answer, TrialResult):
         return encode(vars(answer))
     fields = [answer.field, answer.value, answer.allowed] if isinstance(answer, ScenarioError) else [str(answer)]
@@ -205,7 +205,7 @@ ERRORS: Mapping[str, type[EmulatorError]] = {
 
 
 def read_answer(line: bytes) -> TrialResult:
-    """Inverse of `write_answer`; raises the error that the line describes."""
+    """Return the inverse of `write_answer`; raises the error that the line describes."""
     fields = json.loads(line)
     if "error" in fields:
         raise ERRORS.get(fields["error"], RunError)(*fields["fields"])
@@ -213,7 +213,7 @@ def read_answer(line: bytes) -> TrialResult:
 
 
 def write_greeting(scenarios: Sequence[Scenario], further: Iterable[str] = ()) -> bytes:
-    """The first line that a worker reads: the scenarios, and the plug-ins that they name, with `further` ones."""
+    """Return the first line that a worker reads: the scenarios, and the plug-ins that they name, with `further` ones."""
     named = {entry for scenario in scenarios for entry in scenario.plugin}.union(further)
     plugins = set(loaded_plugins(sorted(named), all_of_them=True))
     return encode(
@@ -233,6 +233,6 @@ def read_greeting(line: bytes) -> list[Scenario]:
 
 
 def trial_of(line: bytes) -> Trial:
-    """The trial in each further line."""
+    """Return the trial in each further line."""
     variant, faults, seed = json.loads(line)
     return Trial(variant, tuple(faults), seed)

@@ -122,7 +122,7 @@ def make_grid(
     precision: float | None,
     engine: str | None = None,
 ) -> Grid:
-    """The grid of a file, overridden by flags.
+    """Return the grid of a file, overridden by flags.
 
     A file has the keys `vary` (a table), `faults`, `trials`, `precision` and `engine`.
     """
@@ -170,12 +170,12 @@ def _varied(texts: Iterable[str]) -> dict[str, list[object]]:
 
 
 def _networks(given: str) -> list[object]:
-    """Names of networks, some of which hold commas: every name begins with its family and a colon."""
+    """Return the names of networks, some of which hold commas: every name begins with its family and a colon."""
     return [absolute_network(name, Path.cwd()) for name in re.split(r",(?=[A-Za-z-]+:)", given) if name]
 
 
 def _values(text: str, given: str) -> list[object]:
-    """The values of one flag; a range stands for all its numbers."""
+    """Return the values of one flag; a range stands for all its numbers."""
     values: list[object] = []
     for value in given.split(","):
         match = RANGE.fullmatch(value)
@@ -219,7 +219,7 @@ def show_campaign(
 
 
 def _shown(label: str, row: Row) -> dict[str, object]:
-    """A row of the table that is printed."""
+    """Return a row of the table that is printed."""
     verdict = f"{row['violated']} violated" if row["violated"] else "theory excluded" if row["finding"] else "holds"
     return {
         label: row[label],
@@ -250,7 +250,7 @@ def show_processes(table: Sequence[Row]) -> None:
 
 
 def _residual_lines(found: Residual) -> Iterator[str]:
-    """The survived sets of a variant by number of faults, and the bounds on its residual reliability."""
+    """Yield the survived sets of a variant by number of faults, and the bounds on its residual reliability."""
     survived = ", ".join(f"{size}: {sets:,}" for size, sets in found.survived.items())
     yield f"{found.variant}, {found.faults} of {found.places}, survived sets by number of faults: {survived}"
     if 0 not in found.survived:

@@ -42,7 +42,7 @@ class LimitFlags:
     ] = False
 
     def checked(self) -> Limits:
-        """The limits; ScenarioError for a value that is out of range."""
+        """Return the limits; ScenarioError for a value that is out of range."""
         for name, most in (("answer_seconds", 3600), ("total_seconds", 86400)):
             if not 0 < getattr(self, name) <= most:
                 raise ScenarioError(name, getattr(self, name), f"expected a time above 0, up to {most} s")

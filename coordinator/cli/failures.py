@@ -28,7 +28,7 @@ def report_error(error: BaseException, as_json: bool) -> int:
 
 
 def describe(error: BaseException) -> tuple[str, int]:
-    """The message of an error and its exit status."""
+    """Return the message of an error and its exit status."""
     match error:
         case CycloptsError():
             command = " ".join(["coordinator", *(error.command_chain or ())])
@@ -56,7 +56,7 @@ def _machine_message(error: BaseException) -> str:
 
 
 def _record(error: BaseException, message: str) -> dict[str, object]:
-    """An error as plain values; for a scenario error also the field, its value and the allowed values."""
+    """Return an error as plain values; for a scenario error also the field, its value and the allowed values."""
     record: dict[str, object] = {"kind": type(error).__name__, "message": message}
     if isinstance(error, ScenarioError):
         value = error.value if isinstance(error.value, str | int | float | None) else str(error.value)
@@ -65,7 +65,7 @@ def _record(error: BaseException, message: str) -> dict[str, object]:
 
 
 def _usage_message(error: CycloptsError) -> str:
-    """The message of cyclopts; for an abbreviated flag, the flags that begin with it."""
+    """Return the message of cyclopts; for an abbreviated flag, the flags that begin with it."""
     if isinstance(error, UnknownOptionError):
         given = error.token.keyword or error.token.value
         flags = [flag for argument in error.argument_collection for flag in argument.names if flag.startswith(given)]

@@ -21,7 +21,9 @@ LONGER = re.compile(r"(\d+(?:\.\d+)?)\s*(h|min|m)", re.ASCII)
 
 
 def values_from(file: Path | None, flags: Any) -> dict[str, object]:
-    """The keys of a scenario file, overridden by flags, not validated yet. Plug-ins that the flags name are executed."""
+    """Return the keys of a scenario file, overridden by flags, not validated yet. Plug-ins that the flags name are
+    executed.
+    """
     values = with_absolute_network(read_scenario(file), file.parent) if file else {}
     given = {} if flags is None else {name: value for name, value in asdict(flags).items() if value is not None}
     if "plugin" in values or "plugin" in given:
@@ -38,18 +40,18 @@ def values_from(file: Path | None, flags: Any) -> dict[str, object]:
 
 
 def _plugins(in_file: Any, named: Sequence[str]) -> tuple[str, ...]:
-    """The plug-ins of a scenario: those that flags name, which are executed, if the file names no others."""
+    """Return the plug-ins of a scenario: those that flags name, which are executed, if the file names no others."""
     loaded = load_plugins(named)
     return loaded + tuple(entry for entry in require_loaded(in_file) if entry not in loaded)
 
 
 def scenario_from(file: Path | None, flags: Any) -> Scenario:
-    """A scenario from a file, overridden by flags."""
+    """Return a scenario from a file, overridden by flags."""
     return make_scenario(values_from(file, flags))
 
 
 def seconds_from(name: str, text: str) -> float:
-    """The waiting time that a flag gives, in seconds: more than 0 and at most a day."""
+    """Return the waiting time that a flag gives, in seconds: more than 0 and at most a day."""
     longer = LONGER.fullmatch(text.strip())
     with suppress(ValueError):
         seconds = float(longer[1]) * LONGER_UNITS[longer[2]] if longer else parse_duration(text)

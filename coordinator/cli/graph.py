@@ -125,7 +125,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def record(topology: Topology, values: Mapping[str, Known], picture: Path | None = None) -> dict[str, object]:
-    """The properties as plain values; those that are not computed are null and explained under `not_computed`."""
+    """Return the properties as plain values; those that are not computed are null and explained under `not_computed`."""
     return {
         "topology": topology.name,
         "title": topology.title,

@@ -19,7 +19,7 @@ PACKAGED = "container"
 
 
 def container_files() -> Path:
-    """The folder with `compose/` and `scripts/image`; RunError if neither a wheel nor a source tree provides it."""
+    """Return the folder with `compose/` and `scripts/image`; RunError if neither a wheel nor a source tree provides it."""
     package = Path(coordinator.__file__).parent
     for folder in (package / PACKAGED, package.parent):
         if (folder / "compose" / "Dockerfile").exists():

@@ -64,7 +64,7 @@ class PageFlags:
 
 
 def as_command(function: Callable[..., object], name: str | None = None) -> App:
-    """A command whose help ends with the docstring of `function` after its first line: details and examples."""
+    """Return a command whose help ends with the docstring of `function` after its first line: details and examples."""
     _, _, rest = (getdoc(function) or "").partition("\n\n")
     command = App(name=name or function.__name__, help_epilogue=rest, help_format="plaintext")
     command.default(function)

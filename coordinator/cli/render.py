@@ -91,11 +91,11 @@ def _judgement(claim: Mapping[str, object]) -> tuple[str, str, str]:
 
 
 def verdict_text(verdict: object) -> str:
-    """A verdict with markup for its colour."""
+    """Return a verdict with markup for its colour."""
     style = STYLES.get(str(verdict))
     return f"[{style}]{verdict}[/]" if style else value_text(verdict)
 
 
 def value_text(value: object) -> str:
-    """A value as a table cell shows it, with markup escaped."""
+    """Return a value as a table cell shows it, with markup escaped."""
     return escape(show(value))

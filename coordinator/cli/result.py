@@ -52,7 +52,7 @@ def show_result(plan: Plan, result: RunResult) -> None:
 
 
 def _run_lines(plan: Plan, summary: Mapping[str, Any]) -> Iterator[str]:
-    """The collective, the algorithm, the network and the driver of a run."""
+    """Yield the collective, the algorithm, the network and the driver of a run."""
     spec = plan.spec
     connections = f"{summary['links_opened']:,} TCP connections, {plural(plan.hosts, 'host process', 'es')}"
     where = connections if plan.hosts else "in memory"
@@ -71,7 +71,7 @@ def _run_lines(plan: Plan, summary: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _notes(plan: Plan, summary: Mapping[str, Any]) -> Iterator[str]:
-    """Nodes that were cut off, idle links that are not listed, and faults without effect."""
+    """Yield the nodes that were cut off, idle links that are not listed, and faults without effect."""
     yield from (escape(remark) for remark in plan.topology.remarks)
     yield from (escape(search) for search in plan.searches)
     yield from _repair(plan, summary)
@@ -85,7 +85,7 @@ def _notes(plan: Plan, summary: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _repair(plan: Plan, summary: Mapping[str, Any]) -> Iterator[str]:
-    """The cost of the repair in a run with faults."""
+    """Yield the cost of the repair in a run with faults."""
     if plan.spec.repair is None or not plan.faults:
         return
     counts = (
@@ -105,7 +105,9 @@ def _repair(plan: Plan, summary: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _decisions(summary: Mapping[str, Any]) -> Iterator[str]:
-    """One line per decision on failures that stands at the end, and one about the last repetition of the collective."""
+    """Yield one line per decision on failures that stands at the end, and one about the last repetition of the
+    collective.
+    """
     for decision in summary.get("agreement") or ():
         labels = decision["lost_nodes"]
         more = [f"{len(labels) - SHOWN_NODES:,} more"] * (len(labels) > SHOWN_NODES)
@@ -127,7 +129,9 @@ def _decisions(summary: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _repetition(summary: Mapping[str, Any]) -> str:
-    """The line of the repetition, which counts, before the line of the first run, which nodes abandoned; else empty."""
+    """Return the line of the repetition, which counts, before the line of the first run, which nodes abandoned; else
+    empty.
+    """
     if summary.get("repetition_steps") is None:
         return ""
     return (
@@ -138,7 +142,7 @@ def _repetition(summary: Mapping[str, Any]) -> str:
 
 
 def _missing(plan: Plan, summary: Mapping[str, Any]) -> Iterator[str]:
-    """The contributions that the result of a reduction lacks, if faults keep any from it."""
+    """Yield the contributions that the result of a reduction lacks, if faults keep any from it."""
     labels = summary.get("missing_contributions")
     if not labels:
         return
@@ -152,7 +156,7 @@ def _missing(plan: Plan, summary: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _cut_off(summary: Mapping[str, Any]) -> Iterator[str]:
-    """One line per fault that cut healthy nodes off from something that was due to them."""
+    """Yield one line per fault that cut healthy nodes off from something that was due to them."""
     groups: dict[str | None, list[str]] = {}
     for node in summary.get("cut_off") or ():
         groups.setdefault(node["because"], []).append(node["label"])

@@ -45,7 +45,7 @@ class RunView:
         self._rates = [0.0] * len(self._counts)
 
     def render(self) -> RenderableType:
-        """The state of the run now, at most MOST_HOSTS + 4 lines."""
+        """Return the state of the run now, at most MOST_HOSTS + 4 lines."""
         self._measure()
         seen, plan = self._observer, self._observer.plan
         head = Table.grid(expand=True)
@@ -84,7 +84,7 @@ class RunView:
             yield ", ".join(filter(None, (hosts, faults)))
 
     def _hosts(self) -> Iterator[RenderableType]:
-        """A line for each host with its rate, the busiest first if there are many; in memory, one line."""
+        """Yield a line for each host with its rate, the busiest first if there are many; in memory, one line."""
         if self._observer.phase != "running" or self._observer.total:
             return
         rates = self._rates

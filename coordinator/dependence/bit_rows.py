@@ -18,17 +18,17 @@ ALL: Final = np.uint64(2**64 - 1)
 
 
 def words_for(trials: int) -> int:
-    """Words of a row that holds this many trials."""
+    """Return the words of a row that holds this many trials."""
     return -(-trials // 64)
 
 
 def no_trials(things: int, words: int) -> Bits:
-    """Rows in which every bit is 0."""
+    """Return the rows in which every bit is 0."""
     return np.zeros((things, words), np.uint64)
 
 
 def first_trials(trials: int) -> Bits:
-    """A row in which the bits of the first `trials` are 1, and the others 0."""
+    """Return a row in which the bits of the first `trials` are 1, and the others 0."""
     return packed(np.arange(words_for(trials) * 64) < trials)
 
 
@@ -49,7 +49,7 @@ def packed_tables(flags: NDArray[np.bool_]) -> Bits:
 
 
 def unpacked(rows: Bits) -> NDArray[np.uint8]:
-    """Inverse of `packed`, as 0 and 1, for whole words."""
+    """Return the inverse of `packed`, as 0 and 1, for whole words."""
     return np.unpackbits(np.ascontiguousarray(rows, "<u8").view(np.uint8), axis=-1, bitorder="little")
 
 
@@ -61,7 +61,7 @@ def mark(rows: Bits, things: Indices, trials: Indices) -> None:
 
 
 def total(rows: Bits) -> int:
-    """Number of bits that are 1."""
+    """Return the number of bits that are 1."""
     return int(np.bitwise_count(rows).sum(dtype=np.int64))
 
 
@@ -69,7 +69,7 @@ def total(rows: Bits) -> int:
 
 
 def added(one: Sequence[Bits], other: Sequence[Bits]) -> list[Bits]:
-    """The sum of two numbers per trial."""
+    """Return the sum of two numbers per trial."""
     found: list[Bits] = []
     carry: Bits | None = None
     for at in range(max(len(one), len(other))):
@@ -101,7 +101,7 @@ def counted(rows: Bits) -> list[Bits]:
 
 
 def greater(one: Sequence[Bits], other: Sequence[Bits]) -> Bits:
-    """The trials in which the first number is greater than the second; one of them has a plane at least."""
+    """Return the trials in which the first number is greater than the second; one of them has a plane at least."""
     like = (*one, *other)[0]
     zero = np.zeros_like(like)
     larger = zero
@@ -114,7 +114,7 @@ def greater(one: Sequence[Bits], other: Sequence[Bits]) -> Bits:
 
 
 def numbers(planes: Sequence[Bits], trials: int) -> NDArray[np.int64]:
-    """The numbers in planes of the shape (words,), one per trial."""
+    """Return the numbers in planes of the shape (words,), one per trial."""
     found = np.zeros(trials, np.int64)
     for at, plane in enumerate(planes):
         found += unpacked(plane)[:trials].astype(np.int64) << at
@@ -152,7 +152,9 @@ class Groups:
         return self.combined(np.bitwise_and, rows.__getitem__)
 
     def combined(self, operation: np.ufunc, rows_of: Callable[[Indices], Bits]) -> Bits:
-        """The members of each group combined; `rows_of` gives the rows of some members, which may be changed in place."""
+        """Return the members of each group combined; `rows_of` gives the rows of some members, which may be changed in
+        place.
+        """
         if not self.columns:
             return rows_of(self.order)
         found = rows_of(self.columns[0])
@@ -174,7 +176,7 @@ class Groups:
 
 
 def grouped(keys: Sequence[Indices]) -> tuple[Indices, Indices]:
-    """Rows sorted by keys (the first decides first), and the sizes of the groups with equal keys."""
+    """Return the rows sorted by keys (the first decides first), and the sizes of the groups with equal keys."""
     order = np.lexsort(tuple(reversed(keys)))
     if not len(order):
         return order, order

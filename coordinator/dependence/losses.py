@@ -233,7 +233,7 @@ class _Walk:
                     heappush(waiting, each)
 
     def _blocked(self) -> Iterator[int]:
-        """The hops at places that are ever out of service."""
+        """Yield the hops at places that are ever out of service."""
         on, outages = self._on, self._outages
         for rank in outages.nodes:
             yield from on.sent_by.get(rank, ())
@@ -242,7 +242,7 @@ class _Walk:
             yield from on.across.get(link, ())
 
     def _loss(self, hop: int, *, waits: bool) -> Place | None:
-        """The outage that keeps a hop from arriving."""
+        """Return the outage that keeps a hop from arriving."""
         on, step, sender = self._on, self._on.step[hop], self._on.sender[hop]
         place = self._lost.get(on.carried[hop])
         if place is None and waits and sender in self._missed:
@@ -253,7 +253,7 @@ class _Walk:
         return place
 
     def _lacks(self, hop: int) -> set[Place]:
-        """The outages that cost the content of a hop a contribution."""
+        """Return the outages that cost the content of a hop a contribution."""
         found = set(self._lacking.get(self._on.carried[hop], ()))
         for content in self._on.folded.get(hop, ()):
             if content in self._lost or content in self._lacking:

@@ -75,7 +75,7 @@ class Schedule:
         return np.cumsum(new)
 
     def folded(self, hop: int) -> Indices:
-        """The hops whose contents went into what this one carries; empty where nothing is folded."""
+        """Return the hops whose contents went into what this one carries; empty where nothing is folded."""
         return self.fold_order[self.fold_starts[hop] : self.fold_stops[hop]]
 
 
@@ -103,7 +103,7 @@ def trace(algorithm: Algorithm, step_limit: Step, most_hops: int = MOST_HOPS) ->
 
 
 def _linked(algorithm: Algorithm, records: Records) -> Schedule:
-    """The hops of a journal, each with those that it depends on."""
+    """Return the hops of a journal, each with those that it depends on."""
     column = {name: records[name].astype(np.int64) for name in records.dtype.names or () if name != "outcome"}
     step, sender, receiver = column["step"], column["sender"], column["receiver"]
     origin, target, segment = column["origin"], column["target"], column["segment"]
@@ -154,7 +154,7 @@ def _carried(column: dict[str, Indices], relays: NDArray[np.bool_]) -> Indices:
 
 
 def _keys(*tables: Sequence[Indices]) -> list[Indices]:
-    """One number for each row of some tables with the same columns; rows with equal values have equal numbers."""
+    """Return one number for each row of some tables with the same columns; rows with equal values have equal numbers."""
     found = [np.zeros(len(table[0]), np.int64) for table in tables]
     values = 1
     for columns in zip(*tables, strict=True):
@@ -191,7 +191,7 @@ class DueMessages:
 
 
 def due_messages(algorithm: Algorithm, schedule: Schedule) -> DueMessages:
-    """The messages that a schedule delivers."""
+    """Return the messages that a schedule delivers."""
     topology = algorithm.topology
     owns = np.array([not topology.is_switch(rank) for rank in topology.ranks()])
     meant = (schedule.target == ALL_RANKS) | (schedule.target == schedule.receiver)

@@ -50,7 +50,7 @@ class Followed(NamedTuple):
 
 
 def derived_claims(plan: Plan, claims: Sequence[Claim]) -> list[Claim]:
-    """Claims about the deliveries of a run under its faults, where `claims` leave them open.
+    """Return the claims about the deliveries of a run under its faults, where `claims` leave them open.
 
     Empty where the hops of the schedule do not determine them, too.
     """
@@ -92,7 +92,9 @@ def _over_plain_links(plan: Plan) -> list[Claim]:
 
 
 def _over_reliable_links(plan: Plan, links: ReliableLinks) -> list[Claim]:
-    """Claims about a run over reliable links: losses are drawn from the seed, so the attempts that cross are known."""
+    """Return the claims about a run over reliable links: losses are drawn from the seed, so the attempts that cross are
+    known.
+    """
     plain = plan_without_links(plan)
     if why_not_followed(plan) is not None or why_untraceable(plain) is not None:
         return []
@@ -110,7 +112,7 @@ def _over_reliable_links(plan: Plan, links: ReliableLinks) -> list[Claim]:
 
 
 def plan_without_links(plan: Plan) -> Plan:
-    """The plan of the same run over plain links and without faults."""
+    """Return the plan of the same run over plain links and without faults."""
     plain = plan.scenario.without(Group.LINKS).on_driver("memory")
     return make_plan(plain.model_copy(update={"fault": ()}))
 
@@ -166,7 +168,7 @@ class _Walk:
             self._send(step, sender, port, together)
 
     def _is_held(self, hop: int, sender: Rank) -> bool:
-        """Whether the sender has the content: as its own, or because it has come in during the present life."""
+        """Return whether the sender has the content: as its own, or because it has come in during the present life."""
         carried = int(self._schedule.carried[hop])
         return carried == BEGIN or (bool(self._found.arrived[carried]) and self._is_remembered(carried, sender))
 
@@ -220,7 +222,7 @@ class _Walk:
 
 
 def _flow(schedule: Schedule, found: Followed) -> Flow:
-    """The state of every hop as bit rows of a single trial."""
+    """Return the state of every hop as bit rows of a single trial."""
     rows = [flags.astype(np.uint64)[:, None] for flags in (found.arrived, found.wrong, found.apart)]
     steps = np.array([int(schedule.step[found.sent].max(initial=0))])
     packets = np.array([len(np.unique(schedule.packets[found.sent]))])
@@ -228,7 +230,7 @@ def _flow(schedule: Schedule, found: Followed) -> Flow:
 
 
 def _faulty(plan: Plan) -> Bits:
-    """The ranks to which nothing is due, as a bit row of a single trial."""
+    """Return the ranks to which nothing is due, as a bit row of a single trial."""
     rows = no_trials(plan.topology.order, 1)
     ranks = np.array(sorted(plan.states), np.int64)
     mark(rows, ranks, np.zeros(len(ranks), np.int64))
@@ -236,7 +238,7 @@ def _faulty(plan: Plan) -> Bits:
 
 
 def _least_contributions(plan: Plan, evaluator: Evaluator, found: Followed) -> int | None:
-    """The fewest contributions in a result at a healthy rank that folds it; None where no such rank is healthy."""
+    """Return the fewest contributions in a result at a healthy rank that folds it; None where no such rank is healthy."""
     schedule = evaluator.schedule
     own = own_contributions(plan)
     results: dict[tuple[Rank, Rank, int], int] = defaultdict(int)

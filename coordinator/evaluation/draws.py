@@ -62,11 +62,11 @@ class Draws:
         self._known: tuple[int, list[Struck]] | None = None
 
     def struck(self, numbers: Indices) -> list[Struck]:
-        """The places that each term strikes, for draws with these numbers."""
+        """Return the places that each term strikes, for draws with these numbers."""
         return [self._expanded(each) for each in self._struck(numbers)]
 
     def _struck(self, numbers: Indices) -> list[Struck]:
-        """The same with numbers of blocks as places, for terms that break blocks."""
+        """Return the same with numbers of blocks as places, for terms that break blocks."""
         if self.fault_set.how == "all":
             return list(self._of_every_set(numbers))
         found: dict[FaultSetTerm, list[tuple[Indices, Indices]]] = {term: [] for term in self.fault_set.parts}
@@ -86,7 +86,7 @@ class Draws:
         ]
 
     def _expanded(self, each: Struck) -> Struck:
-        """The nodes or links of blocks; each once, where several blocks of a draw have it."""
+        """Return the nodes or links of blocks; each once, where several blocks of a draw have it."""
         if not each.term.block:
             return each
         starts, members = self._members[each.term.block]
@@ -116,7 +116,7 @@ class Draws:
         return {link: at for at, link in enumerate(self._sites.links)}
 
     def specs(self, number: int) -> tuple[str, ...]:
-        """One draw as fault specifications."""
+        """Return one draw as fault specifications."""
         if self.fault_set.how == "all":
             return set_number(self.fault_set, self._sites, number)
         if self.fault_set.how == "process":
@@ -133,7 +133,7 @@ class Draws:
         return self._known[1]
 
     def _drawn(self, block: int) -> Iterator[Struck]:
-        """All draws of a block."""
+        """Yield all draws of a block."""
         for site, free in self._free.items():
             terms = [term for term in self.fault_set.parts if term.site == site]
             yield from self._drawn_places(block, terms, free)
@@ -191,7 +191,7 @@ class Draws:
         return found
 
     def _independent(self, block: int, terms: Sequence[FaultSetTerm], free: Indices, stream: str) -> Iterator[Struck]:
-        """Each place with a probability of its own; a place that several terms hit goes to the first of them."""
+        """Yield each place with a probability of its own; a place that several terms hit goes to the first of them."""
         hits: list[tuple[list[Indices], list[Indices]]] = [([], []) for _ in terms]
         for at, place in enumerate(free.tolist()):
             left = np.ones(BLOCK, np.bool_)
@@ -205,14 +205,14 @@ class Draws:
             yield Struck(term, np.concatenate(places or nothing), np.concatenate(draws or nothing))
 
     def _uniform(self, stream: str, block: int, position: int, term: int = 0) -> NDArray[np.float64]:
-        """A number in [0, 1) for each draw of a block, with 53 random bits."""
+        """Return a number in [0, 1) for each draw of a block, with 53 random bits."""
         key = np.frombuffer(blake2b(f"{self._seed}/{stream}".encode(), digest_size=16).digest(), "<u8")
         # The generator counts in the first word of its counter; the others are free for what the numbers are for.
         philox = np.random.Philox(key=key, counter=np.array([0, position, block, term], np.uint64))
         return (philox.random_raw(BLOCK) >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
     def _of_every_set(self, numbers: Indices) -> Iterator[Struck]:
-        """The sets of `all` with these numbers: as `set_number`, for many at once."""
+        """Yield the sets of `all` with these numbers: as `set_number`, for many at once."""
         left = numbers.astype(np.int64)
         if len(numbers) and not 0 <= int(numbers.min()) <= int(numbers.max()) < (self._sets or 0):
             raise ScenarioError("faults", self.fault_set.name, f"it has no set number {int(numbers.max())}")
@@ -237,7 +237,7 @@ class Draws:
 
 
 def combinations_of(total: int, count: int, index: Indices) -> Indices:
-    """The combinations of `count` of range(total) with these indices in lexicographic order; a row each."""
+    """Return the combinations of `count` of range(total) with these indices in lexicographic order; a row each."""
     found = np.empty((len(index), count), np.int64)
     left, least = index.copy(), np.zeros(len(index), np.int64)
     for at in range(count):

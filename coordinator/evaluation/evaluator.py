@@ -96,7 +96,7 @@ class Evaluator:
         return self._due.votes
 
     def evaluate(self, batch: FaultBatch, *, copies: bool = False, latencies: bool = False) -> Outcome:
-        """The results of every trial.
+        """Return the results of every trial.
 
         `least_copies` and `elected` only with `copies`, else zeros; `latencies` only if they are asked for.
         """
@@ -114,7 +114,7 @@ class Evaluator:
     def outcome(
         self, flow: Flow, faulty: Bits, trials: int, *, copies: bool = False, latencies: bool = False
     ) -> Outcome:
-        """The results of trials from the states of their hops; `faulty` are the ranks, as in `faulty`."""
+        """Return the results of trials from the states of their hops; `faulty` are the ranks, as in `faulty`."""
         due = self._due
         healthy = first_trials(trials) & ~faulty
         arrived = due.copies.any(flow.arrived)
@@ -162,7 +162,7 @@ class Evaluator:
         return rows
 
     def unserved_ranks(self, outcome: Outcome, trial: int) -> list[Rank]:
-        """The healthy ranks that miss a message in one trial, ascending."""
+        """Return the healthy ranks that miss a message in one trial, ascending."""
         bits = outcome.missing[:, trial >> 6] >> np.uint64(trial & 63) & np.uint64(1)
         return sorted(self.ranks[bits.astype(np.bool_)].tolist())
 
@@ -190,12 +190,12 @@ class Evaluator:
     # --- what is due -------------------------------------------------------------------------------------------------
 
     def _owed(self, healthy: Bits, receiver: Indices, owner: Indices) -> Bits:
-        """The trials in which messages of these owners are due to these receivers."""
+        """Return the trials in which messages of these owners are due to these receivers."""
         rows = healthy[receiver]
         return rows & healthy[owner] if self._silent else rows
 
     def _expected(self, healthy: Bits, owed: Bits, trials: int) -> Indices:
-        """Messages due, by trial: as `messages_due`, from the number of healthy ranks."""
+        """Return the messages due, by trial: as `messages_due`, from the number of healthy ranks."""
         alive, roots = count_by_trial(healthy[self._data], trials), count_by_trial(healthy[self._roots], trials)
         others = np.maximum(alive - 1, 0)
         match self.plan.spec.collective:
@@ -232,7 +232,7 @@ class Evaluator:
         return self._owed(healthy, due.receiver[message], due.owner[message])
 
     def _least(self, right: Sequence[Bits], healthy: Bits, trials: int) -> Indices:
-        """The fewest right copies of a piece that is due; NOTHING_DUE where none is."""
+        """Return the fewest right copies of a piece that is due; NOTHING_DUE where none is."""
         owed = self._owed_pieces(healthy)
         least = np.zeros(trials, np.int64)
         for copies in range(len(self._due.copies.columns)):
@@ -245,7 +245,7 @@ class Evaluator:
     def _elections(
         self, flow: Flow, arrived: Bits, intact: Bits, right: Sequence[Bits], healthy: Bits, trials: int
     ) -> NDArray[np.int64]:
-        """Pieces due for which the right value, a wrong one or none was elected."""
+        """Return the pieces due for which the right value, a wrong one or none was elected."""
         copies, won = self._due.copies, np.zeros_like(arrived)
         if flow.wrong is not None and flow.apart is not None:
             bad = flow.arrived & flow.wrong
@@ -281,7 +281,7 @@ def _joined(parts: Sequence[Outcome]) -> Outcome:
 
 
 def evaluator_of(plan: Plan) -> Evaluator:
-    """The evaluator of a plan for which `why_inexact` has no reason. Raises InexactError."""
+    """Return the evaluator of a plan for which `why_inexact` has no reason. Raises InexactError."""
     free = replace(plan, faults=())
     schedule, records = trace(plan.algorithm, plan.scenario.step_limit)
     found = count_deliveries(free, record_arrivals(free, records)[0]).metrics

@@ -19,7 +19,7 @@ LEAST_BYTES: Final = 8
 
 
 def why_inexact(plan: Plan, further: Iterable[Fault] = ()) -> str | None:
-    """Why the evaluator is not exact for a plan, its faults and further ones, wherever these are; or None.
+    """Return why the evaluator is not exact for a plan, its faults and further ones, wherever these are; or None.
 
     The answer needs no run; `evaluator_of` may still find that the hops of a schedule do not determine one another.
     """
@@ -27,7 +27,7 @@ def why_inexact(plan: Plan, further: Iterable[Fault] = ()) -> str | None:
 
 
 def why_untraceable(plan: Plan) -> str | None:
-    """Why the schedule without faults does not tell what happens under faults, whatever these are, or None."""
+    """Return why the schedule without faults does not tell what happens under faults, whatever these are, or None."""
     return _of_scenario(plan) or _of_algorithm(plan.algorithm)
 
 
@@ -103,7 +103,8 @@ def _is_exact(effect: Effect, interval: Interval, *, on_link: bool) -> bool:
 
 
 def evaluator_bytes(plan: Plan) -> int | None:
-    """The memory that evaluating fault sets for a plan takes, about; None where that is not exact or not predicted.
+    """Return the memory that evaluating fault sets for a plan takes, about; None where that is not exact or not
+    predicted.
 
     The schedule and a pass over it; a pass is bounded, and other trials wait.
     """

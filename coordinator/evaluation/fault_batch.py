@@ -37,7 +37,7 @@ class Arcs:
         return len(self._known)
 
     def ends(self, arc: int) -> LinkEnd:
-        """The sender and its port."""
+        """Return the sender and its port."""
         rank, port = divmod(int(self._known[arc]), self._ports)
         return rank, port
 
@@ -47,7 +47,7 @@ class Arcs:
         return {self.ends(arc): arc for arc in range(len(self))}
 
     def numbers(self, senders: Indices, ports: Indices) -> Indices:
-        """The numbers of these directions; -1 for one that the schedule does not use."""
+        """Return the numbers of these directions; -1 for one that the schedule does not use."""
         keys = senders * self._ports + ports
         found = np.minimum(np.searchsorted(self._known, keys), len(self._known) - 1)
         return np.where(self._known[found] == keys, found, -1)
@@ -81,7 +81,7 @@ class FaultBatch:
                 self._rows(episode)[place] |= everywhere
 
     def part(self, words: slice) -> "FaultBatch":
-        """The batch of the trials in some words of the rows."""
+        """Return the batch of the trials in some words of the rows."""
         start, stop, _ = words.indices(self.words)
         trials = min(self.trials, stop * 64) - start * 64
         found = FaultBatch(self.arcs, trials, self.seeds[start * 64 : start * 64 + trials])
@@ -96,7 +96,7 @@ class FaultBatch:
 
 
 def episodes_of(faults: Sequence[Fault]) -> Iterator[tuple[Episode, Place]]:
-    """The effects of faults with their places; the faults are in the order in which they take effect."""
+    """Yield the effects of faults with their places; the faults are in the order in which they take effect."""
     streams = _streams(faults)
     for place, spells in FaultTimeline(faults).spells.items():
         for interval, effect, fault in spells:
@@ -118,13 +118,13 @@ def _streams(faults: Iterable[Fault]) -> dict[int, str]:
 
 
 def effects_of(faults: Sequence[Fault], arcs: Arcs) -> Iterator[tuple[Episode, int]]:
-    """The effects of faults with their places: ranks, or numbers of arcs."""
+    """Yield the effects of faults with their places: ranks, or numbers of arcs."""
     for episode, place in episodes_of(faults):
         yield episode, arcs.number.get(place, -1) if isinstance(place, tuple) else place
 
 
 def batch_of(arcs: Arcs, sets: Sequence[Sequence[Fault]], seeds: Sequence[int] | None = None) -> FaultBatch:
-    """A batch of given sets of faults, one per trial; each set is in the order in which its faults take effect."""
+    """Return a batch of given sets of faults, one per trial; each set is in the order in which its faults take effect."""
     batch = FaultBatch(arcs, len(sets), seeds)
     struck: dict[Episode, tuple[list[int], list[int]]] = {}
     for trial, faults in enumerate(sets):

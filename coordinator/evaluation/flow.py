@@ -81,7 +81,7 @@ class Tracer:
         self._rounds = [_round(schedule, step, part) for step, part in schedule.rounds]
 
     def has_values(self, batch: FaultBatch) -> bool:
-        """Whether contents can be wrong."""
+        """Return whether contents can be wrong."""
         return self._folds or any(isinstance(episode.effect, Alters) for episode in batch.effects)
 
     def flow(self, batch: FaultBatch) -> Flow:
@@ -124,7 +124,7 @@ class Tracer:
     def _received(
         self, in_force: Iterable[tuple[Episode, Bits]], each: Round, sent: Bits, lossy: tuple[Indices, Bits] | None
     ) -> Bits:
-        """Copies that arrive, of those that are sent."""
+        """Return the copies that arrive, of those that are sent."""
         found = sent
         for episode, rows in in_force:
             match episode:
@@ -170,7 +170,9 @@ class Tracer:
     # --- losses --------------------------------------------------------------------------------------------------------
 
     def _losses(self, batch: FaultBatch) -> tuple[Indices, Bits] | None:
-        """Hops whose packets are lost at random, ascending, and the trials; drawn as the message engine draws them."""
+        """Return the hops whose packets are lost at random, ascending, and the trials; drawn as the message engine
+        draws them.
+        """
         rows: dict[int, Bits] = {}
         for episode, struck in batch.effects.items():
             if not episode.stream:
@@ -187,7 +189,7 @@ class Tracer:
         return (np.array(order), np.stack([rows[hop] for hop in order])) if rows else None
 
     def _packets_of(self, arc: int, interval: Interval) -> Iterator[tuple[Step, Indices]]:
-        """The packets that cross an arc during an interval: the step and the hops of each."""
+        """Yield the packets that cross an arc during an interval: the step and the hops of each."""
         arcs, order = self._by_arc
         first, last = np.searchsorted(arcs, (arc, arc + 1))
         hops = order[first:last]
@@ -203,7 +205,7 @@ class Tracer:
         return self._arcs.of_hop[order], order
 
     def _drawn(self, episode: Episode, arc: int, step: Step, trials: Indices, seeds: Sequence[int]) -> Indices:
-        """The trials in which a packet is lost."""
+        """Return the trials in which a packet is lost."""
         assert isinstance(episode.effect, Loses)
         rank, port = self._arcs.ends(arc)
         lost = []

@@ -31,7 +31,7 @@ class Latencies:
 
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:
-        """The latencies of consecutive trials."""
+        """Return the latencies of consecutive trials."""
         arrays = {
             name: np.concatenate([getattr(part, name) for part in parts]) for name in ("served", "sums", "longest")
         }
@@ -74,7 +74,7 @@ class LatencyCounter:
         ]
 
     def count(self, right: Bits, owed: Bits, served: Bits, trials: int) -> Latencies:
-        """The latencies of a batch.
+        """Return the latencies of a batch.
 
         `right` has the trials in which each hop brings a right copy, `owed` those in which each message is due, and `served`
         those in which each receiver has one.

@@ -20,7 +20,7 @@ from emunode.faults.kinds import LinkFault
 
 
 def why_messages(plan: Plan, fault_set: FaultSetSpec) -> str | None:
-    """Why a point cannot be evaluated exactly, or None."""
+    """Return why a point cannot be evaluated exactly, or None."""
     if fault_set.how == "process":
         return "the places of a process fail in steps of their own"
     if plan.scenario.clock != "steps":
@@ -36,7 +36,7 @@ class NumberedSets(Protocol):
         """The description that all of them fit."""
 
     def struck(self, numbers: Indices) -> Sequence[Struck]:
-        """The places that each term strikes, for sets with these numbers."""
+        """Return the places that each term strikes, for sets with these numbers."""
 
 
 class PointEvaluator:
@@ -71,7 +71,9 @@ class PointEvaluator:
     def evaluate(
         self, drawn: Indices, *, copies: bool = False, latencies: bool = False
     ) -> tuple[Outcome, NDArray[np.bool_]]:
-        """The results of the draws with these numbers, and whether each breaks a promise of theory about deliveries."""
+        """Return the results of the draws with these numbers, and whether each breaks a promise of theory about
+        deliveries.
+        """
         episodes = [*(episode for episode, _ in self._given), *chain.from_iterable(self._drawn.values())]
         lossy = any(episode.stream for episode in episodes)
         seeds = [self._seed_of(number) for number in drawn.tolist()] if lossy else None
@@ -98,7 +100,9 @@ class PointEvaluator:
     # --- promises ------------------------------------------------------------------------------------------------------
 
     def _promised(self, batch: FaultBatch, struck: Sequence[Struck]) -> NDArray[np.bool_]:
-        """Whether the algorithm promises every delivery under the faults of each trial: as `Plan.claims` counts them."""
+        """Return whether the algorithm promises every delivery under the faults of each trial: as `Plan.claims` counts
+        them.
+        """
         algorithm, trials = self._plan.algorithm, batch.trials
         faulty = self.evaluator.faulty(batch)
         altering = no_trials(len(faulty), batch.words)
@@ -134,7 +138,7 @@ class PointEvaluator:
 
 
 def _has(rows: Bits, things: Indices, trials: Indices) -> NDArray[np.bool_]:
-    """Whether the row of each thing has the bit of its trial."""
+    """Return whether the row of each thing has the bit of its trial."""
     words = rows[things, trials >> 6] >> (trials & 63).astype(np.uint64)
     found: NDArray[np.bool_] = (words & np.uint64(1)).astype(np.bool_)
     return found

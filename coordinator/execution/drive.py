@@ -47,7 +47,7 @@ class ExecutionResult:
 
 
 def refusal(error: Exception, folder: Path | None) -> str:
-    """The message for an error in REFUSALS, without paths in `folder`, which is about to be removed or renamed."""
+    """Return the message for an error in REFUSALS, without paths in `folder`, which is about to be removed or renamed."""
     # The number and text of the error, without its path.
     if isinstance(error, OSError) and error.errno is not None:
         return f"operating system error: [Errno {error.errno}] {error.strerror}"
@@ -222,6 +222,6 @@ async def _wait_for_step(network: Network, steering: Steering, step: Step) -> st
 
 
 def is_last(plan: Plan, step: Step, result: StepResult) -> bool:
-    """Whether nothing is left to do after `step`."""
+    """Return whether nothing is left to do after `step`."""
     # A source that recovers later sends again, so the run is not over before that.
     return plan.is_over(step, result.busy)

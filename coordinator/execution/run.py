@@ -97,7 +97,7 @@ def _judge(plan: Plan, journal: Journal, execution: ExecutionResult) -> Finished
 
 
 def summarize(plan: Plan, conclusion: Conclusion, journal: Journal, execution: ExecutionResult) -> dict[str, object]:
-    """The content of summary.json: scenario, metrics, times and claims, as plain values."""
+    """Return the content of summary.json: scenario, metrics, times and claims, as plain values."""
     scenario, topology = plan.scenario, plan.topology
     return {
         "topology": topology.name,

@@ -97,14 +97,14 @@ class Verification:
         return not self.findings
 
     def record(self) -> dict[str, object]:
-        """The verification as JSON values."""
+        """Return the verification as JSON values."""
         return {
             "run": str(self.path), "verified": self.verified and not self.undecided, "findings": self.findings,
             "unchecked": self.unchecked, "statement": self.statement,
         }  # fmt: skip
 
     def warning(self) -> str | None:
-        """A warning for commands that use a run that does not verify, or None."""
+        """Return a warning for commands that use a run that does not verify, or None."""
         if self.verified:
             return None
         more = f" (and {len(self.findings) - 1} more)" if len(self.findings) > 1 else ""
@@ -236,7 +236,9 @@ def _read_scenario(path: Path, verification: Verification) -> tuple[Scenario, bo
 
 
 def _with_whole_vector(scenario: Scenario, summary: dict[str, Any]) -> tuple[Scenario, dict[str, Any]]:
-    """A run of an earlier version, which called the size of a block that of the message, in the words of this version."""
+    """Return a run of an earlier version, which called the size of a block that of the message, in the words of this
+    version.
+    """
     topology = network_of(scenario)
     entry = find_algorithm(topology, CollectiveSpec(topology.name, scenario.collective, scenario.algorithm, 0))
     size = (scenario.message_bytes or DEFAULT_BYTES) * (len(topology.data_ranks) if cuts_vector(entry) else 1)
@@ -245,7 +247,9 @@ def _with_whole_vector(scenario: Scenario, summary: dict[str, Any]) -> tuple[Sce
 
 
 def plan_of(scenario: Scenario) -> Plan:
-    """The plan of a stored scenario, on the memory driver; UnreadableError if it has none, or checking takes too long."""
+    """Return the plan of a stored scenario, on the memory driver; UnreadableError if it has none, or checking takes too
+    long.
+    """
     try:
         return _bounded_plan(scenario)
     except ScenarioError as error:
@@ -272,7 +276,7 @@ def _bounded_plan(scenario: Scenario) -> Plan:
 
 
 def _read_table(path: Path, schema: Mapping[str, Any], most: int) -> pl.DataFrame:
-    """A table with exactly these columns and types, and at most `most` rows."""
+    """Return a table with exactly these columns and types, and at most `most` rows."""
     return _read(path, lambda file: _table(file, schema, most))
 
 
@@ -293,7 +297,7 @@ def _table(path: Path, schema: Mapping[str, Any], most: int) -> pl.DataFrame:
 
 
 def _is_type(stored: pl.DataType, expected: pl.DataType) -> bool:
-    """Whether a column has this type; a run of an earlier version may know fewer outcomes."""
+    """Return whether a column has this type; a run of an earlier version may know fewer outcomes."""
     if isinstance(stored, pl.Enum) and isinstance(expected, pl.Enum):
         known = stored.categories.to_list()
         return known == expected.categories.to_list()[: len(known)]
@@ -301,7 +305,7 @@ def _is_type(stored: pl.DataType, expected: pl.DataType) -> bool:
 
 
 def _read_journal(path: Path, plan: Plan) -> np.ndarray:
-    """The rows of the journal as records, every value checked against its range."""
+    """Return the rows of the journal as records, every value checked against its range."""
     frame = _read_table(path, JOURNAL_SCHEMA, MOST_ROWS)
     if sum(frame.null_count().row(0)):
         raise UnreadableError(f"{path.name}: rows with missing values")
@@ -350,7 +354,7 @@ def _program_flag(scenario: Scenario) -> str:
 
 
 def _replay(plan: Plan, records: np.ndarray, inputs: PredictionInputs | None) -> Replay | None:
-    """The differences between the journal and a replay in memory; None if the journal is too long."""
+    """Return the differences between the journal and a replay in memory; None if the journal is too long."""
     if len(records) > REPLAYED_ROWS or (plan.scenario.program and not is_allowed(plan.scenario.program)):
         return None
     last = int(records["step"].max(initial=0))
@@ -365,7 +369,7 @@ def _history(
     timetable: Timetable | None,
     verification: Verification,
 ) -> History:
-    """The history of the run, as far as its directory contains it."""
+    """Return the history of the run, as far as its directory contains it."""
     frame = table(records)
     if replayed is None and plan.spec.redundancy > 1 and (frame["outcome"] == "corrupt").any():
         verification.unchecked.append("elections.parquet: the values of altered copies are not stored")
@@ -385,7 +389,7 @@ def _timetable(plan: Plan, records: np.ndarray, *, whole: bool) -> Timetable:
 
 
 def _times(timeline: pl.DataFrame) -> bytes:
-    """The times in a timeline as hosts report them."""
+    """Return the times in a timeline as hosts report them."""
     parts = []
     for ended, (intended, achieved) in enumerate((("start", "started"), ("end", "ended"))):
         stored = timeline.filter(pl.col(achieved).is_finite() & pl.col(intended).is_finite())
@@ -498,7 +502,7 @@ def _check_claims(
 
 
 def _key(claim: Mapping[str, Any]) -> str:
-    """The identity of a claim; the wording of its source may change."""
+    """Return the identity of a claim; the wording of its source may change."""
     return json.dumps([claim.get("name"), claim.get("relation"), claim.get("predicted")], default=str)
 
 

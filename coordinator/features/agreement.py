@@ -49,7 +49,7 @@ class AgreementFeature(Feature):
         return spec._replace(agreement=agreement_of(scenario, topology, spec))
 
     def settled_by(self, run: ResolvedRun, step: Step) -> Step:
-        """The step in which a neighbour can have been heard again after faults that ended up to `step`.
+        """Return the step in which a neighbour can have been heard again after faults that ended up to `step`.
 
         It learns then that it is given up.
         """
@@ -57,7 +57,7 @@ class AgreementFeature(Feature):
         return max([step, *(fault.end + 2 for fault in run.faults if fault.end <= step)])
 
     def claims_of_outcome(self, run: ResolvedRun) -> Iterator[Claim]:
-        """Claims about the agreement under faults that last; none if others are among them."""
+        """Yield the claims about the agreement under faults that last; none if others are among them."""
         agreement, topology, timeline = settings_of(run), run.topology, run.timeline
         if run.goes_by_events:
             # A fault that begins when all is over is not noticed.
@@ -122,13 +122,13 @@ def _own(name: str, value: float, formula: str, *, at_most: bool = False) -> Cla
 
 
 def settings_of(run: ResolvedRun) -> Agreement:
-    """The settings of the agreement in a run with one."""
+    """Return the settings of the agreement in a run with one."""
     assert run.spec.agreement is not None
     return run.spec.agreement
 
 
 def agreement_of(scenario: Scenario, topology: Topology, spec: CollectiveSpec) -> Agreement | None:
-    """How the nodes of a scenario agree, None if they do not; ScenarioError if that contradicts the scenario."""
+    """Return how the nodes of a scenario agree, None if they do not; ScenarioError if that contradicts the scenario."""
     if scenario.on_failure is OnFailure.CONTINUE:
         return None
     value = str(scenario.on_failure)
@@ -176,7 +176,7 @@ def _in_rounds(scenario: Scenario, topology: Topology, spec: CollectiveSpec, agr
 
 
 def news_steps(topology: Topology) -> Step:
-    """Steps in which news reach every node, if fewer nodes fail than the connectivity.
+    """Return the steps in which news reach every node, if fewer nodes fail than the connectivity.
 
     The fault diameter, from the literature or by trying all sets; else the longest of as many disjoint paths as the
     connectivity to every node, one of which is whole; else a path through all nodes.
@@ -203,5 +203,5 @@ def news_steps(topology: Topology) -> Step:
 
 
 def longest_disjoint_path(topology: Topology) -> Step:
-    """The longest of all disjoint paths from rank 0 to any rank, those to each being of least total length."""
+    """Return the longest of all disjoint paths from rank 0 to any rank, those to each being of least total length."""
     return max(len(path) for rank in range(1, topology.order) for path in disjoint_families(topology, rank)[-1])

@@ -219,7 +219,7 @@ class ResolvedRun:
     # --- faults
 
     def faults_at(self, step: Step) -> tuple[Fault, ...]:
-        """Faults that take effect at the beginning of `step`."""
+        """Return the faults that take effect at the beginning of `step`."""
         return tuple(fault for fault in self.faults if fault.step == step)
 
     @cached_property
@@ -322,9 +322,13 @@ class ResolvedRun:
         return max((step for step, rank in self.timeline.recoveries if rank in sources), default=0)
 
     def settled_by(self, step: Step) -> Step:
-        """The step by which nodes have noticed all that happened up to `step`, as far as their protocols do that."""
+        """Return the step by which nodes have noticed all that happened up to `step`, as far as their protocols do
+        that.
+        """
         return max([step, *(feature.settled_by(self, step) for feature in self.features)])
 
     def is_over(self, step: Step, busy: bool) -> bool:
-        """Whether a run has ended with `step`, after which packets are unread or sends scheduled if it is `busy`."""
+        """Return whether a run has ended with `step`, after which packets are unread or sends scheduled if it is
+        `busy`.
+        """
         return not busy and step >= self.last_revival and step >= self.settled_by(step)

@@ -49,7 +49,7 @@ class DetectionFeature(Feature):
             _require_time(scenario, algorithm, detects)
 
     def settled_by(self, run: ResolvedRun, step: int) -> int:
-        """The step in which faults that began up to `step` can have been detected."""
+        """Return the step in which faults that began up to `step` can have been detected."""
         assert run.spec.detection is not None
         began = [fault.step for fault in run.faults if fault.step <= step]
         return max([step, *(first + run.spec.detection.after for first in began)])
@@ -122,7 +122,7 @@ def _require_time(scenario: Scenario, algorithm: Algorithm, detects: Detection) 
 
 
 def step_claims(detection: Detection, timeline: FaultTimeline) -> Iterator[Claim]:
-    """Claims about the detectors: perfect where every live neighbour is heard in time, and then as fast as K."""
+    """Yield the claims about the detectors: perfect where every live neighbour is heard in time, and then as fast as K."""
     if timeline.opaque:
         return
     effects = {type(effect) for place, _, effect in timeline if _concerns_signs(place, effect)}
@@ -143,14 +143,16 @@ def _own(name: str, value: float, formula: str, *, at_most: bool = False) -> Cla
 
 
 def _concerns_signs(place: Place, effect: Effect) -> bool:
-    """Whether an effect can keep signs of life away. Faults do not count signs, and ranks withhold none."""
+    """Return whether an effect can keep signs of life away. Faults do not count signs, and ranks withhold none."""
     if isinstance(effect, Loses):
         return effect.packet is None and not isinstance(place, int)
     return not isinstance(effect, Alters | Duplicates)
 
 
 def claims_with_outages(topology: Topology, algorithm: Algorithm, outages: Outages) -> list[Claim]:
-    """Claims about the deliveries: nodes withhold what would be lost, and more if a link works in one direction or again."""
+    """Return the claims about the deliveries: nodes withhold what would be lost, and more if a link works in one
+    direction or again.
+    """
     places = dict(outages.places)
     for link, intervals in outages.links.items():
         places.setdefault(topology.end(*link), intervals)
@@ -168,7 +170,7 @@ def claims_with_outages(topology: Topology, algorithm: Algorithm, outages: Outag
 
 
 def timed_claims(scenario: Scenario, algorithm: Algorithm, timeline: FaultTimeline) -> Iterator[Claim]:
-    """Claims about the detectors: perfect where every live neighbour is heard in time; and how fast they are."""
+    """Yield the claims about the detectors: perfect where every live neighbour is heard in time; and how fast they are."""
     detects = algorithm.spec.detection
     assert detects is not None
     if is_perfect(scenario, algorithm, timeline):
@@ -181,7 +183,7 @@ def timed_claims(scenario: Scenario, algorithm: Algorithm, timeline: FaultTimeli
 
 
 def is_perfect(scenario: Scenario, algorithm: Algorithm, timeline: FaultTimeline) -> bool:
-    """Whether no live neighbour is ever suspected: two signs of life never end more than k intervals apart.
+    """Return whether no live neighbour is ever suspected: two signs of life never end more than k intervals apart.
 
     A sign may wait for one packet that has begun, a slow node gives its signs f times as far apart, and all of it may take
     F times as long: K h >= f h + F c + (F - 1) c_h, where c is the longest packet and c_h a sign of life.
@@ -206,6 +208,6 @@ def is_perfect(scenario: Scenario, algorithm: Algorithm, timeline: FaultTimeline
 
 
 def _ranks_crash_or_slow(timeline: FaultTimeline) -> bool:
-    """Whether no rank does anything else: then a rank that has not crashed keeps its packets and its clock."""
+    """Return whether no rank does anything else: then a rank that has not crashed keeps its packets and its clock."""
     at_ranks = {type(effect) for place, _, effect in timeline if isinstance(place, int)}
     return not timeline.opaque and timeline.ranks_only_crash and at_ranks <= {Stops, Slows}

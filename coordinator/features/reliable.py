@@ -112,7 +112,7 @@ class ReliableFeature(Feature):
 
 
 def _links(run: ResolvedRun) -> ReliableLinks:
-    """The settings of the links of a run that has reliable ones."""
+    """Return the settings of the links of a run that has reliable ones."""
     assert run.spec.reliable is not None
     return run.spec.reliable
 
@@ -121,7 +121,7 @@ def _links(run: ResolvedRun) -> ReliableLinks:
 
 
 def round_trip(spec: CollectiveSpec, topology: Topology, window: int) -> Step:
-    """The steps from a send to the step in which its acknowledgement has been read, at most, if nothing is lost.
+    """Return the steps from a send to the step in which its acknowledgement has been read, at most, if nothing is lost.
 
     The acknowledgement crosses in the step after the segment. Over one port it waits for those of all other segments that
     the neighbours have sent: a window for each link.
@@ -130,7 +130,9 @@ def round_trip(spec: CollectiveSpec, topology: Topology, window: int) -> Step:
 
 
 def reliable_links(scenario: Scenario, topology: Topology, spec: CollectiveSpec) -> ReliableLinks | None:
-    """The settings of the links of a scenario, None if they are not reliable; ScenarioError if they contradict it."""
+    """Return the settings of the links of a scenario, None if they are not reliable; ScenarioError if they contradict
+    it.
+    """
     if not scenario.reliable:
         return None
     if spec.port_model not in (PortModel.ALL_PORT, PortModel.ONE_PORT):
@@ -150,7 +152,7 @@ def reliable_links(scenario: Scenario, topology: Topology, spec: CollectiveSpec)
 
 
 def timed_links(scenario: Scenario, topology: Topology, spec: CollectiveSpec) -> ReliableLinks:
-    """The settings of reliable links, with times in nanoseconds; ScenarioError for a time-out that is too short."""
+    """Return the settings of reliable links, with times in nanoseconds; ScenarioError for a time-out that is too short."""
     costs = costs_of(scenario)
     data, answer = costs.nanoseconds(spec.message_bytes), control_packet(scenario)
     after = scenario.retransmit_after
@@ -174,7 +176,7 @@ def timed_links(scenario: Scenario, topology: Topology, spec: CollectiveSpec) ->
 
 
 def last_data_step(spec: CollectiveSpec, algorithm: Algorithm) -> Step | None:
-    """The last step in which data arrives if nothing is lost, or None where acknowledgements decide about it.
+    """Return the last step in which data arrives if nothing is lost, or None where acknowledgements decide about it.
 
     Down one tree each link is a pipe: segment k follows segment k - window after a round trip of two steps, so m segments
     over L links take (m - 1)(1 + 1) + L steps for stop and wait, and m - 1 + L for larger windows.
@@ -188,7 +190,9 @@ def last_data_step(spec: CollectiveSpec, algorithm: Algorithm) -> Step | None:
 
 
 def _without_time_outs(claims: Iterable[Claim]) -> Iterator[Claim]:
-    """Claims that hold beside `claims` if every acknowledgement comes before its time-out, under either clock."""
+    """Yield the claims that hold beside `claims` if every acknowledgement comes before its time-out, under either
+    clock.
+    """
     why = f"{SOURCE}: no time-out before the acknowledgement"
     yield Claim("retransmissions", 0, "==", why, assumes=IF_PUNCTUAL)
     yield Claim("discarded_copies", 0, "==", f"{SOURCE}: every copy is the first", assumes=IF_PUNCTUAL)
@@ -199,7 +203,7 @@ def _without_time_outs(claims: Iterable[Claim]) -> Iterator[Claim]:
 
 
 def _is_punctual(run: ResolvedRun) -> bool:
-    """Whether every acknowledgement comes before its time-out under the timed clock if nothing breaks.
+    """Return whether every acknowledgement comes before its time-out under the timed clock if nothing breaks.
 
     It may wait for a segment that goes the other way, for the acknowledgements before it, and for signs of life.
     """
@@ -229,7 +233,7 @@ def _pipe_claims(run: ResolvedRun) -> Iterator[Claim]:
 
 
 def link_claims(run: ResolvedRun) -> Iterator[Claim]:
-    """Claims that reliable links add, under faults, to those that go by the number of faults.
+    """Yield the claims that reliable links add, under faults, to those that go by the number of faults.
 
     Where time-outs are not in steps, nothing is claimed of links that come up again.
     """
@@ -267,7 +271,7 @@ def link_claims(run: ResolvedRun) -> Iterator[Claim]:
 
 
 def _most_segments(topology: Topology, algorithm: Algorithm) -> int:
-    """Segments that all links carry in a run without faults, at most."""
+    """Return the segments that all links carry in a run without faults, at most."""
     stated = [claim.predicted for claim in algorithm.claims() if claim.name == "segments" and claim.relation != ">="]
     whole = [int(number) for number in stated if not isinstance(number, tuple)]
     spec = algorithm.spec
@@ -279,7 +283,7 @@ def _most_segments(topology: Topology, algorithm: Algorithm) -> int:
 
 
 def _failure(links: ReliableLinks, spells: Sequence[Spell]) -> float:
-    """The probability, at most, that no attempt of a segment crosses a link that has these effects."""
+    """Return the probability, at most, that no attempt of a segment crosses a link that has these effects."""
     crossing, attempts = 1.0, links.attempts
     for interval, effect, _ in spells:
         if isinstance(effect, Loses):

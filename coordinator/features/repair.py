@@ -74,7 +74,7 @@ class RepairFeature(Feature):
 
 
 def repair_of(scenario: Scenario) -> Repair | None:
-    """How a scenario is repaired, None if it is not; ScenarioError if its settings contradict each other."""
+    """Return how a scenario is repaired, None if it is not; ScenarioError if its settings contradict each other."""
     after = scenario.repair_after
     if scenario.repair is None:
         return None
@@ -93,7 +93,7 @@ def repair_of(scenario: Scenario) -> Repair | None:
 
 
 def _pull_claims(run: ResolvedRun) -> Iterator[Claim]:
-    """The claims of a rule by which nodes ask, under faults.
+    """Yield the claims of a rule by which nodes ask, under faults.
 
     Every healthy rank is served to which a path of healthy links and ranks leads, each of which asks over its link. No other
     one can be if the faults are outages from step 1 to the end, and begin with it.
@@ -132,7 +132,7 @@ def _service_claims(run: ResolvedRun) -> Iterator[Claim]:
 def _served(
     rule: PullRule, algorithm: TreeCollective, gone: Container[Rank], broken: Container[tuple[Rank, Port]]
 ) -> frozenset[Rank]:
-    """The ranks that the segments of every tree can reach, without some ranks and directed links."""
+    """Return the ranks that the segments of every tree can reach, without some ranks and directed links."""
     reached = [_reached(rule, algorithm, tree, gone, broken) for tree in range(algorithm.trees.count)]
     return reached[0].intersection(*reached[1:])
 
@@ -140,7 +140,9 @@ def _served(
 def _reached(
     rule: PullRule, algorithm: TreeCollective, tree: int, gone: Container[Rank], broken: Container[tuple[Rank, Port]]
 ) -> frozenset[Rank]:
-    """The ranks that the segments of a tree can reach: over its arcs, and over those by which ranks ask for them."""
+    """Return the ranks that the segments of a tree can reach: over its arcs, and over those by which ranks ask for
+    them.
+    """
     topology, source = algorithm.topology, algorithm.spec.source
     onward: dict[Rank, list[Rank]] = {}
     for relative in algorithm.reached:

@@ -65,7 +65,7 @@ class AlgorithmGrader:
         self.marks["bound"].required = self.within is not None
 
     def grade(self) -> list[Mark]:
-        """All marks; what was not checked for lack of time says so."""
+        """Return all marks; what was not checked for lack of time says so."""
         try:
             for topology in self.networks:
                 self._grade_on(topology)
@@ -106,7 +106,7 @@ class AlgorithmGrader:
     # --- runs --------------------------------------------------------------------------------------------------------
 
     def _specs(self, topology: Topology) -> Iterator[CollectiveSpec]:
-        """The jobs on one network: every port model, kind of links and source."""
+        """Yield the jobs on one network: every port model, kind of links and source."""
         _, collective, name = self.described["key"]
         models = self.port_models or tuple(map(PortModel, self.described["port_models"]))
         duplexes = tuple(map(Duplex, self.described["duplexes"]))
@@ -320,7 +320,7 @@ def _stopped(run: PlayedRun) -> list[str]:
 
 
 def _single_faults(topology: Topology, source: Rank) -> Iterator[Faults]:
-    """Each node but the source crashed, then each link down in both directions."""
+    """Yield each node but the source crashed, then each link down in both directions."""
     for rank in topology.ranks():
         if rank != source:
             yield Faults(crashed=frozenset({rank}), name=f"crash:{topology.label(rank)}")
@@ -330,7 +330,9 @@ def _single_faults(topology: Topology, source: Rank) -> Iterator[Faults]:
 
 
 def fewest_steps(run: PlayedRun) -> tuple[int, str] | None:
-    """A lower bound on the steps, and its reason; None where nothing is known. Packets hold what `link_capacity` says."""
+    """Return a lower bound on the steps, and its reason; None where nothing is known. Packets hold what `link_capacity`
+    says.
+    """
     spec = run.spec
     capacity = run.opened.get("link_capacity")
     traffic = Traffic(

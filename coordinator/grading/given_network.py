@@ -18,7 +18,7 @@ class GivenNetwork(Topology):
     defined_by_name = False
 
     def __init__(self, name: str, table: dict[str, Any]) -> None:
-        """Raises ScenarioError (field `topology`) for a malformed table; `problems` finds what else is wrong."""
+        """Raise ScenarioError (field `topology`) for a malformed table; `problems` finds what else is wrong."""
         labels: Any = table.get("labels")
         neighbours: Any = table.get("neighbours")
         degree: Any = table.get("degree")
@@ -58,7 +58,7 @@ class GivenNetwork(Topology):
         return self._neighbours[rank][port]
 
     def problems(self) -> list[str]:
-        """Labels that occur twice, links that do not lead back, and nodes that cannot be reached."""
+        """Return the labels that occur twice, links that do not lead back, and nodes that cannot be reached."""
         found = []
         if len(self._ranks) < self.order:
             twice = sorted({label for label in self._labels if self._labels.count(label) > 1})

@@ -252,7 +252,7 @@ def _grade_tree_source(server: SubmissionServer, source: str, options: Options) 
 
 
 def _problem(answer: dict[str, Any]) -> Any:
-    """Why a request failed or was refused; None if it succeeded."""
+    """Return why a request failed or was refused; None if it succeeded."""
     return answer.get("failed") or (answer.get("refused") or (None, None))[1]
 
 

@@ -76,7 +76,7 @@ class Mark:
 
 
 def one_line(text: str) -> str:
-    """A text of a submission, fit for a line of a terminal: no control characters, and not too long."""
+    """Return a text of a submission, fit for a line of a terminal: no control characters, and not too long."""
     words = " ".join(text.split())
     shown = "".join(each if each.isprintable() else repr(each)[1:-1] for each in words[:LONGEST_FINDING])
     return shown if len(words) <= LONGEST_FINDING else f"{shown} .."

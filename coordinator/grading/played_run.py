@@ -145,7 +145,7 @@ class Player:
         )
 
     def _idles_beyond(self, limit: Step) -> bool:
-        """Whether nothing happens before a send that is planned for a step beyond the limit."""
+        """Return whether nothing happens before a send that is planned for a step beyond the limit."""
         return not self._inbox and isinstance(self._planned, int) and self._planned > limit
 
     @property
@@ -218,7 +218,7 @@ class Player:
             yield Sent(step, rank, port, segment)  # type: ignore[arg-type]
 
     def _segment_problem(self, rank: Rank, step: Step, segment: tuple[Rank, Rank, int, int, bytes]) -> str | None:
-        """Why `rank` may not send this segment now."""
+        """Return why `rank` may not send this segment now."""
         origin, target, _, number, payload = segment
         where = f"{self._name(rank)} in step {step}"
         valid = 0 <= origin < self._topology.order and (target == ALL_RANKS or 0 <= target < self._topology.order)
@@ -245,7 +245,9 @@ class Player:
         return reason and f"{where} {reason}"
 
     def _is_partial_result(self, rank: Rank, segment: tuple[Rank, Rank, int, int, bytes]) -> bool:
-        """Whether a segment is the contribution of `rank`, combined with all that it has received for the same target."""
+        """Return whether a segment is the contribution of `rank`, combined with all that it has received for the same
+        target.
+        """
         origin, target, _, number, payload = segment
         if origin != rank or target == rank or target not in self._folders():
             return False
@@ -255,7 +257,7 @@ class Player:
         return len(payload) == len(own) and int.from_bytes(payload) == int.from_bytes(own) ^ self._folded[fold]
 
     def _folders(self) -> Sequence[Rank]:
-        """The ranks that a result is folded for."""
+        """Return the ranks that a result is folded for."""
         return (self._spec.source,) if self._spec.collective is Collective.REDUCE else self._topology.data_ranks
 
     def _carry(self, step: Step, leaving: list[Sent]) -> Inbox:
@@ -386,7 +388,7 @@ def step_limit(order: int, collective: Collective) -> int:
 
 
 def named(topology: Topology, ranks: Sequence[Rank]) -> str:
-    """Labels of some ranks; of many, the first ones and how many more."""
+    """Return the labels of some ranks; of many, the first ones and how many more."""
     shown = ", ".join(map(topology.label, ranks[:NAMED]))
     return shown if len(ranks) <= NAMED else f"{shown} and {len(ranks) - NAMED} more"
 
@@ -398,12 +400,12 @@ def port_names(ports: Sequence[Port]) -> str:
 
 
 def answered_sends(answer: dict[str, Any]) -> list[list[Any]]:
-    """The rows [rank, port, segment] of an answer to a step; none if it is an exception."""
+    """Return the rows [rank, port, segment] of an answer to a step; none if it is an exception."""
     return _checked(answer.get("sends", []), 3)
 
 
 def _checked(rows: object, width: int) -> list[list[Any]]:
-    """Rows of an answer; SubmissionEndedError unless they are lists of `width` values."""
+    """Return the rows of an answer; SubmissionEndedError unless they are lists of `width` values."""
     if not isinstance(rows, list) or not all(isinstance(row, list) and len(row) == width for row in rows):
         raise SubmissionEndedError(NONSENSE)
     return rows

@@ -26,7 +26,7 @@ TARGETS: Final = {
 
 
 def algorithm_text(name: str, family: str, collective: Collective, file: str) -> str:
-    """The text of an algorithm; ScenarioError for a name that is taken or malformed."""
+    """Return the text of an algorithm; ScenarioError for a name that is taken or malformed."""
     _check_name(name)
     family = family.partition(":")[0].lower()
     if family not in (*FAMILIES, ANY_FAMILY):
@@ -44,7 +44,7 @@ def algorithm_text(name: str, family: str, collective: Collective, file: str) ->
 
 
 def network_text(name: str, file: str) -> str:
-    """The text of a family of networks; ScenarioError for a name that is taken or malformed."""
+    """Return the text of a family of networks; ScenarioError for a name that is taken or malformed."""
     _check_name(name)
     if name in (*FAMILIES, ANY_FAMILY):
         raise ScenarioError("name", name, "there is a family of this name")

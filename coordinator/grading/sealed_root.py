@@ -56,7 +56,7 @@ def library() -> list[Path]:
 
 
 def _mapped() -> Iterator[Path]:
-    """The shared libraries that this process has loaded."""
+    """Yield the shared libraries that this process has loaded."""
     try:
         lines = Path("/proc/self/maps").read_text().splitlines()
     except OSError:

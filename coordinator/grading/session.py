@@ -62,7 +62,7 @@ class Session:
         return found
 
     def _describe(self, error: BaseException) -> str:
-        """An exception with the last line of the submission that it passed through."""
+        """Return an exception with the last line of the submission that it passed through."""
         lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == self._name]
         at = "" if self._at is None else f"{self._topology.label(self._at)}: "
         at += f"line {lines[-1]}: " if lines else ""
@@ -97,7 +97,7 @@ class Session:
         return {"algorithms": algorithms, "families": networks, "trees": [] if algorithms or networks else trees}
 
     def do_network(self, topology: str) -> dict[str, Value]:
-        """A network of the submission as a table."""
+        """Return a network of the submission as a table."""
         network = parse_topology(topology)
         return {
             "title": network.title,
@@ -107,7 +107,7 @@ class Session:
         }
 
     def do_parents(self, topology: str, source: str) -> dict[str, Value]:
-        """The answer of a parent function, or of a class of trees, for every tree and node.
+        """Return the answer of a parent function, or of a class of trees, for every tree and node.
 
         A function `parent(label, tree)` returns a label, a port, or None for the root; `TREES` of its module is how many
         trees there are. A class answers as `emunode.trees.base.Trees`.

@@ -147,7 +147,7 @@ class SubmissionServer:
         return reply.unpack(data)
 
     def process(self) -> "SubmissionProcess":
-        """A process that has loaded the submission; raises SubmissionEndedError if it cannot."""
+        """Return a process that has loaded the submission; raises SubmissionEndedError if it cannot."""
         started = self._confined()
         try:
             started.loaded = started.ask("load", **self._file)
@@ -157,7 +157,7 @@ class SubmissionServer:
         return started
 
     def _confined(self) -> "SubmissionProcess":
-        """A process that has confined itself, and has not seen the submission."""
+        """Return a process that has confined itself, and has not seen the submission."""
         ours, its = socket.socketpair()
         output, written = os.pipe()
         try:
@@ -228,7 +228,7 @@ class SubmissionProcess:
         return status, killed, seconds
 
     def ask(self, do: str, **arguments: Any) -> dict[str, Any]:
-        """The answer to a request; SubmissionEndedError if it does not come, OutOfTimeError if the time is over."""
+        """Return the answer to a request; SubmissionEndedError if it does not come, OutOfTimeError if the time is over."""
         limits = self._server.limits
         deadline = time.monotonic() + limits.answer_seconds
         data = json.dumps({"do": do, "with": arguments}).encode()
@@ -243,7 +243,7 @@ class SubmissionProcess:
         return self.answer(deadline, self._server.deadline)
 
     def answer(self, deadline: float, end: float) -> dict[str, Any]:
-        """The next message: SubmissionEndedError if it is not complete at `deadline`, OutOfTimeError at `end`."""
+        """Return the next message: SubmissionEndedError if it is not complete at `deadline`, OutOfTimeError at `end`."""
         limits = self._server.limits
         final = min(deadline, end)
         answer = bytearray()

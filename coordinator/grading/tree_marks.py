@@ -43,7 +43,7 @@ PROPERTIES: Final[dict[str, Callable[[Topology, Sequence[Parents]], str | None]]
 
 
 def grade_trees(topology: Topology, trees: Sequence[Answers], wanted: Sequence[str]) -> list[Mark]:
-    """Marks for trees of one network; `wanted` are names of `PROPERTIES`, the others are reported only."""
+    """Return the marks for trees of one network; `wanted` are names of `PROPERTIES`, the others are reported only."""
     parents_mark = Mark("parents", "every node but the root names a neighbour, by its label or by a port")
     spanning = Mark("spanning", "every tree has one root, no cycle, and reaches every node")
     found: list[Parents] = []
@@ -62,7 +62,7 @@ def grade_trees(topology: Topology, trees: Sequence[Answers], wanted: Sequence[s
 
 
 def read_parents(topology: Topology, answers: Answers) -> tuple[list[Rank], list[str]]:
-    """The parent of every rank, and what is wrong with the answers."""
+    """Return the parent of every rank, and what is wrong with the answers."""
     parents, problems = [], []
     for rank in topology.ranks():
         parent, problem = _parent(topology, rank, answers[rank] if rank < len(answers) else MISSING)
@@ -105,7 +105,7 @@ def _by_label(topology: Topology, rank: Rank, label: str) -> tuple[Rank, str | N
 
 
 def spanning_problems(topology: Topology, parents: Parents) -> Iterator[str]:
-    """Why parents are not a spanning tree: roots, cycles, and the nodes that are not reached from the root."""
+    """Return why parents are not a spanning tree: roots, cycles, and the nodes that are not reached from the root."""
     roots = [rank for rank, parent in enumerate(parents) if parent == NO_PARENT]
     if len(roots) != 1:
         yield f"one root expected, found {named(topology, roots) if roots else 'none'}"
@@ -141,7 +141,7 @@ def _property(topology: Topology, trees: Sequence[Parents], count: int, name: st
 
 
 def _depth(topology: Topology, trees: Sequence[Parents]) -> Mark:
-    """How deep the trees are, beside the least possible depth."""
+    """Return how deep the trees are, beside the least possible depth."""
     mark = Mark("depth", "the deepest tree, as a multiple of the largest distance from its root", required=False)
     ratios = []
     for tree, parents in enumerate(trees):
@@ -160,7 +160,7 @@ def _depth(topology: Topology, trees: Sequence[Parents]) -> Mark:
 
 
 def read_csv(path: Path, topology: Topology) -> list[Answers]:
-    """The trees of a file with the columns tree, label and parent, or port in place of parent.
+    """Return the trees of a file with the columns tree, label and parent, or port in place of parent.
 
     The parent of a root is empty. Raises ScenarioError (field `file`) with the line for a file that is malformed; trees that
     are wrong are for the judge.

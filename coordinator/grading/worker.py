@@ -118,7 +118,7 @@ def _run(descriptors: list[int], setting: Setting) -> None:
 
 
 def receive(channel: socket.socket) -> Any:
-    """The next message; None when the other side has closed."""
+    """Return the next message; None when the other side has closed."""
     header = _exactly(channel, LENGTH.size)
     if header is None:
         return None

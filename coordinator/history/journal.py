@@ -142,7 +142,9 @@ def sorted_records(rows: Iterable[bytes | bytearray]) -> np.ndarray:
 
 
 def _sorting(records: np.ndarray) -> np.ndarray:
-    """The indices that sort records by all columns that can differ, so that their order does not depend on arrival."""
+    """Return the indices that sort records by all columns that can differ, so that their order does not depend on
+    arrival.
+    """
     keys = (*SORT_KEY, "outcome", "bytes")
     # np.lexsort is faster on the few rows of a trial, polars on the many of a run.
     if len(records) <= FEW_ROWS:
@@ -152,7 +154,7 @@ def _sorting(records: np.ndarray) -> np.ndarray:
 
 
 def records_of_rows(rows: pl.LazyFrame) -> np.ndarray:
-    """The rows of a table as records, sorted as a journal is."""
+    """Return the rows of a table as records, sorted as a journal is."""
     frame = rows.with_columns(pl.col("outcome").to_physical()).sort(*SORT_KEY, "outcome", "bytes").collect()
     records = np.empty(len(frame), RECORD)
     for name in COLUMNS:
@@ -176,7 +178,9 @@ class Difference(NamedTuple):
 
 
 def first_difference(one: pl.LazyFrame, other: pl.LazyFrame, rows_at_once: int = 500_000) -> Difference | None:
-    """The first row in which two sorted journals differ; None if they are equal. PolarsError if one cannot be read."""
+    """Return the first row in which two sorted journals differ; None if they are equal. PolarsError if one cannot be
+    read.
+    """
     # An old journal may have another type for the outcome.
     columns = [pl.col(name).cast(pl.String if name == "outcome" else pl.Int64) for name in COLUMNS]
     differs = pl.any_horizontal(pl.col(name).ne_missing(pl.col(f"other {name}")) for name in COLUMNS)

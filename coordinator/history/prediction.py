@@ -23,7 +23,7 @@ from emunode.timed.memory_engine import TimedPacket
 
 
 def timed_faults(faults: Iterable[Fault], steps: StepTimes) -> tuple[TimedFault, ...]:
-    """Faults with their times, in the order in which they act."""
+    """Return the faults with their times, in the order in which they act."""
     found = []
     for fault in faults:
         start = fault.step if isinstance(fault.step, Moment) else steps.begins(fault.step)
@@ -36,7 +36,7 @@ def timed_faults(faults: Iterable[Fault], steps: StepTimes) -> tuple[TimedFault,
 def prediction(
     algorithm: Algorithm, faults: Sequence[Fault], costs: LinearCostModel, limit: Step
 ) -> Generator[Step, None, Timetable]:
-    """The computation of the timetable of a run; yields after every step, and returns it."""
+    """Yield the computation of the timetable of a run; yields after every step, and returns it."""
     engine, rows = MemoryEngine(without_protocols(algorithm)), []
     for turn in play(engine, limit=limit + 1):
         rows.append(turn)
@@ -50,7 +50,7 @@ def prediction(
 
 
 def history_of(inputs: PredictionInputs, algorithm: Algorithm) -> Generator[Step, None, Timetable]:
-    """The computation of the timetable under faults; yields after every step, and returns it."""
+    """Yield the computation of the timetable under faults; yields after every step, and returns it."""
     timed = inputs.engine(algorithm)
     for step, _ in enumerate(play(timed, limit=inputs.limit + 1), 1):
         yield step
@@ -62,7 +62,7 @@ def history_of(inputs: PredictionInputs, algorithm: Algorithm) -> Generator[Step
 
 
 def without_protocols(algorithm: Algorithm) -> Algorithm:
-    """The algorithm of the same run over plain links, without signs of life."""
+    """Return the algorithm of the same run over plain links, without signs of life."""
     spec = algorithm.spec
     if not spec.has_control:
         return algorithm

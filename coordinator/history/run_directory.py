@@ -97,7 +97,7 @@ class RunDirectory:
             link.replace(self.final.parent / LATEST)
 
     def log_tail(self, lines: int = 3) -> str:
-        """The last events of the log, one per line; empty for an empty log."""
+        """Return the last events of the log, one per line; empty for an empty log."""
         try:
             with (self.path / "log.jsonl").open("rb") as log:
                 log.seek(max(0, log.seek(0, os.SEEK_END) - TAIL_BYTES))
@@ -129,12 +129,12 @@ def replace_file(path: Path, content: Content) -> None:
 
 
 def last_events(log: str, lines: int = 3) -> str:
-    """The last events of a log, each after a line break and two spaces."""
+    """Return the last events of a log, each after a line break and two spaces."""
     return "".join(f"\n  {event}" for event in log.splitlines()[-lines:])
 
 
 def translate_summary(summary: Mapping[str, Any]) -> dict[str, Any]:
-    """A stored summary with the present names of metrics, as keys and in claims.
+    """Return a stored summary with the present names of metrics, as keys and in claims.
 
     The values are not trusted: `claims` that are not a list are left as they are.
     """
@@ -152,7 +152,9 @@ def _translate_claim(claim: Any) -> Any:
 
 
 def _names(folder: Path, seed: int) -> Iterator[Path]:
-    """Names of a run that begins now. Later ones have later times, for a clock that was set back to a time already used."""
+    """Yield the names of a run that begins now. Later ones have later times, for a clock that was set back to a time
+    already used.
+    """
     now = datetime.now(UTC)
     while True:
         yield folder / f"{_stamp(now)}-{seed}"
@@ -164,7 +166,7 @@ def _stamp(moment: datetime) -> str:
 
 
 def stamp_of_now() -> str:
-    """The beginning of the name of a run that begins now; names sort by time."""
+    """Return the beginning of the name of a run that begins now; names sort by time."""
     return _stamp(datetime.now(UTC))
 
 
@@ -200,7 +202,7 @@ def remove_abandoned() -> list[Path]:
 
 
 def _is_gone(path: Path, prefix: str) -> bool:
-    """Whether the process in the name of a folder has ended."""
+    """Return whether the process in the name of a folder has ended."""
     # A process id may be reused, which only delays the clean-up.
     pid = path.name.removeprefix(prefix).split("-")[0]
     return path.name.startswith(prefix) and pid.isdigit() and not Path("/proc", pid).exists()
@@ -224,7 +226,7 @@ def _notes() -> list[Path]:
 
 
 def _noted(note: Path) -> Path | None:
-    """The partial folder in a note; None for files that are not such notes."""
+    """Return the partial folder in a note; None for files that are not such notes."""
     try:
         path = Path(os.fsdecode(note.read_bytes()))
     except OSError:

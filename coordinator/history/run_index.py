@@ -76,7 +76,9 @@ TYPES: Final = get_type_hints(RunEntry)
 
 
 def index_folder(run: Path) -> Path | None:
-    """The folder whose index lists this run directory: `runs`, if the run is in it at one of two levels; else None."""
+    """Return the folder whose index lists this run directory: `runs`, if the run is in it at one of two levels; else
+    None.
+    """
     root = RUNS.absolute()
     return root if root in (run.parent, run.parent.parent) else None
 
@@ -148,7 +150,7 @@ Render = Callable[[Sequence[RunEntry]], str]
 
 
 def index_data(entries: Sequence[RunEntry]) -> str:
-    """The entries as the script element from which the next update reads them."""
+    """Return the entries as the script element from which the next update reads them."""
     data = json.dumps([asdict(entry) for entry in entries], separators=(",", ":")).replace("<", "\\u003c")
     return f"{DATA_BEGIN}{data}{DATA_END}"
 
@@ -192,7 +194,9 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 def _known(page: Path) -> dict[str, RunEntry]:
-    """The entries in a page of ours; empty without a page, or if its data cannot be used. RunError for other pages."""
+    """Return the entries in a page of ours; empty without a page, or if its data cannot be used. RunError for other
+    pages.
+    """
     try:
         text = read_bytes(page, PAGE_BYTES, follow=False).decode(errors="replace")
     except FileNotFoundError:
@@ -210,5 +214,5 @@ def _known(page: Path) -> dict[str, RunEntry]:
 
 
 def _has_types(record: Any) -> bool:
-    """Whether the values of a record have the types of an entry: pages of other versions are not believed."""
+    """Return whether the values of a record have the types of an entry: pages of other versions are not believed."""
     return isinstance(record, dict) and all(isinstance(record.get(name), kind) for name, kind in TYPES.items())

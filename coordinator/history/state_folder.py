@@ -5,6 +5,6 @@ from pathlib import Path
 
 
 def state_folder() -> Path:
-    """The state folder of this user, by the XDG base directory specification."""
+    """Return the state folder of this user, by the XDG base directory specification."""
     state = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
     return Path(state).expanduser() / "collective-testbench"

@@ -72,7 +72,7 @@ class Timetable:
         }
 
     def times(self) -> bytes:
-        """The times as hosts report them on a machine that is never late."""
+        """Return the times as hosts report them on a machine that is never late."""
         return b"".join(
             TIME.pack(step, sender, port, ended, moment, moment)
             for step, sender, port, *moments in self.packets.select(*HOP, "start", "end").iter_rows()
@@ -89,7 +89,7 @@ class StepTimes(step_times.StepTimes):
         super().__init__([costs.nanoseconds(heaviest.get(step, 0)) for step in range(1, max(heaviest, default=0) + 1)])
 
     def is_kept_by(self, packets: pl.DataFrame) -> bool:
-        """Whether every packet starts with its step and ends with it."""
+        """Return whether every packet starts with its step and ends with it."""
         return all(
             self.begins(step) == start and self.begins(step + 1) == end
             for step, start, end in packets.select("step", "start", "end").unique().iter_rows()
@@ -118,7 +118,7 @@ class PredictionInputs:
         return TimedMemoryEngine(algorithm, self.faults, self.costs, self.steps, self.limit, plans)
 
     def plans(self) -> dict[Rank, RankTimetable]:
-        """The part of each rank in the fault-free timetable."""
+        """Return the part of each rank in the fault-free timetable."""
         counts: dict[Rank, dict[Step, int]] = defaultdict(dict)
         ends: dict[Rank, dict[Step, int]] = defaultdict(dict)
         starts: dict[Rank, dict[tuple[Step, Port], int]] = defaultdict(dict)
@@ -134,7 +134,7 @@ class PredictionInputs:
         }
 
     def packed(self) -> dict[Rank, tuple[bytes, bytes]]:
-        """The same as bytes: the receipts of each step (`wire.RECEIPTS`), and the departures (`wire.DEPARTURE`)."""
+        """Return the same as bytes: the receipts of each step (`wire.RECEIPTS`), and the departures (`wire.DEPARTURE`)."""
         return {
             rank: (
                 b"".join(RECEIPTS.pack(step, count, plan.ends[step]) for step, count in plan.receipts.items()),
@@ -147,7 +147,7 @@ class PredictionInputs:
 def make_timetable(
     rows: Iterable[bytes | bytearray], model: PortModel, degree: int, costs: LinearCostModel, complete: bool
 ) -> Timetable:
-    """The timetable of a fault-free run from its journal rows."""
+    """Return the timetable of a fault-free run from its journal rows."""
     # In a fault-free run all rows are arrivals, so every row belongs to a packet that was sent and received.
     records = np.frombuffer(b"".join(rows), dtype=RECORD)
     packets = (

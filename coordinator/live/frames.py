@@ -167,7 +167,7 @@ class Frames:
             return first, texts
 
     def journal(self) -> np.ndarray | None:
-        """The journal rows of all frames; None if they became too many."""
+        """Return the journal rows of all frames; None if they became too many."""
         with self._lock:
             return None if self._rows is None else np.concatenate([np.empty(0, RECORD), *self._rows])
 
@@ -206,7 +206,7 @@ class Frames:
         self._base.add(frame)
 
     def _contents(self, steps: Sequence[Step], rows: pl.DataFrame) -> Iterator[dict[str, object]]:
-        """The contents of the frames of consecutive steps."""
+        """Yield the contents of the frames of consecutive steps."""
         sent = rows.filter(pl.col("outcome").is_in(SENT))
         # Neither acknowledgements and the like nor the repetition of a collective are what a node is due.
         data = sent.filter(pl.col("tree") < AGAIN_TREE)
@@ -265,7 +265,7 @@ def _by_frame(marks: pl.DataFrame, columns: Sequence[str], frames: NDArray[np.in
 
 
 def _flat(rows: pl.DataFrame, *columns: str) -> list[int]:
-    """The values of these columns, row by row."""
+    """Return the values of these columns, row by row."""
     flat: list[int] = np.stack([rows[name].to_numpy() for name in columns], axis=1).ravel().tolist()
     return flat
 

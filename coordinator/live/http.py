@@ -73,7 +73,7 @@ class HttpConnection:
         self._head_only = False
 
     async def request(self) -> Request | None:
-        """The next request; None when the browser has closed the connection, or sends no complete one in time.
+        """Return the next request; None when the browser has closed the connection, or sends no complete one in time.
 
         The time is REQUEST_SECONDS, so that idle connections keep no others out. RequestError for a request that is
         malformed or too large.

@@ -23,7 +23,7 @@ LARGEST_WATCHED: Final = 60_000
 
 
 def watched_plan(scenario: Scenario) -> Plan:
-    """The plan of a run to which faults may be added.
+    """Return the plan of a run to which faults may be added.
 
     ScenarioError (field `watch`) if it cannot be watched; other errors as of `make_plan`.
     """
@@ -42,7 +42,7 @@ def watched_plan(scenario: Scenario) -> Plan:
 
 
 def open_listener(port: int = 0) -> socket.socket:
-    """The socket of a page, on the loopback, at a free port if `port` is 0; RunError if the port is in use."""
+    """Return the socket of a page, on the loopback, at a free port if `port` is 0; RunError if the port is in use."""
     try:
         return _listen(ADDRESS, port)
     except OSError as error:
@@ -52,7 +52,7 @@ def open_listener(port: int = 0) -> socket.socket:
 
 
 def metrics_target(text: str) -> socket.socket | Path:
-    """Where metrics go: HOST:PORT, at which a socket listens from now on, or a file.
+    """Return where metrics go: HOST:PORT, at which a socket listens from now on, or a file.
 
     ScenarioError (field `metrics`) if the address is not one of this machine, or if the file cannot be written there;
     RunError if the port is in use.
@@ -75,7 +75,7 @@ def metrics_target(text: str) -> socket.socket | Path:
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    """A socket that listens. It stays in the network namespace in which it was made, where others can reach it."""
+    """Return a socket that listens. It stays in the network namespace in which it was made, where others can reach it."""
     family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     listener = socket.socket(family)
     try:

@@ -21,7 +21,7 @@ from emunode.topologies.base import Topology
 
 
 def picture_of(plan: Plan) -> dict[str, object]:
-    """The network, its drawing and the kinds of fault: everything that a page needs once."""
+    """Return the network, its drawing and the kinds of fault: everything that a page needs once."""
     topology, layout = plan.topology, layout_of(plan.topology)
     rooted = plan.spec.collective not in ROOTLESS and not plan.spec.permutation
     return {
@@ -51,7 +51,7 @@ def picture_of(plan: Plan) -> dict[str, object]:
 
 
 def _links(topology: Topology) -> dict[str, object]:
-    """Every directed link: sender, port, receiver, and its path in the syntax of SVG."""
+    """Return every directed link: sender, port, receiver, and its path in the syntax of SVG."""
     ends = [(rank, port, other) for rank in topology.ranks() for port, other, _ in topology.ends(rank)]
     senders, ports, receivers = np.array(ends, dtype=np.int64).reshape(-1, 3).T
     paths, heads = link_paths(layout_of(topology), shapes_of(topology, senders, ports, receivers), senders, receivers)
@@ -65,7 +65,7 @@ def _links(topology: Topology) -> dict[str, object]:
 
 
 def node_of(topology: Topology, rank: Rank) -> dict[str, object]:
-    """A node with its links: for each the port, the rank and label at the other end, and the port there."""
+    """Return a node with its links: for each the port, the rank and label at the other end, and the port there."""
     return {
         "rank": rank,
         "label": topology.label(rank),
@@ -78,7 +78,7 @@ def node_of(topology: Topology, rank: Rank) -> dict[str, object]:
 
 
 def status_of(status: Status) -> dict[str, object]:
-    """The state of a session as a page shows it, with every fault of the run so far."""
+    """Return the state of a session as a page shows it, with every fault of the run so far."""
     topology = status.plan.topology
     faults: list[Mapping[str, object]] = []
     for fault in status.plan.faults:

@@ -277,7 +277,7 @@ class Server:
 
 
 def page_file(path: str) -> Response:
-    """One file of the page; they are the same for every run."""
+    """Return one file of the page; they are the same for every run."""
     if path == THEME:
         return Response(200, colour_variables().encode(), TYPES["css"])
     if path in SHARED:
@@ -289,5 +289,5 @@ def page_file(path: str) -> Response:
 
 
 def _event(name: str, data: bytes) -> bytes:
-    """A server-sent event; JSON has no line breaks."""
+    """Return a server-sent event; JSON has no line breaks."""
     return b"event: %s\ndata: %s\n\n" % (name.encode(), data)

@@ -71,7 +71,7 @@ class Session:
         self._over = False
 
     def status(self) -> Status:
-        """The present state."""
+        """Return the present state."""
         with self._lock:
             undoable = bool(self._added) and self._added[-1][0] == self._next_step
             running = self._left != 0
@@ -94,7 +94,7 @@ class Session:
             return self._end
 
     def ready(self) -> tuple[bool, float]:
-        """Whether the next step may begin, and how many seconds after the beginning of the last one."""
+        """Return whether the next step may begin, and how many seconds after the beginning of the last one."""
         with self._lock:
             return self._left != 0, 1 / self._rate if self._rate and not self._at_once else 0.0
 
@@ -178,7 +178,7 @@ class Session:
 
 
 def specification(plan: Plan, request: Mapping[str, Any], step: Step) -> str:
-    """The fault that a page asks for, as a scenario has it; ScenarioError if a value is invalid.
+    """Return the fault that a page asks for, as a scenario has it; ScenarioError if a value is invalid.
 
     `kind`; `rank` of the node, or of one end of the link with its `port` there; `both`: both directions of the link;
     `value`, where the kind has one; `steps`: how long it lasts, default: to the end.
@@ -208,7 +208,9 @@ def specification(plan: Plan, request: Mapping[str, Any], step: Step) -> str:
 
 
 def fault_kinds() -> list[dict[str, object]]:
-    """The kinds of faults that pages offer: all but those that need the timed clock, under which no run is watched."""
+    """Return the kinds of faults that pages offer: all but those that need the timed clock, under which no run is
+    watched.
+    """
     return [
         {
             "kind": kind,
@@ -229,7 +231,7 @@ def _whole(name: str, value: object, most: int, least: int = 1) -> int:
 
 
 def _rate(value: object) -> float:
-    """Steps per second; 0 stands for as many as possible."""
+    """Return the steps per second; 0 stands for as many as possible."""
     if not isinstance(value, int | float) or isinstance(value, bool):
         raise ScenarioError("rate", value, "expected steps per second as a number, or 0 for as many as possible")
     if value and not LEAST_STEPS_PER_SECOND <= value <= MOST_STEPS_PER_SECOND:

@@ -31,7 +31,7 @@ class Prediction:
     """Why theory says nothing, or less than usual."""
 
     def beside(self, metrics: Mapping[str, Metric]) -> dict[str, Any]:
-        """The claims with what has been measured, for pages."""
+        """Return the claims with what has been measured, for pages."""
         claims = [
             {
                 "name": claim.name,
@@ -52,7 +52,7 @@ class Predictor:
         self._algorithm: Algorithm | None = None
 
     def predict(self, plan: Plan) -> Prediction:
-        """The claims for the faults of `plan`."""
+        """Return the claims for the faults of `plan`."""
         if self._algorithm is None:
             # Not that of the run, whose tables another thread may be filling.
             self._algorithm = make_algorithm(plan.topology, plan.spec)
@@ -69,7 +69,7 @@ class Predictor:
 def measure_so_far(
     plan: Plan, journal: np.ndarray | None, altered_copies: Sequence[AlteredCopy]
 ) -> Mapping[str, Metric]:
-    """The metrics of a run of which these steps have been recorded; none without a journal."""
+    """Return the metrics of a run of which these steps have been recorded; none without a journal."""
     if journal is None or not len(journal):
         return {}
     return measure(plan, table(sorted_records([journal.tobytes()])).lazy(), altered_copies).metrics

@@ -95,7 +95,7 @@ def _processes() -> CheckResult:
 
 
 def _number(path: str) -> int:
-    """The number in a file of the kernel; -1 if there is no such file, or no number in it."""
+    """Return the number in a file of the kernel; -1 if there is no such file, or no number in it."""
     try:
         return int(Path(path).read_text())
     except (OSError, ValueError):

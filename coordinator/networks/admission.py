@@ -93,7 +93,7 @@ class Admission:
         """How many hosts were refused, by reason."""
 
     def challenge(self, fd: int) -> bytes:
-        """The frame to send on a new connection."""
+        """Return the frame to send on a new connection."""
         # A nonce per connection: a proof that was overheard is worth nothing on another one.
         self._challenges[fd] = os.urandom(wire.NONCE_BYTES)
         return wire.frame(self._challenges[fd])
@@ -153,7 +153,8 @@ class Admission:
 
 
 def _unreachable_hosts(address: str, hosts: Mapping[int, ConnectedHost], proof: bytes) -> Mapping[int, str]:
-    """The hosts at loopback addresses that a host at `address`, on another machine, cannot dial, with the reason.
+    """Return the hosts at loopback addresses that a host at `address`, on another machine, cannot dial, with the
+    reason.
 
     HostRefusedError if it is the new host that has the loopback address.
     """

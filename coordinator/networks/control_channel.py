@@ -224,7 +224,7 @@ class ControlChannel:
 
 
 def peer_address(fd: int) -> str:
-    """The remote address of a connection."""
+    """Return the remote address of a connection."""
     with socket.socket(fileno=os.dup(fd)) as stream:
         address: str = stream.getpeername()[0]
         return address

@@ -159,7 +159,7 @@ class HostNetwork:
                 raise FrameError(f"unexpected message {type(message).__name__} outside the timed clock")
 
     def _absent(self) -> str:
-        """The hosts that have not joined, and why others were refused."""
+        """Return the hosts that have not joined, and why others were refused."""
         hosts = self._channel.in_order
         absent = [index for index in range(self._plan.hosts) if index not in self._channel.hosts]
         names = [f"{host.name} ({host.address})" for host in hosts]

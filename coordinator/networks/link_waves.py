@@ -91,7 +91,7 @@ class LinkWaves:
         self._progress[host.index] = message
 
     def _listener(self, index: int) -> tuple[str, int, bytes]:
-        """The address, port and nonce with which other hosts dial a host."""
+        """Return the address, port and nonce with which other hosts dial a host."""
         message = self._listening[index]
         # The launcher knows better where containers are; else the address from which the host joined.
         address = self._launch.addresses(index)[0] or self._channel.hosts[index].address
@@ -133,7 +133,7 @@ class LinkWaves:
         return sum(self._of(host).accepted for host in hosts)
 
     def _wave_is_over(self, hosts: Sequence[ConnectedHost]) -> Callable[[], bool]:
-        """Whether all hosts reported the current wave and every link that was dialled has been accepted."""
+        """Return whether all hosts reported the current wave and every link that was dialled has been accepted."""
         wave = self._wave
 
         def is_over() -> bool:
@@ -196,13 +196,13 @@ class LinkWaves:
         self._deferred.clear()
 
     def _ends(self, link: LinkId) -> tuple[int, int]:
-        """The host of the end that names a link, and the host of the other end."""
+        """Return the host of the end that names a link, and the host of the other end."""
         rank, port = link
         return self._placement.host(rank), self._placement.host(self._plan.topology.neighbour(rank, port))
 
 
 def _somaxconn() -> int:
-    """The kernel's limit of a listener's queue."""
+    """Return the kernel's limit of a listener's queue."""
     try:
         # Read at run time, because a network namespace may have a limit of its own.
         return int(Path("/proc/sys/net/core/somaxconn").read_text())

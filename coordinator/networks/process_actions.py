@@ -96,7 +96,7 @@ class ProcessActions:
             )
 
     async def _result(self, sent: Sent) -> tuple[ProcessState, float | None]:
-        """The state of the process, and the seconds until it was the wanted one; None if it never was."""
+        """Return the state of the process, and the seconds until it was the wanted one; None if it never was."""
         wanted = RESULTS[sent.action]
         while True:
             state = await self._launch.state(sent.host, sent.pid)

@@ -41,22 +41,22 @@ class ProcessFaultPlan:
                 self._counting.add(fault.sender)
 
     def killed(self, faults: Sequence[Fault], alive: Collection[int]) -> list[int]:
-        """The live hosts all of whose ranks crash by these faults of one step."""
+        """Return the live hosts all of whose ranks crash by these faults of one step."""
         return list(self._affected({fault.rank: fault.step for fault in _stopping(faults, forgets=True)}, alive))
 
     def stopped(self, step: Step, faults: Sequence[Fault], alive: Collection[int]) -> dict[int, Step]:
-        """The live hosts all of whose ranks hang by these faults of `step`, with the last step of each hang."""
+        """Return the live hosts all of whose ranks hang by these faults of `step`, with the last step of each hang."""
         # A rank that recovers from its hang later does not end it with the others.
         hangs = [each for each in _stopping(faults, forgets=False) if not self._recovery(each.rank, step)]
         return self._affected({fault.rank: fault.end for fault in hangs}, alive)
 
     def revived(self, faults: Sequence[Fault]) -> set[int]:
-        """The hosts of ranks that recover by these faults."""
+        """Return the hosts of ranks that recover by these faults."""
         ranks = (fault.rank for fault in faults if isinstance(fault, NodeFault) and fault.revives)
         return {self._placement.host(rank) for rank in ranks}
 
     def _affected(self, until: Mapping[Rank, Step], alive: Collection[int]) -> dict[int, Step]:
-        """The hosts all of whose ranks have the same step in `until` and recover together, with that step."""
+        """Return the hosts all of whose ranks have the same step in `until` and recover together, with that step."""
         found: dict[int, Step] = {}
         # Only hosts that are still there, and only those with a rank that is affected.
         for index in sorted({self._placement.host(rank) for rank in until} & {*alive}):
@@ -71,12 +71,12 @@ class ProcessFaultPlan:
         return found
 
     def _recovery(self, rank: Rank, after: Step) -> Step:
-        """The step in which a rank next recovers, or 0."""
+        """Return the step in which a rank next recovers, or 0."""
         return min((step for step in self._recoveries.get(rank, ()) if step > after), default=0)
 
 
 def _stopping(faults: Iterable[Fault], *, forgets: bool) -> list[NodeFault]:
-    """The faults whose only effect is that a rank stops, and that it loses its state if `forgets`."""
+    """Return the faults whose only effect is that a rank stops, and that it loses its state if `forgets`."""
     return [fault for fault in faults if isinstance(fault, NodeFault) and stated(fault) == [Stops(forgets)]]
 
 

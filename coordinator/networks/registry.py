@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def make_network(plan: Plan, log: TextIO) -> "Network | Timed":
-    """The network of a plan; hosts that this process starts write to `log`."""
+    """Return the network of a plan; hosts that this process starts write to `log`."""
     if plan.scenario.clock != "timed":
         return make_stepped_network(plan, log)
     from coordinator.networks.timed import TimedHostNetwork, TimedMemoryNetwork  # noqa: PLC0415
@@ -25,7 +25,7 @@ def make_network(plan: Plan, log: TextIO) -> "Network | Timed":
 
 
 def make_stepped_network(plan: Plan, log: TextIO) -> Network:
-    """The network of a plan that runs in lock-step."""
+    """Return the network of a plan that runs in lock-step."""
     if not plan.hosts:
         return MemoryNetwork(plan)
     from coordinator.networks.host_network import HostNetwork  # noqa: PLC0415
@@ -34,7 +34,9 @@ def make_stepped_network(plan: Plan, log: TextIO) -> Network:
 
 
 def make_launch(plan: Plan, log: TextIO) -> "Launch":
-    """The launcher of a plan's driver. Only its module is imported: the SDK of Docker alone takes a third of a second."""
+    """Return the launcher of a plan's driver. Only its module is imported: the SDK of Docker alone takes a third of a
+    second.
+    """
     launcher = DRIVERS[plan.scenario.driver].launcher
     launch: Launch = (import_module(launcher).launch if isinstance(launcher, str) else launcher)(plan, log)
     return launch

@@ -125,7 +125,7 @@ class StepBarrier:
         return counts
 
     def _missing(self, step: Step) -> str:
-        """The hosts without a report of `step`, and the packets that did not arrive, by pair of hosts."""
+        """Return the hosts without a report of `step`, and the packets that did not arrive, by pair of hosts."""
         hosts = [host for host in self._channel.in_order if host.alive]
         silent = [str(host.index) for host in hosts if self._of(host).reported != step]
         found = (

@@ -52,12 +52,12 @@ async def predict(plan: Plan, progress: Progress) -> Timetable:
 
 
 def prediction_of(plan: Plan) -> Generator[Step, None, Timetable]:
-    """The computation of the timetable of a plan, step by step."""
+    """Return the computation of the timetable of a plan, step by step."""
     return prediction(plan.algorithm, plan.faults, costs_of(plan.scenario), plan.scenario.step_limit)
 
 
 def in_batches(ranks: range, tables: Mapping[Rank, Table], default: Table) -> Iterator[tuple[Rank, list[Table]]]:
-    """The tables of these ranks in parts of about TABLE_BYTES, each with its first rank."""
+    """Yield the tables of these ranks in parts of about TABLE_BYTES, each with its first rank."""
     first, part, size = ranks[0], list[Table](), 0
     for rank in ranks:
         table = tables.get(rank, default)

@@ -44,7 +44,7 @@ class ProcessFate(NamedTuple):
 
 
 def fate_of(ranks: range, faults: FaultsInTime) -> ProcessFate:
-    """The faults that all of these ranks share."""
+    """Return the faults that all of these ranks share."""
     incarnations = {tuple(faults.incarnations(rank)) for rank in ranks}
     hangs = {tuple(faults.hangs(rank)) for rank in ranks}
     (_, crashes), *others = next(iter(incarnations))
@@ -86,7 +86,7 @@ class TimedProcessFaults:
         self._events[host.index, moment].set()
 
     def tasks(self, begin: int) -> list[Task]:
-        """The tasks that carry out the faults of a run that began at `begin`, a reading of the monotonic clock."""
+        """Return the tasks that carry out the faults of a run that began at `begin`, a reading of the monotonic clock."""
         found: list[Task] = []
         for index, (killed, stopped) in self._fates.items():
             host = self._channel.hosts[index]

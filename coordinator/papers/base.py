@@ -52,7 +52,7 @@ class Reproduction:
         return [row for row in printed("not_reproduced") if row["reproduction"] == self.name]
 
     def over(self, n: int | None) -> Sequence[int]:
-        """All sizes, or the requested one; raises ScenarioError (field `n`) if there is no such size."""
+        """Return all sizes, or the requested one; raises ScenarioError (field `n`) if there is no such size."""
         if n is None:
             return self.sizes
         if not self.sizes:
@@ -73,5 +73,5 @@ REPRODUCTIONS: Final = Registry[str, Reproduction](
 
 
 def described(paper: str, part: str, build: Build, sizes: range = range(0)) -> Reproduction:
-    """The reproduction whose name, title, citation and description are in `data/PAPER.toml` under `about.PART`."""
+    """Return the reproduction whose name, title, citation and description are in `data/PAPER.toml` under `about.PART`."""
     return Reproduction(**texts(paper)["about"][part], build=build, sizes=sizes)

@@ -17,5 +17,5 @@ class Cost:
         return float(self.startups) * startup + float(self.transfer) * per_unit
 
     def equals(self, other: "Cost") -> bool:
-        """Both parts, up to the rounding of roots and logarithms."""
+        """Return both parts, up to the rounding of roots and logarithms."""
         return same(self.startups, other.startups) and same(self.transfer, other.transfer)

@@ -40,7 +40,7 @@ class RunEstimate:
 
 
 def duration(seconds: float) -> str:
-    """Seconds up to one minute, then minutes and tens of seconds."""
+    """Return the seconds up to one minute, then minutes and tens of seconds."""
     if seconds < 60:
         return f"{max(1, round(seconds))} s"
     whole = round(seconds / 10) * 10
@@ -57,7 +57,9 @@ def expected_seconds(plan: Plan) -> float:
 
 
 def _virtual_seconds(plan: Plan) -> float:
-    """The time that the algorithm claims for a run under the timed clock, which is real time; 0 without such a claim."""
+    """Return the time that the algorithm claims for a run under the timed clock, which is real time; 0 without such a
+    claim.
+    """
     claimed = (claim.predicted for claim in fault_free_claims(plan).kept if claim.name == "virtual_seconds")
     return max((float(value) for value in claimed if isinstance(value, int | float)), default=0.0)
 
@@ -69,5 +71,7 @@ def _costs() -> dict[str, RunEstimate]:
 
 
 def cost_of(name: str) -> RunEstimate | None:
-    """The stored estimate for one reproduction at all sizes, or for `--all`; None for a reproduction of a plug-in."""
+    """Return the stored estimate for one reproduction at all sizes, or for `--all`; None for a reproduction of a
+    plug-in.
+    """
     return _costs().get(name)

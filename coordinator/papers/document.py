@@ -101,7 +101,9 @@ class Reproduced:
 
 
 def counts_in_words(counts: Mapping[str, int]) -> str:
-    """Numbers of rows that hold, are violated, only evaluated or not measured, and of other statuses that occur."""
+    """Return the numbers of rows that hold, are violated, only evaluated or not measured, and of other statuses that
+    occur.
+    """
     words = {
         Verdict.HOLDS: "hold",
         Verdict.VIOLATED: "violated",
@@ -146,7 +148,7 @@ def _unwritable(folder: Path, error: OSError) -> ScenarioError:
 
 
 def _named(done: Sequence[Reproduced]) -> Iterator[tuple[str, Table]]:
-    """Every table with its file name, made of the reproduction, a number and the title."""
+    """Yield every table with its file name, made of the reproduction, a number and the title."""
     for reproduced in done:
         for number, table in enumerate(reproduced.tables, 1):
             yield f"{reproduced.reproduction.name}-{number:02}-{_slug(table.title)}"[:100].rstrip("-"), table
@@ -157,7 +159,7 @@ def _slug(title: str) -> str:
 
 
 def render(done: Sequence[Reproduced]) -> str:
-    """The page: a list of all tables and figures, each of which expands in place."""
+    """Return the page: a list of all tables and figures, each of which expands in place."""
     parts = [_part(reproduced) for reproduced in done]
     counts = counts_of(table for reproduced in done for table in reproduced.tables)
     return pages.template(TEMPLATE).render(
@@ -177,7 +179,7 @@ def _template_text(name: str) -> str:
 
 
 def _filters(done: Sequence[Reproduced]) -> list[tuple[str, int]]:
-    """Each filter with the number of rows it shows; errata include those that appear only in a note."""
+    """Return each filter with the number of rows it shows; errata include those that appear only in a note."""
     tables = [table for reproduced in done for table in reproduced.tables]
     found = Counter(kind for table in tables for row in table.rows for kind in _kinds(row))
     found["errata"] += sum("errata" not in _kinds_of_rows(table) for table in tables if "errata" in _table_kinds(table))
@@ -186,7 +188,7 @@ def _filters(done: Sequence[Reproduced]) -> list[tuple[str, int]]:
 
 
 def _kinds(row: Row) -> list[str]:
-    """The filters that show a row."""
+    """Return the filters that show a row."""
     status = row.get(VERDICT)
     errata = any(ERRATUM in str(value) for value in row.values())
     return [kind for kind, of in FILTERS.items() if status in of] + (["errata"] if errata else [])
@@ -216,7 +218,7 @@ def _part(reproduced: Reproduced) -> dict[str, object]:
 
 
 def _permalink(about: Reproduction, section: Section, taken: Counter[str]) -> str:
-    """An identifier from reproduction and title, which does not change when other sections are added."""
+    """Return an identifier from reproduction and title, which does not change when other sections are added."""
     name = f"{about.name}--{_slug(section.title)}"
     taken[name] += 1
     return name if taken[name] == 1 else f"{name}-{taken[name]}"
@@ -250,5 +252,5 @@ def _section(section: Section) -> dict[str, object]:
 
 
 def _is_number(value: object) -> bool:
-    """Whether a cell is a number, empty, or a bound such as `<= 12`."""
+    """Return whether a cell is a number, empty, or a bound such as `<= 12`."""
     return isinstance(value, int | float | None) or str(value).startswith(("<= ", ">= "))

@@ -9,7 +9,8 @@ from coordinator.reports.paper_figures import Panel, drawing
 
 
 def drawn(paper: str, figure: object, panels: Sequence[Panel], **names: object) -> Figure:
-    """The figure of this number or name in `data/PAPER_figures.csv`, with its panels; `$x` in a text stands for the name x.
+    """Return the figure of this number or name in `data/PAPER_figures.csv`, with its panels; `$x` in a text stands for
+    the name x.
 
     A drawing without a title of its own has that of the figure.
     """

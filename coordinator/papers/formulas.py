@@ -13,7 +13,7 @@ Number = int | float | Fraction
 
 
 def _quotient(dividend: Number, divisor: Number) -> Number:
-    """An exact quotient of exact numbers, and an int if it is whole, so that it may be an exponent."""
+    """Return an exact quotient of exact numbers, and an int if it is whole, so that it may be an exponent."""
     if isinstance(dividend, float) or isinstance(divisor, float):
         return float(dividend) / float(divisor)
     quotient = Fraction(dividend) / Fraction(divisor)
@@ -21,7 +21,7 @@ def _quotient(dividend: Number, divisor: Number) -> Number:
 
 
 def _upper_row(n: int, i: int) -> int:
-    """Sum over j >= i of C(n, j)."""
+    """Return the sum over j >= i of C(n, j)."""
     return sum(comb(n, j) for j in range(i, n + 1))
 
 
@@ -50,12 +50,12 @@ def _parsed(text: str) -> ast.expr:
 
 
 def evaluate(text: str, **names: Number) -> Number:
-    """The value of a formula; raises ValueError for anything but arithmetic on `names`, pi and `FUNCTIONS`."""
+    """Return the value of a formula; raises ValueError for anything but arithmetic on `names`, pi and `FUNCTIONS`."""
     return _value(_parsed(text), {"pi": pi, **names}, text)
 
 
 def evaluate_value(text: str, **names: Value) -> Value:
-    """The value of a name, of a formula of whole numbers, or of several formulas in parentheses."""
+    """Return the value of a name, of a formula of whole numbers, or of several formulas in parentheses."""
     if text in names:
         return names[text]
     numbers = {name: value for name, value in names.items() if not isinstance(value, tuple)}
@@ -82,7 +82,7 @@ def _value(node: ast.expr, names: Mapping[str, Number], text: str) -> Number:
 
 
 def evaluate_terms(text: str, **names: Number) -> list[Number]:
-    """The terms of sums such as `2^i, i = 0..n-1; N/n`: every term of each sum, sums separated by semicolons."""
+    """Return the terms of sums such as `2^i, i = 0..n-1; N/n`: every term of each sum, sums separated by semicolons."""
     terms: list[Number] = []
     for part in text.split(";"):
         term, _, limits = part.partition(", i =")

@@ -20,7 +20,7 @@ for _paper in PAPERS:
 
 
 def find_reproduction(name: str) -> Reproduction:
-    """The reproduction of this name; otherwise raises ScenarioError (field `reproduce`) with the known names."""
+    """Return the reproduction of this name; otherwise raises ScenarioError (field `reproduce`) with the known names."""
     if name in REPRODUCTIONS:
         return REPRODUCTIONS[name]
     near = get_close_matches(name, REPRODUCTIONS, n=1)

@@ -30,23 +30,23 @@ class Trial:
     verdict: Verdict
 
     def number(self, metric: str) -> int | float:
-        """The value of a scalar metric."""
+        """Return the value of a scalar metric."""
         value = self.summary[metric]
         assert isinstance(value, int | float), metric
         return value
 
     def series(self, metric: str) -> list[int]:
-        """The values of a metric that has one number per step."""
+        """Return the values of a metric that has one number per step."""
         value = self.summary[metric]
         assert isinstance(value, tuple | list), metric
         return [int(entry) for entry in value]
 
     def journal(self) -> pl.LazyFrame:
-        """Every hop (section 7 of the design)."""
+        """Return every hop (section 7 of the design)."""
         return pl.scan_parquet(self.path / "journal.parquet", glob=False)
 
     def table(self, name: str) -> pl.DataFrame:
-        """The table `nodes`, `links` or `steps` of the run directory."""
+        """Return the table `nodes`, `links` or `steps` of the run directory."""
         return pl.read_parquet(self.path / f"{name}.parquet")
 
 
@@ -149,7 +149,7 @@ class RunCache:
 
 
 def _completed(plan: Plan) -> str:
-    """The scenario as the plan completes it: `source` may be omitted or written in several ways."""
+    """Return the scenario as the plan completes it: `source` may be omitted or written in several ways."""
     source = plan.topology.label(plan.spec.source)
     return plan.scenario.model_copy(update={"source": source}).model_dump_json()
 

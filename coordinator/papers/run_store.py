@@ -47,7 +47,7 @@ class RunStore:
         self._found: dict[str, dict[str, Any] | None] = {}
 
     def path(self, scenario: str) -> Path:
-        """The run directory of a scenario, whether or not it exists."""
+        """Return the run directory of a scenario, whether or not it exists."""
         return self._folder / hashlib.sha256(scenario.encode()).hexdigest()[:32]
 
     def find(self, scenario: str) -> dict[str, Any] | None:
@@ -137,19 +137,19 @@ def open_run_store(out: Path | None) -> Iterator[RunStore]:
 
 @cache
 def _source() -> str:
-    """The digest of the source of both packages."""
+    """Return the digest of the source of both packages."""
     return hashlib.sha256(
         "".join(find_installed(name).sha256 for name in ("coordinator", "emunode")).encode()
     ).hexdigest()
 
 
 def _program() -> Mapping[str, object]:
-    """The program that makes a run: its version, its source and the plug-ins that are loaded."""
+    """Return the program that makes a run: its version, its source and the plug-ins that are loaded."""
     return {"version": __version__, "source": _source(), "plugins": sorted(LOADED)}
 
 
 def _key() -> bytes:
-    """The key of this user, made on first use; a new one each time if it cannot be stored."""
+    """Return the key of this user, made on first use; a new one each time if it cannot be stored."""
     path = state_folder() / KEY_FILE
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -172,7 +172,9 @@ def _code(key: bytes, about: Mapping[str, object]) -> str:
 
 
 def _digests(folder: Path) -> dict[str, str]:
-    """The digests of the files of a run by name; OSError or ValueError if one cannot be read or is no regular file."""
+    """Return the digests of the files of a run by name; OSError or ValueError if one cannot be read or is no regular
+    file.
+    """
     return {path.name: _digest(path) for path in sorted(folder.iterdir())}
 
 

@@ -98,7 +98,7 @@ def verdict_of(verdicts: Iterable[Verdict]) -> Verdict:
 
 
 def row_verdict(*conditions: bool, trials: Iterable[Trial] = (), refuted: bool = False) -> Verdict:
-    """The verdict of a row: it holds if all conditions are true and its trials hold their own claims.
+    """Return the verdict of a row: it holds if all conditions are true and its trials hold their own claims.
 
     The trials of a negative control must be `refuted`: they have to violate their claims. An undecided trial, such as an
     invalid measurement, makes the row undecided whatever its numbers are.
@@ -111,7 +111,7 @@ def row_verdict(*conditions: bool, trials: Iterable[Trial] = (), refuted: bool =
 
 
 def counts_of(tables: Iterable[Table]) -> dict[str, int]:
-    """Number of rows per status, the judged ones first."""
+    """Return the number of rows per status, the judged ones first."""
     found = Counter(status for table in tables for status in table.statuses)
     return {status: found[status] for status in STATUSES}
 
@@ -125,7 +125,7 @@ def compared(
     bound: float | None = None,
     **about: object,
 ) -> dict[str, object]:
-    """A row: the cells of `about`, then the columns paper, predicted, measured, lower bound, ratio and verdict.
+    """Return a row: the cells of `about`, then the columns paper, predicted, measured, lower bound, ratio and verdict.
 
     `relation` is read as "measured relation predicted". The ratio is measurement to lower bound. A trial that violates its
     own claims, or is undecided, determines the verdict of the row.
@@ -148,7 +148,7 @@ def compared(
 def unmeasured(
     predicted: Value, *, paper: object = None, bound: float | None = None, **about: object
 ) -> dict[str, object]:
-    """The columns of `compared` for a closed form without a run; the ratio is prediction to lower bound."""
+    """Return the columns of `compared` for a closed form without a run; the ratio is prediction to lower bound."""
     return {
         **about,
         "paper": paper,
@@ -169,26 +169,27 @@ def compared_metric(
     bound: float | None = None,
     **about: object,
 ) -> dict[str, object]:
-    """A row about one metric of a run; the row is only evaluated if there is no run."""
+    """Return a row about one metric of a run; the row is only evaluated if there is no run."""
     if trial is None:
         return unmeasured(predicted, paper=paper, bound=bound, **about)
     return compared(predicted, trial.number(metric), trial, paper=paper, relation="==", bound=bound, **about)
 
 
 def marked(text: object, *, erratum: bool) -> str:
-    """A printed entry, with the mark of an erratum where it is wrong."""
+    """Return a printed entry, with the mark of an erratum where it is wrong."""
     return f"{text} {ERRATUM}" if erratum else str(text)
 
 
 @cache
 def printed(name: str) -> Sequence[Mapping[str, str]]:
-    """The rows of `data/NAME.csv`: what a paper prints, by column."""
+    """Return the rows of `data/NAME.csv`: what a paper prints, by column."""
     with (DATA / f"{name}.csv").open(encoding="utf-8", newline="") as file:
         return tuple(csv.DictReader(file))
 
 
 def stated(name: str, **names: Value) -> Callable[..., dict[str, object]]:
-    """The rows of the statements in `data/NAME.csv`, as a function of the key of a statement, its measurement and trials.
+    """Return the rows of the statements in `data/NAME.csv`, as a function of the key of a statement, its measurement
+    and trials.
 
     A statement has a key, columns about it, what the paper prints, the formula of its prediction in `names`, and how the
     measurement relates to it. `$x` in a text stands for the name x.
@@ -208,16 +209,18 @@ def stated(name: str, **names: Value) -> Callable[..., dict[str, object]]:
 
 
 def printed_numbers(name: str) -> tuple[tuple[int, ...], ...]:
-    """The rows of a printed table of whole numbers."""
+    """Return the rows of a printed table of whole numbers."""
     return tuple(tuple(map(int, row.values())) for row in printed(name))
 
 
 @cache
 def texts(paper: str) -> Mapping[str, Mapping[str, Any]]:
-    """The texts of a paper's reproductions, from `data/PAPER.toml`: `about` describes each, the others are notes."""
+    """Return the texts of a paper's reproductions, from `data/PAPER.toml`: `about` describes each, the others are
+    notes.
+    """
     return tomllib.loads((DATA / f"{paper}.toml").read_text(encoding="utf-8"))
 
 
 def notes(paper: str, reproduction: str) -> Mapping[str, Sequence[str]]:
-    """The notes below the tables of a reproduction, by table; errata begin with their mark."""
+    """Return the notes below the tables of a reproduction, by table; errata begin with their mark."""
     return texts(paper)[reproduction]

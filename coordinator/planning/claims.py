@@ -120,7 +120,7 @@ def broken_assumptions(run: ResolvedRun, timeline: FaultTimeline) -> list[Broken
 
 
 def _broken_by_events(run: ResolvedRun, *, slowed: bool) -> Iterator[Broken]:
-    """The assumptions that fail because nodes have protocols under the timed clock."""
+    """Yield the assumptions that fail because nodes have protocols under the timed clock."""
     if not run.goes_by_events:
         return
     yield Broken(Assumption.STEPS_KEPT, "control segments and time-outs have times of their own")
@@ -129,7 +129,7 @@ def _broken_by_events(run: ResolvedRun, *, slowed: bool) -> Iterator[Broken]:
 
 
 def _broken_by_arrivals(run: ResolvedRun) -> Iterator[Broken]:
-    """The assumptions that fail because nodes pass on by arrival what is late."""
+    """Yield the assumptions that fail because nodes pass on by arrival what is late."""
     if not run.goes_by_arrivals:
         return
     if not run.algorithm.on_schedule:
@@ -144,7 +144,7 @@ def _claims_of_features(run: ResolvedRun, timeline: FaultTimeline) -> list[Claim
 
 
 def _claims_without_faults(run: ResolvedRun) -> list[Claim]:
-    """All claims that may hold without faults."""
+    """Return all claims that may hold without faults."""
     scenario, algorithm = run.scenario, run.algorithm
     claims = algorithm.claims() + algorithm.cost_claims(scenario.startup, scenario.per_byte)
     if run.spec.short_blocks:
@@ -155,7 +155,7 @@ def _claims_without_faults(run: ResolvedRun) -> list[Claim]:
 
 
 def _claims_with_faults(run: ResolvedRun) -> list[Claim]:
-    """The claims about deliveries under harmful faults, where no feature has a part in them."""
+    """Return the claims about deliveries under harmful faults, where no feature has a part in them."""
     around, outages, algorithm = run.claims_around_faults, run.outages, run.algorithm
     if around:
         return around

@@ -28,7 +28,7 @@ CAPACITIES = {None: OWN_CAPACITY, "unlimited": UNLIMITED, "auto": AUTOMATIC}
 
 
 def collective_spec(scenario: Scenario, topology: Topology) -> CollectiveSpec:
-    """The collective of a scenario, with the number of segments chosen where it is `auto`."""
+    """Return the collective of a scenario, with the number of segments chosen where it is `auto`."""
     capacity = scenario.link_capacity
     computed: dict[str, Any] = {
         "topology": topology.name,
@@ -58,7 +58,9 @@ def collective_spec(scenario: Scenario, topology: Topology) -> CollectiveSpec:
 
 
 def _message_bytes(scenario: Scenario, topology: Topology) -> int:
-    """The size of what a rank contributes, which does not depend on the algorithm, so that algorithms can be compared."""
+    """Return the size of what a rank contributes, which does not depend on the algorithm, so that algorithms can be
+    compared.
+    """
     if scenario.message_bytes is not None:
         return scenario.message_bytes
     if scenario.collective not in VECTOR:
@@ -79,7 +81,7 @@ def _source_rank(scenario: Scenario, topology: Topology) -> Rank:
 
 
 def _data_rank(topology: Topology, field: str, label: str) -> Rank:
-    """The rank of a node that owns data; ScenarioError for `field`."""
+    """Return the rank of a node that owns data; ScenarioError for `field`."""
     try:
         rank = topology.rank(label)
     except ScenarioError as error:

@@ -28,7 +28,7 @@ MOST_CONTAINERS = 1000
 
 
 def describe_needs(plan: Plan) -> dict[str, object]:
-    """The resources that a run takes, and those of this machine: the output of `coordinator plan --json`."""
+    """Return the resources that a run takes, and those of this machine: the output of `coordinator plan --json`."""
     topology, hosts = plan.topology, plan.hosts
     return {
         "topology": topology.name,
@@ -56,7 +56,9 @@ def describe_needs(plan: Plan) -> dict[str, object]:
 
 
 def needs_own_network(plan: Plan) -> bool:
-    """Whether the run moves to a network namespace of its own: on request, or because it does not fit in this one."""
+    """Return whether the run moves to a network namespace of its own: on request, or because it does not fit in this
+    one.
+    """
     if plan.scenario.netns != "auto" or not DRIVERS[plan.scenario.driver].local_processes:
         return plan.scenario.netns == "always"
     # A run in a namespace is out of reach of other tools, so it is used only where it is needed.
@@ -76,7 +78,7 @@ def tracking_exceeded(plan: Plan) -> str | None:
 
 
 def warning(plan: Plan) -> str | None:
-    """A warning about a run that moves far more than it delivers, so that it takes long; None for others."""
+    """Return a warning about a run that moves far more than it delivers, so that it takes long; None for others."""
     made, crossing = deliveries(plan), hops(plan)
     if crossing < MANY_HOPS or crossing < WASTEFUL * made:
         return None
@@ -87,7 +89,7 @@ def warning(plan: Plan) -> str | None:
 
 
 def why_impossible(plan: Plan) -> str | None:
-    """Why this machine cannot run a plan, with the remedy; None if it can."""
+    """Return why this machine cannot run a plan, with the remedy; None if it can."""
     try:
         require_possible(plan)
     except RunError as error:

@@ -26,23 +26,25 @@ class Machine(NamedTuple):
 
 
 def this_machine() -> Machine:
-    """The limits of this process on this machine."""
+    """Return the limits of this process on this machine."""
     return Machine(descriptor_limit(), len(os.sched_getaffinity(0)))
 
 
 def descriptor_limit() -> int:
-    """The soft limit of open files per process; children inherit it."""
+    """Return the soft limit of open files per process; children inherit it."""
     return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
 
 
 def available_memory() -> int:
-    """Bytes that new processes can use without swapping, within the limit of their container or service."""
+    """Return the bytes that new processes can use without swapping, within the limit of their container or service."""
     available: int = psutil.virtual_memory().available
     return min([available, *_left_in_groups()])
 
 
 def process_memory() -> int | None:
-    """Bytes that this process may still allocate by its own limits (`ulimit -d`, `ulimit -v`); None without limits."""
+    """Return the bytes that this process may still allocate by its own limits (`ulimit -d`, `ulimit -v`); None without
+    limits.
+    """
     limits = {kind: resource.getrlimit(kind)[0] for kind in (resource.RLIMIT_DATA, resource.RLIMIT_AS)}
     if set(limits.values()) == {resource.RLIM_INFINITY}:
         return None
@@ -53,7 +55,7 @@ def process_memory() -> int | None:
 
 
 def _left_in_groups() -> Iterator[int]:
-    """The bytes that the control groups of this process leave; nothing where none limits memory."""
+    """Yield the bytes that the control groups of this process leave; nothing where none limits memory."""
     for group, most, used in _limited_groups(CONTROL_GROUPS):
         with contextlib.suppress(OSError, ValueError):  # the limit was lifted
             # Pages of files are counted as used, although they are given up on demand.
@@ -62,7 +64,8 @@ def _left_in_groups() -> Iterator[int]:
 
 @lru_cache(1)
 def _limited_groups(root: Path) -> Sequence[tuple[Path, str, str]]:
-    """The control groups of this process that limit its memory, of either version, with the files of limit and usage.
+    """Return the control groups of this process that limit its memory, of either version, with the files of limit and
+    usage.
 
     They are looked for once: that takes as long as the rest of a short run.
     """
@@ -89,7 +92,7 @@ def _limited_groups(root: Path) -> Sequence[tuple[Path, str, str]]:
 
 
 def _cached(group: Path) -> int:
-    """The bytes of a control group that the kernel can take back: inactive pages of files."""
+    """Return the bytes of a control group that the kernel can take back: inactive pages of files."""
     with contextlib.suppress(OSError):
         for line in (group / "memory.stat").read_text().splitlines():
             name, _, value = line.partition(" ")
@@ -114,7 +117,7 @@ def system_files() -> tuple[int, int]:
 
 
 def process_limit() -> int | None:
-    """One more than the largest process id; None where the kernel does not publish it."""
+    """Return one more than the largest process id; None where the kernel does not publish it."""
     try:
         return int(Path("/proc/sys/kernel/pid_max").read_text())
     except OSError:

@@ -46,7 +46,7 @@ def enter_own_network() -> None:
 
 
 def unavailable_reason() -> str | None:
-    """The error that `enter_own_network` would raise, found by trying it in a child process; None if it works."""
+    """Return the error that `enter_own_network` would raise, found by trying it in a child process; None if it works."""
     ours, its = os.pipe()
     # In a child, since a namespace cannot be left again.
     pid = os.fork()

@@ -74,7 +74,7 @@ class Plan(ResolvedRun):
         return {"target": self.topology.label(self.spec.target)}
 
     def faults_of(self, spec: str) -> list[Fault]:
-        """The faults that one specification of the scenario stands for, as they are in `faults`."""
+        """Return the faults that one specification of the scenario stands for, as they are in `faults`."""
         return [self.translated.get(fault, fault) for fault in parse_fault(spec, self.topology)]
 
     def with_faults(self, specs: Sequence[str]) -> "Plan":
@@ -152,7 +152,7 @@ def _worst_set(fault_set: FaultSetSpec, sites: FaultSites, scenario: Scenario, g
 
 
 def _host_count(scenario: Scenario, topology: Topology, machine: Machine, *, estimate: bool) -> int:
-    """The number of hosts that a scenario asks for; 0 for the memory driver.
+    """Return the number of hosts that a scenario asks for; 0 for the memory driver.
 
     RunError if a host has no descriptors for even one rank, unless this is only an `estimate`.
     """

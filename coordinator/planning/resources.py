@@ -52,7 +52,7 @@ def deliveries(plan: Plan) -> int:
 
 
 def hops(plan: Plan) -> int:
-    """Segments that cross links in a run without faults, at least: the rows of its journal."""
+    """Return the segments that cross links in a run without faults, at least: the rows of its journal."""
     spec, made = plan.spec, deliveries(plan)
     if spec.collective in RELAYED:
         return int(made * least_average_distance(plan.topology))
@@ -86,7 +86,7 @@ def table_copies(plan: Plan) -> int:
 
 
 def ranks_per_host(plan: Plan) -> int:
-    """Ranks of the largest host; of the whole network where there are no hosts."""
+    """Return the ranks of the largest host; of the whole network where there are no hosts."""
     return ceil(plan.topology.order / (plan.hosts or 1))
 
 
@@ -136,7 +136,7 @@ def _held_bytes(plan: Plan) -> int:
 
 
 def links_across_hosts(plan: Plan) -> int | None:
-    """Links between hosts; None for a network that is too large to count them."""
+    """Return the links between hosts; None for a network that is too large to count them."""
     if not plan.hosts:
         return 0
     if 2 * plan.topology.link_count > LINK_ENDS_COUNTED:

@@ -7,7 +7,7 @@ from emunode.algorithms.base import Algorithm
 
 
 def run_time_of(scenario: Scenario) -> Callable[[Algorithm], int] | None:
-    """A function that gives the nanoseconds of a run of an algorithm without faults; None in lock-step."""
+    """Return a function that gives the nanoseconds of a run of an algorithm without faults; None in lock-step."""
     if scenario.clock != "timed":
         return None
 

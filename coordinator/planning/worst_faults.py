@@ -47,7 +47,7 @@ Chosen = tuple[int, ...]
 
 
 def worst_set(fault_set: FaultSetSpec, sites: FaultSites, scenario: Scenario, given: Sequence[str]) -> WorstSet:
-    """The most harmful set that fits a description, in addition to the `given` faults; of several the first.
+    """Return the most harmful set that fits a description, in addition to the `given` faults; of several the first.
 
     Raises ScenarioError where the harm of a set does not follow from the paths of a run without faults.
     """
@@ -159,22 +159,24 @@ class _Table:
         return len(self._first)
 
     def places(self, part: int, chosen: Chosen) -> list[Site]:
-        """The places of one part among the chosen numbers."""
+        """Return the places of one part among the chosen numbers."""
         numbers = self._range[part]
         return [self.sites[part][number - numbers.start] for number in chosen if number in numbers]
 
     def first(self, counts: Sequence[int]) -> Chosen:
-        """The first set of all."""
+        """Return the first set of all."""
         return tuple(chain.from_iterable(numbers[:count] for numbers, count in zip(self._range, counts, strict=True)))
 
     def tolerates(self, fault_set: FaultSetSpec) -> bool:
-        """Whether no set costs any node a message, proved by cuts."""
+        """Return whether no set costs any node a message, proved by cuts."""
         return self._tolerance.defeat(fault_set) is None
 
     # --- every set -------------------------------------------------------------------------------------------------------
 
     def exact(self, counts: Sequence[int]) -> tuple[Chosen, int]:
-        """The first of the most harmful sets in lexicographic order, and the number of nodes that miss a message."""
+        """Return the first of the most harmful sets in lexicographic order, and the number of nodes that miss a
+        message.
+        """
         stops, takes_out, stopped = packed(self._stops), packed(self._takes_out), packed(self._stopped)
         each = (combinations(numbers, count) for numbers, count in zip(self._range, counts, strict=True))
         sets = (tuple(chain.from_iterable(chosen)) for chosen in product(*each))
@@ -207,7 +209,7 @@ class _Table:
     # --- heuristic -------------------------------------------------------------------------------------------------------
 
     def searched(self, counts: Sequence[int], most: int) -> tuple[Chosen, int, int]:
-        """A harmful set found by greedy choices and exchanges, its harm, and the number of starts.
+        """Return a harmful set found by greedy choices and exchanges, its harm, and the number of starts.
 
         No further start is made once a set harms `most` nodes.
         """
@@ -225,7 +227,7 @@ class _Table:
         return best, reached[0], made
 
     def _greedy(self, counts: Sequence[int], victim: int | None) -> list[int]:
-        """Places that harm most one after the other; with a victim, those that stop its copies come first."""
+        """Return the places that harm most one after the other; with a victim, those that stop its copies come first."""
         chosen: list[int] = []
         left = list(counts)
         while any(left):
@@ -245,7 +247,7 @@ class _Table:
         return chosen
 
     def _exchanged(self, chosen: list[int]) -> tuple[list[int], tuple[int, int]]:
-        """The set after all exchanges of single places that harm more, and its score."""
+        """Return the set after all exchanges of single places that harm more, and its score."""
         score, improved = (-1, -1), bool(chosen)
         while improved:
             improved = False
@@ -260,7 +262,7 @@ class _Table:
     def _best(
         self, chosen: Sequence[int], free: Sequence[int], victim: int | None = None
     ) -> tuple[int, tuple[int, int]]:
-        """The place that harms most in addition to the chosen ones: its number, and the harm with it.
+        """Return the place that harms most in addition to the chosen ones: its number, and the harm with it.
 
         The harm is the number of nodes that miss a message; of equal ones, more stopped copies of the others count.
         """
@@ -282,7 +284,7 @@ class _Table:
 
 
 def _columns(paths: MessagePaths, threats: Threats) -> Iterator[_Column]:
-    """The pieces that are due, by receiver; pieces whose copies share their fates once."""
+    """Yield the pieces that are due, by receiver; pieces whose copies share their fates once."""
     due = [message for message in paths.segments if not threats.faulty.intersection(message)]
     for message in sorted(due, key=lambda each: (each.receiver, each.origin)):
         copies = (

@@ -65,7 +65,7 @@ def write_gif(data: RunData, path: Path) -> Path:
 
 
 def map_at(picture: NetworkMap, frame: int) -> str:
-    """The map at one position of the slider, from 0, as an SVG document in light colours."""
+    """Return the map at one position of the slider, from 0, as an SVG document in light colours."""
     names, texts, last = (picture.script[key] for key in ("names", "texts", "last"))
     assert isinstance(names, list)
     assert isinstance(texts, list)

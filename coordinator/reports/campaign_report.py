@@ -33,13 +33,13 @@ Family = Sequence[tuple[str, float]]
 
 
 def figures(rows: Sequence[Row], families: Mapping[str, Family]) -> dict[str, str]:
-    """Curves of each measure over each family of points: name -> SVG document."""
+    """Return the curves of each measure over each family of points: name -> SVG document."""
     drawn = _curves(rows, families)
     return {name: theme.standalone(ratio_curves(*arguments)) for name, arguments in drawn.items()}
 
 
 def curve_rows(rows: Sequence[Row], families: Mapping[str, Family]) -> list[Row]:
-    """The numbers of all curves as rows, one per point; see `pgfplots`."""
+    """Return the numbers of all curves as rows, one per point; see `pgfplots`."""
     found: list[Row] = []
     for title, xlabel, lines in _curves(rows, families).values():
         for name, line in lines.items():
@@ -61,7 +61,7 @@ class Figure(NamedTuple):
 
 
 def charts_of(rows: Sequence[Row], families: Mapping[str, Family]) -> dict[str, Figure]:
-    """The same curves for the page, in a wide and a narrow form, with their numbers."""
+    """Return the same curves for the page, in a wide and a narrow form, with their numbers."""
     found = {}
     for name, arguments in _curves(rows, families).items():
         title, xlabel, lines = arguments
@@ -106,7 +106,7 @@ def _int(value: object) -> int:
 
 
 def _curves(rows: Sequence[Row], families: Mapping[str, Family]) -> dict[str, tuple[str, str, Mapping[str, Estimates]]]:
-    """Name -> title, label of the x axis, lines."""
+    """Return the name -> title, label of the x axis, lines."""
     found: dict[str, tuple[str, str, Mapping[str, Estimates]]] = {}
     for family, points in families.items():
         for column, (title, prefix, theory) in MEASURES.items():
@@ -150,7 +150,7 @@ def page(
     processes: Sequence[Row] = (),
     searches: Sequence[str] = (),
 ) -> str:
-    """The campaign as one self-contained page.
+    """Return the campaign as one self-contained page.
 
     `losses` has point, variant, `nodes_lost` and `trials`; `worst` the worst trials, with `repeat` as the last column;
     `processes` availability and completion times; `searches` how each set of the strategy `worst` was found, in words.
@@ -182,7 +182,7 @@ def page(
 
 
 def _rounded(value: object) -> object:
-    """The value with numbers of at most nine digits, to keep the page small."""
+    """Return the value with numbers of at most nine digits, to keep the page small."""
     if isinstance(value, float):
         return round(value, 9)
     if isinstance(value, Mapping):
@@ -210,7 +210,7 @@ MEANINGS = {
 
 
 def _columns(rows: Sequence[Row]) -> list[str]:
-    """The columns of the page: each measure beside its theoretical value, without the ends of its interval."""
+    """Return the columns of the page: each measure beside its theoretical value, without the ends of its interval."""
     if not rows:
         return []
     first = [column for column in takewhile(lambda column: column not in MEASURES, rows[0]) if column not in COUNTED]
@@ -237,7 +237,7 @@ def _cell(row: Row, column: str, name: str, numeric: bool) -> dict[str, str]:
 
 
 def process_cells(row: Row) -> list[dict[str, str]]:
-    """A row of availability or completion times as cells: name, text, interval."""
+    """Return a row of availability or completion times as cells: name, text, interval."""
     label, *_ = row
     unit = row["unit"]
 
@@ -275,12 +275,12 @@ def _quantiles(row: Row) -> list[str]:
 
 
 def _short(value: object) -> str:
-    """A value with at most four digits after the decimal point."""
+    """Return a value with at most four digits after the decimal point."""
     return show(value, 4, decimals=4)
 
 
 def _verdict(row: Row) -> dict[str, str]:
-    """The verdict of a row with its mark."""
+    """Return the verdict of a row with its mark."""
     counts = {key: int(_float(row.get(key) or 0)) for key in ("violated", "undecided")}
     words = [f"{count:,} {key}" for key, count in counts.items() if count]
     verdict = next((key for key, count in counts.items() if count), "holds")

@@ -80,18 +80,18 @@ class Axis:
 
 
 def _round_step(size: float) -> float:
-    """The smallest of 1, 2, 5 and 10 times a power of ten that is at least `size`."""
+    """Return the smallest of 1, 2, 5 and 10 times a power of ten that is at least `size`."""
     power = 10.0 ** floor(log10(size)) if size > 0 else 1.0
     return next(power * mark for mark in (1, 2, 5, 10) if power * mark >= size * (1 - 1e-9))
 
 
 def milliseconds(last: float, start: float, end: float, *, narrow: bool) -> Axis:
-    """The axis of times from 0 to `last` seconds."""
+    """Return the axis of times from 0 to `last` seconds."""
     return Axis("milliseconds", 0.0, 1000 * last, start, end, few=narrow)
 
 
 def shortened(name: str, *, narrow: bool) -> str:
-    """The name of a row, its middle left out if it would take the place of the chart."""
+    """Return the name of a row, its middle left out if it would take the place of the chart."""
     most = NARROW_LETTERS if narrow else MOST_LETTERS
     return name if len(name) <= most else f"{name[: most // 2]}…{name[-(most - most // 2 - 1) :]}"
 
@@ -104,7 +104,7 @@ class Chart:
         self.body: list[str] = []
 
     def svg(self, height: float) -> str:
-        """The chart as an element."""
+        """Return the chart as an element."""
         return (
             f'<svg class="{self.css}" viewBox="0 0 {self.width:.0f} {height:.0f}" role="img" '
             f'aria-label="{escape(self.title)}">{"".join(self.body)}</svg>'

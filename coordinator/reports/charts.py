@@ -44,11 +44,11 @@ class Bins:
         return -(-self.steps // self.width)
 
     def of(self, values: Sequence[float]) -> list[float]:
-        """The largest value of each bar."""
+        """Return the largest value of each bar."""
         return [max(values[at : at + self.width], default=0) for at in range(0, self.steps, self.width)]
 
     def span(self, bar: int) -> str:
-        """The steps of a bar in words."""
+        """Return the steps of a bar in words."""
         first, last = bar * self.width + 1, min(self.steps, (bar + 1) * self.width)
         return f"step {first:,}" if first == last else f"steps {first:,} to {last:,}"
 
@@ -57,7 +57,7 @@ class Bins:
 
 
 def step_bars(title: str, values: Sequence[float], colour: str, faults: Sequence[int] = ()) -> str:
-    """One value per step as bars, with dashed lines at faults."""
+    """Return one value per step as bars, with dashed lines at faults."""
     bins = Bins(len(values))
     bars = bins.of(values)
     frame = Frame(8, 33, 312, 108, max(bars, default=0))
@@ -92,7 +92,7 @@ def step_lines(
     *,
     narrow: bool = False,
 ) -> str:
-    """Shares of `most` after every step as named staircases: name -> (colour, values)."""
+    """Return the shares of `most` after every step as named staircases: name -> (colour, values)."""
     steps = max((len(values) for _, values in lines.values()), default=0)
     top = 24 + 16 * len(lines)
     frame = Frame(40, top, NARROW - 8, top + 150, most) if narrow else Frame(42, 14, 880, 190, most)
@@ -114,7 +114,7 @@ def step_lines(
 
 
 def _stairs(values: Sequence[float], width: float, frame: Frame) -> list[str]:
-    """The corners of a staircase, at most a few hundred."""
+    """Return the corners of a staircase, at most a few hundred."""
     parts, last, every = [], None, max(1, len(values) // 600)
     for step, value in enumerate(values):
         if value != last and (step % every == 0 or step == len(values) - 1):
@@ -177,7 +177,9 @@ def grouped_bars(title: str, groups: Mapping[str, Sequence[float | None]], names
 
 
 def served_chart(lines: Mapping[str, Sequence[float]], total: int, *, narrow: bool) -> str:
-    """Nodes served against time; `lines` has by name the times in seconds, ascending, at which one more of `total` was."""
+    """Return the nodes served against time; `lines` has by name the times in seconds, ascending, at which one more of
+    `total` was.
+    """
     width = NARROW if narrow else 1040
     frame = Frame(44, 48, width - 16, 198, total)
     last = max(times[-1] for times in lines.values()) or 1.0
@@ -342,7 +344,7 @@ def _grid(chart: Chart, x: Axis, y: Axis) -> None:
 
 
 def _spread(heights: Sequence[float], apart: float) -> list[float]:
-    """The heights in the given order, moved down where they would be closer than `apart`."""
+    """Return the heights in the given order, moved down where they would be closer than `apart`."""
     found = list(heights)
     last = float("-inf")
     for at in sorted(range(len(found)), key=lambda at: found[at]):

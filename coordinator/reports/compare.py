@@ -40,7 +40,7 @@ def compare_data(runs: Mapping[str, RunData]) -> dict[str, Any]:
 
 
 def _model_seconds(run: RunData) -> dict[str, Any]:
-    """The time by the cost model: achieved under the timed clock, otherwise virtual."""
+    """Return the time by the cost model: achieved under the timed clock, otherwise virtual."""
     seconds = run.summary.get("achieved_seconds", run.summary.get("virtual_seconds"))
     return {} if seconds is None else {"model_seconds": seconds}
 
@@ -54,7 +54,7 @@ def _differs(records: Sequence[Mapping[str, Any]], key: str) -> bool:
 
 
 def _claims(runs: Sequence[RunData]) -> dict[str, list[str | None]]:
-    """The verdict of each claim in each run. A claim is identified by metric, relation and source."""
+    """Return the verdict of each claim in each run. A claim is identified by metric, relation and source."""
     found = [{key: str(claim.get("verdict")) for key, claim in claims_of(run).items()} for run in runs]
     return {
         key: [verdicts.get(key) for verdicts in found] for key in dict.fromkeys(key for run in found for key in run)
@@ -62,7 +62,7 @@ def _claims(runs: Sequence[RunData]) -> dict[str, list[str | None]]:
 
 
 def claims_of(run: RunData) -> dict[str, dict[str, Any]]:
-    """The claims of a run by metric, relation and source."""
+    """Return the claims of a run by metric, relation and source."""
     claims = run.summary.get("claims")
     return {
         f"{claim.get('name')} {claim.get('relation')} by {claim.get('source')}": claim
@@ -72,7 +72,9 @@ def claims_of(run: RunData) -> dict[str, dict[str, Any]]:
 
 
 def as_rows(comparison: Mapping[str, Any]) -> list[dict[str, object]]:
-    """One row per difference, metric and claim, one column per run; for two runs also the ratio of second to first."""
+    """Return one row per difference, metric and claim, one column per run; for two runs also the ratio of second to
+    first.
+    """
     rows: list[dict[str, object]] = []
     names: list[str] = comparison["runs"]
     for part, what in (("differs", "scenario"), ("metrics", "metric"), ("claims", "claim")):
@@ -97,7 +99,7 @@ def _ratio(one: object, other: object) -> float | None:
 
 
 def compare_figure(runs: Mapping[str, RunData]) -> str:
-    """The main metrics as bars in an SVG document."""
+    """Return the main metrics as bars in an SVG document."""
     groups: dict[str, list[float | None]] = {}
     for key in PLOTTED:
         values = [run.summary.get(key) for run in runs.values()]

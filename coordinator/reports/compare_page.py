@@ -131,7 +131,7 @@ def _value_text(value: object) -> str:
 
 
 def _first_difference(one: RunData, other: RunData) -> tuple[Difference | None, str | None]:
-    """The first difference of the journals; or why it is not known."""
+    """Return the first difference of the journals; or why it is not known."""
     if one.journal is None or other.journal is None:
         return None, "The journals cannot be compared: one of them is missing or damaged."
     try:
@@ -141,7 +141,9 @@ def _first_difference(one: RunData, other: RunData) -> tuple[Difference | None, 
 
 
 def _difference(difference: Difference, one: RunData, other: RunData) -> dict[str, object]:
-    """The row for the page: a list of cells per run, each with whether it differs; None for a journal that ended."""
+    """Return the row for the page: a list of cells per run, each with whether it differs; None for a journal that
+    ended.
+    """
     both = difference.one, difference.other
     rows = [
         None if row is None else [(_cell(name, row[name], data), _differs(name, both)) for name in COLUMNS]

@@ -34,7 +34,7 @@ _layouts: OrderedDict[str, Floats] = OrderedDict()
 
 
 def computed_positions(topology: Topology) -> Floats:
-    """One row (x, y) for every rank; the mean area of a node is 1."""
+    """Return one row (x, y) for every rank; the mean area of a node is 1."""
     key = links_sha256(topology)
     if key not in _layouts:
         _layouts[key] = _place(topology)
@@ -59,7 +59,7 @@ def _place(topology: Topology) -> Floats:
 
 
 def _neighbour_lists(order: int, links: Ranks) -> tuple[Ranks, Ranks]:
-    """Neighbours of all ranks, one list after the other, and where each list starts."""
+    """Return the neighbours of all ranks, one list after the other, and where each list starts."""
     tails, heads = np.concatenate([links, links[:, ::-1]]).T
     by_tail = np.argsort(tails, kind="stable")
     return np.concatenate([[0], np.cumsum(np.bincount(tails, minlength=order))]), heads[by_tail]
@@ -86,7 +86,7 @@ def _pivot_positions(order: int, start: Ranks, heads: Ranks) -> Floats:
 
 
 def _distances(order: int, start: Ranks, heads: Ranks, root: int) -> Floats:
-    """Distance of every rank from `root`, a whole level at once."""
+    """Return the distance of every rank from `root`, a whole level at once."""
     distances = np.full(order, -1, dtype=np.int64)
     distances[root] = 0
     level = np.array([root], dtype=np.int64)
@@ -102,14 +102,14 @@ def _distances(order: int, start: Ranks, heads: Ranks, root: int) -> Floats:
 
 
 def _scaled(positions: Floats) -> Floats:
-    """The positions around the origin, with a mean area of 1 for a node."""
+    """Return the positions around the origin, with a mean area of 1 for a node."""
     positions = positions - positions.mean(axis=0)
     spread = float(np.sqrt((positions**2).sum(axis=1).mean())) or 1.0
     return np.asarray(positions * (sqrt(len(positions) / (2 * pi)) / spread), dtype=np.float64)
 
 
 def _relaxed(positions: Floats, links: Ranks) -> Floats:
-    """The positions after some rounds in which nodes follow the forces on them, ever more slowly."""
+    """Return the positions after some rounds in which nodes follow the forces on them, ever more slowly."""
     one, other = links.T
     for round_number in range(ROUNDS):
         force = _away(positions, 1 / (_squared_distances(positions) + 1e-4))
@@ -124,7 +124,7 @@ def _relaxed(positions: Floats, links: Ranks) -> Floats:
 
 
 def _spread(positions: Floats) -> Floats:
-    """The positions after pairs that are too close have pushed each other apart."""
+    """Return the positions after pairs that are too close have pushed each other apart."""
     for _ in range(ROUNDS):
         distance = np.sqrt(_squared_distances(positions)) + 1e-9
         short = np.maximum(CLOSEST - distance, 0.0)

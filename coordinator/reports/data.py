@@ -65,7 +65,7 @@ class RunData:
     """One sentence per missing or unreadable part; empty for a complete run."""
 
     def get(self, key: str) -> Any:
-        """A value of the summary, or else of the scenario, or None."""
+        """Return a value of the summary, or else of the scenario, or None."""
         return self.summary.get(key, self.scenario.get(key))
 
     @property
@@ -107,7 +107,7 @@ class RunData:
 
 
 def find_run(run: Path) -> Path:
-    """The run directory that `run` refers to: itself, the newest run in it, or the newest run of `runs/<run>`.
+    """Return the run directory that `run` refers to: itself, the newest run in it, or the newest run of `runs/<run>`.
 
     Raises ScenarioError (field `run`) if there is no run, for a link in `runs` other than `latest`, and (field `plugin`) if
     it names a plug-in that is not loaded.
@@ -194,7 +194,7 @@ def _topology(data: RunData) -> Topology | None:
 
 
 def _journal(data: RunData) -> pl.LazyFrame | None:
-    """The journal, or the parts that an interrupted run left of it."""
+    """Return the journal, or the parts that an interrupted run left of it."""
     parts = sorted(data.path.glob("journal-*.parquet"))
     if not parts or exists(data.path / "journal.parquet"):
         return _read(data, "journal.parquet", open_journal)
@@ -243,7 +243,7 @@ def _drop_unfitting(data: RunData) -> None:
 
 
 def _fits(frame: pl.LazyFrame, topology: Topology) -> bool:
-    """Whether all ranks and ports exist in the network; receivers are not checked against ports."""
+    """Return whether all ranks and ports exist in the network; receivers are not checked against ports."""
     ranges = frame.select(
         low=pl.min_horizontal(pl.col("sender").min(), pl.col("receiver").min(), pl.col("port").min()).fill_null(0),
         rank=pl.max_horizontal(pl.col("sender").max(), pl.col("receiver").max()).fill_null(0),

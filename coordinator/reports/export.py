@@ -47,7 +47,7 @@ KEYS: Mapping[str, tuple[str, str]] = {
 
 
 def graphml_of_plan(topology: str, collective: str, algorithm: str | None, source: str | None) -> Iterator[str]:
-    """A network and, if an algorithm is given, its trees. Raises ScenarioError for unknown names."""
+    """Return a network and, if an algorithm is given, its trees. Raises ScenarioError for unknown names."""
     network = load_topology(topology)
     network.require_order(LARGEST_ORDER)
     if algorithm is None:
@@ -61,7 +61,7 @@ def graphml_of_plan(topology: str, collective: str, algorithm: str | None, sourc
 def planned_trees(
     topology: Topology, collective: Collective, algorithm: str, source: str | None
 ) -> dict[Arc, list[int]]:
-    """The arcs of an algorithm's spanning trees rooted at `source`, each with the trees that use it.
+    """Return the arcs of an algorithm's spanning trees rooted at `source`, each with the trees that use it.
 
     Raises ScenarioError for an unknown algorithm or label, and for an algorithm with routes instead of trees.
     """
@@ -80,14 +80,14 @@ def planned_trees(
 
 
 def _supported(entry: type[Algorithm], topology: Topology, spec: CollectiveSpec) -> Algorithm:
-    """The algorithm with the first port model and duplex mode that it supports."""
+    """Return the algorithm with the first port model and duplex mode that it supports."""
     port_model = entry.port_models[0]
     duplex = spec.duplex if spec.duplex in entry.duplexes else Duplex.HALF
     return entry(topology, spec._replace(port_model=port_model, duplex=duplex))
 
 
 def executed_trees(data: RunData) -> dict[Arc, list[int]]:
-    """The trees on which each arc carried packets, according to the journal."""
+    """Return the trees on which each arc carried packets, according to the journal."""
     if data.hops is None:
         return {}
     journal = data.hops
@@ -100,7 +100,7 @@ def executed_trees(data: RunData) -> dict[Arc, list[int]]:
 
 
 def graphml_of_run(data: RunData) -> Iterator[str]:
-    """The network of a run with its measurements. Raises ScenarioError (field `run`) if the network is unknown."""
+    """Return the network of a run with its measurements. Raises ScenarioError (field `run`) if the network is unknown."""
     topology = _topology(data)
     nodes: dict[Rank, dict[str, Any]] = {}
     links: dict[Arc, dict[str, Any]] = {}
@@ -121,7 +121,7 @@ def graphml(
     nodes: Mapping[Rank, Mapping[str, Any]] | None = None,
     links: Mapping[Arc, Mapping[str, Any]] | None = None,
 ) -> Iterator[str]:
-    """The lines of a GraphML document."""
+    """Yield the lines of a GraphML document."""
     yield '<?xml version="1.0" encoding="UTF-8"?>\n<graphml xmlns="http://graphml.graphdrawing.org/xmlns">\n'
     for name, (of, kind) in KEYS.items():
         yield f'<key id="{name}" for="{of}" attr.name="{name}" attr.type="{kind}"/>\n'
@@ -146,7 +146,9 @@ def _values(values: Mapping[str, Any]) -> str:
 
 
 def goal_of_run(data: RunData) -> Iterator[str]:
-    """The schedule that a run executed. Raises ScenarioError (field `run`) if its network or journal is not available."""
+    """Return the schedule that a run executed. Raises ScenarioError (field `run`) if its network or journal is not
+    available.
+    """
     topology = _topology(data)
     if data.hops is None:
         raise ScenarioError("run", str(data.path), "the journal is missing or unreadable; " + "; ".join(data.notes))

@@ -84,17 +84,17 @@ def layout_of(topology: Topology) -> Layout:
 
 
 def has_layout(topology: Topology) -> bool:
-    """Whether the family has a layout of its own."""
+    """Return whether the family has a layout of its own."""
     return topology.family in LAYOUTS
 
 
 def shapes_of(topology: Topology, senders: Ranks, ports: Ranks, receivers: Ranks) -> Shapes:
-    """How these directed links are drawn."""
+    """Return how these directed links are drawn."""
     return _family(topology).shapes(topology, senders, ports, receivers)
 
 
 def cells_of(topology: Topology, layout: Layout, most: int) -> Ranks:
-    """A cell for each rank: about `most` cells, each of ranks that are drawn close together.
+    """Return a cell for each rank: about `most` cells, each of ranks that are drawn close together.
 
     Substars, subcubes and inner hexagons are blocks of consecutive ranks. Where no block is large enough, such as in a
     one-dimensional hexagon, cells are squares of the picture.
@@ -119,7 +119,7 @@ def _straight(senders: Ranks) -> Shapes:
 
 
 def _scaled(x: Floats, y: Floats, spacing: float) -> Layout:
-    """The positions, scaled to WIDTH with a margin of at least one node."""
+    """Return the positions, scaled to WIDTH with a margin of at least one node."""
     width = max(float(np.ptp(x)), float(np.ptp(y)), spacing)
     border = max(MARGIN * width, 0.75 * spacing)
     scale = WIDTH / (float(np.ptp(x)) + 2 * border) if np.ptp(x) else WIDTH / (width + 2 * border)
@@ -136,7 +136,9 @@ def _computed_layout(topology: Topology) -> Layout:
 
 
 def _closest(x: Floats, y: Floats) -> float:
-    """Distance of the closest two nodes; in large networks, which are drawn without nodes, half of a node's own square."""
+    """Return the distance of the closest two nodes; in large networks, which are drawn without nodes, half of a node's
+    own square.
+    """
     if len(x) > LARGEST_WITH_FORCES:
         return 0.5
     distance = np.hypot(x[:, None] - x, y[:, None] - y)
@@ -162,7 +164,9 @@ CIRCLE = FamilyLayout(_circle_layout)
 
 
 def _star_layout(topology: Any) -> Layout:
-    """Blocks of blocks, for every family on permutations whose ports 0 and 1 move only the first three symbols."""
+    """Return the blocks of blocks, for every family on permutations whose ports 0 and 1 move only the first three
+    symbols.
+    """
     return _scaled(*_star(topology), _star_spacing(topology.n))
 
 
@@ -222,7 +226,7 @@ def _star(topology: Any) -> tuple[Floats, Floats]:
 
 
 def _star_spacing(n: int) -> float:
-    """The smaller of the side of a ring of six and the gap between two rings."""
+    """Return the smaller of the side of a ring of six and the gap between two rings."""
     size = min(HEXAGON, 2 * (1 - HEXAGON))
     for m in range(n, 3, -1):
         size *= _level(m)[0]
@@ -245,7 +249,9 @@ def _hypercube_blocks(topology: Hypercube) -> list[int]:
 
 
 def _places(bits: int) -> Floats:
-    """Position of each word in the Gray code of `bits` bits, with gaps after every 4 words and wider ones after every 16."""
+    """Return the position of each word in the Gray code of `bits` bits, with gaps after every 4 words and wider ones
+    after every 16.
+    """
     words = np.arange(1 << bits, dtype=np.int64)
     code = words ^ (words >> 1)
     place = np.empty(1 << bits, dtype=np.float64)
@@ -254,12 +260,12 @@ def _places(bits: int) -> Floats:
 
 
 def _halves(bits: int) -> tuple[int, int]:
-    """Number of bits in a row number and in a column number."""
+    """Return the number of bits in a row number and in a column number."""
     return bits // 2, bits - bits // 2
 
 
 def _grid(bits: int) -> tuple[Floats, Floats]:
-    """Column and row of every word."""
+    """Return the column and row of every word."""
     words = np.arange(1 << bits, dtype=np.int64)
     rows, columns = _halves(bits)
     return _places(columns)[words & ((1 << columns) - 1)], _places(rows)[words >> columns]
@@ -289,7 +295,7 @@ RING = 0.34
 
 
 def _rings_layout(topology: Any) -> Layout:
-    """A ring of the n positions at the place of every word on the grid of the hypercube."""
+    """Return a ring of the n positions at the place of every word on the grid of the hypercube."""
     x, y = (np.repeat(places, topology.n) for places in _grid(topology.n))
     # A quarter of the angle between two positions more: no two are at the same height or in the same column, so links
     # between words do not run over other nodes.
@@ -299,7 +305,7 @@ def _rings_layout(topology: Any) -> Layout:
 
 
 def _rings_shapes(topology: Any, senders: Ranks, _: Ranks, receivers: Ranks) -> Shapes:
-    """Links between words bow as those of the hypercube do."""
+    """Return the links between words bow as those of the hypercube do."""
     words, others = senders // topology.n, receivers // topology.n
     between = words != others
     bow = np.zeros(len(senders))
@@ -370,12 +376,12 @@ def _grid_layout(topology: Topology) -> Layout:
 
 
 def _sizes_of(topology: Topology) -> list[int]:
-    """The sizes in the name of a mesh or torus, dimension 1 first."""
+    """Return the sizes in the name of a mesh or torus, dimension 1 first."""
     return [int(size) for size in reversed(topology.name.partition(":")[2].split("x"))]
 
 
 def _grid_shapes(topology: Topology, senders: Ranks, _: Ranks, receivers: Ranks) -> Shapes:
-    """Links from one border of the grid to the other are stubs."""
+    """Return the links from one border of the grid to the other are stubs."""
     sizes = _sizes_of(topology)
     if len(sizes) > 2:
         return _straight(senders)

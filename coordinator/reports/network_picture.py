@@ -25,7 +25,9 @@ STYLE: Final = (
 
 
 def draw_network(topology: Topology) -> str:
-    """The network on its layout. Links and labels are drawn where there is room for them; every node has a tooltip."""
+    """Return the network on its layout. Links and labels are drawn where there is room for them; every node has a
+    tooltip.
+    """
     if topology.order > LARGEST_PICTURE:
         raise ScenarioError(
             "picture", topology.name, f"{topology.order:,} nodes are too many to draw; at most {LARGEST_PICTURE:,}"

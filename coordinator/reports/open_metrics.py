@@ -24,7 +24,7 @@ class Family:
 
 
 def exposition(families: Iterable[Family]) -> str:
-    """The text of these metrics; families without samples are left out."""
+    """Return the text of these metrics; families without samples are left out."""
     lines = []
     for family in families:
         if not family.samples:

@@ -21,7 +21,8 @@ SEGMENT = ("sender", "port", "origin", "target", "tree", "segment")
 
 
 def packet_times(data: RunData, among: Sequence[int] | None = None) -> pl.DataFrame | None:
-    """One row per packet, by start: PACKET, bytes, start, end, started, ended (seconds), and `kind`; None without a journal.
+    """Return one row per packet, by start: PACKET, bytes, start, end, started, ended (seconds), and `kind`; None
+    without a journal.
 
     `kind` is one of `STYLES` (`space_time_chart`). A lost packet has the end that it
     would have had unslowed; a withheld one ends where it would have started, and is left out under the timed clock, which
@@ -68,7 +69,7 @@ def packet_times(data: RunData, among: Sequence[int] | None = None) -> pl.DataFr
 
 
 def _with_repairs(data: RunData, packets: pl.DataFrame) -> pl.DataFrame:
-    """The packets, and whether each answers a request."""
+    """Return the packets, and whether each answers a request."""
     assert data.journal is not None
     assert data.plan is not None
     if not data.plan.spec.asks:
@@ -79,7 +80,7 @@ def _with_repairs(data: RunData, packets: pl.DataFrame) -> pl.DataFrame:
 
 
 def suspicion_words(each: dict[str, Any]) -> str:
-    """An entry of suspicions.json in words."""
+    """Return an entry of suspicions.json in words."""
     if not each.get("suspected"):
         return f"{each.get('label')} hears {each.get('neighbour')} again"
     return f"{each.get('label')} suspects {each.get('neighbour')}{'' if each.get('silent') else ', wrongly'}"

@@ -56,7 +56,7 @@ class CompiledTemplates(BytecodeCache):
 
 @cache
 def template(path: Path) -> Template:
-    """The template in a file; it escapes the values it is given unless they are Markup."""
+    """Return the template in a file; it escapes the values it is given unless they are Markup."""
     environment = Environment(
         loader=FileSystemLoader(path.parent),
         bytecode_cache=CompiledTemplates(path.parent),
@@ -69,12 +69,12 @@ def template(path: Path) -> Template:
 
 
 def fragment(panel: str, **values: object) -> Markup:
-    """The part of a report that the template of a panel makes of `values`."""
+    """Return the part of a report that the template of a panel makes of `values`."""
     return Markup(template(FOLDER / "panels" / f"{panel}.html.jinja").render(values))
 
 
 def markup(text: str | None) -> Markup | None:
-    """Text made by this program, whose parts from files are already escaped."""
+    """Return the text made by this program, whose parts from files are already escaped."""
     return None if text is None else Markup(text)
 
 
@@ -84,12 +84,13 @@ def script_json(value: object) -> Markup:
 
 
 def style(*more: str) -> Markup:
-    """The CSS of a page: charts, maps, the common layout, and `more`."""
+    """Return the CSS of a page: charts, maps, the common layout, and `more`."""
     return Markup("".join((theme.CHART_CSS, network_svg.CSS, (FOLDER / "page.css").read_text(encoding="utf-8"), *more)))
 
 
 def script(folder: str) -> Markup:
-    """The modules of a folder of templates and the shared ones as a single script, in the order of their imports.
+    """Return the modules of a folder of templates and the shared ones as a single script, in the order of their
+    imports.
 
     The page loads nothing, so its modules cannot import each other: their imports and exports are left out, and all share
     one scope.
@@ -109,7 +110,7 @@ def script(folder: str) -> Markup:
 
 
 def typeset(title: str) -> Markup:
-    """The name of a network as HTML, with subscripts and superscripts."""
+    """Return the name of a network as HTML, with subscripts and superscripts."""
     text = re.sub(r"_\{([^}]*)\}|_(\d+)", lambda found: f"<sub>{found[1] or found[2]}</sub>", escape(title))
     text = re.sub(r"\^\((\d+)\)", r"<sup>(\1)</sup>", text).replace("rho", "\N{GREEK SMALL LETTER RHO}")
     return Markup(text[:1].upper() + text[1:])

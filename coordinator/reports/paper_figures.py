@@ -99,7 +99,7 @@ def network_panel(
     names: Mapping[Arc, str] | None = None,
     width: float = PANEL,
 ) -> Panel:
-    """The network with dotted links, and `arcs` by colour drawn over them.
+    """Return the network with dotted links, and `arcs` by colour drawn over them.
 
     `ringed` nodes, such as roots, have a ring. `shades` colours nodes by a share from 0 to 1. `names` are written beside
     arcs, closer to the receiver.
@@ -129,7 +129,7 @@ def network_panel(
 
 
 def tree_arcs(trees: Trees, tree: int, root: Rank = 0, *, upward: bool = False) -> list[Arc]:
-    """The arcs of a tree translated to `root`: towards the children, or `upward` towards the root."""
+    """Return the arcs of a tree translated to `root`: towards the children, or `upward` towards the root."""
     topology = trees.topology
     if upward:
         return [(topology.absolute(rank, root), trees.parent(rank, tree)) for rank in range(1, topology.order)]
@@ -162,7 +162,7 @@ def _paths(topology: Topology, layout: Layout, arcs: Sequence[Arc]) -> tuple[lis
 
 
 def _names(topology: Topology, layout: Layout, names: Mapping[Arc, str]) -> list[str]:
-    """Names of arcs, past the middle of a line or at the top of a bow."""
+    """Return the names of arcs, past the middle of a line or at the top of a bow."""
     if not names:
         return []
     senders, ports, receivers = _ends(topology, names)
@@ -201,7 +201,9 @@ def _fill(shade: float | None) -> tuple[str, str]:
 
 
 def block_panel(title: str, size: int, shaded: Iterable[tuple[int, int]], label: Callable[[int, int], str]) -> Panel:
-    """A square of blocks of data, of which those at the `shaded` (column, row) are coloured; (0, 0) is at the top left."""
+    """Return a square of blocks of data, of which those at the `shaded` (column, row) are coloured; (0, 0) is at the
+    top left.
+    """
     dark, parts = set(shaded), []
     for column in range(size):
         for row in range(size):
@@ -266,7 +268,7 @@ def branch_of(
     steps: Mapping[Rank, int] | None = None,
     root: Rank = 0,
 ) -> Branch:
-    """The tree below `root`; `children` gives the ports to the children of a rank, in drawing order.
+    """Return the tree below `root`; `children` gives the ports to the children of a rank, in drawing order.
 
     If `steps` has a rank, the node is shaded by its step, from dark (first) to bright (last).
     """

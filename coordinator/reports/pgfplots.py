@@ -37,7 +37,7 @@ AXIS = r"""\begin{axis}[
 
 
 def read_curves(folder: Path) -> list[Row]:
-    """The rows of a campaign folder; ScenarioError (field `campaign`) if they cannot be read."""
+    """Return the rows of a campaign folder; ScenarioError (field `campaign`) if they cannot be read."""
     path = folder / FILE
     try:
         rows = list(csv.DictReader(StringIO(read_text(path, follow=False), newline="")))
@@ -54,7 +54,7 @@ def read_curves(folder: Path) -> list[Row]:
 
 
 def _curve_row(row: dict[str, str]) -> Row:
-    """The values of a row; ValueError for a number that is missing or not finite."""
+    """Return the values of a row; ValueError for a number that is missing or not finite."""
     if any(value is None for value in row.values()) or None in row:
         raise ValueError("rows of different lengths")
     numbers = {key: float(row[key]) if row[key] else None for key in NUMBERS}
@@ -66,7 +66,7 @@ def _curve_row(row: dict[str, str]) -> Row:
 
 
 def pgfplots(rows: Sequence[Row]) -> Iterator[str]:
-    """A LaTeX document with a plot for each figure: lines with error bars, and crosses for theory."""
+    """Yield a LaTeX document with a plot for each figure: lines with error bars, and crosses for theory."""
     yield HEAD
     for (figure, x_label), points in groupby(rows, lambda row: (str(row["figure"]), str(row["x_label"]))):
         yield f"% {figure}\n\\begin{{tikzpicture}}\n{AXIS}"
@@ -97,5 +97,5 @@ def _number(value: object) -> float:
 
 
 def _text(text: str) -> str:
-    """A text as LaTeX prints it."""
+    """Return a text as LaTeX prints it."""
     return text.translate(SPECIAL)

@@ -53,7 +53,7 @@ class Picture:
 
 
 def frame(html: str, title: str, height: int) -> str:
-    """A page inside another one, such as a notebook: its styles, scripts and ids do not meet those of the other.
+    """Return a page inside another one, such as a notebook: its styles, scripts and ids do not meet those of the other.
 
     The frame takes the height of its content as soon as that is known.
     """

@@ -15,7 +15,7 @@ FAMILIES = {
 
 
 def png_of(svg: str, field: str, path: Path, otherwise: str = "", *, zoom: int = 2) -> bytes:
-    """The figure as PNG, `zoom` times as large.
+    """Return the figure as PNG, `zoom` times as large.
 
     Raises ScenarioError (for `field`, with the advice `otherwise`) if the renderer or a font is missing.
     """
@@ -35,6 +35,6 @@ def png_of(svg: str, field: str, path: Path, otherwise: str = "", *, zoom: int =
 
 @cache
 def _family() -> str | None:
-    """The family of an installed font."""
+    """Return the family of an installed font."""
     files = {file.name for folder in FONTS if Path(folder).is_dir() for file in Path(folder).rglob("*.tt[fc]")}
     return next((name for file, name in FAMILIES.items() if file in files), None)

@@ -44,7 +44,7 @@ def write_report(run: Path, out: Path | None = None, *, name: str | None = None,
 
 
 def render(data: RunData, *, thorough: bool = True, panels: Sequence[Panel] | None = None) -> str:
-    """The page as HTML, with these panels; by default, all."""
+    """Return the page as HTML, with these panels; by default, all."""
     report = Report(data, thorough=thorough)
     sections = [section for panel in panels or PANELS if (section := panel(report)) is not None]
     network = data.topology.title if data.topology else str(data.get("topology") or "unknown network")
@@ -65,7 +65,7 @@ def render(data: RunData, *, thorough: bool = True, panels: Sequence[Panel] | No
 
 
 def _script_data(report: Report) -> dict[str, object]:
-    """The frames of the map, and the data for questions about nodes."""
+    """Return the frames of the map, and the data for questions about nodes."""
     assert report.picture is not None
     answers = None
     if report.nodes is not None:
@@ -75,7 +75,7 @@ def _script_data(report: Report) -> dict[str, object]:
 
 
 def headline(data: RunData) -> str:
-    """The scenario in one sentence."""
+    """Return the scenario in one sentence."""
     collective, algorithm = data.get("collective") or "a collective", data.get("algorithm") or "an unknown algorithm"
     source, where = data.get("source"), ""
     if collective == "unicast":

@@ -20,7 +20,7 @@ COLUMNS = {
 
 
 def chart(title: str, metric: str, rows: Sequence[Row]) -> str:
-    """The metric by size as an SVG document: a line for each algorithm and family, and the lower bounds."""
+    """Return the metric by size as an SVG document: a line for each algorithm and family, and the lower bounds."""
     return theme.standalone(_curves(title, metric, rows))
 
 
@@ -41,7 +41,7 @@ def _curves(title: str, metric: str, rows: Sequence[Row]) -> str:
 
 
 def _lines(rows: Sequence[Row], x: str) -> dict[str, Points]:
-    """The series by name. Algorithms of a family that have the same bounds share one line for them."""
+    """Return the series by name. Algorithms of a family that have the same bounds share one line for them."""
     forms = list(dict.fromkeys(str(row["form"]) for row in rows))
     lines: dict[str, Points] = {}
     bounds: dict[str, Points] = {}
@@ -67,7 +67,7 @@ def _number(value: object) -> float:
 
 
 def page(title: str, metric: str, facts: Mapping[str, object], rows: Sequence[Row], left_out: Sequence[str]) -> str:
-    """The sweep as one self-contained page."""
+    """Return the sweep as one self-contained page."""
     numeric = [all(isinstance(row[column], int | float | None) for row in rows) for column in COLUMNS]
     return template(FOLDER / "sweep.html.jinja").render(
         title=title,

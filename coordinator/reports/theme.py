@@ -70,7 +70,7 @@ def tree_colours() -> str:
 
 
 def viridis(share: float) -> str:
-    """The colour for a share from 0 (dark) to 1 (bright)."""
+    """Return the colour for a share from 0 (dark) to 1 (bright)."""
     # The darkest 15 percent of the scale cannot be told from a dark page.
     at = (0.15 + 0.83 * min(1.0, max(0.0, share))) * (len(VIRIDIS) - 1)
     low = min(int(at), len(VIRIDIS) - 2)
@@ -83,7 +83,7 @@ def _channels(colour: str) -> tuple[int, int, int]:
 
 
 def brightness(colour: str) -> float:
-    """The brightness of an opaque colour such as #1a2b3c, from 0 to 255."""
+    """Return the brightness of an opaque colour such as #1a2b3c, from 0 to 255."""
     return sum(weight * part for weight, part in zip((0.3, 0.59, 0.11), _channels(colour), strict=True))
 
 
@@ -94,7 +94,9 @@ def mixture(one: str, other: str, share: float) -> str:
 
 
 def in_light_colours(svg: str) -> str:
-    """A drawing with the values of light screens in place of variables and mixtures, for programs that know neither."""
+    """Return a drawing with the values of light screens in place of variables and mixtures, for programs that know
+    neither.
+    """
     plain = re.sub(r"var\(--(\w+)\)", lambda found: LIGHT[found[1]], svg)
     return re.sub(
         r"color-mix\(in srgb, (#\w{6}) (\d+)%, (#\w{6})\)",
@@ -104,14 +106,16 @@ def in_light_colours(svg: str) -> str:
 
 
 def responsive(draw: Callable[[bool], str]) -> str:
-    """A chart in its wide and its narrow form, of which the page shows one; `draw` takes whether to draw it narrow."""
+    """Return a chart in its wide and its narrow form, of which the page shows one; `draw` takes whether to draw it
+    narrow.
+    """
     return draw(False).replace('class="chart"', 'class="chart full"', 1) + draw(True).replace(
         'class="chart"', 'class="chart narrow"', 1
     )
 
 
 def standalone(figure: str) -> str:
-    """A chart as an SVG document, in the light colours on a white background."""
+    """Return a chart as an SVG document, in the light colours on a white background."""
     css, figure = in_light_colours(CHART_CSS), in_light_colours(figure)
     head, _, rest = figure.partition(">")
     _, _, width, height = re.search(r'viewBox="([^"]*)"', head)[1].split()  # type: ignore[index]

@@ -35,7 +35,9 @@ STYLE: Final = "path{fill:none;stroke-linecap:round}"
 
 
 def thumbnail(data: RunData) -> str | None:
-    """The picture as an SVG document; None if the network or the state of its nodes is unknown, or if there are too many."""
+    """Return the picture as an SVG document; None if the network or the state of its nodes is unknown, or if there are
+    too many.
+    """
     topology = data.topology
     if topology is None or data.nodes is None or topology.order > LARGEST:
         return None

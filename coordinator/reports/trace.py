@@ -24,7 +24,9 @@ INTERVALS = (("start", "end", 0), ("started", "ended", ACHIEVED))
 
 
 def trace_of_run(data: RunData) -> Iterator[str]:
-    """The lines of the document. Raises ScenarioError (field `run`) if the network or the journal is not available."""
+    """Yield the lines of the document. Raises ScenarioError (field `run`) if the network or the journal is not
+    available.
+    """
     packets = packet_times(data)
     if data.topology is None or packets is None:
         raise ScenarioError("run", str(data.path), "its network or journal is missing; " + "; ".join(data.notes))
@@ -71,7 +73,7 @@ def _events(
 
 
 def _is_placed(topology: Topology, suspicion: dict[str, Any]) -> bool:
-    """Whether an entry of suspicions.json names a node, a port and a time."""
+    """Return whether an entry of suspicions.json names a node, a port and a time."""
     rank, port, seconds = (suspicion.get(key) for key in ("rank", "port", "seconds"))
     if not (isinstance(rank, int) and isinstance(port, int) and isinstance(seconds, int | float)):
         return False
@@ -85,7 +87,7 @@ def _metadata(kind: str, rank: int, thread: int, **values: object) -> dict[str, 
 def _packets(
     topology: Topology, packets: pl.DataFrame, began: str, ended: str, thread: int
 ) -> Iterator[dict[str, Any]]:
-    """The packets as complete events; one that has no achieved end is as long as it takes to be written: nothing."""
+    """Yield the packets as complete events; one that has no achieved end is as long as it takes to be written: nothing."""
     ordered = packets.sort("sender", "port", began).with_columns(
         following=pl.col(began).shift(-1).over("sender", "port"), last=pl.coalesce(ended, began)
     )
@@ -105,7 +107,7 @@ def _packets(
 
 
 def _fault(fault: dict[str, Any], rank: int, packets: pl.DataFrame) -> dict[str, Any]:
-    """A fault at its time; in lock-step at the beginning of its step."""
+    """Return a fault at its time; in lock-step at the beginning of its step."""
     seconds = fault.get("seconds")
     if not isinstance(seconds, int | float):
         later = packets.filter(pl.col("step") >= fault.get("step", 0))["start"].min()

@@ -70,7 +70,7 @@ def broken_rules(
 
 
 def _strays(plan: ResolvedRun, journal: pl.LazyFrame) -> pl.LazyFrame:
-    """Rows that only features make which this run does not have, and control segments of no feature."""
+    """Return the rows that only features make which this run does not have, and control segments of no feature."""
     own = pl.any_horizontal(pl.lit(value=False), *_rows_of(plan, plan.features))
     absent = [feature for feature in FEATURES.values() if feature not in plan.features]
     others = pl.any_horizontal(IS_CONTROL, *_rows_of(plan, absent))
@@ -78,12 +78,14 @@ def _strays(plan: ResolvedRun, journal: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def _rows_of(plan: ResolvedRun, features: Iterable[Feature]) -> list[pl.Expr]:
-    """Which rows each of these features makes, as far as they make any of their own."""
+    """Return which rows each of these features makes, as far as they make any of their own."""
     return [rows for feature in features if (rows := feature.rows(plan)) is not None]
 
 
 def _causality(plan: ResolvedRun, journal: pl.LazyFrame, times: Timetable | None) -> list[pl.LazyFrame]:
-    """The violations of causality. Nodes agree over ports that they suspect as well, so those packets are judged apart."""
+    """Return the violations of causality. Nodes agree over ports that they suspect as well, so those packets are judged
+    apart.
+    """
     if plan.spec.agreement is None:
         return [causality_violations(plan, journal, times)]
     blind = replace(plan, spec=plan.spec._replace(detection=None))
@@ -121,7 +123,7 @@ def wrong_outcomes(plan: ResolvedRun, journal: pl.LazyFrame, times: Timetable | 
 
 
 def wrong_addresses(plan: ResolvedRun, journal: pl.LazyFrame) -> pl.LazyFrame:
-    """Segments that are not part of the collective: by origin, target, segment number or size."""
+    """Return the segments that are not part of the collective: by origin, target, segment number or size."""
     spec, algorithm, order = plan.spec, plan.algorithm, plan.topology.order
     origin, target, number = pl.col("origin"), pl.col("target"), pl.col("segment")
     from_one = spec.collective in (Collective.BROADCAST, Collective.SCATTER)
@@ -152,7 +154,7 @@ def wrong_addresses(plan: ResolvedRun, journal: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def _has_size(plan: ResolvedRun, origin: pl.Expr, target: pl.Expr, number: pl.Expr) -> pl.Expr:
-    """Whether a segment has the size of its place in the message, or in the block of the vector."""
+    """Return whether a segment has the size of its place in the message, or in the block of the vector."""
     spec, parts = plan.spec, plan.algorithm.segments_per_message
     ranks = plan.topology.data_ranks
     # On its way to all a finished block is named by its origin, before that by its target.
@@ -163,7 +165,8 @@ def _has_size(plan: ResolvedRun, origin: pl.Expr, target: pl.Expr, number: pl.Ex
 
 
 def _repeated(plan: ResolvedRun, journal: pl.LazyFrame) -> pl.LazyFrame:
-    """Copies that crossed a link more than once in one step although no fault duplicates or delays packets there.
+    """Return the copies that crossed a link more than once in one step although no fault duplicates or delays packets
+    there.
 
     Downstream of a link that duplicates packets, a rank may send a copy as often as it received it before.
     """
@@ -187,7 +190,7 @@ def _repeated(plan: ResolvedRun, journal: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def _life(plan: ResolvedRun, times: Timetable | None) -> pl.Expr:
-    """Number of times that the receiver of a hop has recovered before it."""
+    """Return the number of times that the receiver of a hop has recovered before it."""
     if times is not None and times.inputs is not None:
         recoveries, when = times.inputs.timeline.recoveries, pl.col("start")
     else:
@@ -199,7 +202,8 @@ def _life(plan: ResolvedRun, times: Timetable | None) -> pl.Expr:
 def causality_violations(
     plan: ResolvedRun, journal: pl.LazyFrame, times: Timetable | None = None, *, crossing: pl.LazyFrame | None = None
 ) -> pl.LazyFrame:
-    """Hops that contradict the faults: sent by a silent rank, lost or altered without a fault, arrived despite one.
+    """Return the hops that contradict the faults: sent by a silent rank, lost or altered without a fault, arrived
+    despite one.
 
     `crossing` has the rows of all packets, if `journal` has only some of them: faults may count packets.
     """
@@ -246,7 +250,7 @@ COPY = {"step": pl.Int32, "sender": pl.Int32, "port": pl.Int16, **dict.fromkeys(
 
 
 def _withheld(plan: ResolvedRun, journal: pl.LazyFrame) -> pl.DataFrame:
-    """The copies in the journal that byzantine nodes withheld.
+    """Return the copies in the journal that byzantine nodes withheld.
 
     On a link that delays packets they cannot be told apart from others, which crossed in a later step than they left: only
     those that are recorded as lost count.
@@ -273,13 +277,15 @@ def _withheld(plan: ResolvedRun, journal: pl.LazyFrame) -> pl.DataFrame:
 
 
 def _only_crashes(timeline: FaultTimeline) -> bool:
-    """Whether ranks crash and nothing else happens."""
+    """Return whether ranks crash and nothing else happens."""
     on_links = any(not isinstance(place, int) for place in timeline.stops)
     return timeline.is_lasting and timeline.ranks_only_crash and not on_links
 
 
 def _after_crashes(plan: ResolvedRun, journal: pl.LazyFrame) -> pl.LazyFrame:
-    """The same for crashes only, as one filter: crashed ranks send nothing, and exactly the hops to them are lost."""
+    """Return the same for crashes only, as one filter: crashed ranks send nothing, and exactly the hops to them are
+    lost.
+    """
     lost = pl.col("outcome") == "lost"
     crashed = {rank: first.start for rank, (first, *_) in plan.timeline.stops.items()}
     sender_gone, receiver_gone = (
@@ -290,7 +296,7 @@ def _after_crashes(plan: ResolvedRun, journal: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def _possible_outcomes(plan: ResolvedRun, journal: pl.LazyFrame) -> pl.LazyFrame:
-    """Packets that faults can have affected, and whether they may have arrived, been lost or been altered."""
+    """Return the packets that faults can have affected, and whether they may have arrived, been lost or been altered."""
     ranks = [fault.rank for fault in plan.faults if isinstance(fault, NodeFault)]
     broken = [(fault.sender, fault.port) for fault in plan.faults if isinstance(fault, LinkFault)]
     if plan.spec.detection is not None:
@@ -377,7 +383,7 @@ def _late(plan: ResolvedRun, steps: Step) -> Mapping[tuple[Rank, Port], tuple[se
 
 
 def _sent_before_received(journal: pl.LazyFrame, copy: list[str], *, reported_only: bool = False) -> pl.LazyFrame:
-    """Pieces sent by a rank that neither created them nor received them in an earlier step.
+    """Return the pieces sent by a rank that neither created them nor received them in an earlier step.
 
     A segment is created by its origin, or by its target: an acknowledgement carries the address of what it acknowledges.
     With `reported_only`, ranks of which the journal has no receipt are left out.
@@ -397,7 +403,8 @@ def _sent_before_received(journal: pl.LazyFrame, copy: list[str], *, reported_on
 
 
 def port_model_violations(plan: ResolvedRun, journal: pl.LazyFrame, packets: pl.DataFrame) -> pl.LazyFrame:
-    """Packets larger than the link capacity, and ranks that used more ports in a step than the port model allows.
+    """Return the packets larger than the link capacity, and ranks that used more ports in a step than the port model
+    allows.
 
     Traffic that faults add is not counted: packets on links that delay or duplicate, and receipts after the first fault that
     affects timing. Over reliable links receipts are not checked, and acknowledgements take a port but no capacity.
@@ -434,13 +441,13 @@ def port_model_violations(plan: ResolvedRun, journal: pl.LazyFrame, packets: pl.
 
 
 def _links_with(plan: ResolvedRun, *effects: type[Effect]) -> set[LinkEnd]:
-    """The directions of links on which packets may meet one of these effects."""
+    """Return the directions of links on which packets may meet one of these effects."""
     stated = {place for place, _, effect in plan.timeline if isinstance(effect, effects)}
     return {place for place in stated | plan.timeline.opaque_places if not isinstance(place, int)}
 
 
 def _except(plan: ResolvedRun, packets: pl.LazyFrame, *effects: type[Effect]) -> pl.LazyFrame:
-    """Packets without those on links that have one of these effects."""
+    """Return the packets without those on links that have one of these effects."""
     links = _links_with(plan, *effects)
     if not links:
         return packets
@@ -449,7 +456,7 @@ def _except(plan: ResolvedRun, packets: pl.LazyFrame, *effects: type[Effect]) ->
 
 
 def nonexistent_links(plan: ResolvedRun, links: pl.DataFrame) -> int:
-    """Number of packets between ranks that no link of the topology joins at that port."""
+    """Return the number of packets between ranks that no link of the topology joins at that port."""
     every = 1 + len(links) // AUDITED_LINKS
     sample = (links[name][::every].to_list() for name in ("sender", "port", "receiver", "packets"))
     return sum(
@@ -460,5 +467,5 @@ def nonexistent_links(plan: ResolvedRun, links: pl.DataFrame) -> int:
 
 
 def _joins(topology: Topology, sender: Rank, port: Port, receiver: Rank) -> bool:
-    """Whether `port` of `sender` leads to `receiver`."""
+    """Return whether `port` of `sender` leads to `receiver`."""
     return 0 <= port < topology.degree and receiver != ABSENT and topology.neighbour(sender, port) == receiver

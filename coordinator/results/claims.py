@@ -85,7 +85,7 @@ class Judgement:
         return ratio_to(self.claim.predicted, self.measured) if self.claim.is_bound else None
 
     def record(self) -> dict[str, object]:
-        """The entry of the claim in summary.json."""
+        """Return the entry of the claim in summary.json."""
         return {
             "name": self.claim.name,
             "predicted": self.claim.predicted,
@@ -107,7 +107,7 @@ def ratio_to(bound: Metric | None, measured: Metric | None) -> float | None:
 
 
 def claims_of(plan: ResolvedRun) -> list[Claim]:
-    """The claims of theory about this run and its faults, and the claim of model conformance."""
+    """Return the claims of theory about this run and its faults, and the claim of model conformance."""
     claims = run_claims(plan).kept
     doubtful = broken_assumptions(plan, plan.effective_timeline)
     trusting = all(each.assumption is not Assumption.NO_WRONG_SUSPICION for each in doubtful)
@@ -121,7 +121,7 @@ def claims_of(plan: ResolvedRun) -> list[Claim]:
 
 
 def broken_root(plan: Plan) -> str | None:
-    """The fault of the single source or target of the collective as text, or None."""
+    """Return the fault of the single source or target of the collective as text, or None."""
     faulty = [
         f"the {role} {plan.topology.label(root)} is {plan.states[root]}"
         for root, role in roots_of(plan)
@@ -131,7 +131,7 @@ def broken_root(plan: Plan) -> str | None:
 
 
 def roots_of(plan: Plan) -> list[tuple[Rank, str]]:
-    """The single source and target of the collective, with these words; none in collectives with many roots."""
+    """Return the single source and target of the collective, with these words; none in collectives with many roots."""
     spec = plan.spec
     # With many roots one faulty root invalidates nothing.
     if spec.collective in ROOTLESS or spec.permutation:
@@ -141,7 +141,7 @@ def roots_of(plan: Plan) -> list[tuple[Rank, str]]:
 
 
 def timed_claims(plan: Plan, metrics: Mapping[str, Metric], timetable: Timetable) -> list[Claim]:
-    """The claims about a run under the timed clock; `metrics` has its virtual time in lock-step."""
+    """Return the claims about a run under the timed clock; `metrics` has its virtual time in lock-step."""
     lockstep, steps = metrics["virtual_seconds"], metrics["steps"]
     assert isinstance(lockstep, float)
     assert isinstance(steps, int)
@@ -159,7 +159,7 @@ def timed_claims(plan: Plan, metrics: Mapping[str, Metric], timetable: Timetable
 
 
 def _claims_with_faults(plan: Plan, inputs: PredictionInputs, rounding: float) -> list[Claim]:
-    """Bounds on the time of the last receipt under faults; it is a maximum of sums of durations."""
+    """Return the bounds on the time of the last receipt under faults; it is a maximum of sums of durations."""
     before = inputs.fault_free.intended_seconds
     if plan.goes_by_events:
         # The last packet may be an acknowledgement or a sign of life, and time-outs do not follow from the schedule.
@@ -183,7 +183,7 @@ def _claims_with_faults(plan: Plan, inputs: PredictionInputs, rounding: float) -
 
 
 def slow_down(timetable: Timetable, completion: float | None = None) -> dict[str, Metric]:
-    """The time of the last receipt without the faults of a run, and the ratio of the one with them to it.
+    """Return the time of the last receipt without the faults of a run, and the ratio of the one with them to it.
 
     With protocols, `completion` is the last receipt of data, and the time without faults is that over plain links.
     """
@@ -198,7 +198,7 @@ def slow_down(timetable: Timetable, completion: float | None = None) -> dict[str
 
 
 def why_invalid(plan: Plan, lateness: LatenessReport, metrics: Mapping[str, Metric]) -> str | None:
-    """Why the times of a timed run are invalid, or None: the run, or a single packet, was too late."""
+    """Return why the times of a timed run are invalid, or None: the run, or a single packet, was too late."""
     if lateness.unexpected:
         return lateness.unexpected
     scenario, late, worst = plan.scenario, metrics["lateness_ratio"], metrics["worst_lateness_packets"]
@@ -224,7 +224,7 @@ def why_invalid(plan: Plan, lateness: LatenessReport, metrics: Mapping[str, Metr
 
 
 def late_packets(plan: Plan, lateness: LatenessReport) -> float:
-    """The worst lateness of any packet, in durations of the longest packet."""
+    """Return the worst lateness of any packet, in durations of the longest packet."""
     scenario = plan.scenario
     size = int(lateness.hops["bytes"].max() or 0)  # type: ignore[arg-type]
     # In durations of the longest packet, so that one limit fits fast and slow cost models.

@@ -174,7 +174,7 @@ def rule(plan: Plan, claims: Sequence[Claim], metrics: Mapping[str, Metric], end
 
 
 def _why_not(plan: Plan, claim: Claim, ended: str | None, invalid: str | None, nothing: str | None) -> str | None:
-    """Why a claim cannot be judged, or None. Nodes have to agree whether or not the collective could succeed."""
+    """Return why a claim cannot be judged, or None. Nodes have to agree whether or not the collective could succeed."""
     if any(claim.name in feature.judged_anyway for feature in plan.features):
         return ended
     return invalid if claim in CONFORMANCE else nothing
@@ -187,7 +187,7 @@ def rule_counted(plan: Plan, metrics: Mapping[str, Metric], ended: str | None) -
 
 
 def _invalid(plan: Plan, metrics: Mapping[str, Metric]) -> str | None:
-    """Why a complete run does not test its algorithm, or None."""
+    """Return why a complete run does not test its algorithm, or None."""
     root = broken_root(plan)
     # Theory of broadcasts presumes a healthy source; with a faulty one the run tests nothing.
     if root:
@@ -202,7 +202,7 @@ def _invalid(plan: Plan, metrics: Mapping[str, Metric]) -> str | None:
 
 
 def _unproven(plan: Plan, claims: Sequence[Claim], metrics: Mapping[str, Metric]) -> str | None:
-    """Why the deliveries of a valid run cannot be judged, or None."""
+    """Return why the deliveries of a valid run cannot be judged, or None."""
     for feature in plan.features:
         if reason := feature.unproven(claims, metrics, plan.spec):
             return reason
@@ -213,7 +213,9 @@ def _unproven(plan: Plan, claims: Sequence[Claim], metrics: Mapping[str, Metric]
 
 
 def _nothing_delivered(claims: Sequence[Claim], metrics: Mapping[str, Metric]) -> str | None:
-    """Why the run proves nothing although it ended, or None. Results that lack contributions are judged by their number."""
+    """Return why the run proves nothing although it ended, or None. Results that lack contributions are judged by their
+    number.
+    """
     if any(claim.name == "least_contributions" for claim in claims):
         return None
     if metrics["intact_deliveries"] or metrics.get("final_delivery_ratio"):

@@ -89,7 +89,7 @@ def count_contributions(plan: ResolvedRun, journal: pl.LazyFrame) -> Contributio
 def _missing(
     plan: ResolvedRun, hops: pl.DataFrame, holder: Rank, births: Sequence[tuple[Step, Rank]]
 ) -> tuple[Rank, ...]:
-    """The ranks whose contributions one result lacks at `holder`; `hops` are those of its block and segment."""
+    """Return the ranks whose contributions one result lacks at `holder`; `hops` are those of its block and segment."""
     own = {rank: 1 << rank for rank in plan.topology.data_ranks}
     held = dict(own)
     left = list(births)
@@ -105,7 +105,7 @@ def _missing(
 
 
 def _hops(journal: pl.LazyFrame, order: int, segments: int) -> pl.DataFrame:
-    """The arrivals of partial results, and the departures of finished ones from their owners, by step."""
+    """Return the arrivals of partial results, and the departures of finished ones from their owners, by step."""
     partial = (pl.col("target") != ALL_RANKS) & (pl.col("outcome") != "lost")
     finished = (pl.col("target") == ALL_RANKS) & (pl.col("sender") == pl.col("origin"))
     ends = pl.col("sender", "receiver", "origin").is_between(0, order - 1)
@@ -153,19 +153,19 @@ def _replay(
 
 
 def healthy_holders(plan: ResolvedRun, owner: Rank) -> list[Rank]:
-    """The ranks without a fault of their own that fold the result of a block."""
+    """Return the ranks without a fault of their own that fold the result of a block."""
     return [rank for rank in _holders(plan, owner) if rank not in plan.states]
 
 
 def _holders(plan: ResolvedRun, owner: Rank) -> list[Rank]:
-    """The ranks that fold the result of a block."""
+    """Return the ranks that fold the result of a block."""
     if plan.spec.collective is not Collective.ALLREDUCE or len(plan.algorithm.block_owners) > 1:
         return [owner]
     return [rank for rank in plan.topology.data_ranks if plan.algorithm.segments_due(0, rank)]
 
 
 def _numbers(order: int) -> Numbers:
-    """A 64-bit number for every rank, without a pattern (the finalizer of splitmix64)."""
+    """Return a 64-bit number for every rank, without a pattern (the finalizer of splitmix64)."""
     z = np.arange(1, order + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -29,7 +29,7 @@ class CutOff:
     counted."""
 
     def record(self) -> dict[str, object]:
-        """The keys that the cut-off nodes have in summary.json."""
+        """Return the keys that the cut-off nodes have in summary.json."""
         return {
             "cut_off": [{"label": label, "because": because} for label, because in self.nodes],
             "cut_off_count": self.count,
@@ -38,7 +38,7 @@ class CutOff:
 
 
 def cut_off(plan: Plan, measurement: Measurement) -> CutOff:
-    """The healthy nodes that miss a message, each with the responsible faults."""
+    """Return the healthy nodes that miss a message, each with the responsible faults."""
     ranks, label = measurement.cut_off, plan.topology.label
     counted = "least_contributions" in measurement.metrics
     missing = [label(rank) for rank in measurement.missing[:LISTED_NODES]] if counted else None
@@ -49,13 +49,13 @@ def cut_off(plan: Plan, measurement: Measurement) -> CutOff:
 
 
 def faults_without_effect(plan: Plan) -> list[str]:
-    """The faults of the scenario that begin after the last step and so have no effect."""
+    """Return the faults of the scenario that begin after the last step and so have no effect."""
     effective = set(plan.effective_faults)
     return [spec for spec in plan.scenario.fault if effective.isdisjoint(plan.faults_of(spec))]
 
 
 def _cause(plan: Plan) -> Callable[[Rank], str | None]:
-    """A function from a rank to the faults that cut it off: the only fault, or those that block its paths."""
+    """Return a function from a rank to the faults that cut it off: the only fault, or those that block its paths."""
     faults = {spec: plan.faults_of(spec) for spec in plan.scenario.fault}
     effective = set(plan.effective_faults)
     # Faults that cannot cost a delivery, such as a rate of 0, are not named as causes.
@@ -88,5 +88,5 @@ def _cause(plan: Plan) -> Callable[[Rank], str | None]:
 
 
 def _breaks(fault: Fault) -> bool:
-    """Whether a fault can cost a delivery."""
+    """Return whether a fault can cost a delivery."""
     return fault.breaks and not fault.revives

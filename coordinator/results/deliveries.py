@@ -93,7 +93,7 @@ def silent_sources(plan: ResolvedRun) -> list[Rank]:
 
 
 def messages_due(plan: ResolvedRun) -> Integers:
-    """Messages due to each rank.
+    """Return the messages due to each rank.
 
     A rank that ever crashes, hangs or alters messages counts as faulty throughout: nothing is due to it, even if it
     recovers. Where many ranks are sources, nothing is due from it either.
@@ -127,7 +127,7 @@ def messages_due(plan: ResolvedRun) -> Integers:
 
 
 def switches(topology: Topology) -> list[Rank]:
-    """Ranks that only forward."""
+    """Return the ranks that only forward."""
     if len(topology.data_ranks) == topology.order:
         return []
     return [rank for rank in topology.ranks() if topology.is_switch(rank)]
@@ -152,7 +152,7 @@ def count_deliveries(plan: ResolvedRun, arrivals: Arrivals) -> Deliveries:
 
 
 def pieces_due(plan: ResolvedRun, receiver: Integers, owner: Integers, message: Integers) -> Integers:
-    """The pieces of each message: one for each segment, or of a rank's own block the partial results for it."""
+    """Return the pieces of each message: one for each segment, or of a rank's own block the partial results for it."""
     algorithm, spec = plan.algorithm, plan.spec
     if spec.collective is Collective.ALLREDUCE:
         due = np.full(len(message), algorithm.segments_per_message)
@@ -169,7 +169,7 @@ def pieces_due(plan: ResolvedRun, receiver: Integers, owner: Integers, message: 
 
 
 def runs(*columns: Integers) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Where each run of rows that agree in all columns starts, and its number of rows."""
+    """Return where each run of rows that agree in all columns starts, and its number of rows."""
     bounds = np.ones(len(columns[0]) + 1, dtype=np.bool_)
     # A run ends where any of the columns changes.
     bounds[1:-1] = columns[0][1:] != columns[0][:-1]
@@ -184,14 +184,14 @@ def runs(*columns: Integers) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
 
 
 def arrival_order(plan: ResolvedRun) -> tuple[str, ...]:
-    """The columns by which arrivals are sorted, so that the pieces of one message are adjacent."""
+    """Return the columns by which arrivals are sorted, so that the pieces of one message are adjacent."""
     if plan.spec.collective in FOLDING:
         return "receiver", "owner", "segment", "origin"
     return "receiver", "origin", "segment"
 
 
 def owner(plan: ResolvedRun) -> pl.Expr:
-    """The owner of the message that a hop to its target carries, as in `Arrivals`."""
+    """Return the owner of the message that a hop to its target carries, as in `Arrivals`."""
     if plan.spec.collective not in FOLDING:
         return pl.col("origin").alias("owner")
     # A finished result names its owner as the origin; a partial result is for a block of its receiver.
@@ -199,7 +199,7 @@ def owner(plan: ResolvedRun) -> pl.Expr:
 
 
 def meant_for_receiver(plan: ResolvedRun) -> pl.Expr:
-    """Whether a hop reached a healthy rank that the segment is meant for."""
+    """Return whether a hop reached a healthy rank that the segment is meant for."""
     return (
         ((pl.col("target") == ALL_RANKS) | (pl.col("target") == pl.col("receiver")))
         & (pl.col("receiver") != pl.col("origin"))
@@ -221,13 +221,13 @@ def journal_arrivals(plan: ResolvedRun, journal: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def elected_arrivals(plan: ResolvedRun, elections: pl.DataFrame) -> pl.DataFrame:
-    """The same where copies were altered: a piece is intact if its right value was elected."""
+    """Return the same where copies were altered: a piece is intact if its right value was elected."""
     intact = pl.col("elected") == "right"
     return elections.select("receiver", "owner", "origin", "segment", "step", intact=intact).sort(*arrival_order(plan))
 
 
 def arrivals_of(table: pl.DataFrame) -> Arrivals:
-    """The columns of a table of arrivals."""
+    """Return the columns of a table of arrivals."""
     return Arrivals(*(table[name].to_numpy() for name in Arrivals._fields))
 
 
@@ -257,7 +257,7 @@ def record_arrivals(plan: ResolvedRun, records: Records) -> tuple[Arrivals, NDAr
 
 
 def outcome_metrics(counts: Sequence[int]) -> dict[str, int]:
-    """The metrics of the summary that count hops by their outcome; `counts` is indexed by HopOutcome."""
+    """Return the metrics of the summary that count hops by their outcome; `counts` is indexed by HopOutcome."""
     return {
         "duplicates": counts[HopOutcome.DUPLICATE],
         "relays": counts[HopOutcome.RELAY],

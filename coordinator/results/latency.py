@@ -19,7 +19,7 @@ Latency = int | float | tuple[int, ...]
 
 
 def served_latencies(plan: ResolvedRun, deliveries: Deliveries, arrivals: Arrivals) -> Integers:
-    """The latencies of the served ranks, by rank; `arrivals` are those of unaltered copies."""
+    """Return the latencies of the served ranks, by rank; `arrivals` are those of unaltered copies."""
     due = ~np.isin(arrivals.owner, silent_sources(plan))
     last = np.zeros(len(deliveries.due), np.int64)
     np.maximum.at(last, arrivals.receiver[due], arrivals.step[due])
@@ -27,7 +27,7 @@ def served_latencies(plan: ResolvedRun, deliveries: Deliveries, arrivals: Arriva
 
 
 def latency_metrics(latencies: Integers, nodes: int, packets: int, *, broadcast: bool) -> dict[str, Latency]:
-    """The metrics of one run or trial, without those that do not apply.
+    """Return the metrics of one run or trial, without those that do not apply.
 
     `latencies` are the steps of the served nodes, in any order. `nodes` own data, one of them the source.
     """
@@ -43,7 +43,7 @@ def latency_metrics(latencies: Integers, nodes: int, packets: int, *, broadcast:
 
 
 def completion_seconds(plan: ResolvedRun, records: Records, timetable: Timetable) -> float:
-    """The time at which the last first copy of a piece reached a healthy rank that it is meant for.
+    """Return the time at which the last first copy of a piece reached a healthy rank that it is meant for.
 
     If every rank is served, all of them have everything due to them from then on. `records` are all rows of the run.
     """

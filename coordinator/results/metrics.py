@@ -62,7 +62,7 @@ class Traffic(NamedTuple):
 
 
 def shared_metrics(traffic: Traffic, deliveries: Deliveries) -> dict[str, Metric]:
-    """The metrics that runs and trials have in common."""
+    """Return the metrics that runs and trials have in common."""
     counts = {name: getattr(traffic, name) for name in ("steps", "packets", "segments", "bytes")}
     return {**counts, **deliveries.metrics, **outcome_metrics(traffic.outcomes)}
 
@@ -227,7 +227,7 @@ def _step_metrics(steps: pl.DataFrame, last_arrivals: pl.DataFrame) -> dict[str,
 
 
 def completion(journal: pl.LazyFrame, timetable: Timetable) -> dict[str, float]:
-    """The time of the last receipt of something new by a rank that it is meant for."""
+    """Return the time of the last receipt of something new by a rank that it is meant for."""
     arrived = journal.filter(pl.col("outcome") == "first").select("step", "sender", "port").unique()
     ends = (
         timetable.arriving.lazy().join(arrived, on=["step", "sender", "port"], how="semi").select(pl.col("end").max())
@@ -236,7 +236,7 @@ def completion(journal: pl.LazyFrame, timetable: Timetable) -> dict[str, float]:
 
 
 def _votes(plan: ResolvedRun, arrivals: pl.DataFrame, elections: pl.DataFrame | None) -> dict[str, Metric]:
-    """Pieces due for which the right value, a wrong one or none was elected; 0 without redundancy."""
+    """Return the pieces due for which the right value, a wrong one or none was elected; 0 without redundancy."""
     counts: dict[str, int] = {}
     if plan.spec.redundancy > 1:
         # Messages of faulty origins may be due to no rank, as `expected_deliveries` has it.

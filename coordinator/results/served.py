@@ -11,7 +11,8 @@ Record = dict[str, object]
 
 
 def served_records(plan: Plan, measurement: Measurement, journal: pl.LazyFrame, timeline: pl.DataFrame) -> list[Record]:
-    """The entries of served.json: each healthy node to which something is due, with the time of its last new piece.
+    """Return the entries of served.json: each healthy node to which something is due, with the time of its last new
+    piece.
 
     `seconds` is the intended time and `achieved_seconds` the achieved one; null for a node that misses something.
     """

@@ -32,7 +32,7 @@ INWARDS = (Collective.GATHER, Collective.REDUCE, Collective.REDUCE_SCATTER)
 
 
 def structure_metrics(plan: ResolvedRun, journal: pl.LazyFrame) -> dict[str, int]:
-    """The metrics that the structure claims of a fault-free run need."""
+    """Return the metrics that the structure claims of a fault-free run need."""
     # Faults cut paths short and leave trees incomplete, so a property of whole trees says nothing about such a run.
     if plan.harmful_faults:
         return {}
@@ -85,7 +85,7 @@ class Paths:
         return [index * order // count for index in range(count)]
 
     def _sampled_segments(self) -> int:
-        """Number of first segments that have `MOST_HOPS` hops together, at least one per tree."""
+        """Return the number of first segments that have `MOST_HOPS` hops together, at least one per tree."""
         fitting = self.segments * MOST_HOPS // self._count(pl.len())
         return max(fitting, self._count(pl.col("tree").n_unique()))
 
@@ -104,14 +104,14 @@ class Paths:
         return np.array([topology.weight(rank) for rank in topology.ranks()])
 
     def distances(self, root: Rank) -> Ranks:
-        """Distance of every rank from `root`."""
+        """Return the distance of every rank from `root`."""
         topology = self.plan.topology
         view = topology.seen_from(root)
         weights = self._weights if view is topology else np.array([view.weight(rank) for rank in view.ranks()])
         return np.asarray(weights[[topology.relative(rank, root) for rank in topology.ranks()]])
 
     def by_root(self) -> Iterator[tuple[Rank, pl.DataFrame]]:
-        """Each root with its hops, in no particular order."""
+        """Yield each root with its hops, in no particular order."""
         for (root,), hops in self.hops.group_by("root"):
             yield int(str(root)), hops
 
@@ -132,12 +132,12 @@ class Paths:
         return first.select("root", "leaf", "tree", "port").unique()
 
     def star(self) -> StarGraph:
-        """The topology, for metrics that are defined for star graphs only."""
+        """Return the topology, for metrics that are defined for star graphs only."""
         assert isinstance(self.plan.topology, StarGraph)
         return self.plan.topology
 
     def ports_of_leaves(self) -> Mapping[bytes, frozenset[Port]]:
-        """The ports of the root through which each leaf was reached, by the relative label of the leaf."""
+        """Return the ports of the root through which each leaf was reached, by the relative label of the leaf."""
         star = self.star()
         found: dict[bytes, set[Port]] = {}
         for root, leaf, _, port in self.places.iter_rows():
@@ -146,7 +146,9 @@ class Paths:
 
 
 def longest_detour(paths: Paths) -> int:
-    """Most hops of a message beyond its distance from the root; the number of ranks if one did not come from the root."""
+    """Return most hops of a message beyond its distance from the root; the number of ranks if one did not come from the
+    root.
+    """
     # Each message of a personalised collective has its own path, so its hops can simply be counted.
     if paths.plan.spec.collective in PERSONALISED:
         return max(_detour_of_messages(paths, root, hops) for root, hops in paths.by_root())
@@ -189,20 +191,20 @@ def _ascend(parents: Ranks, root: Rank, ranks: Ranks) -> Iterator[tuple[int, Ran
 
 
 def trees_per_arc(paths: Paths) -> int:
-    """Most trees of one root that use one directed link."""
+    """Return most trees of one root that use one directed link."""
     # Lemma 6 of Tseng and Sheu (congestion 2) and the arc-disjointness of EDT, nESBT and the independent trees.
     return _largest(paths.hops.group_by("root", "parent", "port").agg(pl.col("tree").n_unique()), "tree")
 
 
 def trees_per_link(paths: Paths) -> int:
-    """Most trees of one root that use one link, in either direction."""
+    """Return most trees of one root that use one link, in either direction."""
     ends = [pl.min_horizontal("parent", "child").alias("one"), pl.max_horizontal("parent", "child").alias("other")]
     used = paths.hops.select("root", "tree", *ends)
     return _largest(used.group_by("root", "one", "other").agg(pl.col("tree").n_unique()), "tree")
 
 
 def paths_per_inner_node(paths: Paths) -> int:
-    """Most paths from one root to one rank, in different trees, that pass through one other rank."""
+    """Return most paths from one root to one rank, in different trees, that pass through one other rank."""
     if paths.plan.spec.collective in PERSONALISED:
         # The leaf is the end of its own paths; only nodes before it can break them.
         inner = paths.hops.filter(pl.col("child") != pl.col("leaf"))
@@ -226,14 +228,14 @@ def _shared_in_trees(paths: Paths, root: Rank, hops: pl.DataFrame) -> int:
 
 
 def same_type_per_step(paths: Paths) -> int:
-    """Most directed links of one type (port) that messages of one root cross in one step."""
+    """Return most directed links of one type (port) that messages of one root cross in one step."""
     # `unique`: several segments on one link in one step still use that link once.
     used = paths.hops.select("root", "step", "parent", "port").unique()
     return _largest(used.group_by("root", "step", "port").len(), "len")
 
 
 def segments_per_message(paths: Paths) -> int:
-    """Segments that a message was cut into."""
+    """Return the segments that a message was cut into."""
     return paths.segments // paths.plan.spec.messages
 
 
@@ -291,7 +293,7 @@ def off_period(paths: Paths) -> int:
 
 
 def inner_home_nodes(paths: Paths) -> int:
-    """Ranks with symbol 1 in first position, other than the root, that forwarded a message."""
+    """Return the ranks with symbol 1 in first position, other than the root, that forwarded a message."""
     star = paths.star()
     senders = paths.hops.filter(pl.col("parent") != pl.col("root")).select("root", "parent").unique()
     # Theorems 9.3 and 10.4: nodes with x_1 = 1 are leaves of the tree, so they never send.
@@ -299,7 +301,7 @@ def inner_home_nodes(paths: Paths) -> int:
 
 
 def unrotated_arcs(paths: Paths) -> int:
-    """Arcs of a subtree of the root whose cycle rotation is not an arc of the next subtree."""
+    """Return the arcs of a subtree of the root whose cycle rotation is not an arc of the next subtree."""
     star = paths.star()
     arcs: list[set[tuple[bytes, bytes]]] = [set() for _ in range(star.degree)]
     # Each arc belongs to the subtree of the root port through which its leaf is reached.
@@ -313,7 +315,7 @@ def unrotated_arcs(paths: Paths) -> int:
 
 
 def rotate(symbols: bytes) -> bytes:
-    """The cycle rotation R: symbol r(x) at position r(i) for x at i, where r(1) = 1 and 2 -> 3 -> .. -> n -> 2."""
+    """Return the cycle rotation R: symbol r(x) at position r(i) for x at i, where r(1) = 1 and 2 -> 3 -> .. -> n -> 2."""
     n = len(symbols)
     # r(x) = (x - 1) mod (n - 1) + 2 for x > 1: 2 -> 3 -> .. -> n -> 2.
     turned = bytes(symbol if symbol == 1 else (symbol - 1) % (n - 1) + 2 for symbol in symbols)
@@ -321,7 +323,7 @@ def rotate(symbols: bytes) -> bytes:
 
 
 def _period(symbols: bytes) -> int:
-    """The number of nodes in the necklace of a node."""
+    """Return the number of nodes in the necklace of a node."""
     period, turned = 1, rotate(symbols)
     # The order of R is n - 1, so the orbit closes after at most that many rotations.
     while turned != symbols:
@@ -330,7 +332,7 @@ def _period(symbols: bytes) -> int:
 
 
 def _largest(groups: pl.DataFrame, column: str) -> int:
-    """The largest value of a column; 0 for an empty table."""
+    """Return the largest value of a column; 0 for an empty table."""
     return int(groups[column].max() or 0)  # type: ignore[arg-type]
 
 

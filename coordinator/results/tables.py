@@ -25,19 +25,19 @@ LISTED_LINKS = 2_000_000
 
 
 def startups(size: int, limit: int | None) -> int:
-    """Start-ups that a link needs for `size` bytes in one step, each for at most `limit` bytes."""
+    """Return the start-ups that a link needs for `size` bytes in one step, each for at most `limit` bytes."""
     return ceil(size / limit) if limit else min(size, 1)
 
 
 def packets_of(journal: pl.LazyFrame) -> pl.LazyFrame:
-    """One row per packet: everything that crossed a directed link in one step."""
+    """Return one row per packet: everything that crossed a directed link in one step."""
     return journal.group_by("step", "sender", "port", "receiver").agg(
         segments=pl.len(), bytes=pl.col("bytes").cast(pl.Int64).sum()
     )
 
 
 def used_links(packets: pl.LazyFrame) -> pl.LazyFrame:
-    """One row per directed link that carried anything."""
+    """Return one row per directed link that carried anything."""
     return (
         packets.group_by("sender", "port", "receiver")
         .agg(
@@ -51,7 +51,7 @@ def used_links(packets: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def link_table(topology: Topology, used: pl.DataFrame) -> pl.DataFrame:
-    """One row per directed link, idle ones included; only `used` ones in networks of more than LISTED_LINKS.
+    """Return one row per directed link, idle ones included; only `used` ones in networks of more than LISTED_LINKS.
 
     Links that the topology does not have stay in the table.
     """
@@ -75,7 +75,9 @@ def link_table(topology: Topology, used: pl.DataFrame) -> pl.DataFrame:
 
 
 def step_table(plan: ResolvedRun, packets: pl.DataFrame, arrivals: pl.DataFrame) -> pl.LazyFrame:
-    """One row per step, steps without packets included; `max_link_bytes`, the most on a link, is not part of the file."""
+    """Return one row per step, steps without packets included; `max_link_bytes`, the most on a link, is not part of the
+    file.
+    """
     # Steps in which nothing is sent occur in runs with late or delayed packets, and must not shift the others.
     last = int(packets["step"].max() or 0)  # type: ignore[arg-type]
     table = pl.LazyFrame({"step": range(1, last + 1)}, schema={"step": pl.Int32})
@@ -112,7 +114,7 @@ def step_table(plan: ResolvedRun, packets: pl.DataFrame, arrivals: pl.DataFrame)
 
 
 def node_table(plan: ResolvedRun, arrivals: pl.DataFrame) -> pl.DataFrame:
-    """One row per node: the pieces it received, when, and the messages due to it."""
+    """Return one row per node: the pieces it received, when, and the messages due to it."""
     topology, due = plan.topology, messages_due(plan)
     received = arrivals.group_by(rank="receiver").agg(
         received=pl.len(), first_step=pl.col("step").min(), last_step=pl.col("step").max()
@@ -140,7 +142,9 @@ def node_table(plan: ResolvedRun, arrivals: pl.DataFrame) -> pl.DataFrame:
 def fault_records(
     plan: ResolvedRun, journal: pl.LazyFrame, timetable: Timetable | None = None
 ) -> list[dict[str, object]]:
-    """The entries of faults.json: each fault with the step of its first evidence, and with its times where it has some."""
+    """Return the entries of faults.json: each fault with the step of its first evidence, and with its times where it
+    has some.
+    """
     if not plan.faults:
         return []
     ranks = [fault.rank for fault in plan.faults if isinstance(fault, NodeFault)]
@@ -167,7 +171,9 @@ def fault_records(
 
 
 def _fault_record(plan: ResolvedRun, fault: Fault, hops: pl.DataFrame) -> dict[str, object]:
-    """One entry; `hops` are those next to faults while this one was in force: those in other steps are of others."""
+    """Return one entry; `hops` are those next to faults while this one was in force: those in other steps are of
+    others.
+    """
     label = plan.topology.label
     record: dict[str, object] = {"kind": kind_of(fault), "step": fault.step}
     if isinstance(fault, NodeFault):

@@ -16,7 +16,9 @@ Possible = tuple[int, int, int, bool, bool, bool]
 
 
 def with_reads(journal: pl.LazyFrame, timetable: Timetable) -> pl.LazyFrame:
-    """The journal as by `with_starts`, with the order in which its receiver has read each packet, in the column `read`."""
+    """Return the journal as by `with_starts`, with the order in which its receiver has read each packet, in the column
+    `read`.
+    """
     dated = with_starts(journal, timetable)
     inputs = timetable.inputs
     if inputs is None or not (timetable.events or timetable.by_arrivals):
@@ -35,12 +37,14 @@ def with_reads(journal: pl.LazyFrame, timetable: Timetable) -> pl.LazyFrame:
 
 
 def unplanned(journal: pl.LazyFrame, timetable: Timetable) -> pl.LazyFrame:
-    """Hops of packets that the timetable does not have, or that it has as lost although they arrived, or the reverse."""
+    """Return the hops of packets that the timetable does not have, or that it has as lost although they arrived, or the
+    reverse.
+    """
     return with_starts(journal, timetable).filter(pl.col("start").is_null()).select("step")
 
 
 def possible_outcomes(plan: ResolvedRun, timetable: Timetable, inputs: PredictionInputs) -> Iterator[Possible]:
-    """The outcomes that packets at faulty nodes and links may have, by their times and the faults alone."""
+    """Yield the outcomes that packets at faulty nodes and links may have, by their times and the faults alone."""
     faults = faults_of(plan.algorithm, inputs.faults)
     places = {each.fault.place for each in inputs.faults}
     # What a fault repeats or delays has another size, or another end, than when it left.
@@ -60,7 +64,7 @@ def possible_outcomes(plan: ResolvedRun, timetable: Timetable, inputs: Predictio
 def _possible(
     faults: FaultsInTime, inputs: PredictionInputs, step: int, sender: int, port: int, start: int, size: int
 ) -> tuple[bool, bool, bool]:
-    """Whether one packet may arrive, may be lost and may be altered."""
+    """Return whether one packet may arrive, may be lost and may be altered."""
     transit = faults.transit(step, sender, port, (), start)
     altered = transit.altered or faults.is_byzantine(sender, start)
     if faults.silent(sender, start) or (faults.knows and faults.is_dead(sender, port, start)):

@@ -28,7 +28,7 @@ PIECE = ("receiver", "owner", "origin", "segment")
 
 
 def elect(plan: ResolvedRun, journal: pl.LazyFrame, altered_copies: Sequence[AlteredCopy]) -> pl.DataFrame:
-    """The election of every piece at every healthy rank that it is meant for.
+    """Return the election of every piece at every healthy rank that it is meant for.
 
     One row per piece: receiver, owner (see `Arrivals`), origin, segment, step (of the first copy), copies (votes), right
     (votes for the value that its origin sent), wrong (most votes for one other value), elected (`right`, `wrong` or `none`).
@@ -38,7 +38,8 @@ def elect(plan: ResolvedRun, journal: pl.LazyFrame, altered_copies: Sequence[Alt
 
 
 def cast_votes(plan: ResolvedRun, journal: pl.LazyFrame, altered_copies: Sequence[AlteredCopy]) -> pl.DataFrame:
-    """The votes on the pieces of `elect`, one row per piece and tree: step, port, outcome, value, and whether it is right.
+    """Return the votes on the pieces of `elect`, one row per piece and tree: step, port, outcome, value, and whether it
+    is right.
 
     `value` is null for copies that were not altered, or whose value is unknown.
     """
@@ -58,7 +59,7 @@ def cast_votes(plan: ResolvedRun, journal: pl.LazyFrame, altered_copies: Sequenc
 
 
 def count_votes(votes: pl.DataFrame) -> pl.DataFrame:
-    """The election of every piece, from its votes."""
+    """Return the election of every piece, from its votes."""
     parties = votes.filter(~pl.col("right")).group_by(*PIECE, "value").len("wrong")
     strongest = parties.group_by(*PIECE).agg(pl.col("wrong").max())
     # Strictly more than half: doubled, so that no fraction is rounded.

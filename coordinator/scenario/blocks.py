@@ -40,14 +40,14 @@ class BlockKind(ABC):
     """Whether its places are links, which go down, instead of nodes, which crash."""
 
     def read(self, argument: str) -> str:
-        """The canonical form of the text after the number; raises ValueError with what is allowed. Here none is."""
+        """Return the canonical form of the text after the number; raises ValueError with what is allowed. Here none is."""
         if argument:
             raise ValueError(f"{self.name!r} takes no value: {self.form}")
         return ""
 
     @abstractmethod
     def blocks(self, topology: Topology, argument: str) -> Iterator[Block]:
-        """Every block of a network, in a fixed order. Raises ValueError if the network has none of this kind.
+        """Return every block of a network, in a fixed order. Raises ValueError if the network has none of this kind.
 
         `argument` is what `read` returned.
         """

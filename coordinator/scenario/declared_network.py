@@ -58,7 +58,8 @@ class DeclaredNetwork:
             self._link_attributes[ends] = {**plain, **self._link_attributes.get(ends, {})}
 
     def topology(self, name: str, *, relabel: bool = False) -> TableTopology:
-        """The network; `relabel` calls every node by its rank and keeps its label as the attribute `original_label`.
+        """Return the network; `relabel` calls every node by its rank and keeps its label as the attribute
+        `original_label`.
 
         Raises ValueError or ScenarioError.
         """
@@ -80,7 +81,7 @@ class DeclaredNetwork:
         )
 
     def _undirected_links(self) -> list[Link]:
-        """One link for every pair of opposite arcs."""
+        """Return one link for every pair of opposite arcs."""
         arcs = set[Link]()
         for arc in self._links:
             if arc in arcs:
@@ -94,7 +95,9 @@ class DeclaredNetwork:
 
 
 def plain_attributes(attributes: Mapping[str, Any]) -> Attributes:
-    """The attributes that are text, finite numbers or truth values: nested records and other objects are left out."""
+    """Return the attributes that are text, finite numbers or truth values: nested records and other objects are left
+    out.
+    """
     return {key: value for key, value in attributes.items() if _is_plain(key) and _is_plain(value)}
 
 

@@ -60,7 +60,7 @@ for _driver in (
 
 
 def driver_name(value: str) -> str:
-    """The name of a registered driver; ValueError lists them."""
+    """Return the name of a registered driver; ValueError lists them."""
     if value not in DRIVERS:
         *others, last = map(repr, DRIVERS)
         raise ValueError(f"Input should be {', '.join(others)} or {last}")

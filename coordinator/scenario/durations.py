@@ -18,7 +18,7 @@ def parse_duration(value: object) -> float:
 
 
 def format_duration(seconds: float) -> str:
-    """Inverse of `parse_duration`."""
+    """Return the inverse of `parse_duration`."""
     if not seconds:
         return "0s"
     for unit, size in UNITS.items():

@@ -77,7 +77,7 @@ class FaultSites:
         self._worst: dict[FaultSetSpec, WorstSet] = {}
 
     def nodes(self, *, sources: bool = False) -> Sequence[Rank]:
-        """Ranks that may be chosen, ascending."""
+        """Return the ranks that may be chosen, ascending."""
         spared = self.broken if sources else self.broken | self.sources
         return [rank for rank in self.topology.ranks() if rank not in spared]
 
@@ -88,7 +88,7 @@ class FaultSites:
         return [link for link in links if link not in self.broken]
 
     def blocks(self, fault_set: FaultSetSpec, block: str, field: str = "faults") -> Sequence[Block]:
-        """The blocks of one kind that may be chosen: none that belongs to a source or has a place in `broken`.
+        """Return the blocks of one kind that may be chosen: none that belongs to a source or has a place in `broken`.
 
         Raises ScenarioError (with `field`) if the network has no such blocks.
         """
@@ -106,7 +106,7 @@ class FaultSites:
         ]
 
     def worst(self, fault_set: FaultSetSpec, field: str = "faults") -> WorstSet:
-        """The most harmful set of a description. Raises ScenarioError (with `field`) where none can be searched."""
+        """Return the most harmful set of a description. Raises ScenarioError (with `field`) where none can be searched."""
         if fault_set not in self._worst:
             if self._search is None:
                 raise ScenarioError(field, fault_set.name, "the worst set is searched for runs and campaigns only")
@@ -120,7 +120,7 @@ class FaultSites:
         return [(row[1], row[2]) for row in ROW.iter_unpack(b"".join(rows))]
 
     def busiest_nodes(self, among: Sequence[Rank]) -> list[Rank]:
-        """Nodes by the number of segments they send, most first; ties by rank."""
+        """Return the nodes by the number of segments they send, most first; ties by rank."""
         loads = Counter(sender for sender, _ in self._hops)
         return sorted(among, key=lambda rank: (-loads[rank], rank))
 
@@ -137,17 +137,19 @@ class FaultSites:
         return sorted({(min(hop), max(hop)) for hop in self._hops if hop[0] in sources})
 
     def spec(self, part: FaultSetTerm, place: Rank | Link, when: str) -> str:
-        """The fault specification of one fault."""
+        """Return the fault specification of one fault."""
         label = self.topology.label
         where = label(place) if isinstance(place, int) else f"{label(place[0])}~{label(place[1])}"
         return f"{part.kind}:{where}{part.argument}@{when}"
 
     def specs(self, part: FaultSetTerm, place: Site, when: str) -> list[str]:
-        """The fault specifications of one place, or of all places of a block."""
+        """Return the fault specifications of one place, or of all places of a block."""
         return [self.spec(part, member, when) for member in _members(place)]
 
     def named_in(self, spec: str) -> set[Rank | Link]:
-        """The node or link in a fault specification; empty for an invalid place, which the parser of faults reports."""
+        """Return the node or link in a fault specification; empty for an invalid place, which the parser of faults
+        reports.
+        """
         _, *rest = spec.split(":")
         where = rest[0].partition("@")[0] if rest else ""
         try:
@@ -193,7 +195,7 @@ def draw(
 def process_outages(
     fault_set: FaultSetSpec, places: FaultSites, stream: str, taken: Iterable[object] = (), field: str = "faults"
 ) -> Iterator[tuple[FaultSetTerm, Rank | Link, Outage]]:
-    """The outages of a process, by part and place. Raises ScenarioError if there are more than MOST_EVENTS."""
+    """Yield the outages of a process, by part and place. Raises ScenarioError if there are more than MOST_EVENTS."""
     used, label, events = set(taken), places.topology.label, 0
     window = process_window(fault_set, places, field)
     for part in fault_set.parts:
@@ -211,7 +213,7 @@ def process_outages(
 
 
 def process_window(fault_set: FaultSetSpec, places: FaultSites, field: str = "faults") -> Window:
-    """Where the outages of a process may begin; without an end, until the end of the run without faults."""
+    """Return where the outages of a process may begin; without an end, until the end of the run without faults."""
     window = fault_set.window
     end = None if window.is_endless else window.end
     if not fault_set.in_time:
@@ -231,7 +233,7 @@ def process_window(fault_set: FaultSetSpec, places: FaultSites, field: str = "fa
 def specs_of(
     fault_set: FaultSetSpec, places: FaultSites, part: FaultSetTerm, place: Rank | Link, outage: Outage
 ) -> Iterator[str]:
-    """One outage as fault specifications."""
+    """Yield one outage as fault specifications."""
     shown = write_time if fault_set.in_time else str
     begin, repaired = outage
     if not part.on_links:
@@ -249,19 +251,19 @@ def _members(site: Site) -> Sequence[Rank | Link]:
 
 
 def set_count(fault_set: FaultSetSpec, places: FaultSites) -> int | None:
-    """Number of sets: of `all` every one, 1 for strategies without randomness, None for random ones."""
+    """Return the number of sets: of `all` every one, 1 for strategies without randomness, None for random ones."""
     if fault_set.how in FIXED or (fault_set.how not in BY_SHARE and not fault_set.size):
         return 1
     return sets_of(fault_set.parts, _rooms(fault_set, places)) if fault_set.how == "all" else None
 
 
 def _rooms(fault_set: FaultSetSpec, places: FaultSites) -> dict[str, int]:
-    """Number of nodes, links or blocks to choose from, by site."""
+    """Return the number of nodes, links or blocks to choose from, by site."""
     return {part.site: len(eligible(fault_set, part, places)) for part in fault_set.parts}
 
 
 def sets_of(parts: Sequence[FaultSetTerm], rooms: Mapping[str, int]) -> int:
-    """Number of ways to assign places to parts, no place twice, from `rooms` places by site."""
+    """Return the number of ways to assign places to parts, no place twice, from `rooms` places by site."""
     count, left = 1, dict(rooms)
     for part in parts:
         count *= comb(max(0, left[part.site]), part.count)
@@ -270,7 +272,7 @@ def sets_of(parts: Sequence[FaultSetTerm], rooms: Mapping[str, int]) -> int:
 
 
 def set_number(fault_set: FaultSetSpec, places: FaultSites, number: int, field: str = "faults") -> tuple[str, ...]:
-    """One set of `every_set` by its index, computed directly."""
+    """Return one set of `every_set` by its index, computed directly."""
     rooms = _rooms(fault_set, places)
     if not 0 <= number < sets_of(fault_set.parts, rooms):
         raise ScenarioError(field, fault_set.name, f"it has no set number {number}")
@@ -287,7 +289,7 @@ def set_number(fault_set: FaultSetSpec, places: FaultSites, number: int, field: 
 
 
 def _combination(total: int, count: int, index: int) -> Iterator[int]:
-    """The combination of `count` of range(total) with this index in lexicographic order."""
+    """Yield the combination of `count` of range(total) with this index in lexicographic order."""
     position = 0
     while count:
         # The number of combinations whose lowest member is this position.
@@ -301,7 +303,8 @@ def _combination(total: int, count: int, index: int) -> Iterator[int]:
 
 
 def sample_numbers(fault_set: FaultSetSpec, places: FaultSites, seed: int, most: int) -> Sequence[int]:
-    """The numbers of `most` sets of `all`: all of them if there are no more, else a random sample without repetition.
+    """Return the numbers of `most` sets of `all`: all of them if there are no more, else a random sample without
+    repetition.
 
     The sample for a larger `most` begins with the sample for a smaller one.
     """
@@ -312,13 +315,13 @@ def sample_numbers(fault_set: FaultSetSpec, places: FaultSites, seed: int, most:
 
 
 def every_set(fault_set: FaultSetSpec, places: FaultSites, field: str = "faults") -> Iterator[tuple[str, ...]]:
-    """Every set of a fault set as fault specifications, in lexicographic order of its places."""
+    """Return every set of a fault set as fault specifications, in lexicographic order of its places."""
     count = sets_of(fault_set.parts, _rooms(fault_set, places))
     return (set_number(fault_set, places, number, field) for number in range(count))
 
 
 def eligible(fault_set: FaultSetSpec, part: FaultSetTerm, places: FaultSites, field: str = "faults") -> Sequence[Site]:
-    """The places that one part may use, in order of preference or of drawing."""
+    """Return the places that one part may use, in order of preference or of drawing."""
     if fault_set.how == "worst" or part.block:
         worst = fault_set.how == "worst"
         return (
@@ -371,7 +374,7 @@ def _choose(
 
 
 def too_few(fault_set: FaultSetSpec, part: FaultSetTerm, needed: int, available: int, field: str) -> ScenarioError:
-    """The error of a fault set with more faults than places."""
+    """Return the error of a fault set with more faults than places."""
     noun = f"blocks {part.block}" if part.block else part.site
     return ScenarioError(field, fault_set.name, f"it needs {needed} {noun}, but only {available} may fail")
 
@@ -402,7 +405,7 @@ def positions_of(counts: Sequence[int], total: int) -> list[list[int]]:
 
 
 def _shuffled(items: Sequence[Place], count: int, chance: Random) -> list[Place]:
-    """The first `count` items of a random order of all; a longer draw begins with the shorter one."""
+    """Return the first `count` items of a random order of all; a longer draw begins with the shorter one."""
     moved: dict[int, int] = {}
     found = []
     for at in range(count):
@@ -424,7 +427,8 @@ def resolve(
     search: Callable[[FaultSetSpec, FaultSites, Sequence[str]], WorstSet] | None = None,
     run_time: Callable[[Algorithm], int] | None = None,
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The faults of a scenario with every set replaced by drawn faults, so that the run can be repeated; and remarks.
+    """Return the faults of a scenario with every set replaced by drawn faults, so that the run can be repeated; and
+    remarks.
 
     `algorithm` is called only if there are sets, some of which depend on a fault-free run. The places of explicit faults and
     of earlier sets are not chosen again. `search` finds the set of the strategy `worst`, beside the faults in its last
@@ -460,5 +464,5 @@ def resolve(
 
 
 def eligible_for_search(fault_set: FaultSetSpec, part: FaultSetTerm, places: FaultSites) -> Sequence[Site]:
-    """The places among which the worst set is searched."""
+    """Return the places among which the worst set is searched."""
     return eligible(replace(fault_set, how="random"), part, places)

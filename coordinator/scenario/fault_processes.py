@@ -54,7 +54,7 @@ class Lifetime:
         return self.mean / gamma(1 + 1 / self.shape)
 
     def wait(self, stream: str) -> int:
-        """A waiting time in nanoseconds, rounded, at least 1."""
+        """Return a waiting time in nanoseconds, rounded, at least 1."""
         return max(1, round(self.scale * math.pow(-log1p(-_uniform(stream)), 1 / self.shape)))
 
 
@@ -65,7 +65,7 @@ class Geometric:
     rate: float
 
     def wait(self, stream: str) -> Step | None:
-        """A number of steps, at least 1; None if what has this probability per step never happens."""
+        """Return a number of steps, at least 1; None if what has this probability per step never happens."""
         if self.rate <= 0:
             return None
         if self.rate >= 1:
@@ -74,7 +74,7 @@ class Geometric:
 
 
 def _uniform(stream: str) -> float:
-    """A number in [0, 1) with 53 random bits."""
+    """Return a number in [0, 1) with 53 random bits."""
     word = int.from_bytes(blake2b(stream.encode(), digest_size=8).digest(), "little")
     return (word >> 11) * 2.0**-53
 
@@ -94,7 +94,7 @@ class Window(NamedTuple):
     timed: bool = False
 
     def downtime(self, outage: Outage) -> int:
-        """The steps or nanoseconds of this window in which an element is out of service."""
+        """Return the steps or nanoseconds of this window in which an element is out of service."""
         return (self.end if outage.repaired is None else outage.repaired) - outage.begin
 
     @property
@@ -106,7 +106,7 @@ class Window(NamedTuple):
 def outages(
     failure: Lifetime | Geometric, repair: Lifetime | Geometric, window: Window, stream: str
 ) -> Iterator[Outage]:
-    """The outages of one element, which works before the window."""
+    """Yield the outages of one element, which works before the window."""
     # In step `first` it may fail already; at time `first` it begins to work.
     now = window.first if window.timed else window.first - 1
     change = 0
@@ -121,7 +121,8 @@ def outages(
 
 
 def expected_availability(failure: Lifetime | Geometric, repair: Lifetime | Geometric, window: Window) -> float | None:
-    """The mean share of a window in which an element works; None for a Weibull law, of which no closed form is known.
+    """Return the mean share of a window in which an element works; None for a Weibull law, of which no closed form is
+    known.
 
     Of the chain in step t it is A + (1 - A) (1 - a - b)^t with A = b / (a + b); in continuous time, with rates a and b,
     A + (1 - A) exp(-(a + b) t).
@@ -181,7 +182,7 @@ class Mean:
         return cls(amount, timed, _shape(match["shape"], timed=timed), word == "mtbf")
 
     def without(self, repair: "Mean | None") -> "Mean":
-        """The mean time to failure: of a mean time between failures, `repair` is subtracted. Raises ValueError."""
+        """Return the mean time to failure: of a mean time between failures, `repair` is subtracted. Raises ValueError."""
         if not self.between:
             return self
         if repair is None or repair.timed != self.timed:

@@ -78,7 +78,7 @@ def counts_in_words(counts: Mapping[str, int]) -> str:
 
 
 def on_links(kind: str) -> bool:
-    """Whether faults of this kind concern links instead of nodes."""
+    """Return whether faults of this kind concern links instead of nodes."""
     return issubclass(KINDS[kind], LinkFault)
 
 
@@ -198,7 +198,7 @@ class FaultSetSpec:
 
 
 def _word(part: FaultSetTerm, amount: float) -> str:
-    """One part of a description."""
+    """Return one part of a description."""
     kind, colon, value = part.block.partition(":")
     names = {kind: short for short, kind in SHORT.items()}
     shown = amount if part.lifetime is None else f"mttf:{part.lifetime.name}"
@@ -209,12 +209,12 @@ def _word(part: FaultSetTerm, amount: float) -> str:
 
 
 def is_fault_set(text: str) -> bool:
-    """Whether a fault of a scenario describes a set instead of one fault."""
+    """Return whether a fault of a scenario describes a set instead of one fault."""
     return text.partition(":")[0] in STRATEGIES
 
 
 def parse_fault_sets(text: str, field: str = "faults") -> list[FaultSetSpec]:
-    """The fault sets of a description by ascending number of faults: one, or one per choice if it has ranges.
+    """Return the fault sets of a description by ascending number of faults: one, or one per choice if it has ranges.
 
     A number may be a range, `nodes=0..4` or `nodes<=4`. `any<=2` is every combination of up to two nodes and links. Raises
     ScenarioError (with `field`) for an invalid description.
@@ -319,7 +319,7 @@ def _require_argument(kind: str, argument: str, word: str, text: str, field: str
 
 
 def _choices(word: str, how: str, text: str, field: str, repair: Mean | None = None) -> list[tuple[FaultSetTerm, ...]]:
-    """The terms that one part may stand for; `repair` is that of a process."""
+    """Return the terms that one part may stand for; `repair` is that of a process."""
     match = PART.fullmatch(word)
     if match is None:
         raise ScenarioError(field, text, f"invalid part {word!r}; write {FORM}")
@@ -361,7 +361,7 @@ def _choices(word: str, how: str, text: str, field: str, repair: Mean | None = N
 
 
 def _failing(term: FaultSetTerm, amount: str, repair: Mean | None, text: str, field: str) -> FaultSetTerm:
-    """The term of a process whose elements fail at a rate per step, or after a mean time or number of steps."""
+    """Return the term of a process whose elements fail at a rate per step, or after a mean time or number of steps."""
     if ":" not in amount:
         return replace(term, share=_share(amount, text, field))
     try:
@@ -372,7 +372,7 @@ def _failing(term: FaultSetTerm, amount: str, repair: Mean | None, text: str, fi
 
 
 def _repair(body: str, text: str, field: str) -> Mean | None:
-    """The mean time or number of steps to a repair; None if nothing is repaired."""
+    """Return the mean time or number of steps to a repair; None if nothing is repaired."""
     words = [word.removeprefix("repair=") for word in body.split(";") if word.startswith("repair=")]
     if len(words) > 1:
         raise ScenarioError(field, text, "'repair' is repeated; it holds for all parts")
@@ -386,7 +386,7 @@ def _repair(body: str, text: str, field: str) -> Mean | None:
 
 
 def _block(name: str, argument: str, text: str, field: str) -> tuple[str, str, str]:
-    """The kind of fault, the block and the argument of a part that names a kind of block."""
+    """Return the kind of fault, the block and the argument of a part that names a kind of block."""
     kind = BLOCK_KINDS[name]
     try:
         value = kind.read(argument)

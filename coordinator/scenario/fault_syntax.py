@@ -48,7 +48,7 @@ When = tuple[Step, Step | None]
 
 
 def parse_fault(spec: str, topology: Topology) -> tuple[Fault, ...]:
-    """The records of one specification, one per direction of a link; ScenarioError describes what is invalid."""
+    """Return the records of one specification, one per direction of a link; ScenarioError describes what is invalid."""
     kind, colon, rest = spec.partition(":")
     if "=" in kind:
         raise ScenarioError("fault", spec, f"a fault is written KIND:WHERE@STEP, a set of random faults random:{spec}")
@@ -71,7 +71,8 @@ def parse_fault(spec: str, topology: Topology) -> tuple[Fault, ...]:
 
 
 def parse_faults(specs: Iterable[str], topology: Topology, *, timed: bool = False) -> tuple[Fault, ...]:
-    """All faults of a scenario in the order in which they take effect; ScenarioError if two contradict each other.
+    """Return all faults of a scenario in the order in which they take effect; ScenarioError if two contradict each
+    other.
 
     Faults that have times, or change nothing but times, need the timed clock.
     """
@@ -89,7 +90,7 @@ def parse_faults(specs: Iterable[str], topology: Topology, *, timed: bool = Fals
 
 
 def forms() -> list[dict[str, object]]:
-    """Every kind of fault with its name, syntax and meaning."""
+    """Return every kind of fault with its name, syntax and meaning."""
     return [{"kind": kind, "written": record.form, "meaning": meaning_of(record)} for kind, record in KINDS.items()]
 
 
@@ -107,7 +108,7 @@ def meaning_of(record: type[Fault]) -> str:
 
 
 def read_when(text: str) -> When | None:
-    """The beginning and the end in a text such as 3, 3-7, 3.5ms or 5ms-9ms; None for anything else."""
+    """Return the beginning and the end in a text such as 3, 3-7, 3.5ms or 5ms-9ms; None for anything else."""
     first, dash, last = text.partition("-")
     begin, end = _moment(first), _moment(last) if dash else None
     same_unit = not dash or (end is not None and isinstance(begin, Moment) == isinstance(end, Moment))
@@ -115,7 +116,7 @@ def read_when(text: str) -> When | None:
 
 
 def _moment(text: str) -> Step | None:
-    """A step, or a time in nanoseconds."""
+    """Return a step, or a time in nanoseconds."""
     if NUMBER.fullmatch(text):
         return int(text)
     time = read_time(text)
@@ -123,7 +124,7 @@ def _moment(text: str) -> Step | None:
 
 
 def read_time(text: str) -> int | None:
-    """The nanoseconds of a text such as 3.5ms, at most MOST_TIME; None for anything else."""
+    """Return the nanoseconds of a text such as 3.5ms, at most MOST_TIME; None for anything else."""
     match = TIME.fullmatch(text)
     if match is None:
         return None
@@ -132,13 +133,13 @@ def read_time(text: str) -> int | None:
 
 
 def write_time(nanoseconds: int) -> str:
-    """A text that `read_time` reads as this number of nanoseconds."""
+    """Return a text that `read_time` reads as this number of nanoseconds."""
     unit = next(unit for unit, size in NANOSECONDS.items() if nanoseconds >= size or size == 1)
     return f"{(Decimal(nanoseconds) / NANOSECONDS[unit]).normalize():f}{unit}"
 
 
 def _when(spec: str, record: type[Fault], when: str | None, topology: Topology) -> Mapping[str, Step]:
-    """The beginning of a fault, and the end if one is given."""
+    """Return the beginning of a fault, and the end if one is given."""
     kind, here = spec.partition(":")[0], topology.label(0)
     # A set of faults states the first step also for kinds that have none.
     if when is None or when == "1":
@@ -206,14 +207,14 @@ EXAMPLES = {"rate": "0.2", "packet": "3", "factor": "3", "spread": "0.1", "drift
 
 
 def read_value(name: str, spec: str, text: str) -> float | int:
-    """The value of the field `name` from its text; ScenarioError if it is invalid."""
+    """Return the value of the field `name` from its text; ScenarioError if it is invalid."""
     if name == "rate":
         return _rate(spec, text)
     return _real(name, spec, text) if name in REALS else _count(MEANINGS.get(name, name), spec, text)
 
 
 def example_value(name: str) -> str:
-    """A valid text for the field `name`."""
+    """Return a valid text for the field `name`."""
     return EXAMPLES.get(name, "2")
 
 

@@ -41,14 +41,14 @@ def _netns(value: object) -> object:
 
 
 def _steps(value: object) -> int:
-    """A whole number of steps. Raises ValueError."""
+    """Return a whole number of steps. Raises ValueError."""
     if re.fullmatch("[1-9][0-9]{0,6}", str(value).strip()) and int(str(value)) <= MOST_TIME_OUT:
         return int(str(value))
     raise ValueError(f"a whole number of steps from 1 to {MOST_TIME_OUT}")
 
 
 def _time_out(value: object) -> int | str:
-    """A whole number of steps, or a time in the form of `format_duration`. Raises ValueError."""
+    """Return a whole number of steps, or a time in the form of `format_duration`. Raises ValueError."""
     try:
         seconds = parse_duration(value)
     except ValueError:
@@ -68,7 +68,7 @@ DETECT = re.compile("detect:([1-9][0-9]{0,5})(:doubling)?", re.ASCII)
 
 
 def _knowledge(value: str) -> str:
-    """One of `FaultKnowledge`, or `detect:K` with or without `:doubling`. Raises ValueError."""
+    """Return one of `FaultKnowledge`, or `detect:K` with or without `:doubling`. Raises ValueError."""
     if DETECT.fullmatch(value):
         return value
     if value in set(FaultKnowledge) - {FaultKnowledge.DETECT}:
@@ -90,7 +90,7 @@ class OnFailure(StrEnum):
 
 
 def knowledge_of(scenario: "Scenario") -> tuple[FaultKnowledge, Detection | None]:
-    """The nodes that know the faults, and how they detect them."""
+    """Return the nodes that know the faults, and how they detect them."""
     detect = DETECT.fullmatch(scenario.fault_knowledge)
     if detect is None:
         return FaultKnowledge(scenario.fault_knowledge), None
@@ -309,7 +309,7 @@ OPTIONS = options_of(Scenario)
 
 
 def costs_of(scenario: Scenario) -> LinearCostModel:
-    """The cost of a packet, which its occupancy of a port and the virtual time of a step follow from."""
+    """Return the cost of a packet, which its occupancy of a port and the virtual time of a step follow from."""
     return LinearCostModel(scenario.startup, scenario.per_byte, scenario.packet_limit or 0)
 
 
@@ -349,7 +349,9 @@ VARIABLE_PREFIX = "TESTBENCH_"
 
 
 def scenario_from_environment(environment: Mapping[str, str]) -> dict[str, object]:
-    """Values from variables such as TESTBENCH_TOPOLOGY, not validated yet. Faults and plug-ins are separated by spaces."""
+    """Return the values from variables such as TESTBENCH_TOPOLOGY, not validated yet. Faults and plug-ins are separated
+    by spaces.
+    """
     values: dict[str, object] = {}
     for key in Scenario.model_fields:
         text = environment.get(VARIABLE_PREFIX + key.upper(), "").strip()
@@ -359,7 +361,7 @@ def scenario_from_environment(environment: Mapping[str, str]) -> dict[str, objec
 
 
 def read_scenario(path: Path) -> dict[str, object]:
-    """The values of a scenario file, not validated yet."""
+    """Return the values of a scenario file, not validated yet."""
     from coordinator.stored.reading import read_toml  # noqa: PLC0415  # a scenario of flags does without TOML
 
     try:
@@ -371,10 +373,10 @@ def read_scenario(path: Path) -> dict[str, object]:
 
 
 def dump_scenario(scenario: Scenario) -> str:
-    """The scenario as TOML, with every field that has a value."""
+    """Return the scenario as TOML, with every field that has a value."""
     return tomli_w.dumps(plain_values(scenario))
 
 
 def plain_values(scenario: Scenario) -> dict[str, Any]:
-    """Every field that has a value, as the plain values of a scenario file."""
+    """Return every field that has a value, as the plain values of a scenario file."""
     return scenario.model_dump(mode="json", exclude_none=True)

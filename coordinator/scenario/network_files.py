@@ -36,12 +36,12 @@ MAX_BYTES: Final = 2**28
 
 
 def is_network_file(text: str) -> bool:
-    """Whether `text`, which a user gave as a topology, is a file by its suffix."""
+    """Return whether `text`, which a user gave as a topology, is a file by its suffix."""
     return Path(text).suffix.lower() in READERS
 
 
 def read_network(path: Path, *, relabel: bool = False) -> TableTopology:
-    """The network in a file whose suffix tells its format; `relabel` calls every node by its rank.
+    """Return the network in a file whose suffix tells its format; `relabel` calls every node by its rank.
 
     A `network.json` of a run directory is read too. Raises ScenarioError (field `topology`).
     """
@@ -60,7 +60,9 @@ def read_network(path: Path, *, relabel: bool = False) -> TableTopology:
 
 
 def from_networkx(graph: "networkx.Graph[Any]", name: str | None = None, *, relabel: bool = False) -> TableTopology:
-    """The network of a networkx graph; nodes are labelled by their text. Raises ScenarioError (field `topology`)."""
+    """Return the network of a networkx graph; nodes are labelled by their text. Raises ScenarioError (field
+    `topology`).
+    """
     name = network_name(name or str(graph.name))
     try:
         network: DeclaredNetwork = declared(graph)
@@ -86,7 +88,7 @@ def to_networkx(topology: Topology) -> "networkx.Graph[str]":
 
 
 def network_name(stem: str) -> str:
-    """The name of a file without folder and suffix, of the characters that a run may have in its name."""
+    """Return the name of a file without folder and suffix, of the characters that a run may have in its name."""
     return re.sub(r"[^A-Za-z0-9._+^-]+", "-", stem).strip("-.")[:MAX_NAME] or "network"
 
 
@@ -106,7 +108,7 @@ def write_network(path: Path, topology: TableTopology) -> None:
 
 
 def network_document(topology: TableTopology) -> dict[str, Any]:
-    """A network as plain values."""
+    """Return a network as plain values."""
     return {
         "format": FORMAT,
         "name": topology.name.partition(":")[2],
@@ -120,12 +122,14 @@ def network_document(topology: TableTopology) -> dict[str, Any]:
 
 
 def is_network_document(document: object) -> bool:
-    """Whether a JSON document says that it has this format."""
+    """Return whether a JSON document says that it has this format."""
     return isinstance(document, dict) and document.get("format") == FORMAT
 
 
 def network_from(document: Any) -> TableTopology:
-    """The network of a document of this format; ValueError or ScenarioError if it is malformed or has another digest."""
+    """Return the network of a document of this format; ValueError or ScenarioError if it is malformed or has another
+    digest.
+    """
     try:
         topology = TableTopology(
             str(document["name"]),

@@ -27,7 +27,7 @@ MAX_DICTIONARY: Final = 1_000
 
 
 def text_of(data: bytes) -> str:
-    """The text of a file, with or without a byte order mark."""
+    """Return the text of a file, with or without a byte order mark."""
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -35,7 +35,7 @@ def text_of(data: bytes) -> str:
 
 
 def declared(graph: "networkx.Graph[Any]", labels: Mapping[Any, str] | None = None) -> DeclaredNetwork:
-    """The nodes and links of a networkx graph of any kind; labels default to the nodes as text."""
+    """Return the nodes and links of a networkx graph of any kind; labels default to the nodes as text."""
     network = DeclaredNetwork(directed=graph.is_directed())
     for node, attributes in graph.nodes(data=True):
         network.add_node(node, attributes, label=None if labels is None else labels[node])
@@ -57,7 +57,7 @@ CONVERTERS: Final[Mapping[str, Callable[[str], object]]] = {
 
 
 def read_graphml(data: bytes) -> DeclaredNetwork:
-    """A document with one `graph`. Entities are never expanded, because a document that declares any is refused."""
+    """Return a document with one `graph`. Entities are never expanded, because a document that declares any is refused."""
     text = text_of(data)
     if "<!DOCTYPE" in text or "<!ENTITY" in text:
         raise ValueError("it has a document type declaration (<!DOCTYPE ..>), which may declare entities; remove it")
@@ -100,7 +100,7 @@ class GraphmlReader:
                 self._end(element)
 
     def finish(self) -> DeclaredNetwork:
-        """The network, with links after all nodes: a file may declare them in any order."""
+        """Return the network, with links after all nodes: a file may declare them in any order."""
         if self._graphs != 1:
             raise ValueError(f"{self._graphs or 'no'} graphs in the file, expected one")
         if self._unknown_directions:
@@ -158,7 +158,7 @@ class GraphmlReader:
         self._directions.add(self._directed if directed is None else directed == "true")
 
     def _values(self, element: Element, kind: str) -> Iterator[tuple[str, object]]:
-        """Name and value of every attribute of a node or an edge."""
+        """Yield the name and value of every attribute of a node or an edge."""
         for child in element:
             if local_name(child) == "data":
                 key = required(child, "key", f"data of a {kind}")
@@ -176,12 +176,12 @@ class GraphmlReader:
 
 
 def local_name(element: Element) -> str:
-    """The name of an element without its namespace."""
+    """Return the name of an element without its namespace."""
     return element.tag.rpartition("}")[2]
 
 
 def required(element: Element, attribute: str, where: str) -> str:
-    """An attribute that an element must have."""
+    """Return an attribute that an element must have."""
     value = element.get(attribute)
     if value is None:
         raise ValueError(f"missing {attribute}: {where} has none")
@@ -212,7 +212,7 @@ def read_gml(data: bytes) -> DeclaredNetwork:
 
 
 def shortened(error: Exception) -> str:
-    """The message of a library about a file, cut because it may quote all of it."""
+    """Return the message of a library about a file, cut because it may quote all of it."""
     text = str(error) or type(error).__name__
     return text if len(text) <= 200 else f"{text[:200]} .."
 
@@ -221,7 +221,7 @@ def shortened(error: Exception) -> str:
 
 
 def load_json(data: bytes) -> object:
-    """A JSON document; ValueError if the text is not JSON."""
+    """Return a JSON document; ValueError if the text is not JSON."""
     try:
         return json.loads(text_of(data))
     except json.JSONDecodeError as error:
@@ -231,7 +231,9 @@ def load_json(data: bytes) -> object:
 
 
 def read_node_link(document: object) -> DeclaredNetwork:
-    """A document as `networkx.node_link_data` writes it, with its links under `edges`, or under `links` as before 3.6."""
+    """Return a document as `networkx.node_link_data` writes it, with its links under `edges`, or under `links` as
+    before 3.6.
+    """
     if not isinstance(document, dict) or not isinstance(document.get("nodes"), list):
         raise ValueError("it has no list of nodes under 'nodes' (node-link JSON)")
     links = [document[key] for key in ("edges", "links") if key in document]
@@ -247,7 +249,7 @@ def read_node_link(document: object) -> DeclaredNetwork:
 
 
 def node_id(record: object, key: str, where: str) -> str | int:
-    """The text or whole number under `key`."""
+    """Return the text or whole number under `key`."""
     if not isinstance(record, dict):
         raise ValueError(f"{where} is not an object")
     if key not in record:
@@ -259,7 +261,7 @@ def node_id(record: object, key: str, where: str) -> str | int:
 
 
 def others(record: Mapping[str, object], *keys: str) -> dict[str, object]:
-    """The entries of a record under other keys."""
+    """Return the entries of a record under other keys."""
     return {key: value for key, value in record.items() if key not in keys}
 
 
@@ -267,7 +269,7 @@ def others(record: Mapping[str, object], *keys: str) -> dict[str, object]:
 
 
 def read_graph6(data: bytes) -> DeclaredNetwork:
-    """A bit for every pair of nodes, column by column of the upper triangle."""
+    """Return a bit for every pair of nodes, column by column of the upper triangle."""
     order, rest = announced_order(single_graph(data, b">>graph6<<"))
     pairs = order * (order - 1) // 2
     if order > MAX_DENSE_NODES:
@@ -289,7 +291,7 @@ def read_graph6(data: bytes) -> DeclaredNetwork:
 
 
 def read_sparse6(data: bytes) -> DeclaredNetwork:
-    """A list of links in a stream of bits."""
+    """Return a list of links in a stream of bits."""
     import networkx  # noqa: PLC0415  # see `read_gml`
 
     line = single_graph(data, b">>sparse6<<")
@@ -307,7 +309,7 @@ def read_sparse6(data: bytes) -> DeclaredNetwork:
 
 
 def single_graph(data: bytes, header: bytes) -> bytes:
-    """The only line of a file, without the header of its format."""
+    """Return the only line of a file, without the header of its format."""
     lines = [line.strip(b"\r") for line in data.removeprefix(header).split(b"\n") if line.strip(b"\r")]
     if len(lines) != 1:
         raise ValueError(f"{len(lines) or 'no'} graphs in the file, expected one")
@@ -318,7 +320,7 @@ def single_graph(data: bytes, header: bytes) -> bytes:
 
 
 def announced_order(line: bytes) -> tuple[int, bytes]:
-    """The number of nodes, which is written in 1, 4 or 8 bytes, and what follows."""
+    """Return the number of nodes, which is written in 1, 4 or 8 bytes, and what follows."""
     skipped, digits = (2, 6) if line[:2] == b"~~" else (1, 3) if line[:1] == b"~" else (0, 1)
     number, rest = line[skipped : skipped + digits], line[skipped + digits :]
     if len(number) < digits:
@@ -333,7 +335,7 @@ def announced_order(line: bytes) -> tuple[int, bytes]:
 
 
 def read_edge_list(data: bytes) -> DeclaredNetwork:
-    """A link per line: two nodes, then nothing, a weight, or a dictionary of attributes; `#` begins a comment."""
+    """Return a link per line: two nodes, then nothing, a weight, or a dictionary of attributes; `#` begins a comment."""
     network = DeclaredNetwork()
     for number, line in enumerate(text_of(data).split("\n"), 1):
         words = line.partition("#")[0].split(maxsplit=2)
@@ -349,7 +351,7 @@ def read_edge_list(data: bytes) -> DeclaredNetwork:
 
 
 def link_attributes(text: str, number: int) -> dict[str, object]:
-    """The attributes at the end of a line."""
+    """Return the attributes at the end of a line."""
     try:
         if not text.startswith("{"):
             return {"weight": float(text)}
@@ -373,7 +375,7 @@ NS3_LINK: Final = ("rate", "delay", "error_rate")
 
 
 def read_ns3(data: bytes) -> DeclaredNetwork:
-    """The format of HPCC, ASTRA-sim and SimAI: counts, the ids of the switches, then five words for every link."""
+    """Return the format of HPCC, ASTRA-sim and SimAI: counts, the ids of the switches, then five words for every link."""
     first, _, rest = text_of(data).partition("\n")
     names = NS3_FIRST_LINES.get(len(first.split()))
     if names is None:
@@ -408,7 +410,7 @@ def add_ns3_links(network: DeclaredNetwork, words: list[str], links: int) -> Non
 
 
 def whole_number(word: str, name: str) -> int:
-    """A count or an id."""
+    """Return a count or an id."""
     if not (word.isascii() and word.isdigit() and len(word) <= 9):
         raise ValueError(f"{name}: expected a whole number, found {word[:50]!r}")
     return int(word)

@@ -30,13 +30,15 @@ _held: WeakValueDictionary[tuple[str, str], TableTopology] = WeakValueDictionary
 
 
 def hold_network(topology: TableTopology) -> dict[str, object]:
-    """The values of a scenario that name a network of this process; they are valid as long as the network exists."""
+    """Return the values of a scenario that name a network of this process; they are valid as long as the network
+    exists.
+    """
     _held[topology.name, topology.sha256] = topology
     return {"topology": topology.name, "network_sha256": topology.sha256}
 
 
 def load_topology(name: str, sha256: str | None = None, *, relabel: bool = False) -> Topology:
-    """The network of this name; `file:PATH` is read unless this process holds a network of that name and digest.
+    """Return the network of this name; `file:PATH` is read unless this process holds a network of that name and digest.
 
     With `sha256`, a network from a file must have this digest.
 
@@ -78,7 +80,7 @@ def _refuse_path(name: str) -> None:
 
 @lru_cache(8)
 def _read(path: Path, relabel: bool, _changed: int, _size: int) -> TableTopology:
-    """A network file, read once as long as it does not change."""
+    """Return a network file, read once as long as it does not change."""
     # networkx is imported with the readers, and most scenarios do not name a file.
     from coordinator.scenario.network_files import read_network  # noqa: PLC0415
 
@@ -89,19 +91,19 @@ def _read(path: Path, relabel: bool, _changed: int, _size: int) -> TableTopology
 
 
 def network_of(scenario: Scenario) -> Topology:
-    """The network of a scenario; ScenarioError (field `topology`)."""
+    """Return the network of a scenario; ScenarioError (field `topology`)."""
     return load_topology(scenario.topology, scenario.network_sha256, relabel=scenario.relabel)
 
 
 def absolute_network(name: object, folder: Path) -> object:
-    """The name of a network with the path of its file, if it has one, taken as relative to `folder`."""
+    """Return the name of a network with the path of its file, if it has one, taken as relative to `folder`."""
     if not isinstance(name, str) or not name.startswith(PREFIX):
         return name
     return PREFIX + str(folder.absolute() / name.removeprefix(PREFIX))
 
 
 def with_absolute_network(values: Mapping[str, object], folder: Path) -> dict[str, object]:
-    """Values of a scenario whose `topology`, `permutation` and `plugin` may name files relative to `folder`."""
+    """Return the values of a scenario whose `topology`, `permutation` and `plugin` may name files relative to `folder`."""
     absolute = dict(values)
     if "topology" in values:
         absolute["topology"] = absolute_network(values["topology"], folder)
@@ -124,11 +126,13 @@ def keep_network(topology: Topology, folder: Path, file: str = NETWORK) -> dict[
 
 
 def stored_scenario(scenario: Scenario, topology: Topology, folder: Path, file: str = NETWORK) -> str:
-    """The text of a scenario file in `folder`, beside which a network from a file is written as `file`, and plug-ins."""
+    """Return the text of a scenario file in `folder`, beside which a network from a file is written as `file`, and
+    plug-ins.
+    """
     kept = keep_network(topology, folder, file) | keep_plugins(scenario.plugin, folder)
     return dump_scenario(scenario.model_copy(update=kept))
 
 
 def stored_topology(name: str, folder: Path) -> Topology:
-    """The network with this name of a run that `folder` holds; ScenarioError (field `topology`)."""
+    """Return the network with this name of a run that `folder` holds; ScenarioError (field `topology`)."""
     return load_topology(PREFIX + str(folder / NETWORK)) if name.startswith(PREFIX) else parse_topology(name)

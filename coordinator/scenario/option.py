@@ -169,11 +169,11 @@ class ScenarioOption:
         return " | ".join(dict.fromkeys(TYPES[each.get("type", "string")] for each in self.variants))
 
     def written(self, value: object) -> str:
-        """A value as a user writes it."""
+        """Return a value as a user writes it."""
         return format_duration(value) if isinstance(value, float) and self.is_duration else str(value)
 
     def help(self, required: bool = False) -> str:
-        """The description with the allowed range."""
+        """Return the description with the allowed range."""
         low, high = self.bounds
         allowed = f" ({low} to {high})" if high else ""
         return f"{self.field.description}{allowed}{'; required, here or in the file' if required else ''}"
@@ -186,7 +186,7 @@ def _schema(model: "type[BaseModel]") -> Mapping[str, Any]:
 
 
 def options_of(model: "type[BaseModel]") -> dict[str, ScenarioOption]:
-    """Every option of a scenario by the name of its field."""
+    """Return every option of a scenario by the name of its field."""
     return {name: ScenarioOption(name, model) for name in model.model_fields}
 
 

@@ -58,7 +58,7 @@ NAMES: Final = (*RULES, "random")
 
 
 def is_file(permutation: str | None) -> bool:
-    """Whether a permutation is given by the path of a file."""
+    """Return whether a permutation is given by the path of a file."""
     return permutation is not None and ">" not in permutation and permutation.partition(":")[0] not in NAMES
 
 
@@ -80,7 +80,7 @@ def targets_of(permutation: str, topology: Topology, seed: int) -> tuple[Rank, .
 
 
 def described(topology: Topology, targets: Iterable[Rank]) -> str:
-    """A permutation as text, which `targets_of` reads."""
+    """Return a permutation as text, which `targets_of` reads."""
     moved = ((rank, target) for rank, target in enumerate(targets) if rank != target)
     return ";".join(f"{topology.label(rank)}>{topology.label(target)}" for rank, target in moved)
 
@@ -104,7 +104,7 @@ def _named(permutation: str, name: str, parameter: str, topology: Topology, seed
 
 
 def _read(permutation: str) -> list[tuple[str, ...]]:
-    """The rows of a file, without empty ones and without a header `source,target`."""
+    """Return the rows of a file, without empty ones and without a header `source,target`."""
     path = Path(permutation)
     try:
         lines = io.StringIO(read_text(path, MOST_FILE_BYTES), newline="")

@@ -45,7 +45,7 @@ def load_plugins(entries: Iterable[str], folder: Path | None = None) -> tuple[st
 
 
 def require_loaded(entries: Iterable[str]) -> tuple[str, ...]:
-    """The entries of a scenario with their digests; ScenarioError (field `plugin`) if one is not loaded."""
+    """Return the entries of a scenario with their digests; ScenarioError (field `plugin`) if one is not loaded."""
     return tuple(_require_loaded(entry) for entry in entries)
 
 
@@ -75,13 +75,15 @@ def absolute_plugins(entries: object, folder: Path) -> tuple[str, ...]:
 
 
 def loaded_plugins(entries: Iterable[str], *, all_of_them: bool = False) -> tuple[Plugin, ...]:
-    """The plug-ins of entries that hosts need, or all of them."""
+    """Return the plug-ins of entries that hosts need, or all of them."""
     found = [LOADED[_split(entry)[1]] for entry in require_loaded(entries)]
     return tuple(loaded.plugin for loaded in found if all_of_them or loaded.concerns_hosts)
 
 
 def plugin_flags(entries: Iterable[str]) -> str:
-    """The flags that name the plug-ins of a scenario, each with a space before it, for a command that repeats something."""
+    """Return the flags that name the plug-ins of a scenario, each with a space before it, for a command that repeats
+    something.
+    """
     return "".join(f" --plugin {_short(_split(entry)[0])}" for entry in entries)
 
 
@@ -114,7 +116,7 @@ def _has(path: Path, data: bytes) -> bool:
 
 
 def altered_files(entries: Iterable[str], folder: Path) -> list[str]:
-    """The plug-in files of a stored scenario that are missing in `folder`, or have another digest."""
+    """Return the plug-in files of a stored scenario that are missing in `folder`, or have another digest."""
     altered = []
     for entry in filter(_is_file, entries):
         name, sha256 = _split(entry)
@@ -129,7 +131,7 @@ def altered_files(entries: Iterable[str], folder: Path) -> list[str]:
 
 
 def _find(entry: str) -> tuple[Plugin, Path | None]:
-    """The plug-in that an entry names, and its file; ScenarioError if it is missing or has another digest."""
+    """Return the plug-in that an entry names, and its file; ScenarioError if it is missing or has another digest."""
     name, sha256 = _split(entry)
     path = Path(name) if _is_file(entry) else None
     plugin = read_file(path) if path else find_installed(_module(name))
@@ -139,7 +141,7 @@ def _find(entry: str) -> tuple[Plugin, Path | None]:
 
 
 def _module(name: str) -> str:
-    """The module that an entry point of this name stands for, or the name itself."""
+    """Return the module that an entry point of this name stands for, or the name itself."""
     found = entry_points(group=ENTRY_POINTS, name=name)
     return next(iter(found)).module if found else name
 
@@ -159,6 +161,6 @@ def _is_file(entry: str) -> bool:
 
 
 def _short(name: str) -> str:
-    """A path as seen from the current folder, if it is below that."""
+    """Return a path as seen from the current folder, if it is below that."""
     path = Path(name)
     return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else name

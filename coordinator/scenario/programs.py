@@ -32,7 +32,7 @@ def allow_program(text: str, folder: Path | None = None) -> str:
 
 
 def resolved_program(text: str, folder: Path) -> str:
-    """A command line with absolute paths and its digest; ScenarioError (field `program`) if it is not a command."""
+    """Return a command line with absolute paths and its digest; ScenarioError (field `program`) if it is not a command."""
     command, _, said = text.partition(DIGEST)
     try:
         words = shlex.split(command)
@@ -62,7 +62,7 @@ def resolved_program(text: str, folder: Path) -> str:
 
 
 def require_named(program: object, named: str | None) -> str:
-    """The program of a scenario file, which the user has to name too; ScenarioError (field `program`) otherwise."""
+    """Return the program of a scenario file, which the user has to name too; ScenarioError (field `program`) otherwise."""
     if not isinstance(program, str):
         raise ScenarioError("program", program, "expected a command line as text")
     command, _, said = program.partition(DIGEST)
@@ -78,17 +78,17 @@ def require_named(program: object, named: str | None) -> str:
 
 
 def command_of(program: str) -> str:
-    """The command line of a scenario's program, without its digest."""
+    """Return the command line of a scenario's program, without its digest."""
     return program.partition(DIGEST)[0].strip()
 
 
 def is_allowed(program: str) -> bool:
-    """Whether the program of a scenario may be executed in this process."""
+    """Return whether the program of a scenario may be executed in this process."""
     return command_text(shlex.split(command_of(program))) in ALLOWED
 
 
 def with_digest(program: str) -> str:
-    """The program of a scenario with its digest; one that has a digest need not exist on this machine."""
+    """Return the program of a scenario with its digest; one that has a digest need not exist on this machine."""
     return program if DIGEST in program else resolved_program(program, Path.cwd())
 
 

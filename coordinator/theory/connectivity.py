@@ -13,7 +13,7 @@ from emunode.topologies.all_pairs import Adjacency
 
 
 def edge_connectivity(adjacency: Adjacency, expired: Expired = never) -> int:
-    """The least number of links whose loss disconnects a connected network."""
+    """Return the least number of links whose loss disconnects a connected network."""
     least = min(map(len, adjacency))
     earlier = {0}
     for rank in breadth_first_order(adjacency)[1:]:
@@ -24,7 +24,7 @@ def edge_connectivity(adjacency: Adjacency, expired: Expired = never) -> int:
 
 
 def vertex_connectivity(adjacency: Adjacency, expired: Expired = never) -> int:
-    """The least number of nodes whose loss disconnects a connected network or leaves a single node."""
+    """Return the least number of nodes whose loss disconnects a connected network or leaves a single node."""
     least = min(map(len, adjacency))
     earlier = set[Rank]()
     for rank in breadth_first_order(adjacency):
@@ -40,7 +40,7 @@ def vertex_connectivity(adjacency: Adjacency, expired: Expired = never) -> int:
 
 
 def breadth_first_order(adjacency: Adjacency) -> list[Rank]:
-    """All ranks of a connected network by distance from rank 0."""
+    """Return all ranks of a connected network by distance from rank 0."""
     order, seen = [0], {0}
     for rank in order:
         for neighbour in adjacency[rank]:
@@ -51,7 +51,7 @@ def breadth_first_order(adjacency: Adjacency) -> list[Rank]:
 
 
 def link_disjoint_paths(adjacency: Adjacency, source: Rank, goals: Collection[Rank], limit: int) -> int:
-    """How many paths from `source` to any of `goals` have no link in common; at most `limit` are looked for."""
+    """Return how many paths from `source` to any of `goals` have no link in common; at most `limit` are looked for."""
     flow = set[tuple[Rank, Rank]]()
 
     def steps(rank: Rank) -> Iterable[Rank]:
@@ -71,7 +71,7 @@ def link_disjoint_paths(adjacency: Adjacency, source: Rank, goals: Collection[Ra
 
 
 def node_disjoint_paths(adjacency: Adjacency, source: Rank, goals: Collection[Rank], limit: int) -> int:
-    """How many paths from `source` to different `goals` have no node but `source` in common; at most `limit`."""
+    """Return how many paths from `source` to different `goals` have no node but `source` in common; at most `limit`."""
     previous: dict[Rank, Rank] = {}
     """The rank before each rank on the path through it."""
 
@@ -105,7 +105,7 @@ def node_disjoint_paths(adjacency: Adjacency, source: Rank, goals: Collection[Ra
 def _shortest_path(
     start: int, steps: Callable[[int], Iterable[int]], is_goal: Callable[[int], bool]
 ) -> list[tuple[int, int]] | None:
-    """The steps from `start` to the nearest goal, or None."""
+    """Return the steps from `start` to the nearest goal, or None."""
     came_from = {start: start}
     queue = [start]
     for state in queue:

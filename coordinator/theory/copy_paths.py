@@ -33,7 +33,7 @@ class Use(NamedTuple):
 
 
 def joined(one: Use | None, other: Use | None) -> Use | None:
-    """The places that two copies depend on together; None if one of them is lost in any case."""
+    """Return the places that two copies depend on together; None if one of them is lost in any case."""
     if one is None or other is None:
         return None
     return Use(one.nodes | other.nodes, one.links | other.links, one.packets | other.packets)
@@ -103,7 +103,7 @@ class CopyPaths:
             yield rank, uses
 
     def _passing_given(self, hop: PathHop) -> Number:
-        """The probability that the given faults let a packet pass."""
+        """Return the probability that the given faults let a packet pass."""
         if not self.given:
             return 1
         step, sender, port, receiver = hop
@@ -135,7 +135,7 @@ class CopyPaths:
     # --- chances of links --------------------------------------------------------------------------------------------
 
     def chance_of_links(self, use: Use) -> Number:
-        """The probability that no link breaks the paths of some copies."""
+        """Return the probability that no link breaks the paths of some copies."""
         if not use.packets:
             # All used links must be whole; without losses only their number matters.
             return self._chance_by_crossings(((1, use.links.bit_count()),))
@@ -145,7 +145,7 @@ class CopyPaths:
         return chance * self._chance_by_crossings(tuple(sorted(crossed.items())))
 
     def _count_crossings(self, crossed: tuple[tuple[int, int], ...]) -> Number:
-        """The same, from pairs (packets that cross a link, number of such links)."""
+        """Return the same, from pairs (packets that cross a link, number of such links)."""
         draws = self.draws
         if not draws.link_parts:
             return 1
@@ -163,7 +163,7 @@ class CopyPaths:
         return quotient(placements(groups, counts), placements([(len(draws.links), [1] * len(counts))], counts))
 
     def _chance_of_packets(self, packets: int) -> tuple[Number, Mapping[int, int]]:
-        """The probability that given losses spare some packets, and how many of these cross each random link."""
+        """Return the probability that given losses spare some packets, and how many of these cross each random link."""
         chance: Number = 1
         on_link: Counter[int] = Counter()
         known = list(self._packets)
@@ -178,7 +178,7 @@ class CopyPaths:
 
 
 def set_bits(mask: int) -> Iterator[int]:
-    """The positions of the bits that are set, ascending."""
+    """Yield the positions of the bits that are set, ascending."""
     while mask:
         # Isolates the lowest bit that is set.
         lowest = mask & -mask

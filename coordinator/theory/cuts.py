@@ -63,12 +63,13 @@ class PairCut(NamedTuple):
     name: str
 
     def demand(self, *, half_duplex: bool) -> int:
-        """Messages that share the links in one direction, or half-duplex in both."""
+        """Return the messages that share the links in one direction, or half-duplex in both."""
         return self.outwards + self.inwards if half_duplex else max(self.outwards, self.inwards)
 
 
 def busiest_cut(topology: Topology, pairs: Sequence[tuple[Rank, Rank]], *, half_duplex: bool) -> PairCut | None:
-    """The searched cut that the most messages per link cross, if every rank is the origin and the target of one at most.
+    """Return the searched cut that the most messages per link cross, if every rank is the origin and the target of one
+    at most.
 
     None for networks whose cuts are not searched.
     """
@@ -112,7 +113,7 @@ def _walks(topology: Topology) -> Iterator[tuple[str, Iterable[Rank]]]:
 
 
 def closed_form(topology: Topology) -> Cut | None:
-    """The bisection of a family for which it is known; None for others, and for tori whose longest side is odd."""
+    """Return the bisection of a family for which it is known; None for others, and for tori whose longest side is odd."""
     order, links = topology.order, 0
     match topology:
         case Hypercube():
@@ -132,7 +133,9 @@ def closed_form(topology: Topology) -> Cut | None:
 
 
 def _all_cuts(topology: Topology) -> Iterator[Cut]:
-    """The best cut for every number of data nodes inside, over all sets without the last rank, and their complements."""
+    """Yield the best cut for every number of data nodes inside, over all sets without the last rank, and their
+    complements.
+    """
     order = topology.order
     neighbours = [sum(1 << peer for _, peer in topology.adjacent(rank)) for rank in topology.ranks()]
     data = sum(1 << rank for rank in topology.data_ranks)
@@ -158,7 +161,7 @@ def _all_cuts(topology: Topology) -> Iterator[Cut]:
 
 
 def _cuts_of_orders(topology: Topology) -> Iterator[Cut]:
-    """The cuts behind every node of some orders: by rank, by distance from a node, and grown along few new links."""
+    """Yield the cuts behind every node of some orders: by rank, by distance from a node, and grown along few new links."""
     total = len(topology.data_ranks)
     for form, order in _orders(topology).items():
         place = {rank: index for index, rank in enumerate(order)}
@@ -174,7 +177,7 @@ def _cuts_of_orders(topology: Topology) -> Iterator[Cut]:
 
 
 def _orders(topology: Topology) -> dict[str, list[Rank]]:
-    """Orders of the nodes, by the form of the names of their beginnings."""
+    """Return the orders of the nodes, by the form of the names of their beginnings."""
     far = max(topology.ranks(), key=topology.distances_from(0).__getitem__)
     return {
         "the first {} nodes": list(topology.ranks()),
@@ -190,7 +193,7 @@ def _by_distance(topology: Topology, root: Rank) -> list[Rank]:
 
 
 def _grown(topology: Topology, root: Rank) -> list[Rank]:
-    """All nodes, each next one with the fewest links to nodes outside, less those to nodes inside."""
+    """Return all nodes, each next one with the fewest links to nodes outside, less those to nodes inside."""
     outside = {rank: len(topology.ports(rank)) for rank in topology.ranks()}
     queue, order, taken = [(0, root)], list[Rank](), set[Rank]()
     while queue:
@@ -207,7 +210,7 @@ def _grown(topology: Topology, root: Rank) -> list[Rank]:
 
 
 def _named(topology: Topology, ranks: list[Rank]) -> str:
-    """The smaller side of a cut in words."""
+    """Return the smaller side of a cut in words."""
     inside = set(ranks)
     if 2 * len(ranks) > topology.order:
         inside = set(topology.ranks()) - inside

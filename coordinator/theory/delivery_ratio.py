@@ -25,7 +25,9 @@ MOST_TERMS: Final = 2_000_000
 
 
 def delivery_ratio(paths: CopyPaths) -> Number | None:
-    """The mean of served to due messages, over the draws in which messages are due; None if it takes too many terms."""
+    """Return the mean of served to due messages, over the draws in which messages are due; None if it takes too many
+    terms.
+    """
     terms = _terms(paths)
     if terms is None:
         return None
@@ -112,7 +114,7 @@ def _multiplied(terms: Mapping[int, int], choices: Mapping[int, int]) -> Counter
 
 
 def _united(term: int, uses: Sequence[Use | None], known: dict[int, Use | None]) -> Use | None:
-    """The places that the copies of a term depend on together; None if one of them is lost in any case."""
+    """Return the places that the copies of a term depend on together; None if one of them is lost in any case."""
     if term not in known:
         # A term without its lowest bit is already known: one union per term.
         rest = term & (term - 1)

@@ -116,7 +116,7 @@ def random_faults(fault_set: FaultSetSpec, places: FaultSites) -> RandomFaults |
 
 
 def _passing_under(fault: Fault) -> Number | None:
-    """The probability that a packet passes the place of a fault that may be drawn."""
+    """Return the probability that a packet passes the place of a fault that may be drawn."""
     if not states_effects(type(fault)):
         return None
     effects = list(fault.effects())

@@ -79,11 +79,11 @@ class GraphProperties:
         self._failed: dict[str, Exception] = {}
 
     def record(self) -> dict[str, Known]:
-        """All properties by name, in the order in which they are shown."""
+        """Return all properties by name, in the order in which they are shown."""
         return {name: self.value(name) for name in NAMES}
 
     def value(self, name: str) -> Known:
-        """One of `NAMES`, or why it is not known."""
+        """Return one of `NAMES`, or why it is not known."""
         found: Known
         try:
             found = getattr(self, name)
@@ -243,7 +243,7 @@ class GraphProperties:
         return adjacency
 
     def _once(self, name: str, compute: Callable[[], Computed]) -> Computed:
-        """The result of `compute`. If its time is over, it is not tried again."""
+        """Return the result of `compute`. If its time is over, it is not tried again."""
         if name in self._failed:
             raise self._failed[name]
         try:
@@ -291,7 +291,9 @@ def distance_table(adjacency: Adjacency, expired: Expired = never) -> DistanceTa
 
 
 def girth(neighbours: Callable[[Rank], Sequence[Rank]], roots: Iterable[Rank], expired: Expired = never) -> int | None:
-    """The length of a shortest cycle near `roots`; None if there are no cycles. A root must be on a shortest cycle."""
+    """Return the length of a shortest cycle near `roots`; None if there are no cycles. A root must be on a shortest
+    cycle.
+    """
     shortest: int | None = None
     for root in roots:
         check_time(expired)
@@ -304,7 +306,7 @@ def girth(neighbours: Callable[[Rank], Sequence[Rank]], roots: Iterable[Rank], e
 def _shorter_cycle(
     neighbours: Callable[[Rank], Sequence[Rank]], root: Rank, shortest: int | None, expired: Expired
 ) -> int | None:
-    """The length of the first cycle that a search from `root` closes, if it is shorter than `shortest`."""
+    """Return the length of the first cycle that a search from `root` closes, if it is shorter than `shortest`."""
     distance, parent = {root: 0}, {root: root}
     queue = [root]
     for rank in queue:

@@ -27,7 +27,7 @@ Words = NDArray[np.uint64]
 
 
 def guaranteed_delivery(paths: CopyPaths) -> Number | None:
-    """The probability that no healthy node misses a message; None where it cannot be counted exactly."""
+    """Return the probability that no healthy node misses a message; None where it cannot be counted exactly."""
     # One copy per piece: every path has to be whole, so one product is exact, however many sets there are.
     single_copies = all(len(need) == 1 for need in paths.needs)
     if single_copies and not paths.draws.node_parts:
@@ -41,7 +41,7 @@ def guaranteed_delivery(paths: CopyPaths) -> Number | None:
 
 
 def _count_sets(paths: CopyPaths) -> Number | None:
-    """The share of sets of faults under which every healthy node is served; None if there are too many sets."""
+    """Return the share of sets of faults under which every healthy node is served; None if there are too many sets."""
     draws = paths.draws
     # A set that leaves no healthy receiver is undecided in a campaign; with switches the number does not tell.
     if paths.drawn_switches and max(draws.node_counts) >= len(paths.receivers):

@@ -60,13 +60,13 @@ class Budget(NamedTuple):
     """The most faults of all parts together."""
 
     def less(self, part: int) -> "Budget":
-        """The rest after a fault of `part`."""
+        """Return the rest after a fault of `part`."""
         parts = (*self.parts[:part], self.parts[part] - 1, *self.parts[part + 1 :])
         return self._replace(parts=parts, total=self.total - 1)
 
 
 def struck(copies: Sequence[Copy], strike: Strike, weights: Sequence[int]) -> list[Copy]:
-    """The copies after one more fault: a stopped copy stays stopped, and an altered one can still be stopped."""
+    """Return the copies after one more fault: a stopped copy stays stopped, and an altered one can still be stopped."""
     part, place = strike
     return [
         copy._replace(damage=1 if weights[part] == 1 else copy.damage or 2) if place in copy.places[part] else copy
@@ -75,12 +75,12 @@ def struck(copies: Sequence[Copy], strike: Strike, weights: Sequence[int]) -> li
 
 
 def is_lost(copies: Sequence[Copy]) -> bool:
-    """Whether the right value has no majority among the copies that arrive."""
+    """Return whether the right value has no majority among the copies that arrive."""
     return sum(copy.damage for copy in copies) >= len(copies)
 
 
 def least_faults(copies: Sequence[Copy], budget: Budget, cases: Cases | None = None) -> tuple[Strike, ...] | None:
-    """A smallest set of faults within the budget under which the message is lost, or None.
+    """Return a smallest set of faults within the budget under which the message is lost, or None.
 
     The set is empty if the message is lost under the given faults already. Raises TooManyCasesError beyond `cases` (default:
     MOST_CASES of its own).
@@ -125,7 +125,9 @@ def _search(
 
 
 def _largest_gains(gains: Counter[Strike], budget: Budget) -> int:
-    """The sum of the largest gains, at most as many of each part as its faults, and as many in all as there may be."""
+    """Return the sum of the largest gains, at most as many of each part as its faults, and as many in all as there may
+    be.
+    """
     by_part: list[list[int]] = [[] for _ in budget.parts]
     for (part, _), gain in gains.items():
         by_part[part].append(gain)
@@ -136,14 +138,14 @@ def _largest_gains(gains: Counter[Strike], budget: Budget) -> int:
 
 
 def _strikes(copy: Copy, budget: Budget, taken: set[Place]) -> Iterator[Strike]:
-    """The faults within the budget that affect a copy."""
+    """Yield the faults within the budget that affect a copy."""
     for part, places in enumerate(copy.places):
         if budget.parts[part]:
             yield from ((part, place) for place in places if place not in taken)
 
 
 def disjoint(copies: Sequence[Copy]) -> bool:
-    """Whether no place affects two copies."""
+    """Return whether no place affects two copies."""
     return all(
         sum(map(len, found)) == len(frozenset().union(*found))
         for found in zip(*(copy.places for copy in copies), strict=True)

@@ -95,13 +95,13 @@ class Bottleneck(NamedTuple):
     reason: str
 
     def steps(self, traffic: Traffic) -> int:
-        """The fewest steps."""
+        """Return the fewest steps."""
         if traffic.capacity is None:
             return self.delay + 1
         return self.delay + -(-traffic.segments * self.demand // (traffic.capacity * self.lanes))
 
     def transfer(self, traffic: Traffic) -> int:
-        """The fewest bytes of the heaviest packets of all steps together."""
+        """Return the fewest bytes of the heaviest packets of all steps together."""
         return -(-traffic.size * self.demand // self.lanes)
 
 
@@ -149,7 +149,7 @@ class Distances:
         return sums * self.nodes // len(self.roots)
 
     def sum_from(self, root: Rank) -> int:
-        """The sum of the distances of all data nodes from `root`."""
+        """Return the sum of the distances of all data nodes from `root`."""
         return sum(distance * level.nodes for distance, level in enumerate(self.levels(root)))
 
     @cached_property
@@ -158,13 +158,13 @@ class Distances:
         return smallest_cuts(self.topology)
 
     def between(self, one: Rank, other: Rank) -> int:
-        """The distance of two nodes, or a lower bound."""
+        """Return the distance of two nodes, or a lower bound."""
         if self.topology.has_distance_formula or self._counted:
             return self.topology.distance(one, other)
         return int(one != other)
 
     def levels(self, root: Rank) -> tuple[Level, ...]:
-        """The levels of a root up to the farthest data node."""
+        """Return the levels of a root up to the farthest data node."""
         return self._levels(0 if self.symmetric else root)
 
     @cached_property
@@ -189,7 +189,9 @@ class Distances:
         return tuple(Level(nodes[at], links[at], degrees.get(at, 0)) for at in range(max(nodes) + 1))
 
     def _estimate(self, root: Rank) -> tuple[Level, ...]:
-        """Levels of a network that is too large to look at all links: as many of them as could join two levels."""
+        """Return the levels of a network that is too large to look at all links: as many of them as could join two
+        levels.
+        """
         topology, degree = self.topology, self.topology.degree
         if self.nodes < topology.order or not (self.symmetric or topology.order <= SEARCH_LIMIT):
             return (Level(1, 0, degree), Level(self.nodes - 1, degree, degree))
@@ -200,13 +202,13 @@ class Distances:
 
 @lru_cache(8)
 def distances_of(topology: Topology) -> Distances:
-    """The distances of a network, kept for the latest networks."""
+    """Return the distances of a network, kept for the latest networks."""
     return Distances(topology)
 
 
 @lru_cache(256)
 def lower_bounds(topology: Topology, traffic: Traffic) -> tuple[Claim, ...]:
-    """The best lower bounds that are known for a run, as claims about steps, transmissions, start-ups and bytes.
+    """Return the best lower bounds that are known for a run, as claims about steps, transmissions, start-ups and bytes.
 
     Empty where nothing is known of the collective or the network.
     """
@@ -259,7 +261,9 @@ def _number(claim: Claim) -> float:
 
 
 def transmissions(known: Distances, traffic: Traffic) -> int:
-    """The fewest links that the segments of one number cross, all origins and targets together; 0 if nothing is known."""
+    """Return the fewest links that the segments of one number cross, all origins and targets together; 0 if nothing is
+    known.
+    """
     nodes = known.nodes
     match traffic.collective:
         case Collective.BROADCAST | Collective.REDUCE:
@@ -293,7 +297,9 @@ def _moved(collective: Collective) -> str:
 
 
 def inverse_rate(topology: Topology) -> Fraction:
-    """The largest |X| / e(X) of the known cuts: the fewest block times of an allgather, or its best known lower bound."""
+    """Return the largest |X| / e(X) of the known cuts: the fewest block times of an allgather, or its best known lower
+    bound.
+    """
     known = distances_of(topology)
     if known.symmetric:
         return Fraction(known.nodes - 1, topology.degree)
@@ -327,7 +333,7 @@ def _bottlenecks(known: Distances, traffic: Traffic) -> Iterator[Bottleneck]:
 
 
 def _of_root(known: Distances, traffic: Traffic, root: Rank, *, one_port: bool) -> Iterator[Bottleneck]:
-    """The data that must reach a root, or leave it, from or to the nodes at distance 1, 2, .. and more."""
+    """Yield the data that must reach a root, or leave it, from or to the nodes at distance 1, 2, .. and more."""
     label, levels = known.topology.label(root), known.levels(root)
     beyond = known.nodes
     whole = traffic.collective in WHOLE
@@ -347,7 +353,9 @@ def _of_root(known: Distances, traffic: Traffic, root: Rank, *, one_port: bool) 
 
 
 def _of_pairs(known: Distances, traffic: Traffic, *, one_port: bool) -> Iterator[Bottleneck]:
-    """The farthest pair, the links that it has to share at its origin, its target and between, and what all pairs share."""
+    """Yield the farthest pair, the links that it has to share at its origin, its target and between, and what all pairs
+    share.
+    """
     topology = known.topology
     origin, target = max(traffic.pairs, key=lambda pair: known.between(*pair))
     distance = known.between(origin, target)
@@ -379,7 +387,7 @@ def _of_cuts(known: Distances, traffic: Traffic) -> Iterator[Bottleneck]:
 
 
 def _packets_per_step(topology: Topology, traffic: Traffic) -> int:
-    """Most packets in one step."""
+    """Return most packets in one step."""
     half = traffic.duplex is Duplex.HALF
     match traffic.port_model:
         case PortModel.ALL_PORT:

@@ -10,14 +10,14 @@ from coordinator.theory.fault_model import Number
 
 
 def quotient(numerator: Number, denominator: Number) -> Number:
-    """A quotient; exact if both numbers are."""
+    """Return a quotient; exact if both numbers are."""
     if isinstance(numerator, float) or isinstance(denominator, float):
         return numerator / denominator
     return Fraction(numerator, denominator)
 
 
 def share_whole(parts: Sequence[FaultSetTerm], weights: Sequence[Number]) -> Number:
-    """The probability that a link passes its packets. Each part strikes it if no part before it did."""
+    """Return the probability that a link passes its packets. Each part strikes it if no part before it did."""
     # In floating point: shares are given as decimals, and the result is a probability.
     whole, left = 0.0, 1.0
     for part, weight in zip(parts, weights, strict=True):

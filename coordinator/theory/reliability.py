@@ -79,7 +79,7 @@ def expected_delivery_ratio(
 
 
 def _paths_of(algorithm: Algorithm) -> MessagePaths | None:
-    """The paths of a broadcast; None if they are too many, or if its copies do not have one path to each rank."""
+    """Return the paths of a broadcast; None if they are too many, or if its copies do not have one path to each rank."""
     # The number first: to find out by a trace takes a minute.
     if (stated_hops(algorithm) or 0) > MOST_HOPS:
         return None
@@ -90,7 +90,8 @@ def _paths_of(algorithm: Algorithm) -> MessagePaths | None:
 
 
 def promises(algorithm: Algorithm, faults: Sequence[Fault], fault_set: FaultSetSpec) -> bool:
-    """Whether the algorithm claims full delivery under every set of a fault set description, in addition to given faults.
+    """Return whether the algorithm claims full delivery under every set of a fault set description, in addition to
+    given faults.
 
     Claims go by the number of faults, as for a single run. No place is both given and drawn.
     """

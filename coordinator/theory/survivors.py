@@ -50,7 +50,7 @@ class Survivors(NamedTuple):
 def survivors(
     tolerance: Tolerance, fault_set: FaultSetSpec, sets: int, *, defeated: bool, work: int = MOST_WORK
 ) -> tuple[Survivors, int]:
-    """The survivors among the `sets` sets of a fault set, and the work that counting them took.
+    """Return the survivors among the `sets` sets of a fault set, and the work that counting them took.
 
     They are counted if that takes no more than `work`. `defeated` says whether faults within the numbers of the set defeat
     a message (`Tolerance.defeat`).
@@ -92,7 +92,7 @@ class SetCounter:
         self.table_words = self.width * (1 + sum(len(part.eligible) for part in tolerance.threats.parts))
 
     def count(self, fault_set: FaultSetSpec) -> Survivors:
-        """The survivors of a fault set, set by set."""
+        """Return the survivors of a fault set, set by set."""
         given, tables, due = self._rows()
         survived = lost = vacant = 0
         chosen = [(table, part.count) for table, part in zip(tables, fault_set.parts, strict=True)]
@@ -104,7 +104,7 @@ class SetCounter:
         return Survivors(survived, survived, lost, vacant)
 
     def _rows(self) -> tuple[Words, list[Words], Words]:
-        """The row of the given faults, a table of rows for each part, and the receivers of each slot."""
+        """Return the row of the given faults, a table of rows for each part, and the receivers of each slot."""
         threats, block = self._tolerance.threats, 64 * self._block
         slot_of = {slot: at for at, slot in enumerate(self._slots)}
         shape = 1 + self._altering, self._copies, len(self._slots), block
@@ -133,7 +133,7 @@ class SetCounter:
         return _joined(given, np.zeros((1, block), dtype=np.bool_)), tables, packed_tables(due)
 
     def _sets(self, tables: Sequence[tuple[Words, int]]) -> Iterator[Words]:
-        """Every choice of these numbers of rows, united, in blocks; no node is chosen for two parts."""
+        """Yield every choice of these numbers of rows, united, in blocks; no node is chosen for two parts."""
         if not tables:
             yield np.zeros((1, self.width), dtype=np.uint64)
             return
@@ -158,7 +158,7 @@ class SetCounter:
 
 
 def _outvoted(stopped: Words, altered: Words) -> Words:
-    """Where stopped copies, and twice the altered ones that arrive, are at least as many as there are copies.
+    """Return where stopped copies, and twice the altered ones that arrive, are at least as many as there are copies.
 
     The sums are kept as planes of bits, so that 64 of them are added at once.
     """
@@ -183,7 +183,7 @@ def _joined(struck: NDArray[np.bool_], faulty: NDArray[np.bool_]) -> Words:
 
 
 def _blocks(rows: Words, count: int) -> Iterator[Words]:
-    """The unions of every `count` rows, in blocks of at most about `SETS_AT_ONCE`."""
+    """Yield the unions of every `count` rows, in blocks of at most about `SETS_AT_ONCE`."""
     if comb(len(rows), count) <= SETS_AT_ONCE or count <= 1:
         _, united = next(unions(rows, [count]))
         yield united
@@ -197,7 +197,7 @@ def _blocks(rows: Words, count: int) -> Iterator[Words]:
 
 
 def bounds(tolerance: Tolerance, fault_set: FaultSetSpec, sets: int) -> Survivors:
-    """Bounds by the sets that cut off each receiver."""
+    """Return the bounds by the sets that cut off each receiver."""
     kinds = [part.on_links for part in fault_set.parts]
     countable = set(tolerance.weights) <= {STOPS} and len(set(kinds)) == len(kinds)
     defeats = [defeating_sets(tolerance, each, fault_set) for each in tolerance.classes] if countable else [None]
@@ -212,7 +212,7 @@ def bounds(tolerance: Tolerance, fault_set: FaultSetSpec, sets: int) -> Survivor
 
 
 def defeating_sets(tolerance: Tolerance, each: MessageClass, fault_set: FaultSetSpec) -> int | None:
-    """The number of sets that spare the ends of a message and stop all copies of it; None if it is not computed.
+    """Return the number of sets that spare the ends of a message and stop all copies of it; None if it is not computed.
 
     By inclusion and exclusion: sets that miss none of the paths are all sets, less those that miss one, plus ..
     """
@@ -232,7 +232,7 @@ def defeating_sets(tolerance: Tolerance, each: MessageClass, fault_set: FaultSet
 
 
 def _missed_places(copies: Sequence[Copy], parts: int) -> Counter[tuple[int, ...]] | None:
-    """The sign of every choice of paths that a set may miss, summed by the numbers of places on them (by part)."""
+    """Return the sign of every choice of paths that a set may miss, summed by the numbers of places on them (by part)."""
     found: Counter[tuple[int, ...]] = Counter({(0,) * parts: 1})
     if disjoint(copies):
         for copy in copies:

@@ -59,7 +59,7 @@ class Neighbourhood:
         self.table: Ranks = np.array([topology.neighbours(rank) for rank in topology.ranks()], dtype=np.int64)
 
     def automorphism(self, ports: Sequence[Port]) -> Symmetry | None:
-        """The automorphism that fixes the source and renames ports in this way at every rank, or None."""
+        """Return the automorphism that fixes the source and renames ports in this way at every rank, or None."""
         # `renamed[image, p]` is the neighbour of the image over the renamed port.
         renamed = self.table[:, list(ports)]
         image = np.full(self.topology.order, -1, dtype=np.int64)
@@ -76,7 +76,7 @@ class Neighbourhood:
         return Symmetry(image, tuple(ports)) if whole else None
 
     def checked(self, image: Ranks) -> Symmetry | None:
-        """The symmetry with these images of ranks, or None unless it is an automorphism that fixes the source."""
+        """Return the symmetry with these images of ranks, or None unless it is an automorphism that fixes the source."""
         whole = len(np.unique(image)) == len(image) and image[self.source] == self.source
         kept = all(
             {int(image[peer]) for peer in self.table[rank] if peer != ABSENT}
@@ -108,12 +108,12 @@ def candidates(topology: Topology) -> Iterator[tuple[Port, ...]]:
 
 
 def identity(topology: Topology) -> Symmetry:
-    """The identity, which is a symmetry of every run."""
+    """Return the identity, which is a symmetry of every run."""
     return Symmetry(np.arange(topology.order, dtype=np.int64), tuple(range(topology.degree)))
 
 
 def symmetries(algorithm: Algorithm) -> list[Symmetry]:
-    """The candidates that are symmetries of the runs of `algorithm`, the identity first."""
+    """Return the candidates that are symmetries of the runs of `algorithm`, the identity first."""
     topology = algorithm.topology
     # Without trees there is nothing to check a candidate against; a rule of repair may go by the numbers of ports.
     over_trees = algorithm.over_trees
@@ -167,7 +167,7 @@ def _trees(algorithm: TreeCollective) -> list[Ranks]:
 
 
 def keeps(symmetry: Symmetry, algorithm: TreeCollective, trees: Sequence[Ranks] | None = None) -> bool:
-    """Whether every used tree is mapped onto a used tree with the same delays and load."""
+    """Return whether every used tree is mapped onto a used tree with the same delays and load."""
     trees = _trees(algorithm) if trees is None else trees
     loads = [list(algorithm.copies_on_tree(tree)) for tree in range(algorithm.trees.count)]
     renamed: dict[int, int] = {}
@@ -193,7 +193,7 @@ def keeps(symmetry: Symmetry, algorithm: TreeCollective, trees: Sequence[Ranks] 
 
 
 def _image(symmetry: Symmetry, topology: Topology, delays: Ranks) -> Ranks:
-    """The delays of the images of all arcs of a tree, by (rank, port)."""
+    """Return the delays of the images of all arcs of a tree, by (rank, port)."""
     image = np.zeros_like(delays)
     if symmetry.ports is not None:
         image[np.ix_(symmetry.ranks, np.array(symmetry.ports))] = delays
@@ -216,7 +216,7 @@ class Orbit:
 
 
 def count_sets(fault_set: FaultSetSpec, places: FaultSites) -> int:
-    """Number of sets of a fault set; ScenarioError if one part has more faults than places."""
+    """Return the number of sets of a fault set; ScenarioError if one part has more faults than places."""
     for part in fault_set.parts:
         available = len(places.links if part.on_links else places.nodes())
         if part.count > available:
@@ -238,7 +238,7 @@ class Orbits:
         self.symmetries = symmetries
 
     def count(self, fault_set: FaultSetSpec) -> int:
-        """Number of sets; ScenarioError if there are too many, or more faults than places."""
+        """Return the number of sets; ScenarioError if there are too many, or more faults than places."""
         total = count_sets(fault_set, self.places)
         if total > MOST_SETS:
             raise ScenarioError(
@@ -249,20 +249,22 @@ class Orbits:
         return total
 
     def of(self, fault_set: FaultSetSpec) -> Iterator[Orbit]:
-        """The first set of each orbit in lexicographic order, with the size of the orbit."""
+        """Yield the first set of each orbit in lexicographic order, with the size of the orbit."""
         for rows, sizes in self.rows_of(fault_set):
             for row, size in zip(rows.tolist(), sizes.tolist(), strict=True):
                 yield Orbit(self.specs(row, fault_set), size)
 
     def rows_of(self, fault_set: FaultSetSpec) -> Iterator[tuple[Codes, Codes]]:
-        """The same in blocks: a row of indices of places for each set, one part after the other, and the sizes."""
+        """Yield the same in blocks: a row of indices of places for each set, one part after the other, and the sizes."""
         self.count(fault_set)
         parts = [part for part in fault_set.parts if part.count]
         for rows in _blocks([(len(self.places_of(part)), part.count) for part in parts]):
             yield self._representatives(rows[_distinct(rows, parts)], parts)
 
     def _representatives(self, rows: Codes, parts: Sequence[FaultSetTerm]) -> tuple[Codes, Codes]:
-        """The sets (given by indices of places) that are the least of their orbit, and the sizes of these orbits."""
+        """Return the sets (given by indices of places) that are the least of their orbit, and the sizes of these
+        orbits.
+        """
         images = np.stack([self._code(rows, parts, at) for at in range(len(self.symmetries))], axis=1)
         # A set represents its orbit if no image has a smaller number.
         least = images[:, 0] == images.min(axis=1)
@@ -271,7 +273,7 @@ class Orbits:
         return rows[least], 1 + (np.diff(images, axis=1) != 0).sum(axis=1)
 
     def _code(self, rows: Codes, parts: Sequence[FaultSetTerm], at: int) -> Codes:
-        """A number per set for its image under a symmetry; numbers are ordered as sets are."""
+        """Return a number per set for its image under a symmetry; numbers are ordered as sets are."""
         code, column = np.zeros(len(rows), dtype=np.int64), 0
         for part in parts:
             table = (self._link_images if part.on_links else self._node_images)[at]
@@ -284,7 +286,7 @@ class Orbits:
         return code
 
     def specs(self, row: Sequence[int], fault_set: FaultSetSpec) -> tuple[str, ...]:
-        """The fault specifications of a row of indices of places."""
+        """Return the fault specifications of a row of indices of places."""
         specs: list[str] = []
         column = 0
         for part in fault_set.parts:
@@ -294,7 +296,7 @@ class Orbits:
         return tuple(specs)
 
     def places_of(self, part: FaultSetTerm) -> Sequence[Rank] | Sequence[Link]:
-        """The places of one part, in the order of their indices."""
+        """Return the places of one part, in the order of their indices."""
         return self.places.links if part.on_links else self._nodes
 
     @cached_property
@@ -319,7 +321,7 @@ class Orbits:
 
 
 def _distinct(rows: Codes, parts: Sequence[FaultSetTerm]) -> NDArray[np.bool_]:
-    """Whether each set has no place twice."""
+    """Return whether each set has no place twice."""
     kinds = np.repeat([part.on_links for part in parts], [part.count for part in parts])
     apart = np.ones(len(rows), dtype=np.bool_)
     for one, other in combinations(range(len(kinds)), 2):
@@ -329,7 +331,7 @@ def _distinct(rows: Codes, parts: Sequence[FaultSetTerm]) -> NDArray[np.bool_]:
 
 
 def _blocks(choices: Sequence[tuple[int, int]]) -> Iterator[Codes]:
-    """Every choice of (places, count) per part, as rows of indices in lexicographic order, in batches."""
+    """Yield every choice of (places, count) per part, as rows of indices in lexicographic order, in batches."""
     width = sum(count for _, count in choices)
     rows = (tuple(chain.from_iterable(picked)) for picked in product(*(combinations(range(n), k) for n, k in choices)))
     while block := list(islice(rows, ROWS_AT_ONCE)):

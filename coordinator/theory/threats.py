@@ -23,7 +23,7 @@ STOPS, ALTERS = 1, 2
 
 
 def no_fixed_paths(algorithm: Algorithm, scenario: Scenario) -> str | None:
-    """Why the paths of copies may depend on faults, or None if they do not."""
+    """Return why the paths of copies may depend on faults, or None if they do not."""
     if algorithm.collective in FOLDING:
         return f"a {algorithm.collective} folds contributions on the way"
     if scenario.fault_knowledge != FaultKnowledge.NONE:
@@ -66,7 +66,9 @@ class Threats:
         return self.outages.faulty
 
     def copy(self, path: Path) -> Copy:
-        """The damage of the given faults to a copy on this path, and the places where further faults would affect it."""
+        """Return the damage of the given faults to a copy on this path, and the places where further faults would
+        affect it.
+        """
         places: tuple[set[Place], ...] = tuple(set() for _ in self.parts)
         damage = 0
         for at, hop in enumerate(path):
@@ -88,7 +90,7 @@ class Threats:
 
 
 def parts_of(fault_set: FaultSetSpec, places: FaultSites) -> tuple[Part, ...]:
-    """The parts of a fault set. InexactError names a kind whose effect does not follow from paths alone."""
+    """Return the parts of a fault set. InexactError names a kind whose effect does not follow from paths alone."""
     found = []
     for part in fault_set.parts:
         fault = part.fault()
@@ -125,13 +127,13 @@ def given_damage(
 
 
 def _only_effect(fault: Fault) -> Effect | None:
-    """The effect of a fault, if it has one alone, all the time that the fault is in force."""
+    """Return the effect of a fault, if it has one alone, all the time that the fault is in force."""
     effects = [*fault.effects()] if states_effects(type(fault)) else []
     return effects[0][2] if len(effects) == 1 and effects[0][1] == fault.interval else None
 
 
 def _weight_of(effect: Effect | None) -> int | None:
-    """The damage of an effect to a copy on whose path it lies; None if it does not strike every copy there."""
+    """Return the damage of an effect to a copy on whose path it lies; None if it does not strike every copy there."""
     match effect:
         case Stops() | Loses(probability=1.0, choice=Choice.PORT, packet=None):
             return STOPS

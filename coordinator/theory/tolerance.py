@@ -91,7 +91,7 @@ class Tolerance:
         return weakest
 
     def distinct(self, message: Message) -> Mapping[tuple[Copy, ...], tuple[Piece, Sequence[Path]]]:
-        """The pieces of a message whose copies can be affected differently."""
+        """Return the pieces of a message whose copies can be affected differently."""
         found: dict[tuple[Copy, ...], tuple[Piece, Sequence[Path]]] = {}
         for piece in self.paths.segments[message]:
             paths = list(self.paths.copies(piece, message.receiver).values())
@@ -99,7 +99,7 @@ class Tolerance:
         return found
 
     def defeat(self, fault_set: FaultSetSpec) -> tuple[Message, tuple[Strike, ...]] | None:
-        """A message, and faults within the numbers of a fault set that defeat it, or None."""
+        """Return a message, and faults within the numbers of a fault set that defeat it, or None."""
         if fault_set not in self._defeats:
             self._defeats[fault_set] = self._defeat(fault_set)
         return self._defeats[fault_set]
@@ -146,7 +146,7 @@ def _size(each: MessageClass) -> float:
 
 
 def message_classes(messages: Sequence[Message], symmetries: Sequence[Symmetry]) -> list[list[Message]]:
-    """Messages in classes: those that symmetries, which fix every origin, map to each other."""
+    """Return the messages in classes: those that symmetries, which fix every origin, map to each other."""
     images = [symmetry.ranks.tolist() for symmetry in symmetries]
     left, found = dict.fromkeys(messages), []
     for message in messages:
@@ -165,7 +165,7 @@ def message_classes(messages: Sequence[Message], symmetries: Sequence[Symmetry])
 
 
 def keeps_faults(symmetry: Symmetry, threats: Threats, topology: Topology) -> bool:
-    """Whether a symmetry maps the given faults onto themselves."""
+    """Return whether a symmetry maps the given faults onto themselves."""
     image = symmetry.ranks.tolist()
     outages = threats.outages
 

@@ -61,7 +61,7 @@ class Ballot(NamedTuple):
 def ballots(
     algorithm: Algorithm, paths: MessagePaths, timeline: FaultTimeline, faulty: Collection[Rank]
 ) -> Iterator[tuple[Message, int, Ballot]]:
-    """The vote on every segment of a message at every healthy rank, if all faults last for the whole run.
+    """Yield the vote on every segment of a message at every healthy rank, if all faults last for the whole run.
 
     `faulty` are the ranks with faults of their own. See `permanent`.
     """
@@ -77,7 +77,7 @@ def ballots(
 
 
 def _vote(state: Faults, timeline: FaultTimeline, piece: Piece, tree: int, path: Path) -> Treatment:
-    """The last thing that happened to a copy on its path; a copy that is lost counts as withheld."""
+    """Return the last thing that happened to a copy on its path; a copy that is lost counts as withheld."""
     origin, target, segment = piece
     arrives = Treatment.PASS_ON
     for _, sender, port, receiver in path:
@@ -111,7 +111,7 @@ def _strikes_copies(place: Place, effect: Effect) -> bool:
 def vote_claims(
     algorithm: Algorithm, timeline: FaultTimeline, faulty: Collection[Rank], broken: int, altering: int
 ) -> list[Claim]:
-    """Predictions of the results of votes, where byzantine nodes alter copies.
+    """Return the predictions of the results of votes, where byzantine nodes alter copies.
 
     `faulty` are the ranks with faults of their own. `broken` nodes and links lose, delay or repeat packets, `altering` ones
     alter them. The exact numbers are claimed where all faults last for the whole run and copies have fixed paths; otherwise,
@@ -142,7 +142,7 @@ def vote_claims(
 
 
 def _paths_of(algorithm: Algorithm, timeline: FaultTimeline) -> MessagePaths | None:
-    """The paths of all copies; None if they are too many, or if they do not decide the votes."""
+    """Return the paths of all copies; None if they are too many, or if they do not decide the votes."""
     # An algorithm that waits for answers has paths, but not every copy gets to take them.
     if algorithm.dependence not in (Dependence.FIXED, Dependence.QUEUED):
         return None
@@ -161,7 +161,7 @@ def _paths_of(algorithm: Algorithm, timeline: FaultTimeline) -> MessagePaths | N
 def _exact_claims(
     algorithm: Algorithm, paths: MessagePaths, timeline: FaultTimeline, faulty: Collection[Rank], source: str
 ) -> list[Claim]:
-    """The results of all votes on messages of healthy origins, and how many of these have only right segments."""
+    """Return the results of all votes on messages of healthy origins, and how many of these have only right segments."""
     results: Counter[str] = Counter()
     whole: dict[tuple[Message, int], bool] = {}
     for message, segment, ballot in ballots(algorithm, paths, timeline, faulty):

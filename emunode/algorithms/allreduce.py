@@ -65,7 +65,7 @@ class Allreduce(Algorithm):
 
     @classmethod
     def auto_segments(cls, topology: Topology, spec: CollectiveSpec, startup: float, per_byte: float) -> int:
-        """The best number for the second phase: the first is the same schedule backwards."""
+        """Return the best number for the second phase: the first is the same schedule backwards."""
         return cls.down.auto_segments(topology, spec._replace(collective=cls.down.collective), startup, per_byte)
 
     @property
@@ -77,7 +77,7 @@ class Allreduce(Algorithm):
         self.second.compute_tables()
 
     def awaited_steps(self, step: Step) -> range:
-        """The steps of all earlier stages of the second phase."""
+        """Return the steps of all earlier stages of the second phase."""
         awaited = self.second.awaited_steps(step - self.shift) if step > self.shift else range(0)
         return range(awaited.start + self.shift, awaited.stop + self.shift)
 
@@ -102,7 +102,7 @@ class Allreduce(Algorithm):
         )
 
     def _folded_result(self, owner: Rank, segment: int) -> bytes:
-        """The fold of what all ranks contribute to a block: from the seed alone, whatever was sent."""
+        """Return the fold of what all ranks contribute to a block: from the seed alone, whatever was sent."""
         total = 0
         for rank in self.topology.data_ranks:
             total = self.payloads.fold(total, self.contribution(rank, owner, segment), owner, segment)
@@ -125,7 +125,7 @@ class Allreduce(Algorithm):
         ]
 
     def _claims_of_both(self) -> Iterator[Claim]:
-        """Claims that follow from those of the two phases."""
+        """Yield the claims that follow from those of the two phases."""
         # Equal claims with several sources: the last one is the most specific.
         phases = [
             {(claim.name, claim.relation): claim for claim in phase.claims()} for phase in (self.first, self.second)
@@ -153,7 +153,9 @@ class Allreduce(Algorithm):
 
 
 def _of_phase(entry: type[Algorithm], spec: CollectiveSpec) -> CollectiveSpec:
-    """The job of one phase. It keeps its timetable whatever is known to be broken, so that no contribution is left out."""
+    """Return the job of one phase. It keeps its timetable whatever is known to be broken, so that no contribution is
+    left out.
+    """
     return spec._replace(collective=entry.collective, broken=())
 
 
@@ -193,7 +195,7 @@ class TwoPhaseRule(Rule):
         return partial(self._finished, made) if callable(made) or made[0] == self._rank else made
 
     def _finished(self, made: Segment | Callable[[], Segment]) -> Segment:
-        """A segment of phase 2, with the result in place of a message of this rank."""
+        """Return a segment of phase 2, with the result in place of a message of this rank."""
         segment = made() if callable(made) else made
         origin, target, tree, index, _ = segment
         if origin != self._rank:

@@ -210,7 +210,7 @@ class Algorithm(ABC):
         self.use_payloads(self.make_payloads())
 
     def make_payloads(self, kind: Callable[[int, int, int, Container[Rank]], Payloads] = Payloads) -> Payloads:
-        """The messages of this job, of another kind than `Payloads` if asked for."""
+        """Return the messages of this job, of another kind than `Payloads` if asked for."""
         spec, ranks = self.spec, self.topology.data_ranks
         short = ranks[len(ranks) - spec.short_blocks :]
         # A range knows its members without listing them, however large the network is.
@@ -243,7 +243,9 @@ class Algorithm(ABC):
             raise ScenarioError("redundancy", spec.redundancy, reason)
 
     def _asked_capacity(self) -> int | None:
-        """The most segments in a packet, as the scenario asks; ScenarioError if the model of the algorithm differs."""
+        """Return the most segments in a packet, as the scenario asks; ScenarioError if the model of the algorithm
+        differs.
+        """
         asked, own, limit = self.spec.link_capacity, self.link_capacity, self.spec.packet_limit
         if Need.OPEN_CAPACITY in self.needs:
             if asked == AUTOMATIC:
@@ -376,7 +378,7 @@ class Algorithm(ABC):
         return self.spec.source if self.collective in (Collective.GATHER, Collective.REDUCE) else ALL_RANKS
 
     def destination(self, origin: Rank) -> Rank:
-        """The target of the messages of `origin` in a unicast."""
+        """Return the target of the messages of `origin` in a unicast."""
         return self.spec.permutation[origin] if self.spec.permutation else self.spec.target
 
     @property
@@ -399,10 +401,10 @@ class Algorithm(ABC):
 
     @abstractmethod
     def rule(self, view: LocalView) -> Rule:
-        """The rule of one rank."""
+        """Return the rule of one rank."""
 
     def contribution(self, rank: Rank, target: Rank, segment: int) -> int:
-        """The contribution of `rank` to a segment of the block of `target`, as a number; 0 for a switch."""
+        """Return the contribution of `rank` to a segment of the block of `target`, as a number; 0 for a switch."""
         return 0 if self.topology.is_switch(rank) else int.from_bytes(self.payloads.segment(rank, target, segment))
 
     @property
@@ -422,7 +424,7 @@ class Algorithm(ABC):
         """Release what rules hold outside this process; called when a network is taken down."""
 
     def segments_due(self, message: int, receiver: Rank = ALL_RANKS) -> int:
-        """Segments that make up `message` of one origin.
+        """Return the segments that make up `message` of one origin.
 
         Where contributions are folded, the partial results that `receiver` must receive for `message` of its own block; 0 if
         it receives a finished result instead.
@@ -432,7 +434,7 @@ class Algorithm(ABC):
 
     @classmethod
     def auto_segments(cls, topology: Topology, spec: CollectiveSpec, startup: float, per_byte: float) -> int:
-        """The best number of segments by the formula of the paper; raises ScenarioError if there is none."""
+        """Return the best number of segments by the formula of the paper; raises ScenarioError if there is none."""
         raise ScenarioError("segments", "auto", f"{cls.name} has no formula for it; give a number")
 
     @cached_property
@@ -442,17 +444,18 @@ class Algorithm(ABC):
 
     @abstractmethod
     def claims(self) -> list[Claim]:
-        """Predictions for a run without faults."""
+        """Return the predictions for a run without faults."""
 
     def structure_claims(self) -> list[Claim]:
-        """Predictions about the paths of messages in a run without faults; cheap to compute.
+        """Return the predictions about the paths of messages in a run without faults; cheap to compute.
 
         `coordinator.results.structure` measures these metrics from the journal. Subclasses add the list to their `claims`.
         """
         return []
 
     def cost_claims(self, startup: float, per_byte: float) -> list[Claim]:
-        """Predictions of virtual time in seconds, for a start-up of `startup` and a byte of `per_byte` seconds.
+        """Return the predictions of virtual time in seconds, for a start-up of `startup` and a byte of `per_byte`
+        seconds.
 
         Here a claim about start-ups and a claim of the same relation about transferred bytes are combined into one about T.
         """
@@ -503,12 +506,14 @@ class Algorithm(ABC):
     """How sends depend on receipts. It tells which losses follow from the schedule of a run without faults."""
 
     def awaited_steps(self, step: Step) -> range:
-        """The steps of which a rank must have all packets before it sends in `step`, with `Dependence.WAITING`."""
+        """Return the steps of which a rank must have all packets before it sends in `step`, with `Dependence.WAITING`."""
         del step
         return range(0)
 
     def follow(self, segment: int, crosses: Crosses) -> Collection[Rank]:
-        """The ranks that have a segment in the end, with `Dependence.FIRST_ARRIVAL`; `crosses` decides every hop."""
+        """Return the ranks that have a segment in the end, with `Dependence.FIRST_ARRIVAL`; `crosses` decides every
+        hop.
+        """
         raise NotImplementedError
 
     @cached_property
@@ -526,7 +531,8 @@ class Algorithm(ABC):
         return len(nodes) + len(apart)
 
     def claims_with_faults(self, broken: int, altering: int, faulty: Collection[Rank]) -> list[Claim]:
-        """Predictions when `broken` nodes and links lose, delay or repeat packets, and `altering` ones alter payloads.
+        """Return the predictions when `broken` nodes and links lose, delay or repeat packets, and `altering` ones alter
+        payloads.
 
         `faulty` contains the ranks with faults of their own. A majority of x copies tolerates c faults of the first and b of
         the second kind if c + 2b < x, for then more copies arrive right than wrong. Without alteration one copy is enough.
@@ -540,7 +546,9 @@ class Algorithm(ABC):
         return [Claim("delivery_ratio", 1.0, "==", source)]
 
     def claims_with_known_faults(self, faulty: Collection[Rank]) -> list[Claim]:
-        """Predictions when all faults last from step 1 to the end and every rank knows them; most algorithms have none."""
+        """Return the predictions when all faults last from step 1 to the end and every rank knows them; most algorithms
+        have none.
+        """
         del faulty
         return []
 
@@ -553,14 +561,16 @@ class Algorithm(ABC):
 
 
 def with_target(topology: Topology, spec: CollectiveSpec) -> CollectiveSpec:
-    """A unicast without target or permutation goes to the lowest rank that owns data and is farthest from the source."""
+    """Return a unicast without target or permutation goes to the lowest rank that owns data and is farthest from the
+    source.
+    """
     if spec.collective is not Collective.UNICAST or spec.target != ALL_RANKS or spec.permutation:
         return spec
     return spec._replace(target=topology.farthest_from(spec.source))
 
 
 def cuts_vector(entry: type[Algorithm]) -> bool:
-    """Whether an algorithm cuts the vector of each rank into blocks."""
+    """Return whether an algorithm cuts the vector of each rank into blocks."""
     return entry.collective is Collective.REDUCE_SCATTER or Need.BLOCKS in entry.needs
 
 
@@ -607,7 +617,7 @@ def check_metrics(entry: type[Algorithm]) -> None:
 
 
 def _small_networks(entry: type[Algorithm]) -> Iterator[Topology]:
-    """The two smallest networks of its family, or for an algorithm for any network the smallest of every family."""
+    """Yield the two smallest networks of its family, or for an algorithm for any network the smallest of every family."""
     anywhere = entry.family == ANY_FAMILY
     for family in FAMILIES.values() if anywhere else [FAMILIES[entry.family]]:
         networks = (family.parse(name.partition(":")[2]) for name in family.small_examples)

@@ -96,7 +96,7 @@ class TreeBroadcast(TreeCollective):
         return None
 
     def _one_port_claims(self) -> list[Claim]:
-        """The height over one port, and for every further segment one step per child of the root."""
+        """Return the height over one port, and for every further segment one step per child of the root."""
         found = None if self.spec.broken else self.one_port_height()
         if found is None:
             return []
@@ -108,7 +108,7 @@ class TreeBroadcast(TreeCollective):
 
 
 def exact_for_successors(network: EisensteinJacobi) -> Relation:
-    """The relation of a formula that is exact for b = a + 1 and an upper bound for other alphas."""
+    """Return the relation of a formula that is exact for b = a + 1 and an upper bound for other alphas."""
     return "==" if network.b == network.a + 1 else "<="
 
 

@@ -107,7 +107,7 @@ def distinct(claims: Iterable["Claim"]) -> list["Claim"]:
 
 
 def of_uneven_blocks(claims: Iterable["Claim"], *, packet_limit: int) -> Iterator["Claim"]:
-    """The claims of an algorithm that counts every block as long as the longest, where some are one byte shorter.
+    """Yield the claims of an algorithm that counts every block as long as the longest, where some are one byte shorter.
 
     Exact figures in bytes become upper bounds. Lower bounds and lists in bytes are left out.
     """

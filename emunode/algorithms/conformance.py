@@ -79,7 +79,7 @@ def check_algorithm(entry: type[Algorithm], topology: Topology) -> None:
 
 
 def _with_targets(job: CollectiveSpec, topology: Topology) -> CollectiveSpec:
-    """A unicast to the last node; with several messages, from every node to the one before it."""
+    """Return a unicast to the last node; with several messages, from every node to the one before it."""
     ranks = topology.data_ranks
     if job.messages == 1:
         return job._replace(target=ranks[-1])
@@ -288,12 +288,12 @@ def _holds(claim: Claim, measured: Value) -> bool:
 
 
 def measure(algorithm: Algorithm, history: Sequence[Transmission]) -> dict[str, Value]:
-    """Metrics of a run; raises ContractError for a payload that is wrong at its receiver."""
+    """Return the metrics of a run; raises ContractError for a payload that is wrong at its receiver."""
     return {**_traffic(algorithm, history), **_deliveries(algorithm, history)}
 
 
 def _traffic(algorithm: Algorithm, history: Sequence[Transmission]) -> dict[str, Value]:
-    """Metrics of everything that was sent."""
+    """Return the metrics of everything that was sent."""
     steps = range(1, max((hop.step for hop in history), default=0) + 1)
     per_link = Counter((hop.sender, hop.port) for hop in history)
     segments = Counter((hop.step, hop.sender, hop.port) for hop in history)
@@ -327,7 +327,7 @@ def _largest_by_step(counts: Mapping[tuple[Step, Rank, Port], int], steps: range
 
 
 def _deliveries(algorithm: Algorithm, history: Sequence[Transmission]) -> dict[str, Value]:
-    """Metrics of arrivals: first receipts, complete messages, repetitions, and segments for other ranks."""
+    """Return the metrics of arrivals: first receipts, complete messages, repetitions, and segments for other ranks."""
     first: dict[Piece, Step] = {}
     duplicates = relays = 0
     folds = algorithm.collective in FOLDING
@@ -358,7 +358,7 @@ def _deliveries(algorithm: Algorithm, history: Sequence[Transmission]) -> dict[s
 
 
 def _whole_messages(algorithm: Algorithm, received: Iterable[Piece]) -> int:
-    """Messages of which a rank received every segment, or every partial result."""
+    """Return the messages of which a rank received every segment, or every partial result."""
     got = Counter((receiver, owner, index // algorithm.segments_per_message) for receiver, owner, _, index in received)
     return sum(
         count == algorithm.segments_due(message, receiver if receiver == owner else ALL_RANKS)

@@ -30,11 +30,11 @@ class FoldingSchedule(Algorithm):
 
     @abstractmethod
     def fold_sends(self, view: LocalView) -> Iterable[FoldSend]:
-        """The partial results that one rank sends, in any order."""
+        """Return the partial results that one rank sends, in any order."""
 
     @abstractmethod
     def feeders(self, rank: Rank, root: Rank, segment: int) -> Sequence[Rank]:
-        """The ranks whose partial results `rank` folds into its own for `root`."""
+        """Return the ranks whose partial results `rank` folds into its own for `root`."""
 
     def segments_due(self, message: int, receiver: Rank = ALL_RANKS) -> int:
         if not self.folds:
@@ -53,7 +53,7 @@ class FoldingSchedule(Algorithm):
         return self.timing is not Timing.FIXED
 
     def fold_rule(self, view: LocalView) -> Rule:
-        """The rule of one rank where the schedule folds."""
+        """Return the rule of one rank where the schedule folds."""
         return FoldRule(self, view) if self.spec.reliable is None else WaitingFoldRule(self, view)
 
     @cached_property
@@ -70,7 +70,7 @@ class FoldingSchedule(Algorithm):
         return self._partial_result if self.folds else self.payloads.segment
 
     def _partial_result(self, origin: Rank, target: Rank, segment: int) -> bytes:
-        """The partial result that `origin` sends towards `target` if nothing is missing."""
+        """Return the partial result that `origin` sends towards `target` if nothing is missing."""
         folded = self._folded
         if len(folded) > CACHE_ENTRIES:
             folded.clear()
@@ -115,7 +115,7 @@ class FoldRule(Rule):
         return ()
 
     def _fold(self, root: Rank, tree: int, segment: int) -> Segment:
-        """The own contribution combined with everything received so far."""
+        """Return the own contribution combined with everything received so far."""
         me, algorithm = self._view.rank, self._algorithm
         # `pop`: the partial result is sent once, and is not needed afterwards.
         below = self._partial.pop((root, segment), 0)

@@ -11,7 +11,9 @@ CACHE_BYTES = 32 * 2**20
 
 
 def block_owner(origin: Rank, target: Rank) -> Rank:
-    """The rank whose block a segment belongs to: its target, or for a finished block on its way to all, its origin."""
+    """Return the rank whose block a segment belongs to: its target, or for a finished block on its way to all, its
+    origin.
+    """
     return origin if target == ALL_RANKS else target
 
 
@@ -40,15 +42,16 @@ class Payloads:
         return shake_128(name.encode(), usedforsecurity=False).digest(self.size(block_owner(origin, target)))
 
     def message_name(self, origin: Rank, target: Rank, number: int) -> str:
-        """The input from which a message is computed."""
+        """Return the input from which a message is computed."""
         return f"{self._seed}/{origin}/{target}/{number}"
 
     def size(self, owner: Rank) -> int:
-        """Size in bytes of a message, or of the block of `owner`."""
+        """Return the size in bytes of a message, or of the block of `owner`."""
         return self.message_bytes - (owner in self._short)
 
     def segment_bytes(self, owner: Rank, number: int) -> int:
-        """Size in bytes of a segment of the block of `owner`, or of any message where the vector stays whole.
+        """Return the size in bytes of a segment of the block of `owner`, or of any message where the vector stays
+        whole.
 
         Of a message of b bytes in s segments, the first b mod s segments are one byte longer.
         """

@@ -85,7 +85,7 @@ class ProgramAlgorithm(Algorithm):
         return self.spec.messages * self.segments_per_message
 
     def targets(self, origin: Rank) -> Sequence[Rank]:
-        """The targets of the messages that `origin` owns."""
+        """Return the targets of the messages that `origin` owns."""
         if origin not in self._owners:
             return ()
         if self.collective in (Collective.SCATTER, Collective.ALLTOALL):
@@ -146,7 +146,9 @@ PROGRAMS: Final[dict[Collective, type[ProgramAlgorithm]]] = {
 
 
 def find_program(spec: CollectiveSpec) -> type[ProgramAlgorithm]:
-    """The algorithm of programs for a collective; ScenarioError if that needs arithmetic, which programs do not do."""
+    """Return the algorithm of programs for a collective; ScenarioError if that needs arithmetic, which programs do not
+    do.
+    """
     if spec.collective not in PROGRAMS:
         raise ScenarioError(
             "collective", str(spec.collective), f"programs do not see payloads; they can perform: {', '.join(PROGRAMS)}"
@@ -191,7 +193,7 @@ class ProgramRule(Rule):
         return early + self._ask(message, step)
 
     def _description(self) -> dict[str, object]:
-        """The first line: everything that a rule may know."""
+        """Return the first line: everything that a rule may know."""
         algorithm, view = self._algorithm, self._view
         topology, spec, rank = algorithm.topology, algorithm.spec, view.rank
         translated = isinstance(topology, CayleyTopology)
@@ -253,7 +255,9 @@ class ProgramRule(Rule):
         return when, port, (origin, target, tree, number, payload)
 
     def _payload(self, identity: Identity) -> bytes | None:
-        """The bytes of a segment that this rank owns or has received, of the same tree if possible; None for any other."""
+        """Return the bytes of a segment that this rank owns or has received, of the same tree if possible; None for any
+        other.
+        """
         origin, target, _, number = identity
         if origin == self._view.rank:
             owned = 0 <= number < self._algorithm.segment_count and target in self._algorithm.targets(origin)

@@ -162,7 +162,7 @@ class Program:
         return f"; its last error output: {lines[-1][-200:]}" if lines else ""
 
     def _ended(self, step: Step) -> RuleError:
-        """The error for a program that closed its output or input."""
+        """Return the error for a program that closed its output or input."""
         process = self._process
         assert process is not None
         assert process.stderr is not None
@@ -187,7 +187,7 @@ class Program:
 
 
 def command_text(words: Sequence[str]) -> str:
-    """The words of a command line as one text that distinguishes them."""
+    """Return the words of a command line as one text that distinguishes them."""
     return "\0".join(words)
 
 

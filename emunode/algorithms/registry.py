@@ -94,7 +94,7 @@ _PLACE: Final = {name: place for place, name in enumerate(ORDER)}
 
 
 def algorithms(family: str, collective: Collective) -> dict[str, Entry]:
-    """The algorithms of a collective on a family of topologies, by name; those for any network come last."""
+    """Return the algorithms of a collective on a family of topologies, by name; those for any network come last."""
     found: dict[str, Entry] = {}
     for scope in (family, ANY_FAMILY):
         for entry in sorted(
@@ -113,7 +113,7 @@ def registered() -> Iterator[tuple[str, Entry]]:
 
 
 def find_algorithm(topology: Topology, spec: CollectiveSpec) -> Entry:
-    """The class of the algorithm that `spec` names; ScenarioError when `topology` has none of that name."""
+    """Return the class of the algorithm that `spec` names; ScenarioError when `topology` has none of that name."""
     if spec.algorithm == PROGRAM:
         return find_program(spec)
     for family in (topology.family, ANY_FAMILY):
@@ -124,7 +124,9 @@ def find_algorithm(topology: Topology, spec: CollectiveSpec) -> Entry:
 
 
 def make_algorithm(topology: Topology, spec: CollectiveSpec) -> Algorithm:
-    """The algorithm that `spec` names, ready on `topology`, with its repair; ScenarioError when it cannot do the job."""
+    """Return the algorithm that `spec` names, ready on `topology`, with its repair; ScenarioError when it cannot do the
+    job.
+    """
     entry = find_algorithm(topology, spec)
     require_visitable(topology, entry)
     return entry(topology, spec) if spec.repair is None else make_repaired(entry, topology, spec)

@@ -45,7 +45,9 @@ class RepairRule(ABC):
     port_models: ClassVar[tuple[PortModel, ...]] = (PortModel.ALL_PORT, PortModel.ONE_PORT)
 
     def require(self, algorithm: Algorithm) -> TreeCollective:
-        """The algorithm, narrowed; ScenarioError for one that this rule does not cover. Subclasses add conditions."""
+        """Return the algorithm, narrowed; ScenarioError for one that this rule does not cover. Subclasses add
+        conditions.
+        """
         spec = algorithm.spec
         if spec.collective is not Collective.BROADCAST:
             raise self.refusal(f"it repairs a broadcast, not {spec.collective}")
@@ -61,7 +63,7 @@ class RepairRule(ABC):
         return narrowed
 
     def refusal(self, reason: str) -> ScenarioError:
-        """The error for what this rule does not cover."""
+        """Return the error for what this rule does not cover."""
         return ScenarioError("repair", self.name, reason)
 
 
@@ -88,14 +90,14 @@ class PlannedRule(RepairRule):
 
     @abstractmethod
     def repair(self, algorithm: TreeCollective, broken: Broken) -> RepairedTree | None:
-        """The tree that the broadcast runs over in place of that of `algorithm`; None if the rule finds none.
+        """Return the tree that the broadcast runs over in place of that of `algorithm`; None if the rule finds none.
 
         `broken` is what is broken in step 1, seen from the source. ScenarioError for faults that the rule does not cover.
         """
 
     @abstractmethod
     def claims(self, algorithm: "RepairedBroadcast") -> list[Claim]:
-        """The claims of the rule about a run in which nothing but the known faults is broken."""
+        """Return the claims of the rule about a run in which nothing but the known faults is broken."""
 
 
 class RepairedBroadcast(TreeCollective):
@@ -140,7 +142,7 @@ class RepairedBroadcast(TreeCollective):
         return self.last_step
 
     def claims(self) -> list[Claim]:
-        """The claims of a run in which nothing but the known faults is broken."""
+        """Return the claims of a run in which nothing but the known faults is broken."""
         source = f"{self.citation}: all that the faults leave connected"
         return [
             Claim("steps", self.last_step, "==", f"{self.citation}: height of the tree", derived=True),
@@ -165,7 +167,7 @@ REPAIRS.declare((name, f"emunode.protocols.repair.{module}") for name, module in
 
 
 def rule_of(spec: CollectiveSpec) -> RepairRule | None:
-    """The rule that a collective is repaired by, or None; ScenarioError for an unknown name."""
+    """Return the rule that a collective is repaired by, or None; ScenarioError for an unknown name."""
     if spec.repair is None:
         return None
     rule = REPAIRS.get(spec.repair.rule)
@@ -175,7 +177,7 @@ def rule_of(spec: CollectiveSpec) -> RepairRule | None:
 
 
 def make_repaired(entry: type[Algorithm], topology: Topology, spec: CollectiveSpec) -> Algorithm:
-    """The algorithm as it runs under the rule that `spec` names; ScenarioError if the rule does not cover it."""
+    """Return the algorithm as it runs under the rule that `spec` names; ScenarioError if the rule does not cover it."""
     rule = rule_of(spec)
     if isinstance(rule, PlannedRule):
         original = rule.require(entry(topology, spec._replace(broken=())))

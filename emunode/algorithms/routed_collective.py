@@ -55,7 +55,7 @@ class RoutedCollective(Algorithm):
 
     @abstractmethod
     def route(self, target: Rank, route_index: int, number: int) -> Route:
-        """The links and steps of copy `number` on route `route_index` from rank 0 to the relative rank `target`."""
+        """Return the links and steps of copy `number` on route `route_index` from rank 0 to the relative rank `target`."""
 
     @property
     def max_redundancy(self) -> int:
@@ -74,7 +74,7 @@ class RoutedCollective(Algorithm):
             yield copy % self.count, copy // self.count, copy // self.spec.redundancy
 
     def number(self, target: Rank, route_index: int, segment: int) -> int:
-        """Inverse of `copies_of`: the number of a segment's copy on `route_index`."""
+        """Return the inverse of `copies_of`: the number of a segment's copy on `route_index`."""
         del target
         first = segment * self.spec.redundancy
         # `first` is the segment's first copy; the copy on this route is the next one congruent to it modulo count.
@@ -127,7 +127,7 @@ class RoutedCollective(Algorithm):
         return GatherRule(self, view) if self.collective is Collective.GATHER else DeliverRule(self, view)
 
     def claims(self) -> list[Claim]:
-        """The claims that every timetable of routes implies; subclasses add those of their paper."""
+        """Return the claims that every timetable of routes implies; subclasses add those of their paper."""
         data = len(self.topology.data_ranks)
         sources = data if self.collective is Collective.ALLTOALL else 1
         return [
@@ -147,7 +147,7 @@ class TreeRoutedCollective(RoutedCollective):
     """Makes the spanning trees of a topology, rooted at 0; an algorithm may override `make_trees` instead."""
 
     def make_trees(self, topology: Topology) -> Trees:
-        """The spanning trees, rooted at 0; here those of `trees_class`."""
+        """Return the spanning trees, rooted at 0; here those of `trees_class`."""
         if not hasattr(self, "trees_class"):
             raise RegistrationError(f"algorithm {type(self).__qualname__} defines neither make_trees nor trees_class")
         return self.trees_class(topology)
@@ -180,7 +180,7 @@ class PipelinedScatter(TreeRoutedCollective):
         return self.count
 
     def first_tree(self, target: Rank) -> int:
-        """The tree of copy 0; the following copies take the following trees."""
+        """Return the tree of copy 0; the following copies take the following trees."""
         # Dealing continues where the previous target ended, so that the trees stay level within one copy.
         return (target - 1) * self.copies % self.count
 
@@ -195,7 +195,7 @@ class PipelinedScatter(TreeRoutedCollective):
         return (first + (route_index - first - self.first_tree(target)) % self.count) // self.count
 
     def depths(self, tree: int) -> Mapping[Rank, int] | Sequence[int]:
-        """The level of every rank in one tree."""
+        """Return the level of every rank in one tree."""
         return levels(self.trees, tree)
 
     @cached_property

@@ -48,7 +48,7 @@ class ScheduledCollective(FoldingSchedule):
 
     @abstractmethod
     def receipts(self, rank: Rank) -> Iterable[Row]:
-        """The receipts of `rank` in the forward schedule."""
+        """Return the receipts of `rank` in the forward schedule."""
 
     @property
     @abstractmethod
@@ -56,7 +56,7 @@ class ScheduledCollective(FoldingSchedule):
         """The last step of the schedule."""
 
     def tree(self, segment: int) -> int:
-        """The tree of a segment; here all segments of a root take the same arcs."""
+        """Return the tree of a segment; here all segments of a root take the same arcs."""
         del segment
         return 0
 
@@ -102,7 +102,7 @@ class ScheduledCollective(FoldingSchedule):
         ]
 
     def _rows_of(self, root: Rank, segment: int, rank: Rank) -> Sequence[tuple[Step, Port]]:
-        """The steps and ports in which `rank` passes a segment of `root` on."""
+        """Return the steps and ports in which `rank` passes a segment of `root` on."""
         return self.onward(rank).get((root, segment), ())
 
 

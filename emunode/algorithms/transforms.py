@@ -35,7 +35,7 @@ FORWARD_ONLY: Final = (
 
 
 def derived(forward: type[Kind], class_name: str, description: str, **attributes: object) -> type[Kind]:
-    """A subclass of `forward` with other class attributes and its own docstring."""
+    """Return a subclass of `forward` with other class attributes and its own docstring."""
     # Without `__module__` the class would seem to be defined in this module.
     members = {"__doc__": description, "__module__": forward.__module__, **attributes}
     return cast("type[Kind]", type(class_name, (forward,), members))
@@ -59,7 +59,7 @@ def backwards(forward: type[Kind], note: str = "", **attributes: object) -> type
 
 
 def mirrored(algorithm: Algorithm, claims: list[Claim]) -> Iterator[Claim]:
-    """The claims of an allgather as those of the reduce-scatter that `algorithm` makes of it."""
+    """Yield the claims of an allgather as those of the reduce-scatter that `algorithm` makes of it."""
     for claim in claims:
         if claim.name in MIRRORED and isinstance(claim.predicted, tuple):
             yield Claim(claim.name, claim.predicted[::-1], claim.relation, claim.source, claim.derived)
@@ -72,7 +72,7 @@ def mirrored(algorithm: Algorithm, claims: list[Claim]) -> Iterator[Claim]:
 
 
 def allreduce_of(down: type[Algorithm], up: type[Algorithm] | None = None, **attributes: object) -> type[Allreduce]:
-    """The allreduce that runs `up` (by default `down` backwards) and then `down`: a broadcast or an allgather.
+    """Return the allreduce that runs `up` (by default `down` backwards) and then `down`: a broadcast or an allgather.
 
     It has the name of `down`.
     """
@@ -90,7 +90,9 @@ def allreduce_of(down: type[Algorithm], up: type[Algorithm] | None = None, **att
 
 
 def _renamed(entry: type[Algorithm], collective: Collective, name: object = None) -> str:
-    """The class name for another collective: `BinomialScatter` becomes `BinomialGather`; with a `name`, made of that."""
+    """Return the class name for another collective: `BinomialScatter` becomes `BinomialGather`; with a `name`, made of
+    that.
+    """
     other = collective.title().replace("-", "")
     stem = entry.__name__.removesuffix(entry.collective.title())
     return (str(name).title().replace("-", "") if name is not None else stem) + other

@@ -72,13 +72,14 @@ class TreeCollective(FoldingSchedule):
     # --- defined by an algorithm -----------------------------------------------------------------------------------
 
     def make_trees(self, topology: Topology) -> Trees:
-        """The spanning trees, rooted at 0; here those of `trees_class`."""
+        """Return the spanning trees, rooted at 0; here those of `trees_class`."""
         if not hasattr(self, "trees_class"):
             raise RegistrationError(f"algorithm {type(self).__qualname__} defines neither make_trees nor trees_class")
         return self.trees_class(topology)
 
     def delays(self, relative: Rank, tree: int, ports: Sequence[Port]) -> Sequence[Step]:
-        """Steps from the arrival of a segment at `relative` to its departure on each of `ports`, which lead to its children.
+        """Return the steps from the arrival of a segment at `relative` to its departure on each of `ports`, which lead
+        to its children.
 
         Here a node forwards at once over all ports, and over one port to one child after the other.
         """
@@ -138,7 +139,7 @@ class TreeCollective(FoldingSchedule):
         return tuple(zip(ports, self.delays(relative, tree, ports), strict=True))
 
     def offset(self, relative: Rank, tree: int) -> Step:
-        """The step in which number 0 of `tree` reaches `relative`; 0 at the root."""
+        """Return the step in which number 0 of `tree` reaches `relative`; 0 at the root."""
         step, here = 0, 0
         for port in self.trees.route(relative, tree):
             # Delays add up along the path: this is the step of arrival of number 0.
@@ -192,7 +193,7 @@ class TreeCollective(FoldingSchedule):
         return places
 
     def tree_of(self, segment: int) -> int:
-        """The tree that carries a segment which travels once, as where contributions are folded."""
+        """Return the tree that carries a segment which travels once, as where contributions are folded."""
         return segment % self.trees.count
 
     @cached_property
@@ -236,7 +237,7 @@ class TreeCollective(FoldingSchedule):
     # --- theory ----------------------------------------------------------------------------------------------------
 
     def claims(self) -> list[Claim]:
-        """The claims that every timetable of trees implies; subclasses add those of their paper."""
+        """Return the claims that every timetable of trees implies; subclasses add those of their paper."""
         order, spec = self.topology.order, self.spec
         # An allgather has a source at every rank; a schedule that runs backwards has as many hops as the one it reverses.
         sources = order if self.collective in ROOTLESS else 1
@@ -250,7 +251,7 @@ class TreeCollective(FoldingSchedule):
         ]
 
     def crossing_step(self, child: Rank, tree: int, number: int) -> Step:
-        """The step in which copy `number` of `tree` reaches `child`, in the forward direction."""
+        """Return the step in which copy `number` of `tree` reaches `child`, in the forward direction."""
         return self._offset(child, tree) + number * self.period
 
     @cached_property
@@ -274,7 +275,7 @@ class TreeCollective(FoldingSchedule):
         return self._spanned
 
     def tree_children(self, relative: Rank, tree: int) -> list[Rank]:
-        """The children of a relative rank."""
+        """Return the children of a relative rank."""
         return [self.rooted.neighbour(relative, port) for port in self.trees.children(relative, tree)]
 
 

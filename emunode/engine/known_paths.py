@@ -72,7 +72,7 @@ class KnownPaths:
 
 
 def _paths(algorithm: Algorithm, origin: Rank, wanted: Container[int]) -> Iterator[CopyPath]:
-    """The paths of the copies of some segments to the ranks that they are meant for."""
+    """Yield the paths of the copies of some segments to the ranks that they are meant for."""
     personal = algorithm.collective not in (Collective.BROADCAST, Collective.ALLGATHER)
     topology = algorithm.topology
     brought: dict[CopyId, dict[Rank, Send]] = {}

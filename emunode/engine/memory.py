@@ -65,7 +65,7 @@ class MemoryEngine:
         return self._runner.altered_copies
 
     def take_altered_copies(self) -> list[AlteredCopy]:
-        """The altered copies that arrived since the last call."""
+        """Return the altered copies that arrived since the last call."""
         copies, self._runner.altered_copies = self._runner.altered_copies, []
         return copies
 

@@ -293,7 +293,7 @@ class Node:
 
 
 def failure(algorithm: Algorithm, rank: Rank, step: Step, error: Exception) -> RuleError:
-    """The RuleError for an exception in an algorithm's code, with the place in the run and in the source."""
+    """Return the RuleError for an exception in an algorithm's code, with the place in the run and in the source."""
     files = {getattr(sys.modules.get(each.__module__), "__file__", None) for each in type(algorithm).__mro__}
     frames = traceback.extract_tb(error.__traceback__)
     # Prefer the frame in the algorithm's own file: the last frame may be inside a library that it called.
@@ -303,11 +303,11 @@ def failure(algorithm: Algorithm, rank: Rank, step: Step, error: Exception) -> R
 
 
 def make_segment(segment: Segment | Callable[[], Segment]) -> Segment:
-    """The segment of a send, which a rule may leave to be made when it leaves."""
+    """Return the segment of a send, which a rule may leave to be made when it leaves."""
     return segment() if callable(segment) else segment
 
 
 @lru_cache(maxsize=4096)
 def _as_set(ports: Sequence[Port]) -> frozenset[Port]:
-    """The ports as a set, one object for all ranks with the same ports."""
+    """Return the ports as a set, one object for all ranks with the same ports."""
     return frozenset(ports)

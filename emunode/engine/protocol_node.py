@@ -96,7 +96,9 @@ class ProtocolNode(Node):
             self.protocol.submit(now, port, segment)
 
     def _allowed(self, ready: tuple[tuple[Port, Segment], ...]) -> list[PortPacket]:
-        """Packets of what may leave in one step, by ascending port. Control segments do not count against the capacity."""
+        """Return the packets of what may leave in one step, by ascending port. Control segments do not count against
+        the capacity.
+        """
         capacity = self._algorithm.link_capacity
         one_port = self._algorithm.spec.port_model is not PortModel.ALL_PORT
         packets: dict[Port, list[Segment]] = {}

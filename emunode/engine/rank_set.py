@@ -52,7 +52,7 @@ class RankSet:
         self.faults = faults_by_steps(algorithm)
 
     def node(self, rank: Rank) -> Node:
-        """The node of a rank, created on first use."""
+        """Return the node of a rank, created on first use."""
         node = self.nodes.get(rank)
         if node is None:
             view = LocalView(self._algorithm.topology, rank)
@@ -66,11 +66,11 @@ class RankSet:
         return node
 
     def _live_ports(self, rank: Rank) -> tuple[Port, ...]:
-        """The ports that a rank believes to work in this step."""
+        """Return the ports that a rank believes to work in this step."""
         return self.detection.live_ports(rank) if self.detection else self.faults.live_ports(self._step, rank)
 
     def create_node(self, view: LocalView) -> Node:
-        """A node in its initial state."""
+        """Return a node in its initial state."""
         rule = make_rule(self._algorithm, view, self._step)
         protocol = make_protocol(self._algorithm, view) if self.has_protocol else None
         if protocol is None:
@@ -157,12 +157,12 @@ class RankSet:
         return node.due
 
     def altered_copies(self, step: Step, rank: Rank, hops: Sequence[Hop]) -> list[AlteredCopy]:
-        """The altered copies among what arrived at `rank` in `step`, where copies are voted on."""
+        """Return the altered copies among what arrived at `rank` in `step`, where copies are voted on."""
         return altered_copies(step, rank, hops) if self._votes and self.faults.payload_altered else []
 
 
 def make_rule(algorithm: Algorithm, view: LocalView, step: Step) -> Rule:
-    """The rule of a rank that begins in `step`; RuleError if the code of the algorithm fails."""
+    """Return the rule of a rank that begins in `step`; RuleError if the code of the algorithm fails."""
     try:
         return algorithm.rule(view)
     except RuleError:
@@ -172,7 +172,7 @@ def make_rule(algorithm: Algorithm, view: LocalView, step: Step) -> Rule:
 
 
 def altered_copies(step: Step, rank: Rank, hops: Sequence[Hop]) -> list[AlteredCopy]:
-    """The altered copies among what arrived at `rank` in `step`."""
+    """Return the altered copies among what arrived at `rank` in `step`."""
     return [
         (step, rank, port, origin, tree, index, _number(payload))
         for port, outcome, (origin, target, tree, index, payload) in hops
@@ -181,5 +181,5 @@ def altered_copies(step: Step, rank: Rank, hops: Sequence[Hop]) -> list[AlteredC
 
 
 def _number(payload: bytes) -> int:
-    """A signed 64-bit hash of a payload."""
+    """Return a signed 64-bit hash of a payload."""
     return int.from_bytes(blake2b(payload, digest_size=8).digest(), signed=True)

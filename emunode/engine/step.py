@@ -121,7 +121,7 @@ class StepRunner:
         return outbox
 
     def through_faults(self, step: Step, rank: Rank, outbox: Sequence[PortPacket]) -> list[PortPacket]:
-        """The packets that leave a rank in a step after the faults in force; losses are recorded."""
+        """Return the packets that leave a rank in a step after the faults in force; losses are recorded."""
         if self.rank_set.detection is not None:
             outbox = self._unsuspected(step, rank, outbox, self.rank_set.detection)
         crossings = self.faults.crossings(step, rank, outbox)
@@ -136,7 +136,7 @@ class StepRunner:
     def _unsuspected(
         self, step: Step, rank: Rank, outbox: Sequence[PortPacket], detection: StepDetection
     ) -> list[PortPacket]:
-        """The packets that leave by ports that the rank does not suspect; the others are recorded as withheld."""
+        """Return the packets that leave by ports that the rank does not suspect; the others are recorded as withheld."""
         leaving = []
         for port, packet in outbox:
             kept = packet

@@ -72,7 +72,7 @@ class SurvivorNode(ProtocolNode):
         return None if names is None or algorithm is None else Repetition(names, algorithm, decision.step)
 
     def _step_again(self, step: Step, inbox: list[PortPacket]) -> tuple[list[PortPacket], list[Hop]]:
-        """A step of the repetition. Segments of another one are received, and left unread."""
+        """Return a step of the repetition. Segments of another one are received, and left unread."""
         current = self._repetition
         stale, arrived = [], []
         for port, packet in inbox:
@@ -173,7 +173,7 @@ def follow(
 
 
 def _split(inbox: Sequence[PortPacket]) -> tuple[list[PortPacket], list[PortPacket]]:
-    """The segments of repetitions, and all others."""
+    """Return the segments of repetitions, and all others."""
     kinds: tuple[list[PortPacket], list[PortPacket]] = ([], [])
     for port, packet in inbox:
         for kind, segments in zip(kinds, apart(packet), strict=True):
@@ -189,7 +189,7 @@ def apart(packet: Packet) -> tuple[Packet, Packet]:
 
 
 def _merged(outbox: Sequence[PortPacket], more: Sequence[PortPacket]) -> list[PortPacket]:
-    """One packet for each port, by ascending port."""
+    """Return one packet for each port, by ascending port."""
     packets = dict(outbox)
     for port, packet in more:
         packets[port] = packets.get(port, ()) + packet

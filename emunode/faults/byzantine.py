@@ -60,7 +60,7 @@ class CommonKnowledge(Protocol):
         """The right payload of (origin, target, segment), or None if it cannot be known yet."""
 
     def paths(self, origin: Rank, segment: int) -> Sequence[CopyPath] | None:
-        """The paths of all copies of a segment to all its receivers; None if no copies are voted on."""
+        """Return the paths of all copies of a segment to all its receivers; None if no copies are voted on."""
 
 
 class Collusion:
@@ -72,7 +72,7 @@ class Collusion:
         self._winning = lru_cache(CACHE_ENTRIES)(self._winning_sends)
 
     def wins_behind(self, send: Send, copy: CopyId) -> bool:
-        """Whether a receiver behind `send` elects the common forgery if all colluders forge all its copies."""
+        """Return whether a receiver behind `send` elects the common forgery if all colluders forge all its copies."""
         if self._known is None:
             return True
         origin, target, _, segment = copy
@@ -126,12 +126,12 @@ class ByzantineFault(NodeFault):
     evidence: ClassVar[tuple[str, ...]] = ("corrupt",)
 
     def treatment(self, sending: Sending) -> Treatment:
-        """The treatment of a copy; a function of the arguments alone."""
+        """Return the treatment of a copy; a function of the arguments alone."""
         raise NotImplementedError
 
 
 def treatment_by(fault: ByzantineFault, sending: Sending) -> Treatment:
-    """The treatment of a copy by one fault; FaultError if its code, which may be a plug-in's, fails."""
+    """Return the treatment of a copy by one fault; FaultError if its code, which may be a plug-in's, fails."""
     try:
         return fault.treatment(sending)
     except (EmulatorError, MemoryError):
@@ -236,7 +236,7 @@ class SelectiveFault(SilentFault):
         return self.rate > 0
 
     def chosen(self, seed: int, port: Port, choice: object) -> bool:
-        """The choice of this rank, the same in every step."""
+        """Return the choice of this rank, the same in every step."""
         # Steps count from 1: no packet on a link has this key.
         random = FaultRandom(seed, 0, self.rank, port)
         random.start(f"{type(self).__name__} {choice}")

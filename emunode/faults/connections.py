@@ -23,7 +23,7 @@ class Connections:
 
     # Both ends name the link alike: by the lower rank.
     def link(self, rank: Rank, port: Port) -> LinkId:
-        """The name of the link with this end."""
+        """Return the name of the link with this end."""
         return min((rank, port), self._topology.end(rank, port))
 
     def update(self, step: Step, faults: Iterable[Fault]) -> tuple[set[LinkId], set[LinkId]]:

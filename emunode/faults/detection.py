@@ -41,7 +41,7 @@ class PortDetector:
         self._last = now
 
     def deadline(self, interval: int) -> int:
-        """The time at which the port is suspected unless something is heard until then."""
+        """Return the time at which the port is suspected unless something is heard until then."""
         return self._last + self.intervals * interval
 
     def check(self, now: int, interval: int) -> None:
@@ -80,12 +80,12 @@ class StepDetection:
         self._delayed: dict[tuple[Rank, Port], set[Step]] = {}
 
     def suspects(self, rank: Rank, port: Port) -> bool:
-        """Whether a rank suspects the neighbour behind a port."""
+        """Return whether a rank suspects the neighbour behind a port."""
         detector = self._ports.get((rank, port))
         return detector is not None and detector.suspected
 
     def live_ports(self, rank: Rank) -> tuple[Port, ...]:
-        """The ports of a rank that it does not suspect."""
+        """Return the ports of a rank that it does not suspect."""
         return tuple(port for port in self._topology.ports(rank) if not self.suspects(rank, port))
 
     def silent_ports(self) -> set[tuple[Rank, Port]]:
@@ -156,7 +156,9 @@ class StepDetection:
         return changes
 
     def _crosses(self, step: Step, sender: Rank, port: Port) -> bool:
-        """Whether a sign of life of `sender` arrives over its `port` in `step`: one of this step, or a delayed one."""
+        """Return whether a sign of life of `sender` arrives over its `port` in `step`: one of this step, or a delayed
+        one.
+        """
         faults, link = self._faults, (sender, port)
         arriving = self._delayed.setdefault(link, set())
         delayed = step in arriving

@@ -49,13 +49,13 @@ class TimedFault(NamedTuple):
     fault: Fault
 
     def record(self) -> tuple[object, ...]:
-        """The fault as plain values, without its steps: nanoseconds are too many for a step."""
+        """Return the fault as plain values, without its steps: nanoseconds are too many for a step."""
         forever = {"last": FOREVER} if "last" in field_names(type(self.fault)) else {}
         return (self.start, self.end, to_record(replace(self.fault, step=1, **forever)))
 
     @classmethod
     def from_record(cls, record: object, topology: Topology) -> "TimedFault":
-        """Inverse of `record`; FrameError for anything else."""
+        """Return the inverse of `record`; FrameError for anything else."""
         if not isinstance(record, list | tuple) or len(record) != 3:
             raise FrameError(f"malformed fault {record!r:.200}")
         start, end, fault = record
@@ -149,43 +149,47 @@ class FaultsInTime:
     # --- nodes and links -------------------------------------------------------------------------------------------
 
     def incarnations(self, rank: Rank) -> list[Interval]:
-        """The incarnations of a node, from its creation to its crash; a recovery creates it anew."""
+        """Return the incarnations of a node, from its creation to its crash; a recovery creates it anew."""
         # Crashes and recoveries alternate, so the last one may have no end.
         ends = zip_longest(self._births.get(rank, [0]), self._crashes.get(rank, ()), fillvalue=ALWAYS)
         return [Interval(start, end) for start, end in ends]
 
     def hangs(self, rank: Rank) -> list[Interval]:
-        """The times in which a node hangs, ascending."""
+        """Return the times in which a node hangs, ascending."""
         crashes = self._crashes.get(rank, ())
         return [interval for interval in self._silent.get(rank, ()) if interval[0] not in crashes]
 
     def silent(self, rank: Rank, time: int) -> bool:
-        """Whether a node neither reads nor sends at `time`."""
+        """Return whether a node neither reads nor sends at `time`."""
         return _overlaps(self._silent.get(rank, ()), time, time + 1)
 
     def is_byzantine(self, rank: Rank, time: int) -> bool:
-        """Whether `rank` alters or withholds what it sends at `time`."""
+        """Return whether `rank` alters or withholds what it sends at `time`."""
         self._treatments.now = time
         return bool(self._treatments.byzantine(0, rank))
 
     def treated(self, step: Step, rank: Rank, port: Port, segments: Packet, start: int) -> tuple[Packet, Packet]:
-        """The segments of a packet that starts at `start`, as its sender alters them, and those that it withholds."""
+        """Return the segments of a packet that starts at `start`, as its sender alters them, and those that it
+        withholds.
+        """
         if not self.is_byzantine(rank, start):
             return segments, ()
         return self._treatments.treated(self._treatments.byzantine(step, rank), step, rank, port, segments)
 
     def clock(self, rank: Rank, shown: int) -> int:
-        """The time at which the clock of `rank` shows `shown`."""
+        """Return the time at which the clock of `rank` shows `shown`."""
         rate = self._rates.get(rank)
         return shown if rate is None else ceil(shown / rate)
 
     def shown(self, rank: Rank, time: int) -> int:
-        """The reading of the clock of `rank` at `time`: `clock(rank, x)` is the first time at which it reads x."""
+        """Return the reading of the clock of `rank` at `time`: `clock(rank, x)` is the first time at which it reads x."""
         rate = self._rates.get(rank)
         return time if rate is None else floor(time * rate)
 
     def crosses(self, rank: Rank, port: Port, start: int, end: int) -> bool:
-        """Whether both ends and the link are up from `start` to `end`. Faults of single packets are no concern here."""
+        """Return whether both ends and the link are up from `start` to `end`. Faults of single packets are no concern
+        here.
+        """
         # A packet of no duration still needs its ends at its time.
         end = max(end, start + 1)
         return not (
@@ -195,17 +199,19 @@ class FaultsInTime:
         )
 
     def is_dead(self, rank: Rank, port: Port, time: int) -> bool:
-        """Whether nothing that `rank` sends by `port` at `time` can arrive."""
+        """Return whether nothing that `rank` sends by `port` at `time` can arrive."""
         down = _overlaps(self._down.get((rank, port), ()), time, time + 1)
         return down or self.silent(self._topology.neighbour(rank, port), time)
 
     def is_dead_end(self, rank: Rank, port: Port, time: int) -> bool:
-        """Whether `rank` was silent just before `time`, or its link by `port` down, so that nothing came from it."""
+        """Return whether `rank` was silent just before `time`, or its link by `port` down, so that nothing came from
+        it.
+        """
         before = (time - 1, time)
         return _overlaps(self._silent.get(rank, ()), *before) or _overlaps(self._down.get((rank, port), ()), *before)
 
     def dead_since(self, rank: Rank, port: Port, time: int) -> int:
-        """The time since which nothing has come from `rank` by `port`; `time` if something came just before it."""
+        """Return the time since which nothing has come from `rank` by `port`; `time` if something came just before it."""
         since = time
         while True:
             spans = (*self._silent.get(rank, ()), *self._down.get((rank, port), ()))
@@ -215,13 +221,15 @@ class FaultsInTime:
             since = earlier
 
     def live_ports(self, rank: Rank, time: int) -> tuple[Port, ...]:
-        """The ports that a rank uses if it knows the state of its own links and neighbours."""
+        """Return the ports that a rank uses if it knows the state of its own links and neighbours."""
         return tuple(port for port in self._topology.ports(rank) if not self.is_dead(rank, port, time))
 
     # --- packets ---------------------------------------------------------------------------------------------------
 
     def occupancy(self, step: Step, rank: Rank, port: Port, start: int, duration: int) -> int:
-        """The time for which a packet that starts at `start` occupies its port, which is `duration` without faults."""
+        """Return the time for which a packet that starts at `start` occupies its port, which is `duration` without
+        faults.
+        """
         nodes, links = self._slow.get(rank), self._slow_links.get((rank, port))
         if not nodes and not links:
             return duration
@@ -242,7 +250,7 @@ class FaultsInTime:
         return ceil(duration * factor)
 
     def slowness(self, rank: Rank, time: int) -> Fraction:
-        """How many times as long everything takes that `rank` does at `time`."""
+        """Return how many times as long everything takes that `rank` does at `time`."""
         factors = (
             exact(each.fault.factor)  # type: ignore[attr-defined]
             for each in self._slow.get(rank, ())
@@ -251,7 +259,9 @@ class FaultsInTime:
         return prod(factors, start=Fraction(1))
 
     def largest_factor(self) -> float:
-        """The most times as long as without faults that a packet may occupy its port: node and link factors multiply."""
+        """Return the most times as long as without faults that a packet may occupy its port: node and link factors
+        multiply.
+        """
         nodes = {rank: _product(there) for rank, there in self._slow.items()}
         links = {
             (rank, port): _product(each for _, each in there) * nodes.get(rank, 1)
@@ -260,7 +270,7 @@ class FaultsInTime:
         return float(max([*nodes.values(), *links.values()], default=1))
 
     def transit(self, step: Step, rank: Rank, port: Port, segments: Packet, start: int) -> LinkTransit:
-        """A packet that starts at `start`, as the faults of its link change it."""
+        """Return a packet that starts at `start`, as the faults of its link change it."""
         on_link = self._links.get((rank, port), ())
         random = FaultRandom(self._seed, step, rank, port)
         transit = LinkTransit(segments, random, self._counts.setdefault((rank, port), {}) if on_link else {})
@@ -271,7 +281,7 @@ class FaultsInTime:
 
 
 def _product(slow: Iterable[TimedFault]) -> Fraction:
-    """The largest product of the factors of these faults, whether or not they are in force at the same time."""
+    """Return the largest product of the factors of these faults, whether or not they are in force at the same time."""
     factors = (
         1 + exact(fault.spread) if isinstance(fault, Jitter) else exact(fault.factor)  # type: ignore[attr-defined]
         for _, _, fault in slow
@@ -300,7 +310,7 @@ class _Treatments(Faults):
 
 @cache
 def exact(value: float) -> Fraction:
-    """The number as it is written in decimals, so that 1 ms x 1.1 is 1.1 ms and not a nanosecond more."""
+    """Return the number as it is written in decimals, so that 1 ms x 1.1 is 1.1 ms and not a nanosecond more."""
     return Fraction(repr(value))
 
 
@@ -310,5 +320,5 @@ def _cut(intervals: list[Interval], time: int) -> None:
 
 
 def _overlaps(intervals: Sequence[Interval], start: int, end: int) -> bool:
-    """Whether [start, end) has a time in common with one of the intervals."""
+    """Return whether [start, end) has a time in common with one of the intervals."""
     return any(since < end and start < until for since, until in intervals)

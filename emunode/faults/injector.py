@@ -109,22 +109,22 @@ class Faults:
     # --- the state of ranks and links ------------------------------------------------------------------------------
 
     def silent(self, rank: Rank, step: Step) -> bool:
-        """Whether `rank` neither reads nor sends in `step`."""
+        """Return whether `rank` neither reads nor sends in `step`."""
         return rank in self.crashed or self._hung.get(rank, 0) >= step
 
     def hung_until(self, rank: Rank) -> Step:
-        """The last step in which `rank` hangs; 0 if it does not."""
+        """Return the last step in which `rank` hangs; 0 if it does not."""
         return self._hung.get(rank, 0)
 
     def byzantine(self, step: Step, rank: Rank) -> list[ByzantineFault]:
-        """The faults of `rank` that alter or withhold what it sends in `step`."""
+        """Return the faults of `rank` that alter or withhold what it sends in `step`."""
         there = self._byzantine.get(rank)
         return [fault for fault in there if fault.step <= step <= fault.end] if there else []
 
     def treatment(
         self, faults: Iterable[ByzantineFault], step: Step, rank: Rank, port: Port, copy: CopyId
     ) -> Treatment:
-        """The treatment of a copy that `rank`, which has these faults, should send by `port` in `step`."""
+        """Return the treatment of a copy that `rank`, which has these faults, should send by `port` in `step`."""
         if copy[2] >= CONTROL_TREE:  # an author of control segments may withhold them
             faults = [fault for fault in faults if fault.withholds]
         sending = Sending(self._seed, step, rank, port, copy, lambda kind: self._collusion(kind, step))
@@ -136,7 +136,7 @@ class Faults:
         return (copy[0] == rank and self._origin_is_author) or copy[2] >= CONTROL_TREE
 
     def _collusion(self, kind: type[ByzantineFault], step: Step) -> Collusion:
-        """The ranks with a fault of this kind in `step`, as one party."""
+        """Return the ranks with a fault of this kind in `step`, as one party."""
         ranks = frozenset(
             rank for rank in self._byzantine if any(isinstance(each, kind) for each in self.byzantine(step, rank))
         )
@@ -147,28 +147,32 @@ class Faults:
         return found
 
     def is_down(self, step: Step, sender: Rank, port: Port) -> bool:
-        """Whether nothing crosses this direction of a link in `step`."""
+        """Return whether nothing crosses this direction of a link in `step`."""
         return self._down.get((sender, port), 0) >= step
 
     def is_closed(self, step: Step, rank: Rank, port: Port) -> bool:
-        """Whether the connection of a link is closed in `step`: one end has crashed, or both directions are down."""
+        """Return whether the connection of a link is closed in `step`: one end has crashed, or both directions are
+        down.
+        """
         peer, its_port = self._topology.end(rank, port)
         if peer in self.crashed or rank in self.crashed:
             return True
         return self.is_down(step, rank, port) and self.is_down(step, peer, its_port)
 
     def is_dead(self, step: Step, sender: Rank, port: Port) -> bool:
-        """Whether no packet that `sender` sends by `port` in `step` can arrive."""
+        """Return whether no packet that `sender` sends by `port` in `step` can arrive."""
         return self.silent(self._topology.neighbour(sender, port), step) or self.is_down(step, sender, port)
 
     def live_ports(self, step: Step, rank: Rank) -> tuple[Port, ...]:
-        """The ports that a rank uses if it knows the state of its own links and neighbours."""
+        """Return the ports that a rank uses if it knows the state of its own links and neighbours."""
         return tuple(port for port in self._topology.ports(rank) if not self.is_dead(step, rank, port))
 
     # --- packets ---------------------------------------------------------------------------------------------------
 
     def crossings(self, step: Step, rank: Rank, outbox: Iterable[PortPacket]) -> list[Crossing]:
-        """The packets that cross the ports of `rank` in `step`: those of `outbox`, and delayed ones; by ascending port."""
+        """Return the packets that cross the ports of `rank` in `step`: those of `outbox`, and delayed ones; by
+        ascending port.
+        """
         # Delayed packets that are due come first. Those that were due while the rank was silent are discarded.
         held = self._held.get(rank)
         crossing: list[PortPacket] = held.pop(step, []) if held else []
@@ -215,7 +219,7 @@ class Faults:
         return sorted([*lost, *arriving], key=itemgetter(0, 2)) if lost else arriving
 
     def transit(self, step: Step, rank: Rank, port: Port, segments: Packet) -> LinkTransit:
-        """A packet that leaves `rank` by `port` in `step`, as the faults of its link change it."""
+        """Return a packet that leaves `rank` by `port` in `step`, as the faults of its link change it."""
         random = FaultRandom(self._seed, step, rank, port)
         on_link = self._links.get((rank, port))
         transit = LinkTransit(segments, random, self._counts.setdefault((rank, port), {}) if on_link else {})
@@ -226,14 +230,14 @@ class Faults:
         return transit
 
     def next_crossing(self, rank: Rank) -> Step | None:
-        """The next step in which a delayed packet of `rank` crosses, or None."""
+        """Return the next step in which a delayed packet of `rank` crosses, or None."""
         held = self._held.get(rank)
         return min(held) if held else None
 
     def treated(
         self, byzantine: list[ByzantineFault], step: Step, rank: Rank, port: Port, segments: Packet
     ) -> tuple[Packet, Packet]:
-        """The segments of a packet as byzantine `rank` sends them, and those that it withholds."""
+        """Return the segments of a packet as byzantine `rank` sends them, and those that it withholds."""
         sent, withheld = [], []
         for segment in segments:
             treatment = self.treatment(byzantine, step, rank, port, segment[:4])
@@ -248,7 +252,7 @@ class Faults:
         return tuple(sent), tuple(withheld)
 
     def _right(self, segment: Segment) -> bytes | None:
-        """The payload that its origin sent; None in a reduce, where only the receiver can know it."""
+        """Return the payload that its origin sent; None in a reduce, where only the receiver can know it."""
         if self._known is None or not self._origin_is_author:
             return None
         origin, target, _, index, _ = segment

@@ -378,7 +378,7 @@ def states_effects(kind: type[Fault]) -> bool:
 
 
 def stated(fault: Fault) -> list[Effect]:
-    """The effects that a fault states, whenever they begin; none if its kind does not state them."""
+    """Return the effects that a fault states, whenever they begin; none if its kind does not state them."""
     return [effect for _, _, effect in fault.effects()] if states_effects(type(fault)) else []
 
 
@@ -394,17 +394,17 @@ def is_random(fault: Fault) -> bool:
 
 
 def kind_of(fault: Fault) -> str:
-    """The name of a fault's kind."""
+    """Return the name of a fault's kind."""
     return _name(type(fault))
 
 
 def to_record(fault: Fault) -> tuple[object, ...]:
-    """A fault as plain values: its kind, then its fields."""
+    """Return a fault as plain values: its kind, then its fields."""
     return (kind_of(fault), *_values(fault))
 
 
 def from_record(record: object, topology: Topology) -> Fault:
-    """Inverse of `to_record`; FrameError unless it is a fault of a rank or link of `topology`."""
+    """Return the inverse of `to_record`; FrameError unless it is a fault of a rank or link of `topology`."""
     if not isinstance(record, list | tuple) or not record or not isinstance(record[0], str) or record[0] not in KINDS:
         raise FrameError(f"malformed fault {record!r:.200}")
     kind = KINDS[record[0]]
@@ -423,7 +423,7 @@ def from_record(record: object, topology: Topology) -> Fault:
 
 
 def in_order(faults: Iterable[Fault]) -> tuple[Fault, ...]:
-    """Faults in the order in which they take effect."""
+    """Return the faults in the order in which they take effect."""
     faults = tuple(faults)
     if len(faults) < 2:
         return faults
@@ -432,7 +432,7 @@ def in_order(faults: Iterable[Fault]) -> tuple[Fault, ...]:
 
 
 def _values(fault: Fault) -> tuple[object, ...]:
-    """The fields of a fault. A trial sorts its faults several times, and `astuple` copies every value."""
+    """Return the fields of a fault. A trial sorts its faults several times, and `astuple` copies every value."""
     return tuple([getattr(fault, name) for name in field_names(type(fault))])
 
 
@@ -440,12 +440,12 @@ _FIELDS: Final[dict[type[Fault], tuple[str, ...]]] = {}
 
 
 def field_names(kind: type[Fault]) -> tuple[str, ...]:
-    """The fields of a kind of fault, in order."""
+    """Return the fields of a kind of fault, in order."""
     if kind not in _FIELDS:
         _FIELDS[kind] = tuple(field.name for field in fields(kind))
     return _FIELDS[kind]
 
 
 def value_names(kind: type[Fault]) -> tuple[str, ...]:
-    """The fields of a kind of fault that state neither its place nor its time."""
+    """Return the fields of a kind of fault that state neither its place nor its time."""
     return tuple(name for name in field_names(kind) if name not in PLACE_AND_TIME)

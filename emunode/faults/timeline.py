@@ -118,7 +118,7 @@ class FaultTimeline:
         return not self.opaque and self.effects <= {Stops} and all(each.is_endless for each in intervals)
 
     def of(self, kind: type[Kind]) -> Mapping[Place, Sequence[tuple[Interval, Kind]]]:
-        """The intervals of all effects of one type, by place."""
+        """Return the intervals of all effects of one type, by place."""
         found: dict[Place, list[tuple[Interval, Kind]]] = {}
         for place, spells in self.spells.items():
             for interval, effect, _ in spells:
@@ -127,7 +127,7 @@ class FaultTimeline:
         return found
 
     def at(self, place: Place, time: int) -> list[Effect]:
-        """The effects in force at `place` and `time`, in the order in which they began."""
+        """Return the effects in force at `place` and `time`, in the order in which they began."""
         return [spell.effect for spell in self.spells.get(place, ()) if time in spell.interval]
 
     def stopped(self, place: Place, start: int, end: int | None = None) -> bool:
@@ -140,7 +140,7 @@ class FaultTimeline:
 
 
 def _in_order(faults: Iterable[Fault | TimedFault]) -> list[tuple[Interval | None, Fault]]:
-    """Faults in the order in which they take effect, with their times; None: they state steps."""
+    """Return the faults in the order in which they take effect, with their times; None: they state steps."""
     faults = list(faults)
     timed = [each for each in faults if isinstance(each, TimedFault)]
     steps = in_order(each for each in faults if not isinstance(each, TimedFault))
@@ -152,7 +152,7 @@ def _in_order(faults: Iterable[Fault | TimedFault]) -> list[tuple[Interval | Non
 
 
 def merged(intervals: Iterable[Interval]) -> list[Interval]:
-    """The fewest intervals that cover the same times, ascending."""
+    """Return the fewest intervals that cover the same times, ascending."""
     found: list[Interval] = []
     for each in sorted(intervals):
         if found and each.start <= found[-1].end:

@@ -43,11 +43,11 @@ class FaultRandom:
         return step, rank, port
 
     def draw(self) -> float:
-        """The next number in [0, 1)."""
+        """Return the next number in [0, 1)."""
         return (self._digest() >> 11) / 2**53  # 53 bits: every value is exact as a float
 
     def damaged(self, segment: Segment) -> Segment:
-        """A segment with one byte of its payload changed; an empty payload stays empty."""
+        """Return a segment with one byte of its payload changed; an empty payload stays empty."""
         *header, payload = segment
         if not payload:
             return segment
@@ -98,7 +98,7 @@ class LinkTransit:
             raise failure(name.partition(" ")[0], *self._random.place, error) from error
 
     def occurs(self, rate: float) -> bool:
-        """Whether a fault with this rate affects this packet."""
+        """Return whether a fault with this rate affects this packet."""
         # Draws are below 1 and never negative, so rates 1 and 0 mean always and never.
         return self._random.draw() < rate
 
@@ -108,19 +108,19 @@ class LinkTransit:
         self.segments = tuple(self._random.damaged(segment) for segment in self.segments)
 
     def number(self) -> int:
-        """The number of this packet, from 1, among those that left while the current fault was in force."""
+        """Return the number of this packet, from 1, among those that left while the current fault was in force."""
         # Counted per fault: two faults on one link each count the packets that they were in force for.
         count = self._counts[self._random.name] = self._counts.get(self._random.name, 0) + 1
         return count
 
 
 def failure(kind: str, step: Step, rank: Rank, port: Port, error: Exception) -> FaultError:
-    """The FaultError for an exception in the code of a kind of fault."""
+    """Return the FaultError for an exception in the code of a kind of fault."""
     return FaultError(f"fault {kind} at rank {rank}, port {port}, step {step}: {type(error).__name__}: {error}")
 
 
 def forge_segment(seed: int, segment: Segment, right: bytes | None = None) -> Segment:
-    """A segment with the payload on which all byzantine nodes agree: other bytes of the same length.
+    """Return a segment with the payload on which all byzantine nodes agree: other bytes of the same length.
 
     `right` is the payload that the origin sent, as far as it is known: the forgery differs from it. Where it is not known,
     the forgery differs from what was received.
@@ -131,13 +131,13 @@ def forge_segment(seed: int, segment: Segment, right: bytes | None = None) -> Se
 
 
 def forge_apart(seed: int, segment: Segment, rank: Rank, port: Port, right: bytes | None = None) -> Segment:
-    """A segment with a payload of its own for each rank, port and tree; two of eight bytes agree once in 2^64."""
+    """Return a segment with a payload of its own for each rank, port and tree; two of eight bytes agree once in 2^64."""
     origin, target, tree, index, _ = segment
     return _with_payload(segment, f"{seed}/lie/{origin}/{target}/{index}/{rank}/{port}/{tree}", right)
 
 
 def _with_payload(segment: Segment, key: str, right: bytes | None) -> Segment:
-    """The segment with the bytes that `key` gives, which differ from `right`, or from the present ones."""
+    """Return the segment with the bytes that `key` gives, which differ from `right`, or from the present ones."""
     *header, payload = segment
     if not payload:
         return segment

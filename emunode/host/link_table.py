@@ -97,16 +97,16 @@ class LinkTable:
     # --- names -----------------------------------------------------------------------------------------------------
 
     def slot(self, rank: Rank, port: Port) -> int:
-        """The number of a link end of this host."""
+        """Return the number of a link end of this host."""
         return (rank - self.ranks[0]) * self.degree + port
 
     def end(self, slot: int) -> LinkEnd:
-        """The rank and port of a slot."""
+        """Return the rank and port of a slot."""
         index, port = divmod(slot, self.degree)
         return self.ranks[index], port
 
     def name(self, slot: int) -> str:
-        """A link end, in words for messages."""
+        """Return a link end, in words for messages."""
         rank, port = self.end(slot)
         return f"{self._topology.label(rank)} port {port} to {self._topology.label(self.peers[slot])}"
 

@@ -12,7 +12,7 @@ import trio
 
 
 def parked_message() -> Any:
-    """The message a task yields to trio to be parked until it is rescheduled; made once and shared by all ranks."""
+    """Return the message a task yields to trio to be parked until it is rescheduled; made once and shared by all ranks."""
     # The abort function is shared: it always lets trio cancel the task.
     first = trio.lowlevel.wait_task_rescheduled(lambda _: trio.lowlevel.Abort.SUCCEEDED)  # noqa: ASYNC105
     # The first value that the coroutine yields is the message itself; the coroutine is not needed for more.

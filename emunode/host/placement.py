@@ -17,10 +17,10 @@ class Placement:
         self.hosts = hosts
 
     def host(self, rank: Rank) -> int:
-        """The host that runs `rank`."""
+        """Return the host that runs `rank`."""
         return rank * self.hosts // self.order
 
     def ranks(self, host: int) -> range:
-        """The ranks that `host` runs."""
+        """Return the ranks that `host` runs."""
         # Ceilings on both sides, so that blocks meet without a gap.
         return range(-(-host * self.order // self.hosts), -(-(host + 1) * self.order // self.hosts))

@@ -131,7 +131,7 @@ class Session:
                 self._ranks.links.report_progress()
 
     def _running(self) -> bool:
-        """Whether rank tasks were woken and have not run yet."""
+        """Return whether rank tasks were woken and have not run yet."""
         return self._ranks is not None and self._ranks.engine.working > 0
 
     # Its own task, because the poller sleeps while nothing arrives.
@@ -243,7 +243,9 @@ class Session:
             ALLOWED.add(command_text(shlex.split(config.spec.program)))
 
     def _listen(self, config: HostConfig) -> socket.socket:
-        """A socket at the advertised address, else at the configured one, else at the one that reaches the coordinator."""
+        """Return a socket at the advertised address, else at the configured one, else at the one that reaches the
+        coordinator.
+        """
         address = self._advertise or config.listen_address or _own_address(self._control)
         try:
             return listening_socket(address, backlog=config.backlog)
@@ -308,7 +310,7 @@ async def serve(
 
 
 def _own_address(fd: int) -> str:
-    """The local address of a connection."""
+    """Return the local address of a connection."""
     with socket.socket(fileno=os.dup(fd)) as stream:
         address: str = stream.getsockname()[0]
         return address
@@ -327,7 +329,7 @@ def prepare_algorithm(spec: CollectiveSpec, network_sha256: str = "") -> None:
 
 
 def _algorithm(topology: Topology, config: HostConfig) -> Algorithm:
-    """The algorithm of a run, if possible with tables that are computed already."""
+    """Return the algorithm of a run, if possible with tables that are computed already."""
     return PREPARED.get((config.network_sha256, config.spec)) or make_algorithm(topology, config.spec)
 
 
@@ -342,7 +344,9 @@ def preload_network(data: bytes) -> None:
 
 
 def _network(config: HostConfig) -> Topology:
-    """The network of a run: preloaded, or sent along if its name does not define it; FrameError for another digest."""
+    """Return the network of a run: preloaded, or sent along if its name does not define it; FrameError for another
+    digest.
+    """
     if not config.network_sha256:
         return parse_topology(config.spec.topology)
     if config.network_sha256 in PRELOADED:

@@ -105,11 +105,11 @@ class StepEngine:
         self._start_over()
 
     def node(self, rank: Rank) -> Node:
-        """The node of a rank of this host."""
+        """Return the node of a rank of this host."""
         return self._runner.rank_set.node(rank)
 
     def create_node(self, view: LocalView) -> Node:
-        """A node in its initial state, which no step runs."""
+        """Return a node in its initial state, which no step runs."""
         return self._runner.rank_set.create_node(view)
 
     # --- tasks -----------------------------------------------------------------------------------------------------
@@ -286,7 +286,7 @@ class StepEngine:
             self._tell("received", self._step, self._count_received())
 
     def _count_received(self) -> Mapping[int, int]:
-        """Packets that arrived in this step so far, by the host that sent them."""
+        """Return the packets that arrived in this step so far, by the host that sent them."""
         slots, _ = self._arrivals[self._step & 1]
         if len(slots) > self._counted:
             # `islice` from what was counted before: arrivals are counted once each.

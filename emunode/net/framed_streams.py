@@ -79,7 +79,7 @@ class FramedStreams:
         """Descriptors whose next event is not simply one whole frame: watched, partial or gone."""
 
     def fileno(self) -> int:
-        """The epoll descriptor: readable whenever `poll` has something to do."""
+        """Return the epoll descriptor: readable whenever `poll` has something to do."""
         return self._epoll.fileno()
 
     @property
@@ -343,7 +343,7 @@ class FramedStreams:
             self._special.discard(fd)
 
     def _limit(self, fd: int) -> int:
-        """The largest frame, in bytes, that this stream may carry."""
+        """Return the largest frame, in bytes, that this stream may carry."""
         return HELLO_LIMIT if fd in self._unauthenticated else FRAME_LIMIT
 
 
@@ -356,7 +356,7 @@ def prepare(stream: socket.socket) -> None:
 
 
 def listening_socket(address: str, port: int = 0, *, backlog: int) -> socket.socket:
-    """A TCP listener whose accepted streams inherit no-delay."""
+    """Return a TCP listener whose accepted streams inherit no-delay."""
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     prepare(listener)

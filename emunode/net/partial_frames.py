@@ -52,7 +52,9 @@ class PartialFrames:
 
 
 def _missing(rest: bytearray, limit: int) -> int:
-    """A lower bound of the bytes that the first frame still lacks; FrameError if it would be longer than `limit`."""
+    """Return a lower bound of the bytes that the first frame still lacks; FrameError if it would be longer than
+    `limit`.
+    """
     if len(rest) < LENGTH.size:
         return LENGTH.size - len(rest)
     length: int = LENGTH.unpack_from(rest)[0]

@@ -41,7 +41,7 @@ class HostConfig(NamedTuple):
 
     @classmethod
     def from_record(cls, record: Sequence[object]) -> "HostConfig":
-        """Inverse of `to_record`; FrameError for anything malformed."""
+        """Return the inverse of `to_record`; FrameError for anything malformed."""
         config = records.decode_record(cls, record)
         if config.host >= config.hosts:
             raise FrameError(f"host {config.host} of {config.hosts}")

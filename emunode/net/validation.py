@@ -14,7 +14,7 @@ INT32, INT64 = 2**31, 2**63
 
 
 def integer(value: object, least: int = 0, most: int = INT32 - 1) -> int:
-    """An integer in `least`..`most`, both included."""
+    """Return an integer in `least`..`most`, both included."""
     # `type` and not isinstance: True is an int for isinstance, and not for msgpack.
     if type(value) is not int or not least <= value <= most:
         raise FrameError(f"expected an integer in {least}..{most}, got {value!r}")
@@ -22,19 +22,19 @@ def integer(value: object, least: int = 0, most: int = INT32 - 1) -> int:
 
 
 def integers(values: object, count: int | None = None, least: int = 0, most: int = INT32 - 1) -> Sequence[int]:
-    """A list of integers, of length `count` if that is given."""
+    """Return a list of integers, of length `count` if that is given."""
     return tuple(integer(value, least, most) for value in items(values, count))
 
 
 def items(values: object, count: int | None = None) -> Sequence[object]:
-    """A list, of length `count` if that is given."""
+    """Return a list, of length `count` if that is given."""
     if not isinstance(values, list | tuple) or (count is not None and len(values) != count):
         raise FrameError(f"expected a list{'' if count is None else f' of {count} values'}, got {values!r:.200}")
     return values
 
 
 def number(value: object) -> float:
-    """A finite, non-negative number."""
+    """Return a finite, non-negative number."""
     # NaN fails both comparisons, so it is refused too.
     if type(value) not in (int, float) or not 0 <= value < float("inf"):  # type: ignore[operator]
         raise FrameError(f"expected a non-negative number, got {value!r}")
@@ -49,14 +49,14 @@ def flag(value: object) -> bool:
 
 
 def text(value: object) -> str:
-    """A string of any length; the frame bounds it."""
+    """Return a string of any length; the frame bounds it."""
     if not isinstance(value, str):
         raise FrameError(f"expected a string, got {value!r:.200}")
     return value
 
 
 def address(value: object) -> str:
-    """An IPv4 address in dotted notation."""
+    """Return an IPv4 address in dotted notation."""
     try:
         return str(IPv4Address(text(value)))
     except ValueError:
@@ -64,14 +64,14 @@ def address(value: object) -> str:
 
 
 def octets(value: object, multiple: int = 1) -> bytes:
-    """Bytes whose length is a multiple of `multiple`."""
+    """Return the bytes whose length is a multiple of `multiple`."""
     if not isinstance(value, bytes) or len(value) % multiple:
         raise FrameError(f"expected bytes, a multiple of {multiple} long, got {value!r:.80}")
     return value
 
 
 def nonce(value: object) -> bytes:
-    """A nonce of the handshake, NONCE_BYTES long."""
+    """Return a nonce of the handshake, NONCE_BYTES long."""
     if not isinstance(value, bytes) or len(value) != NONCE_BYTES:
         raise FrameError(f"expected a nonce of {NONCE_BYTES} bytes, got {value!r:.80}")
     return value
@@ -83,7 +83,7 @@ def rows(value: object) -> bytes:
 
 
 def counts(value: object, hosts: int) -> Mapping[int, int]:
-    """Numbers of packets by host index."""
+    """Return the numbers of packets by host index."""
     if not isinstance(value, dict):
         raise FrameError(f"expected counts by host, got {value!r:.200}")
     for host, packets in value.items():

@@ -49,7 +49,7 @@ Control = tuple[object, ...]
 
 
 def encode_packet(step: Step, segments: Packet) -> bytes:
-    """The frame of one packet."""
+    """Return the frame of one packet."""
     # Most packets hold one segment, for which a fixed header is cheaper than a msgpack array.
     if len(segments) == 1:
         origin, target, tree, index, payload = segments[0]
@@ -60,7 +60,7 @@ def encode_packet(step: Step, segments: Packet) -> bytes:
 
 
 def decode_packet(frame: bytes, order: int) -> tuple[Step, Packet]:
-    """The step and segments of a packet's frame; FrameError unless every field fits a network of `order` ranks."""
+    """Return the step and segments of a packet's frame; FrameError unless every field fits a network of `order` ranks."""
     # Hot path, once per packet. `origin | target + 1 < 0` is `origin < 0 or target < -1`: the bitwise or of two integers is
     # negative exactly if one of them is. One comparison instead of two; the struct guarantees that tree and index are not
     # negative. In `_decode_several` the same expression also raises TypeError for anything that is not an integer.
@@ -80,7 +80,7 @@ def decode_packet(frame: bytes, order: int) -> tuple[Step, Packet]:
 
 
 def encode_timed_packet(deadline: int, step: Step, segments: Packet) -> bytes:
-    """The frame of one packet under the timed clock.
+    """Return the frame of one packet under the timed clock.
 
     It begins with `deadline`, the virtual time at which the sender has finished sending it, in nanoseconds since the run
     began.
@@ -104,7 +104,7 @@ def decode_timed_packet(frame: bytes, order: int) -> tuple[int, Step, Packet]:
 
 
 def _decode_several(body: memoryview, count: int, order: int) -> Packet:
-    """The segments of a packet that carries several."""
+    """Return the segments of a packet that carries several."""
     segments: Packet = _unpacked(body, use_list=False)
     # A packet of one segment has another form: a second way to say it is not accepted.
     if not isinstance(segments, tuple) or len(segments) != count or count < 2:
@@ -134,13 +134,13 @@ def _unpacked(body: memoryview, **options: bool) -> Any:
 
 
 def encode_control(*message: object) -> bytes:
-    """The frame of one control message."""
+    """Return the frame of one control message."""
     body = _pack(message)
     return LENGTH.pack(len(body)) + body
 
 
 def decode_control(frame: bytes) -> Control:
-    """One control message: a tuple whose first element is its name."""
+    """Return one control message: a tuple whose first element is its name."""
     message = _unpacked(memoryview(frame)[LENGTH.size :], use_list=False, strict_map_key=False)
     if not (isinstance(message, tuple) and message and isinstance(message[0], str)):
         raise FrameError("malformed control message: it has no name")
@@ -148,24 +148,26 @@ def decode_control(frame: bytes) -> Control:
 
 
 def frame(body: bytes) -> bytes:
-    """A frame of raw bytes (challenges and proofs)."""
+    """Return a frame of raw bytes (challenges and proofs)."""
     return LENGTH.pack(len(body)) + body
 
 
 def body(frame: bytes) -> bytes:
-    """The raw bytes of a frame."""
+    """Return the raw bytes of a frame."""
     return frame[LENGTH.size :]
 
 
 def host_hello(secret: bytes, challenge: bytes, nonce: bytes, *message: object) -> bytes:
-    """A host's first frame on a control connection: its nonce, its proof for the coordinator's nonce, and a message."""
+    """Return a host's first frame on a control connection: its nonce, its proof for the coordinator's nonce, and a
+    message.
+    """
     hello = encode_control(*message)
     # The proof covers the message too, so it cannot be changed on the way.
     return frame(nonce + prove(secret, b"host", challenge, nonce, hello) + hello)
 
 
 def read_host_hello(frame: bytes, secret: bytes, challenge: bytes) -> tuple[bytes, Control]:
-    """The nonce and message of a host's first frame; FrameError without the proof, before the message is parsed."""
+    """Return the nonce and message of a host's first frame; FrameError without the proof, before the message is parsed."""
     start, middle, end = LENGTH.size, LENGTH.size + NONCE_BYTES, LENGTH.size + NONCE_BYTES + PROOF_BYTES
     # The message stays bytes until the proof has been checked.
     nonce, proof, hello = frame[start:middle], frame[middle:end], frame[end:]
@@ -175,7 +177,9 @@ def read_host_hello(frame: bytes, secret: bytes, challenge: bytes) -> tuple[byte
 
 
 def prove(secret: bytes, role: bytes, *parts: bytes) -> bytes:
-    """A proof (HMAC-SHA256, 32 bytes) that the side in `role` knows `secret`, bound to the other side's nonce in `parts`."""
+    """Return a proof (HMAC-SHA256, 32 bytes) that the side in `role` knows `secret`, bound to the other side's nonce in
+    `parts`.
+    """
     # Hot path, twice per link; plain form: `hmac.digest(..)`, which spends two thirds of its time on the key.
     mac = _keyed(secret).copy()
     mac.update(role + b"".join(parts))
@@ -184,7 +188,7 @@ def prove(secret: bytes, role: bytes, *parts: bytes) -> bytes:
 
 @lru_cache(maxsize=4)
 def _keyed(secret: bytes) -> hmac.HMAC:
-    """An HMAC-SHA256 that has processed its key."""
+    """Return an HMAC-SHA256 that has processed its key."""
     return hmac.new(secret, digestmod="sha256")
 
 
@@ -194,7 +198,7 @@ def proves(proof: bytes, secret: bytes, role: bytes, *parts: bytes) -> bool:
 
 
 def link_hello(secret: bytes, run: int, nonce: bytes, sender: Rank, port: int, receiver: Rank, its_port: int) -> bytes:
-    """The dialler's hello on a link, bound to the nonce of the listening host."""
+    """Return the dialler's hello on a link, bound to the nonce of the listening host."""
     link = _LINK.pack(run, sender, port, receiver, its_port)
     return frame(link + prove(secret, b"link", nonce, link))
 

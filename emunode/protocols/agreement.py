@@ -66,7 +66,7 @@ class Decision(NamedTuple):
 
 
 def is_news(segment: Segment) -> bool:
-    """Whether a segment is one by which ranks agree."""
+    """Return whether a segment is one by which ranks agree."""
     return segment[2] in TREES
 
 
@@ -177,7 +177,7 @@ class AgreementLayer(Protocol):
             super().sent(now, port, segment)
 
     def segment_of(self, news: News) -> Segment:
-        """The control segment that tells a neighbour of this."""
+        """Return the control segment that tells a neighbour of this."""
         if news.port == REOPENS:
             return control_segment(ControlKind.REOPENING, news.rank, ALL_RANKS, news.seen)
         peer = self._topology.neighbour(news.rank, news.port)
@@ -200,12 +200,12 @@ class AgreementLayer(Protocol):
             self._learn(now, News(now, self._rank, REOPENS))
 
     def _pending(self) -> set[Step]:
-        """The cuts that are not decided yet: steps in which there was news."""
+        """Return the cuts that are not decided yet: steps in which there was news."""
         last = self.decisions[-1].cut if self.decisions else 0
         return {news.seen for news in self.known if news.seen > last}
 
     def _due(self, cut: Step) -> Step:
-        """The step or round in which all news up to `cut` are here."""
+        """Return the step or round in which all news up to `cut` are here."""
         reopened = any(news.port == REOPENS and news.seen <= cut for news in self.known)
         return cut + (max(self._settings.steps, self.slowest) if reopened else self._settings.steps)
 

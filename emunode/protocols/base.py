@@ -48,7 +48,7 @@ class ControlKind(IntEnum):
 
 
 def control_segment(kind: ControlKind, origin: Rank, target: Rank, number: int, value: int = 0) -> Segment:
-    """A control segment. `number` is at most 2^31 - 1 and `value` at most 2^16 - 1.
+    """Return a control segment. `number` is at most 2^31 - 1 and `value` at most 2^16 - 1.
 
     Its payload holds the value and a checksum of everything, so that two control segments differ in several bytes, and one
     that a fault has altered is taken for no other.
@@ -58,12 +58,12 @@ def control_segment(kind: ControlKind, origin: Rank, target: Rank, number: int, 
 
 
 def is_control(segment: Segment) -> bool:
-    """Whether a segment is a control segment, altered or not."""
+    """Return whether a segment is a control segment, altered or not."""
     return segment[2] >= CONTROL_TREE
 
 
 def control_kind(segment: Segment) -> ControlKind | None:
-    """The kind of a control segment; None for a segment of data, and for a control segment that was altered."""
+    """Return the kind of a control segment; None for a segment of data, and for a control segment that was altered."""
     origin, target, tree, number, payload = segment
     if tree - CONTROL_TREE not in _KINDS or len(payload) != CONTROL_BYTES:
         return None
@@ -72,7 +72,7 @@ def control_kind(segment: Segment) -> ControlKind | None:
 
 
 def control_value(segment: Segment) -> int:
-    """The value of a control segment of a known kind."""
+    """Return the value of a control segment of a known kind."""
     value: int = _PAYLOAD.unpack(segment[4])[0]
     return value
 
@@ -133,7 +133,9 @@ class Protocol:
         self._passing.append((port, segment))
 
     def ready(self, now: int) -> Sequence[PortSegment]:
-        """The segments that may leave at `now`, the most urgent first; each stays ready until `sent` is called for it."""
+        """Return the segments that may leave at `now`, the most urgent first; each stays ready until `sent` is called
+        for it.
+        """
         del now
         return self._passing
 

@@ -30,6 +30,6 @@ LAYERS: Final[list[Callable[[Algorithm, LocalView, Timing], Protocol | None]]] =
 
 
 def make_protocol(algorithm: Algorithm, view: LocalView, timing: Timing = LOCK_STEP) -> Protocol | None:
-    """The protocol of a rank, or None for a run without one."""
+    """Return the protocol of a rank, or None for a run without one."""
     layers = [layer for make in LAYERS if (layer := make(algorithm, view, timing)) is not None]
     return Stack(layers) if len(layers) > 1 else layers[0] if layers else None

@@ -24,7 +24,7 @@ LONGEST_BACK_OFF: Final = 64
 
 
 def acknowledgement_of(segment: Segment) -> Segment:
-    """The acknowledgement of a segment: the same for each copy of it that crosses this link."""
+    """Return the acknowledgement of a segment: the same for each copy of it that crosses this link."""
     origin, target, tree, number, payload = segment
     # Control segments of other layers differ in their payload; their values are disjoint from the numbers of trees.
     value = tree if not is_control(segment) else 1 << 15 | crc32(payload) & 0x7FFF
@@ -32,7 +32,7 @@ def acknowledgement_of(segment: Segment) -> Segment:
 
 
 def time_out(after: int, attempt: int, back_off: bool) -> int:
-    """How long the sender waits for the acknowledgement of attempt 1, 2, .. of a segment."""
+    """Return how long the sender waits for the acknowledgement of attempt 1, 2, .. of a segment."""
     return after * min(2 ** (attempt - 1), LONGEST_BACK_OFF) if back_off else after
 
 

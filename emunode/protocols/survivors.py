@@ -88,7 +88,9 @@ class RenumberedPayloads(Payloads):
 
 @lru_cache(maxsize=16)
 def parts_of(topology: Topology, links: Links) -> tuple[tuple[Rank, ...], ...]:
-    """The parts of a network without these links, each named by one of its ends: ranks ascending, the largest part first."""
+    """Return the parts of a network without these links, each named by one of its ends: ranks ascending, the largest
+    part first.
+    """
     given_up = {end for link in links for end in (link, topology.end(*link))}
     left = dict.fromkeys(topology.ranks())
     found = []
@@ -106,7 +108,7 @@ def parts_of(topology: Topology, links: Links) -> tuple[tuple[Rank, ...], ...]:
 
 @lru_cache(maxsize=16)
 def largest_part(topology: Topology, spec: CollectiveSpec, links: Links, number: int) -> Part:
-    """The part that goes on, for the repetition with this number, from 0."""
+    """Return the part that goes on, for the repetition with this number, from 0."""
     ranks = parts_of(topology, links)[0]
     if number >= MOST_RUNS:
         return Part(ranks, RunEnd.TOO_MANY_FAILURES)
@@ -129,7 +131,7 @@ def largest_part(topology: Topology, spec: CollectiveSpec, links: Links, number:
 def sub_network(
     topology: Topology, ranks: tuple[Rank, ...], links: Collection[tuple[Rank, Port]] = ()
 ) -> TableTopology:
-    """The network of these ranks, renumbered, without some links."""
+    """Return the network of these ranks, renumbered, without some links."""
     given_up = {end for link in links for end in (link, topology.end(*link))}
     new = {rank: number for number, rank in enumerate(ranks)}
     kept = [
@@ -143,7 +145,7 @@ def sub_network(
 
 
 def spec_again(spec: CollectiveSpec) -> CollectiveSpec:
-    """The collective as it runs again, on the whole network: without redundancy, over plain links."""
+    """Return the collective as it runs again, on the whole network: without redundancy, over plain links."""
     return spec._replace(
         algorithm=ALGORITHMS[spec.collective],
         # The vector as a whole: it is cut for the ranks that are left.

@@ -26,7 +26,9 @@ class LinearCostModel(NamedTuple):
     packet_limit: int = 0
 
     def nanoseconds(self, size: int) -> int:
-        """The time for which a packet of `size` bytes occupies its port, by the formula for the virtual time of a step."""
+        """Return the time for which a packet of `size` bytes occupies its port, by the formula for the virtual time of
+        a step.
+        """
         startups = -(-size // self.packet_limit) if self.packet_limit else min(size, 1)
         # Rounded once, to whole nanoseconds: sums are exact from here on, and equal on all machines.
         return round((self.startup * startups + self.per_byte * size) * NANO)
@@ -47,13 +49,15 @@ class PortOccupancy:
         self._before = 0
 
     def depart(self, step: Step, port: Port, duration: int) -> int:
-        """The start of a packet of `step` over `port`: after all receipts of earlier steps, when the port is free."""
+        """Return the start of a packet of `step` over `port`: after all receipts of earlier steps, when the port is
+        free.
+        """
         start = self.earliest(step, port)
         self._free[0 if self._serial else port] = start + duration
         return start
 
     def earliest(self, step: Step, port: Port) -> int:
-        """The time from which a packet of `step` can start over `port`."""
+        """Return the time from which a packet of `step` can start over `port`."""
         free = self._free[0 if self._serial else port]
         if self._alone and step != self._step:
             # What the port was busy with before this step: sends of the same step do not delay receipts of it.
@@ -75,7 +79,7 @@ class PortOccupancy:
         self._received = max(self._received, time)
 
     def arrive(self, step: Step, deadline: int, duration: int) -> int:
-        """The time of receipt of a packet of `step` that its sender has finished sending at `deadline`."""
+        """Return the time of receipt of a packet of `step` that its sender has finished sending at `deadline`."""
         if self._serial:
             free = self._received
             if self._alone:

@@ -294,7 +294,7 @@ class TimedRun:
             self._running.discard(index)
 
     def _not_yet_received(self, base: int, receipts: Sequence[Receipt]) -> list[Receipt]:
-        """Record the receipts whose virtual times have passed, and return the others."""
+        """Return the record the receipts whose virtual times have passed, and return the others."""
         now, waiting = self._now(), []
         for receipt in receipts:
             received, port, step, crossed = receipt
@@ -448,7 +448,7 @@ class TimedRun:
             self._tell("altered_copies", copies)
 
     def _times_so_far(self) -> Iterator[tuple[int, ...]]:
-        """The fields of `wire.TIME` for every start and receipt since the last `flush`."""
+        """Yield the fields of `wire.TIME` for every start and receipt since the last `flush`."""
         degree, first, peers, reverse = self._degree, self._ranks[0], self._peers, self._reverse
         for moment, now, starts in self._started:
             for _, _, slot, step, receipt, received_step, _ in starts:

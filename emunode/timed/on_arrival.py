@@ -164,7 +164,7 @@ class OnArrival(EventPolicy[_Incarnation]):
     def _received(
         self, incarnation: _Incarnation, now: int, arrivals: Sequence[Arrival], actions: Actions
     ) -> list[Arrival]:
-        """The packets that are read at `now`: over one port they are received in turn."""
+        """Return the packets that are read at `now`: over one port they are received in turn."""
         for port, step, packet in arrivals:
             self._missing[step] = self._missing.get(step, 0) - 1
             if not self._one_port:
@@ -190,14 +190,14 @@ class OnArrival(EventPolicy[_Incarnation]):
         return came
 
     def _due(self, step: Step) -> int:
-        """The time at which, without faults, everything of the steps up to `step` has been received."""
+        """Return the time at which, without faults, everything of the steps up to `step` has been received."""
         place = bisect_right(self._steps, step)
         return self._complete[place - 1] if place else 0
 
     # --- sends -----------------------------------------------------------------------------------------------------
 
     def _own_time(self, incarnation: _Incarnation, step: Step, intended: int) -> int:
-        """The time from which a send of its own may leave."""
+        """Return the time from which a send of its own may leave."""
         shown = self._faults.clock(self.rank, intended)
         if incarnation.starts or shown == intended:
             return shown
@@ -205,7 +205,9 @@ class OnArrival(EventPolicy[_Incarnation]):
         return max(intended, shown) if lacks else intended
 
     def _soonest(self, step: Step) -> int:
-        """The time of the first send of `step` or later without faults: over several ports, it may be of a later step."""
+        """Return the time of the first send of `step` or later without faults: over several ports, it may be of a later
+        step.
+        """
         return self._from_step.get(step, 0)
 
     def _draw(self, incarnation: _Incarnation, now: int) -> None:

@@ -43,7 +43,7 @@ class SendQueue:
         heappush(self._heap, send)
 
     def pop(self) -> tuple[Step, Port, Packet]:
-        """The packet whose turn it is: its step, port and segments."""
+        """Return the packet whose turn it is: its step, port and segments."""
         step = self._next if self._left else self._heap[0].step
         while step in self._used:
             step += 1

@@ -17,11 +17,11 @@ class StepTimes:
         """The duration of the longest step, which every step after the last one is taken to last."""
 
     def begins(self, step: Step) -> int:
-        """The beginning of a step in nanoseconds."""
+        """Return the beginning of a step in nanoseconds."""
         last = len(self._begins)
         return self._begins[step - 1] if step <= last else self._begins[-1] + (step - last) * self.longest
 
     def step_at(self, time: int) -> Step:
-        """The step in which `time` lies; the later one at the time at which one ends and the next begins."""
+        """Return the step in which `time` lies; the later one at the time at which one ends and the next begins."""
         beyond = time - self._begins[-1]
         return bisect_right(self._begins, time) if beyond < 0 else len(self._begins) + beyond // self.longest

@@ -44,7 +44,7 @@ class RunTimes:
 
 
 def timing_of(steps: StepTimes, costs: LinearCostModel) -> Timing:
-    """How long things take in a run, as its protocols see it."""
+    """Return how long things take in a run, as its protocols see it."""
     return Timing(steps.begins, steps.longest, costs.nanoseconds(CONTROL_BYTES))
 
 
@@ -159,7 +159,7 @@ class ThroughProtocol(EventPolicy[_Incarnation]):
         return self._detection is not None and now < self._times.horizon
 
     def _interval(self, now: int) -> int:
-        """The time until the next sign of life: a slow node takes longer for everything that it does."""
+        """Return the time until the next sign of life: a slow node takes longer for everything that it does."""
         assert self._detection is not None
         return ceil(self._detection.interval * self._faults.slowness(self.rank, now))
 
@@ -203,7 +203,7 @@ class ThroughProtocol(EventPolicy[_Incarnation]):
     # --- sends -----------------------------------------------------------------------------------------------------
 
     def _ready(self, incarnation: _Incarnation, shown: int) -> list[tuple[Port, Segment | None]]:
-        """The segments that could leave, the most urgent first; None for a sign of life."""
+        """Return the segments that could leave, the most urgent first; None for a sign of life."""
         waiting = incarnation.node.ready(shown)
         signs: list[tuple[Port, Segment | None]] = [(port, None) for port in sorted(incarnation.owing)]
         # A sort is stable: in their own order otherwise.

@@ -14,7 +14,7 @@ Adjacency = Sequence[Sequence[Rank]]
 
 
 def blocks_of_roots(order: int) -> Iterator[range]:
-    """All ranks, in ranges of roots that are searched together."""
+    """Yield all ranks, in ranges of roots that are searched together."""
     size = max(64, ROOTS_AT_ONCE_BITS // order)
     for first in range(0, order, size):
         yield range(first, min(order, first + size))
@@ -45,7 +45,7 @@ def reach_by_distance(adjacency: Adjacency, roots: range) -> Iterator[list[int]]
 
 
 def ordered_pairs_by_distance(adjacency: Adjacency) -> tuple[int, ...]:
-    """How many ordered pairs of ranks are at distance 0, 1, .., diameter of a connected network."""
+    """Return how many ordered pairs of ranks are at distance 0, 1, .., diameter of a connected network."""
     within: Counter[int] = Counter()
     for roots in blocks_of_roots(len(adjacency)):
         count = 0

@@ -53,7 +53,7 @@ class searched_property(cached_property[Value]):  # noqa: N801  # used as a deco
 
 
 def knows(topology: "Topology", name: str) -> bool:
-    """Whether a network has a property without a search: set by its constructor, or by a formula of its family."""
+    """Return whether a network has a property without a search: set by its constructor, or by a formula of its family."""
     return name in vars(topology) or not isinstance(getattr(type(topology), name), searched_property)
 
 
@@ -90,11 +90,11 @@ class Topology(ABC):
     @classmethod
     @abstractmethod
     def parse(cls, parameters: str) -> Self:
-        """The network named `<family>:<parameters>`; raises ScenarioError (field `topology`)."""
+        """Return the network named `<family>:<parameters>`; raises ScenarioError (field `topology`)."""
 
     @classmethod
     def parse_number(cls, parameters: str) -> int:
-        """The parameter of a family that has a single number; raises ScenarioError (field `topology`)."""
+        """Return the parameter of a family that has a single number; raises ScenarioError (field `topology`)."""
         if not (parameters.isascii() and parameters.isdigit() and len(parameters) < 10):
             raise ScenarioError("topology", f"{cls.family}:{parameters}", f"write {cls.form} with {cls.condition}")
         return int(parameters)
@@ -103,7 +103,8 @@ class Topology(ABC):
     def parse_numbers(
         cls, parameters: str, separator: str, count: int | None = None, whole: str | None = None
     ) -> tuple[int, ...]:
-        """The numbers in `parameters`, which is a part of the text `whole` if that is given; `count` of them if given.
+        """Return the numbers in `parameters`, which is a part of the text `whole` if that is given; `count` of them if
+        given.
 
         Raises ScenarioError (field `topology`).
         """
@@ -116,18 +117,18 @@ class Topology(ABC):
 
     @abstractmethod
     def label(self, rank: Rank) -> str:
-        """The label of `rank`."""
+        """Return the label of `rank`."""
 
     @abstractmethod
     def rank(self, label: str) -> Rank:
-        """The rank of `label`; raises ScenarioError (field `label`) that shows the canonical form."""
+        """Return the rank of `label`; raises ScenarioError (field `label`) that shows the canonical form."""
 
     @abstractmethod
     def neighbour(self, rank: Rank, port: Port) -> Rank:
-        """The rank at the other end of `port`; ABSENT if `rank` has no such port."""
+        """Return the rank at the other end of `port`; ABSENT if `rank` has no such port."""
 
     def end(self, rank: Rank, port: Port) -> tuple[Rank, Port]:
-        """The other end of the link at `port`: the neighbour, and the port of the same link there.
+        """Return the other end of the link at `port`: the neighbour, and the port of the same link there.
 
         Here the neighbour's ports are tried in turn; a family overrides this where it has a rule.
         """
@@ -135,11 +136,11 @@ class Topology(ABC):
         return neighbour, self.neighbours(neighbour).index(rank)
 
     def ports(self, rank: Rank) -> Sequence[Port]:
-        """The ports that `rank` has, ascending."""
+        """Return the ports that `rank` has, ascending."""
         return tuple(port for port, neighbour in enumerate(self.neighbours(rank)) if neighbour != ABSENT)
 
     def reverse_ports(self, rank: Rank) -> Sequence[Port]:
-        """The port at the other end of every port of `rank`, by port; ABSENT for ports that it lacks."""
+        """Return the port at the other end of every port of `rank`, by port; ABSENT for ports that it lacks."""
         reverse = [ABSENT] * self.degree
         for port, _, its_port in self.ends(rank):
             reverse[port] = its_port
@@ -149,7 +150,7 @@ class Topology(ABC):
     """The vertex connectivity, if the literature proves it for the family."""
 
     def is_switch(self, rank: Rank) -> bool:
-        """Whether `rank` only forwards: it has no message of its own and is no target. Here no rank is a switch."""
+        """Return whether `rank` only forwards: it has no message of its own and is no target. Here no rank is a switch."""
         del rank
         return False
 
@@ -163,7 +164,7 @@ class Topology(ABC):
     # The network seen from a root.
 
     def seen_from(self, root: Rank) -> "Topology":
-        """The network renamed so that `root` is rank 0: this object itself if it looks the same from every rank."""
+        """Return the network renamed so that `root` is rank 0: this object itself if it looks the same from every rank."""
         return self._renamed(root) if root else self
 
     @cached_property
@@ -172,34 +173,36 @@ class Topology(ABC):
         return lru_cache(max(2, SEARCH_LIMIT // self.order))(partial(RenamedTopology, self))
 
     def relative(self, rank: Rank, root: Rank) -> Rank:
-        """The name of `rank` in `seen_from(root)`."""
+        """Return the name of `rank` in `seen_from(root)`."""
         # 0 and the root exchange their names; every other rank keeps its own.
         return root if not rank else 0 if rank == root else rank
 
     def absolute(self, relative: Rank, root: Rank) -> Rank:
-        """Inverse of `relative`: the rank whose address seen from `root` is `relative`."""
+        """Return the inverse of `relative`: the rank whose address seen from `root` is `relative`."""
         # An exchange is its own inverse.
         return self.relative(relative, root)
 
     # Distances. A family overrides these by formulas if it has them.
 
     def weight(self, relative: Rank) -> int:
-        """Distance of `relative` from rank 0."""
+        """Return the distance of `relative` from rank 0."""
         return self._searched_weights[relative]
 
     def distance(self, one: Rank, other: Rank) -> int:
-        """Number of links on a shortest path. A family without translations overrides it together with `weight`."""
+        """Return the number of links on a shortest path. A family without translations overrides it together with
+        `weight`.
+        """
         return self.seen_from(other).weight(self.relative(one, other))
 
     def distribution_from(self, root: Rank) -> tuple[int, ...]:
-        """Number of ranks at distance 0, 1, .., `eccentricity(root)` from `root`."""
+        """Return the number of ranks at distance 0, 1, .., `eccentricity(root)` from `root`."""
         self._require_enumerable("formula for the numbers of nodes by distance")
         view = self.seen_from(root)
         counts = Counter(map(view.weight, view.ranks()))
         return tuple(counts[distance] for distance in range(len(counts)))
 
     def eccentricity(self, root: Rank) -> int:
-        """The largest distance from `root`."""
+        """Return the largest distance from `root`."""
         return len(self.distribution_from(root)) - 1
 
     @searched_property
@@ -235,11 +238,11 @@ class Topology(ABC):
         return self.distances_from(0)
 
     def distances_from(self, root: Rank) -> "array[int]":
-        """Distance of every rank from `root`, by rank, by search."""
+        """Return the distance of every rank from `root`, by rank, by search."""
         return breadth_first_distances(self, root)
 
     def farthest_from(self, root: Rank) -> Rank:
-        """The lowest rank that owns data among those farthest from `root`."""
+        """Return the lowest rank that owns data among those farthest from `root`."""
         return min(
             (rank for rank in self.data_ranks if rank != root),
             # Seen from the root, for which a network without a formula needs one search.
@@ -268,7 +271,7 @@ class Topology(ABC):
     # Derived from the above.
 
     def neighbours(self, rank: Rank) -> tuple[Rank, ...]:
-        """The other end of every port, by port; ABSENT for ports that `rank` lacks."""
+        """Return the other end of every port, by port; ABSENT for ports that `rank` lacks."""
         return tuple(self.neighbour(rank, port) for port in range(self.degree))
 
     def adjacent(self, rank: Rank) -> Iterator[tuple[Port, Rank]]:
@@ -283,11 +286,11 @@ class Topology(ABC):
             yield port, *self.end(rank, port)
 
     def ranks(self) -> range:
-        """All ranks."""
+        """Return all ranks."""
         return range(self.order)
 
     def links(self) -> Iterator[tuple[Rank, Port, Rank, Port]]:
-        """Every link once, as (rank, port, neighbour, its port) with rank < neighbour."""
+        """Yield every link once, as (rank, port, neighbour, its port) with rank < neighbour."""
         for rank in self.ranks():
             for port, neighbour, its_port in self.ends(rank):
                 if rank < neighbour:
@@ -299,7 +302,7 @@ class Topology(ABC):
         return sum(len(self.ports(rank)) for rank in self.ranks()) // 2
 
     def facts(self) -> Mapping[str, object]:
-        """The properties of this network that `list topologies` and reports show."""
+        """Return the properties of this network that `list topologies` and reports show."""
         average = self.known_average_distance
         return {
             "topology": self.name,
@@ -327,7 +330,7 @@ class DirectDistances(Topology):
 
     @abstractmethod
     def distance(self, one: Rank, other: Rank) -> int:
-        """Number of links on a shortest path."""
+        """Return the number of links on a shortest path."""
 
     def weight(self, relative: Rank) -> int:
         return self.distance(relative, 0)
@@ -351,7 +354,7 @@ class VertexTransitiveTopology(RegularTopology):
     """
 
     def distance_distribution(self) -> tuple[int, ...]:
-        """Number of ranks at distance 0, 1, .., diameter of any rank."""
+        """Return the number of ranks at distance 0, 1, .., diameter of any rank."""
         return self._counted_distribution
 
     @cached_property
@@ -393,7 +396,7 @@ class CayleyTopology(VertexTransitiveTopology):
 
     @abstractmethod
     def reverse_port(self, port: Port) -> Port:
-        """The port of the same link at its other end (the same for every rank)."""
+        """Return the port of the same link at its other end (the same for every rank)."""
 
     @abstractmethod
     def relative(self, rank: Rank, root: Rank) -> Rank:
@@ -401,7 +404,7 @@ class CayleyTopology(VertexTransitiveTopology):
 
     @abstractmethod
     def absolute(self, relative: Rank, root: Rank) -> Rank:
-        """Inverse of `relative`: the rank whose address seen from `root` is `relative`."""
+        """Return the inverse of `relative`: the rank whose address seen from `root` is `relative`."""
 
     def end(self, rank: Rank, port: Port) -> tuple[Rank, Port]:
         return self.neighbour(rank, port), self.reverse_port(port)
@@ -512,7 +515,7 @@ FAMILIES: Final = Registry[str, type[Topology]](
 
 
 def breadth_first_distances(topology: Topology, root: Rank) -> "array[int]":
-    """Distance of every rank from `root`, by rank, found link by link; -1 for ranks that cannot be reached."""
+    """Return the distance of every rank from `root`, by rank, found link by link; -1 for ranks that cannot be reached."""
     distances = array("i", [-1]) * topology.order
     distances[root] = 0
     queue = [root]

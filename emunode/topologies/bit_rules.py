@@ -24,7 +24,7 @@ class BitRuleNetwork(WordTopology, RegularTopology):
     """2^n words of n bits, degree n: port d of u leads to u xor flipped(u, d)."""
 
     def __init__(self, n: int) -> None:
-        """Raises ScenarioError (field `topology`) if n < 2 or 2^n ranks cannot be addressed."""
+        """Raise ScenarioError (field `topology`) if n < 2 or 2^n ranks cannot be addressed."""
         self.name = f"{self.family}:{n}"
         self.set_bits(n)
         self.title = f"{self.family.replace('-', ' ').replace('moebius', 'Moebius')} of {n} dimensions"
@@ -38,7 +38,7 @@ class BitRuleNetwork(WordTopology, RegularTopology):
 
     @abstractmethod
     def flipped(self, rank: Rank, port: Port) -> int:
-        """The bits that `port` flips at `rank`."""
+        """Return the bits that `port` flips at `rank`."""
 
     def neighbour(self, rank: Rank, port: Port) -> Rank:
         return rank ^ self.flipped(rank, port)
@@ -100,7 +100,7 @@ class MoebiusCube(BitRuleNetwork):
     small_examples = ("moebius-cube:3,0", "moebius-cube:3,1", "moebius-cube:5,0")
 
     def __init__(self, n: int, kind: int) -> None:
-        """Raises ScenarioError (field `topology`) if n < 2, n is too large, or the type is not 0 or 1."""
+        """Raise ScenarioError (field `topology`) if n < 2, n is too large, or the type is not 0 or 1."""
         super().__init__(n)
         self.name = f"moebius-cube:{n},{kind}"
         self.require(kind in {0, 1}, "the type of a Moebius cube is 0 or 1")
@@ -130,7 +130,7 @@ class TwistedCube(BitRuleNetwork):
     small_examples = ("twisted-cube:3", "twisted-cube:5")
 
     def __init__(self, n: int) -> None:
-        """Raises ScenarioError (field `topology`) if n is even, below 3, or too large."""
+        """Raise ScenarioError (field `topology`) if n is even, below 3, or too large."""
         super().__init__(n)
         self.require(
             n % 2 == 1,

@@ -31,7 +31,7 @@ class Dragonfly(DirectDistances, RegularTopology):
     large_examples = ("dragonfly:16,8",)
 
     def __init__(self, a: int, h: int) -> None:
-        """Raises ScenarioError (field `topology`) unless a >= 2, h >= 1, and the routers can be addressed."""
+        """Raise ScenarioError (field `topology`) unless a >= 2, h >= 1, and the routers can be addressed."""
         self.name = f"dragonfly:{a},{h}"
         self.require(a >= 2, "a group needs at least 2 routers: groups of one router are the complete graph")
         self.require(h >= 1, "a router needs at least 1 global link: without any the groups are not connected")

@@ -16,7 +16,7 @@ ColourTable = dict[Rank, dict[int, Rank]]
 
 
 def greedy_colouring(links: Links) -> list[int]:
-    """The lowest colour that is free at both ends, link by link: at most 2 D - 1 colours."""
+    """Return the lowest colour that is free at both ends, link by link: at most 2 D - 1 colours."""
     at = _empty_table(links)
     for one, other in links:
         colour = 0
@@ -93,7 +93,9 @@ def _colour_of(at: ColourTable, one: Rank, other: Rank) -> int:
 
 
 def _maximal_fan(at: ColourTable, centre: Rank, first: Rank) -> list[Rank]:
-    """Neighbours of `centre` from `first` on: the colour of each one's link to the centre is free at the one before it."""
+    """Return the neighbours of `centre` from `first` on: the colour of each one's link to the centre is free at the one
+    before it.
+    """
     fan = [first]
     found = True
     while found:
@@ -120,7 +122,7 @@ def _exchange(at: ColourTable, start: Rank, first: int, second: int) -> None:
 
 
 def _end_of_rotation(at: ColourTable, centre: Rank, fan: Sequence[Rank], colour: int) -> int:
-    """The first place up to which the fan is still one after the exchange, and whose node has `colour` free."""
+    """Return the first place up to which the fan is still one after the exchange, and whose node has `colour` free."""
     place = 0
     while colour in at[fan[place]]:
         if _colour_of(at, centre, fan[place + 1]) in at[fan[place]]:

@@ -37,7 +37,7 @@ class FatTree(DirectDistances):
     bipartite = True
 
     def __init__(self, k: int) -> None:
-        """Raises ScenarioError (field `topology`) unless k is even and the nodes can be addressed."""
+        """Raise ScenarioError (field `topology`) unless k is even and the nodes can be addressed."""
         self.name = f"fat-tree:{k}"
         self.require(k >= 2, "fat-tree needs k >= 2")
         self.require(k % 2 == 0, "k must be even: half of a switch's ports lead down and half of them up")
@@ -57,7 +57,7 @@ class FatTree(DirectDistances):
         return cls(cls.parse_number(parameters))
 
     def is_switch(self, rank: Rank) -> bool:
-        """Every rank but the hosts."""
+        """Return every rank but the hosts."""
         return rank >= self.hosts
 
     # A place is (level, major, minor): a switch E of pod P at (EDGE, P, E), a core cA/J at (CORE, A, J), a host at its
@@ -137,7 +137,7 @@ class FatTree(DirectDistances):
 
 
 def _between_switches(lower: tuple[int, ...], upper: tuple[int, ...]) -> int:
-    """The distance of two switches (level, major, minor), the first one on no higher level."""
+    """Return the distance of two switches (level, major, minor), the first one on no higher level."""
     (low, major, minor), (high, other_major, other_minor) = lower, upper
     if lower == upper:
         return 0

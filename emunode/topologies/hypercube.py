@@ -28,7 +28,7 @@ class Hypercube(CayleyTopology):
     large_examples = ("hypercube:40", "hypercube:62")
 
     def __init__(self, n: int) -> None:
-        """Raises ScenarioError (field `topology`) if n < 2 or 2^n ranks cannot be addressed."""
+        """Raise ScenarioError (field `topology`) if n < 2 or 2^n ranks cannot be addressed."""
         self.name = f"hypercube:{n}"
         if n < 2:
             raise ScenarioError(
@@ -55,7 +55,7 @@ class Hypercube(CayleyTopology):
         return format(rank, f"0{self.n}b")
 
     def rank(self, label: str) -> Rank:
-        """The rank of n binary digits; raises ScenarioError (field `label`)."""
+        """Return the rank of n binary digits; raises ScenarioError (field `label`)."""
         if len(label) != self.n or not set(label) <= {"0", "1"}:
             sample = format(1, f"0{self.n}b")
             raise ScenarioError(
@@ -82,7 +82,7 @@ class Hypercube(CayleyTopology):
         return relative ^ root
 
     def weight(self, relative: Rank) -> int:
-        """Number of 1-bits (Hamming weight)."""
+        """Return the number of 1-bits (Hamming weight)."""
         return relative.bit_count()
 
     def distance_distribution(self) -> tuple[int, ...]:

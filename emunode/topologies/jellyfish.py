@@ -35,7 +35,7 @@ class Jellyfish(RegularTopology):
     small_examples = ("jellyfish:10,3,0", "jellyfish:8,6,3", "jellyfish:20,4,1")
 
     def __init__(self, order: int, degree: int, seed: int) -> None:
-        """Raises ScenarioError (field `topology`) if there is no such regular graph, or it is too large to be made."""
+        """Raise ScenarioError (field `topology`) if there is no such regular graph, or it is too large to be made."""
         self.name = f"jellyfish:{order},{degree},{seed}"
         self.require(degree >= 2, "networks of degree 0 or 1 are not connected")
         self.require(degree < order, "a node has at most N - 1 neighbours, so R must be below N")
@@ -78,7 +78,7 @@ class SplitMix64:
         self.state = seed
 
     def next(self) -> int:
-        """The next number below 2^64."""
+        """Return the next number below 2^64."""
         self.state = (self.state + 0x9E3779B97F4A7C15) & MASK
         mixed = self.state
         mixed = (mixed ^ mixed >> 30) * 0xBF58476D1CE4E5B9 & MASK
@@ -86,7 +86,7 @@ class SplitMix64:
         return mixed ^ mixed >> 31
 
     def below(self, bound: int) -> int:
-        """A number below `bound`, all with equal chances: numbers of an incomplete last round are drawn again."""
+        """Return a number below `bound`, all with equal chances: numbers of an incomplete last round are drawn again."""
         limit = 2**64 // bound * bound
         while (number := self.next()) >= limit:
             pass
@@ -95,7 +95,7 @@ class SplitMix64:
 
 @lru_cache(8)
 def random_regular_graph(order: int, degree: int, seed: int) -> Links:
-    """The first connected network that the generator draws."""
+    """Return the first connected network that the generator draws."""
     random = SplitMix64(seed)
     while True:
         graph = _Draft(order, degree)
@@ -117,7 +117,7 @@ class _PrefixSums:
             place += place & -place
 
     def below(self, index: int) -> int:
-        """The sum of the numbers before `index`."""
+        """Return the sum of the numbers before `index`."""
         total, place = 0, index
         while place:
             total += self._tree[place]
@@ -166,7 +166,7 @@ class _Draft:
         return True
 
     def _free_pair(self, index: int) -> tuple[Rank, Rank]:
-        """The free pair at `index`."""
+        """Return the free pair at `index`."""
         place = bisect_right(range(len(self.free)), index, key=self._pairs_before) - 1
         rank = self.free[place]
         partner = place + 1 + index - self._pairs_before(place)
@@ -176,7 +176,7 @@ class _Draft:
         return rank, self.free[partner]
 
     def _pairs_before(self, place: int) -> int:
-        """The number of free pairs whose lower rank stands before `place` in `free`."""
+        """Return the number of free pairs whose lower rank stands before `place` in `free`."""
         later = place * len(self.free) - place * (place + 1) // 2
         return later - self.linked_above.below(self.free[place])
 
@@ -218,7 +218,7 @@ class _Draft:
         self.neighbours[other].remove(one)
 
     def is_connected(self) -> bool:
-        """Whether every rank can be reached from rank 0."""
+        """Return whether every rank can be reached from rank 0."""
         reached, queue = {0}, [0]
         for rank in queue:
             new = [neighbour for neighbour in self.neighbours[rank] if neighbour not in reached]

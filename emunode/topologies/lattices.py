@@ -63,34 +63,34 @@ class Quotient:
         return tuple([self.add(index, step) - index for step in self.steps])
 
     def index(self, x: int, y: int) -> int:
-        """The index of a point of the plane."""
+        """Return the index of a point of the plane."""
         wraps, row = divmod(y, self.rows)
         return row * self.columns + (x - wraps * self.shift) % self.columns
 
     def add(self, one: int, other: int) -> int:
-        """The index of the sum."""
+        """Return the index of the sum."""
         if self.rows == 1:  # the indices are the integers modulo `columns`
             return (one + other) % self.columns
         (y, x), (dy, dx) = divmod(one, self.columns), divmod(other, self.columns)
         return self.index(x + dx, y + dy)
 
     def subtract(self, one: int, other: int) -> int:
-        """The index of the difference."""
+        """Return the index of the difference."""
         if self.rows == 1:
             return (one - other) % self.columns
         (y, x), (dy, dx) = divmod(one, self.columns), divmod(other, self.columns)
         return self.index(x - dx, y - dy)
 
     def reverse_step(self, port: Port) -> Port:
-        """The port whose step is the opposite one."""
+        """Return the port whose step is the opposite one."""
         return self.steps.index(self.subtract(0, self.steps[port]))
 
     def label(self, index: int) -> str:
-        """The part of a label that stands for an index."""
+        """Return the part of a label that stands for an index."""
         return str(index)
 
     def parse(self, label: str) -> int | None:
-        """The index of `label`, or of a label of a congruent point; None if `label` has another form."""
+        """Return the index of `label`, or of a label of a congruent point; None if `label` has another form."""
         match = re.fullmatch(NUMBER, label)
         return int(match[1]) % self.size if match else None
 
@@ -103,14 +103,14 @@ class MeasuredQuotient(Quotient):
 
     @abstractmethod
     def weight(self, index: int) -> int:
-        """The distance of `index` from 0."""
+        """Return the distance of `index` from 0."""
 
     @abstractmethod
     def distribution(self) -> list[int]:
-        """Number of indices at distance 0, 1, .., `diameter`."""
+        """Return the number of indices at distance 0, 1, .., `diameter`."""
 
     def total_distance(self) -> int:
-        """The sum of all weights."""
+        """Return the sum of all weights."""
         return sum(distance * count for distance, count in enumerate(self.distribution()))
 
 
@@ -126,7 +126,7 @@ class Ring(MeasuredQuotient):
         return min(index, self.size - index)
 
     def distribution(self) -> list[int]:
-        """Two indices at every distance, except 0 and half of an even size."""
+        """Return two indices at every distance, except 0 and half of an even size."""
         counts = [2] * (self.diameter + 1)
         counts[0] = 1
         if self.bipartite:
@@ -181,17 +181,17 @@ class LatticeNetwork(CayleyTopology):
         """By port: place value, size and moves of its factor, and the number of the port there; none for a huge degree."""
 
     def digits(self, rank: Rank) -> tuple[int, ...]:
-        """The index in every factor, the first factor first."""
+        """Return the index in every factor, the first factor first."""
         return tuple([rank // place % size for place, size, _ in self._factors])
 
     def label(self, rank: Rank) -> str:
-        """The labels of the factors, the last factor first."""
+        """Return the labels of the factors, the last factor first."""
         return self.separator.join(
             [factor.label(rank // place % size) for place, size, factor in reversed(self._factors)]
         )
 
     def rank(self, label: str) -> Rank:
-        """The rank of a label in the form that `label` writes; raises ScenarioError (field `label`).
+        """Return the rank of a label in the form that `label` writes; raises ScenarioError (field `label`).
 
         For a point that is congruent to the canonical one but not equal to it, the message names the canonical one.
         """
@@ -223,7 +223,7 @@ class LatticeNetwork(CayleyTopology):
         return tuple(found)
 
     def reverse_port(self, port: Port) -> Port:
-        """The opposite step of the same factor."""
+        """Return the opposite step of the same factor."""
         return self._reverse_port(port)
 
     def _find_reverse_port(self, port: Port) -> Port:
@@ -232,7 +232,7 @@ class LatticeNetwork(CayleyTopology):
         return first + self._factors[number][2].reverse_step(port - first)
 
     def relative(self, rank: Rank, root: Rank) -> Rank:
-        """The difference, factor by factor."""
+        """Return the difference, factor by factor."""
         if not root:
             return rank
         # Hot path, once per segment; plain form: sum(.. for place, size, factor in self._factors).
@@ -242,7 +242,7 @@ class LatticeNetwork(CayleyTopology):
         return relative
 
     def absolute(self, relative: Rank, root: Rank) -> Rank:
-        """The sum, factor by factor."""
+        """Return the sum, factor by factor."""
         if not root:
             return relative
         rank = 0
@@ -262,11 +262,11 @@ class ProductNetwork(LatticeNetwork):
         self.bipartite = all(factor.bipartite for factor in factors)
 
     def weight(self, relative: Rank) -> int:
-        """The sum of the weights in the factors."""
+        """Return the sum of the weights in the factors."""
         return sum(map(_weight_in, self._measured, self.digits(relative)))
 
     def distance_distribution(self) -> tuple[int, ...]:
-        """The product of the factors' distributions."""
+        """Return the product of the factors' distributions."""
         return polynomial_product(factor.distribution() for factor in self._measured)
 
     @cached_property
@@ -386,7 +386,7 @@ class Circulant(LatticeNetwork):
     node_form = "a number below the order"
 
     def __init__(self, order: int, jumps: Sequence[int]) -> None:
-        """Raises ScenarioError (field `topology`) if links would be parallel or loops, or the network not connected."""
+        """Raise ScenarioError (field `topology`) if links would be parallel or loops, or the network not connected."""
         self.name = f"circulant:{order}:{','.join(map(str, jumps))}"
         self.require(order >= 3, "a circulant graph needs N >= 3")
         listed = ",".join(map(str, sorted(set(jumps))))
@@ -438,7 +438,7 @@ class TwistedTorus(LatticeNetwork):
     node_form = "row,column"
 
     def __init__(self, columns: int, rows: int, twist: int) -> None:
-        """Raises ScenarioError (field `topology`) unless the sizes are at least 3 and 0 <= twist < columns."""
+        """Raise ScenarioError (field `topology`) unless the sizes are at least 3 and 0 <= twist < columns."""
         self.name = f"twisted-torus:{columns}x{rows}:{twist}"
         self.require(columns >= 3 and rows >= 3, "both sizes must be at least 3: below, links are parallel")
         self.require(0 <= twist < columns, f"the twist is 0 .. {columns - 1}: it counts columns")
@@ -456,7 +456,7 @@ class TwistedTorus(LatticeNetwork):
         return cls(columns, rows, shift)
 
     def weight(self, relative: Rank) -> int:
-        """The shortest of the ways that cross the last row `turns` times, downwards or upwards."""
+        """Return the shortest of the ways that cross the last row `turns` times, downwards or upwards."""
         y, x = divmod(relative, self.columns)
         best = min(x, self.columns - x) + y
         for turns in range(1, self._turns + 1):

@@ -51,11 +51,11 @@ class Mesh(DirectDistances):
         return cls(cls.parse_numbers(parameters, "x"))
 
     def digits(self, rank: Rank) -> tuple[int, ...]:
-        """The coordinates, dimension 1 first."""
+        """Return the coordinates, dimension 1 first."""
         return tuple([rank // place % size for place, size in zip(self._places, self.sizes, strict=True)])
 
     def label(self, rank: Rank) -> str:
-        """The coordinates, dimension 1 last."""
+        """Return the coordinates, dimension 1 last."""
         return ",".join(map(str, reversed(self.digits(rank))))
 
     def rank(self, label: str) -> Rank:
@@ -88,7 +88,7 @@ class Mesh(DirectDistances):
         return sum(map(_difference, self.digits(one), self.digits(other)))
 
     def distribution_from(self, root: Rank) -> tuple[int, ...]:
-        """The product of the paths' distributions as polynomials."""
+        """Return the product of the paths' distributions as polynomials."""
         return polynomial_product(map(_distribution_on_path, self.digits(root), self.sizes))
 
     def eccentricity(self, root: Rank) -> int:
@@ -110,6 +110,6 @@ def _difference(one: int, other: int) -> int:
 
 
 def _distribution_on_path(position: int, size: int) -> list[int]:
-    """Number of nodes at every distance from `position` on a path."""
+    """Return the number of nodes at every distance from `position` on a path."""
     near, far = sorted((position, size - 1 - position))
     return [1] + [2] * near + [1] * (far - near)

@@ -30,7 +30,7 @@ class PartialPermutationNetwork(DirectDistances, VertexTransitiveTopology):
     """n!/(n-k)! ranks; a family says which ports replace and which exchange symbols."""
 
     def __init__(self, n: int, k: int) -> None:
-        """Raises ScenarioError (field `topology`) unless 1 <= k < n, n >= 3, and the ranks can be addressed."""
+        """Raise ScenarioError (field `topology`) unless 1 <= k < n, n >= 3, and the ranks can be addressed."""
         self.name = f"{self.family}:{n},{k}"
         self.require(n >= 3, "fewer than 3 symbols make a single link")
         self.require(1 <= k < n, "k is 1 .. n-1: with n of n symbols none is left to replace another")
@@ -60,7 +60,7 @@ class PartialPermutationNetwork(DirectDistances, VertexTransitiveTopology):
         return tuple(symbols)
 
     def rank_of(self, symbols: Sequence[int]) -> Rank:
-        """The rank of x_1 .. x_k."""
+        """Return the rank of x_1 .. x_k."""
         used: list[int] = []
         rank = 0
         for symbol, place in zip(symbols, self._places, strict=True):
@@ -69,7 +69,7 @@ class PartialPermutationNetwork(DirectDistances, VertexTransitiveTopology):
         return rank
 
     def label(self, rank: Rank) -> str:
-        """The symbols, separated by dots from n = 10 on."""
+        """Return the symbols, separated by dots from n = 10 on."""
         return self._separator.join(map(str, self.symbols(rank)))
 
     @property
@@ -94,7 +94,7 @@ class PartialPermutationNetwork(DirectDistances, VertexTransitiveTopology):
     # Links.
 
     def replaced(self, symbols: Symbols, position: int, offset: int) -> Symbols:
-        """The symbols with the one at `position` (from 0) replaced by the one `offset` further on in C."""
+        """Return the symbols with the one at `position` (from 0) replaced by the one `offset` further on in C."""
         others = sorted(symbols[:position] + symbols[position + 1 :])
         symbol = symbols[position]
         index = symbol - 1 - bisect_left(others, symbol)
@@ -108,7 +108,7 @@ class PartialPermutationNetwork(DirectDistances, VertexTransitiveTopology):
 
 
 def _unused(used: Sequence[int], index: int) -> int:
-    """The number 1, 2, .. at `index` (from 0) among those that are not in `used`, which ascends."""
+    """Return the number 1, 2, .. at `index` (from 0) among those that are not in `used`, which ascends."""
     number = index + 1
     for taken in used:
         if taken > number:
@@ -191,7 +191,9 @@ class Arrangement(PartialPermutationNetwork):
 
 
 def arrangement_weight(symbols: Sequence[int]) -> int:
-    """One link for every misplaced symbol, one more for every closed cycle, which an external symbol has to open."""
+    """Return one link for every misplaced symbol, one more for every closed cycle, which an external symbol has to
+    open.
+    """
     return _misplaced(symbols) + _closed_cycles(symbols)
 
 
@@ -208,7 +210,7 @@ def _misplaced(symbols: Sequence[int]) -> int:
 
 
 def _closed_cycles(symbols: Sequence[int]) -> int:
-    """The number of cycles of two or more positions: position i leads to position x_i."""
+    """Return the number of cycles of two or more positions: position i leads to position x_i."""
     unseen = {position for position, symbol in enumerate(symbols, 1) if symbol != position}
     cycles = 0
     while unseen:

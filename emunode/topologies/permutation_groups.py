@@ -34,7 +34,7 @@ BURNT_PANCAKE_DIAMETERS: Final = (4, 6, 8, 10, 12, 14, 15, 17, 18, 19, 21)
 
 
 def inversions(rank: Rank, n: int) -> int:
-    """The number of pairs in wrong order in the permutation of a rank: the sum of the digits of the rank.
+    """Return the number of pairs in wrong order in the permutation of a rank: the sum of the digits of the rank.
 
     Raises ValueError if there is no such rank.
     """
@@ -56,10 +56,10 @@ class Group(Protocol):
     def rank(self, symbols: bytes, /) -> Rank: ...
 
     def relabelling(self, rank: Rank, /) -> bytes:
-        """A table for `bytes.translate` that replaces every position by the symbol there."""
+        """Return a table for `bytes.translate` that replaces every position by the symbol there."""
 
     def inverse_relabelling(self, rank: Rank, /) -> bytes:
-        """A table for `bytes.translate` that replaces every symbol by its position."""
+        """Return a table for `bytes.translate` that replaces every symbol by its position."""
 
     def label(self, rank: Rank, /) -> str: ...
     def parse_label(self, label: str, /) -> Rank: ...
@@ -77,7 +77,7 @@ class EvenPermutations:
         self.unrank: Callable[[Rank], bytes] = lru_cache(CACHE_ENTRIES)(self._unrank)
 
     def _place(self, rank: Rank) -> Rank:
-        """The rank among all permutations."""
+        """Return the rank among all permutations."""
         place = 2 * rank
         return place + inversions(place, self._all.n) % 2
 
@@ -139,7 +139,7 @@ class SignedPermutations:
         return bytes.maketrans(symbols + symbols.translate(self._negated), self._all)
 
     def label(self, rank: Rank) -> str:
-        """The numbers with their signs, separated by commas."""
+        """Return the numbers with their signs, separated by commas."""
         return ",".join(str(symbol if symbol <= self.n else self.n - symbol) for symbol in self.unrank(rank))
 
     def parse_label(self, label: str) -> Rank:
@@ -166,7 +166,7 @@ class PermutationNetwork(CayleyTopology):
     """`title` with n in the place of {}."""
 
     def __init__(self, n: int) -> None:
-        """Raises ScenarioError (field `topology`) if n is too small, or if there are too many ranks to be addressed."""
+        """Raise ScenarioError (field `topology`) if n is too small, or if there are too many ranks to be addressed."""
         self.name = f"{self.family}:{n}"
         self.check_symbols(n)
         self.set_moves(n, self.moves_of(n))
@@ -199,7 +199,7 @@ class PermutationNetwork(CayleyTopology):
 
     @classmethod
     def moves_of(cls, n: int) -> list[bytes]:
-        """The moves by port: the symbol at position i comes from position move[i]; positions count from 1."""
+        """Return the moves by port: the symbol at position i comes from position move[i]; positions count from 1."""
         raise NotImplementedError
 
     @classmethod
@@ -220,7 +220,7 @@ class PermutationNetwork(CayleyTopology):
         return tuple([rank_of(move.translate(table)) for move in self.moves])
 
     def reverse_port(self, port: Port) -> Port:
-        """The port of the inverse move."""
+        """Return the port of the inverse move."""
         return self._reverse[port]
 
     def relative(self, rank: Rank, root: Rank) -> Rank:
@@ -237,7 +237,7 @@ class PermutationNetwork(CayleyTopology):
 
 
 def swap(n: int, one: int, other: int) -> bytes:
-    """The move of n positions that exchanges two of them."""
+    """Return the move of n positions that exchanges two of them."""
     positions = bytearray(range(1, n + 1))
     positions[one - 1], positions[other - 1] = other, one
     return bytes(positions)
@@ -315,11 +315,11 @@ class BubbleSort(PermutationNetwork):
         return [swap(n, place, place + 1) for place in range(1, n)]
 
     def weight(self, relative: Rank) -> int:
-        """The number of inversions."""
+        """Return the number of inversions."""
         return inversions(relative, self.n)
 
     def distance_distribution(self) -> tuple[int, ...]:
-        """The coefficients of the product of 1 + z + .. + z^(i-1) for i = 1..n."""
+        """Return the coefficients of the product of 1 + z + .. + z^(i-1) for i = 1..n."""
         return polynomial_product([1] * i for i in range(1, self.n + 1))
 
 
@@ -374,7 +374,7 @@ class Transposition(PermutationNetwork):
         return self.n - cycles
 
     def distance_distribution(self) -> tuple[int, ...]:
-        """The coefficients of the product of 1 + (i-1) z for i = 1..n."""
+        """Return the coefficients of the product of 1 + (i-1) z for i = 1..n."""
         return polynomial_product([1, i - 1] for i in range(2, self.n + 1))
 
 
@@ -398,7 +398,7 @@ class TranspositionTree(PermutationNetwork):
     bipartite = True
 
     def __init__(self, edges: Sequence[tuple[int, int]]) -> None:
-        """Raises ScenarioError (field `topology`) unless `edges` are those of a tree. Their order numbers the ports."""
+        """Raise ScenarioError (field `topology`) unless `edges` are those of a tree. Their order numbers the ports."""
         self.name = f"{self.family}:{','.join(f'{one}-{other}' for one, other in edges)}"
         n = len(edges) + 1
         self.check_symbols(n)
@@ -489,7 +489,7 @@ class AlternatingNetwork(PermutationNetwork):
 
 
 def rotations(n: int, position: int) -> tuple[bytes, bytes]:
-    """The moves that put the symbols of positions 2, i, 1 into positions 1, 2, i, and those of i, 1, 2."""
+    """Return the moves that put the symbols of positions 2, i, 1 into positions 1, 2, i, and those of i, 1, 2."""
     between = bytes(range(3, position))
     after = bytes(range(position + 1, n + 1))
     one = bytes([2, position]) + between + bytes([1]) + after
@@ -498,5 +498,5 @@ def rotations(n: int, position: int) -> tuple[bytes, bytes]:
 
 
 def _from_position_3(symbols: bytes) -> list[int]:
-    """The symbols from position 3 on, lowered by 2: symbols 1 and 2 become external."""
+    """Return the symbols from position 3 on, lowered by 2: symbols 1 and 2 become external."""
     return [symbol - 2 for symbol in symbols[2:]]

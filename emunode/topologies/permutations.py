@@ -77,12 +77,12 @@ class Permutations:
         return bytes.maketrans(self.unrank(rank), self.identity)
 
     def label(self, rank: Rank) -> str:
-        """The symbols from position 1 to n, such as `3142`; separated by dots from n = 10 on."""
+        """Return the symbols from position 1 to n, such as `3142`; separated by dots from n = 10 on."""
         separator = "." if self.n >= FIRST_DOTTED_N else ""
         return separator.join(map(str, self.unrank(rank)))
 
     def parse_label(self, label: str) -> Rank:
-        """The rank of a label in the form that `label` writes; raises ScenarioError (field `label`)."""
+        """Return the rank of a label in the form that `label` writes; raises ScenarioError (field `label`)."""
         symbols = label.split(".") if self.n >= FIRST_DOTTED_N else list(label)
         wanted = [str(symbol) for symbol in self.identity]
         if sorted(symbols) != sorted(wanted):
@@ -95,23 +95,25 @@ class Permutations:
         return self.rank(bytes(map(int, symbols)))
 
     def _sample(self) -> str:
-        """A label that is not the identity: the permutation 3142 (312 of three symbols), the rest in place."""
+        """Return a label that is not the identity: the permutation 3142 (312 of three symbols), the rest in place."""
         start = bytes((3, 1, 4, 2)) if self.n > 3 else bytes((3, 1, 2))
         return self.label(self.rank(start + self.identity[len(start) :]))
 
 
 def swap_first(symbols: bytes, position: int) -> bytes:
-    """The permutation with the symbols at positions 1 and `position` exchanged."""
+    """Return the permutation with the symbols at positions 1 and `position` exchanged."""
     return symbols[position - 1 : position] + symbols[1 : position - 1] + symbols[:1] + symbols[position:]
 
 
 def is_odd(symbols: bytes) -> bool:
-    """The parity of a permutation, counted by its inversions."""
+    """Return the parity of a permutation, counted by its inversions."""
     return sum(one > other for i, one in enumerate(symbols) for other in symbols[i + 1 :]) % 2 == 1
 
 
 def cycle_through(symbols: bytes, first: int) -> tuple[int, ...]:
-    """The cycle of s -> x_s through the symbol `first`, written from it; one element if `first` is a fixed point."""
+    """Return the cycle of s -> x_s through the symbol `first`, written from it; one element if `first` is a fixed
+    point.
+    """
     cycle = [first]
     while (following := symbols[cycle[-1] - 1]) != first:
         cycle.append(following)

@@ -36,7 +36,7 @@ class Petersen(RegularTopology):
     degree = 3
 
     def __init__(self, n: int, k: int) -> None:
-        """Raises ScenarioError (field `topology`) unless n >= 3 and 1 <= k < n/2."""
+        """Raise ScenarioError (field `topology`) unless n >= 3 and 1 <= k < n/2."""
         self.name = f"petersen:{n},{k}"
         self.require(n >= 3, "a ring of fewer than 3 nodes has parallel links")
         self.require(k >= 1, "k = 0 makes loops")
@@ -105,7 +105,7 @@ class HyperPetersen(DirectDistances, VertexTransitiveTopology):
     bipartite = False
 
     def __init__(self, n: int) -> None:
-        """Raises ScenarioError (field `topology`) if n < 3 or 10 2^(n-3) ranks cannot be addressed."""
+        """Raise ScenarioError (field `topology`) if n < 3 or 10 2^(n-3) ranks cannot be addressed."""
         self.name = f"hyper-petersen:{n}"
         self.require(n >= 3, "hyper-petersen needs n >= 3: n = 3 is the Petersen graph")
         self.require(n <= LARGEST_N, f"10 2^(n-3) nodes must not exceed {MAX_ORDER}, so n is at most {LARGEST_N}")

@@ -5,7 +5,7 @@ from math import prod
 
 
 def polynomial_product(factors: Iterable[Sequence[int]]) -> tuple[int, ...]:
-    """The coefficients of a product by ascending power; none may be negative, nor may their sum reach 2^64.
+    """Return the coefficients of a product by ascending power; none may be negative, nor may their sum reach 2^64.
 
     It is one product of big integers with 64 bits per coefficient.
     """

@@ -56,22 +56,22 @@ FAMILIES.declare((family, f"emunode.topologies.{module}") for family, module in 
 
 
 def descriptions() -> tuple[type[Topology], ...]:
-    """Every family in the order of registration; its class attributes describe it."""
+    """Return every family in the order of registration; its class attributes describe it."""
     return tuple(FAMILIES.values())
 
 
 def small_examples() -> list[str]:
-    """The small examples of every registered family: networks that a test can check exhaustively."""
+    """Return the small examples of every registered family: networks that a test can check exhaustively."""
     return [name for family in FAMILIES.values() for name in family.small_examples]
 
 
 def large_examples() -> list[str]:
-    """The large examples of every registered family: networks of which a test can only look at a few ranks."""
+    """Return the large examples of every registered family: networks of which a test can only look at a few ranks."""
     return [name for family in FAMILIES.values() for name in family.large_examples]
 
 
 def parse_topology(text: str) -> Topology:
-    """The network called `text`; equal networks get the same canonical `name`.
+    """Return the network called `text`; equal networks get the same canonical `name`.
 
     Raises ScenarioError (field `topology`), whose message lists what is allowed and suggests the nearest family.
     """

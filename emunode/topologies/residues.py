@@ -61,7 +61,7 @@ class Residues(MeasuredQuotient):
     @staticmethod
     @abstractmethod
     def length(x: int, y: int) -> int:
-        """The fewest units that add up to x + y w."""
+        """Return the fewest units that add up to x + y w."""
 
     def _find_shift(self) -> int:
         """s such that s + d w is a multiple of alpha: extended Euclid gives u b + v (a + t b) = d; s = u a - v b."""
@@ -75,7 +75,7 @@ class Residues(MeasuredQuotient):
         return u * self.a - v * self.b
 
     def canon(self, x: int, y: int) -> Pair:
-        """The canonical pair of the class of x + y w: smallest weight, then lexicographically largest."""
+        """Return the canonical pair of the class of x + y w: smallest weight, then lexicographically largest."""
         # 1. Subtract the multiple (u + v w) alpha nearest to x + y w, found by rounding the quotient.
         u = (2 * (x * (self.a + self.trace * self.b) + y * self.b) + self.size) // (2 * self.size)
         v = (2 * (y * self.a - x * self.b) + self.size) // (2 * self.size)
@@ -97,7 +97,7 @@ class Residues(MeasuredQuotient):
         return self.length(*self.coordinates(index))
 
     def label(self, index: int) -> str:
-        """The canonical pair as `x,y`."""
+        """Return the canonical pair as `x,y`."""
         return "{},{}".format(*self.coordinates(index))
 
     def parse(self, label: str) -> int | None:
@@ -117,7 +117,7 @@ class ResidueNetwork(ProductNetwork):
     separator = "/"
 
     def __init__(self, a: int, b: int, dimensions: int = 1) -> None:
-        """Raises ScenarioError (field `topology`) unless 0 <= a <= b, the units are distinct and N^n < 2^63."""
+        """Raise ScenarioError (field `topology`) unless 0 <= a <= b, the units are distinct and N^n < 2^63."""
         self.name = f"{self.family}:{a}+{b}" if dimensions == 1 else f"{self.family}:{a}+{b}^{dimensions}"
         self.a, self.b, self.dimensions = a, b, dimensions
         self.modulus = self.residues.norm(a, b)
@@ -149,7 +149,7 @@ class ResidueNetwork(ProductNetwork):
 
     @classmethod
     def largest_dimensions(cls) -> int:
-        """The largest n for which the smallest N^n can be addressed."""
+        """Return the largest n for which the smallest N^n can be addressed."""
         return max(n for n in range(1, 64) if cls.least_norm**n <= MAX_ORDER)
 
     @classmethod

@@ -29,7 +29,7 @@ class RingOfBits(CayleyTopology):
     """Nodes (w, i) with n bits, n >= 3: rank w n + i, label such as `0110/2`."""
 
     def __init__(self, n: int) -> None:
-        """Raises ScenarioError (field `topology`) if n < 3 or n 2^n ranks cannot be addressed."""
+        """Raise ScenarioError (field `topology`) if n < 3 or n 2^n ranks cannot be addressed."""
         self.name = f"{self.family}:{n}"
         self.require(
             n >= 3, f"{self.family} needs n >= 3: on a ring of 1 or 2 positions both ways lead to the same one"
@@ -70,7 +70,9 @@ class RingOfBits(CayleyTopology):
         return (word ^ of_root) * n + (position + by) % n
 
     def full_turn(self, position: int) -> int:
-        """The fewest steps from position 0 to `position` that visit every position and cross every link of the ring."""
+        """Return the fewest steps from position 0 to `position` that visit every position and cross every link of the
+        ring.
+        """
         return min(self.n + position, 2 * self.n - position) if position else self.n
 
 
@@ -102,12 +104,12 @@ class CubeConnectedCycles(RingOfBits):
         return (1, 0, 2)[port]
 
     def weight(self, relative: Rank) -> int:
-        """A flip for every 1-bit, and the shortest walk on the ring from 0 to the position that visits them."""
+        """Return a flip for every 1-bit, and the shortest walk on the ring from 0 to the position that visits them."""
         word, position = divmod(relative, self.n)
         return word.bit_count() + min(self.full_turn(position), *self._walks(word, position))
 
     def _walks(self, word: int, position: int) -> Iterator[int]:
-        """The shortest walk for every gap between neighbouring positions to visit, which stays uncrossed."""
+        """Yield the shortest walk for every gap between neighbouring positions to visit, which stays uncrossed."""
         n = self.n
         stops = [place for place in range(n) if word >> place & 1 or place in {0, position}]
         for last, first in pairwise([*stops, stops[0] + n]):  # the gap begins after `last` and ends before `first`
@@ -149,12 +151,12 @@ class Butterfly(RingOfBits):
         return port ^ 2
 
     def weight(self, relative: Rank) -> int:
-        """The shortest walk on the ring from 0 to the position that crosses the links whose bits are flipped."""
+        """Return the shortest walk on the ring from 0 to the position that crosses the links whose bits are flipped."""
         word, position = divmod(relative, self.n)
         return min(self.full_turn(position), *self._walks(word, position), 2 * self.n)
 
     def _walks(self, word: int, position: int) -> Iterator[int]:
-        """The shortest walk for every link of the ring that may stay uncrossed: those whose bit is not flipped."""
+        """Yield the shortest walk for every link of the ring that may stay uncrossed: those whose bit is not flipped."""
         n = self.n
         flipped = [place for place in range(n) if word >> place & 1]
         for gap in range(n):

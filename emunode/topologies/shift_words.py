@@ -30,7 +30,7 @@ class ShiftNetwork(Topology):
     bipartite = False  # the rotations of the word 001001.. (012012.. for Kautz graphs) are a triangle
 
     def __init__(self, d: int, n: int) -> None:
-        """Raises ScenarioError (field `topology`) unless d and n are at least 2 and the words can be addressed."""
+        """Raise ScenarioError (field `topology`) unless d and n are at least 2 and the words can be addressed."""
         self.name = f"{self.family}:{d},{n}"
         self.require(d >= 2, f"{self.family} needs d >= 2: with one letter to append there is a single cycle")
         self.require(n >= 2, f"{self.family} needs n >= 2: words of one letter are all linked, as in complete:N")
@@ -51,15 +51,15 @@ class ShiftNetwork(Topology):
     @staticmethod
     @abstractmethod
     def letters_for(d: int) -> int:
-        """How many letters there are."""
+        """Return how many letters there are."""
 
     @abstractmethod
     def allowed(self, index: int, beside: int) -> int:
-        """The letter at `index` (from 0) among those that may stand beside the letter `beside`."""
+        """Return the letter at `index` (from 0) among those that may stand beside the letter `beside`."""
 
     @abstractmethod
     def index_of(self, letter: int, beside: int) -> int:
-        """Inverse of `allowed`."""
+        """Return the inverse of `allowed`."""
 
     def _find_word(self, rank: Rank) -> Word:
         indices = []
@@ -72,7 +72,7 @@ class ShiftNetwork(Topology):
         return tuple(word)
 
     def rank_of(self, word: Sequence[int]) -> Rank:
-        """The rank of a word."""
+        """Return the rank of a word."""
         rank = word[0]
         for before, letter in pairwise(word):
             rank = rank * self.d + self.index_of(letter, before)
@@ -83,7 +83,7 @@ class ShiftNetwork(Topology):
         return "." if self.letters > 10 else ""
 
     def label(self, rank: Rank) -> str:
-        """The letters, separated by dots if there are more than ten."""
+        """Return the letters, separated by dots if there are more than ten."""
         return self._separator.join(map(str, self.word(rank)))
 
     def rank(self, label: str) -> Rank:
@@ -97,7 +97,7 @@ class ShiftNetwork(Topology):
         return rank
 
     def node_form(self) -> str:
-        """The form of a label, for messages."""
+        """Return the form of a label, for messages."""
         return f"{self.n} numbers of 0..{self.letters - 1}" + (" separated by dots" if self._separator else "")
 
     def _shifted(self, word: Word, port: Port) -> Word:
@@ -123,7 +123,7 @@ class ShiftNetwork(Topology):
             yield port, neighbour, self._port_to(word, self.word(neighbour))
 
     def _port_to(self, word: Word, neighbour: Word) -> Port:
-        """The port of `neighbour` that leads to `word`."""
+        """Return the port of `neighbour` that leads to `word`."""
         if neighbour[1:] == word[:-1]:  # a left shift leads there
             return self.index_of(word[-1], neighbour[-1])
         return self.d + self.index_of(word[0], neighbour[0])

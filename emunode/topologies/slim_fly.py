@@ -38,7 +38,7 @@ class SlimFly(DirectDistances, RegularTopology):
     bipartite = False
 
     def __init__(self, q: int) -> None:
-        """Raises ScenarioError (field `topology`) unless q is an odd prime of at most LARGEST_Q."""
+        """Raise ScenarioError (field `topology`) unless q is an odd prime of at most LARGEST_Q."""
         self.name = f"slimfly:{q}"
         self.require(3 <= q <= LARGEST_Q, f"q is 3 .. {LARGEST_Q}: the differences are kept in tables of q/2 numbers")
         factor = next((number for number in range(2, isqrt(q) + 1) if q % number == 0), q)

@@ -36,7 +36,7 @@ class StarGraph(CayleyTopology):
     large_examples = ("star:9", "star:12", "star:20")
 
     def __init__(self, n: int) -> None:
-        """Raises ScenarioError (field `topology`) if n < 3 or n! ranks cannot be addressed."""
+        """Raise ScenarioError (field `topology`) if n < 3 or n! ranks cannot be addressed."""
         self.name = f"star:{n}"
         if n < 3:
             raise ScenarioError("topology", self.name, "the permutation star graph S_n needs n >= 3")
@@ -64,7 +64,7 @@ class StarGraph(CayleyTopology):
         return cls(cls.parse_number(parameters))
 
     def label(self, rank: Rank) -> str:
-        """The symbols from position 1 to n, such as `3142`; separated by dots from n = 10 on."""
+        """Return the symbols from position 1 to n, such as `3142`; separated by dots from n = 10 on."""
         return self._permutations.label(rank)
 
     def rank(self, label: str) -> Rank:
@@ -116,7 +116,7 @@ class StarGraph(CayleyTopology):
         return weight
 
     def distance_distribution(self) -> tuple[int, ...]:
-        """Ranks at distance 0..diameter, counted by the cycle that holds symbol 1.
+        """Return the ranks at distance 0..diameter, counted by the cycle that holds symbol 1.
 
         Let A_m(z) count the permutations of m symbols by z^(c+s). By the cycle of the last symbol, A_m = A_{m-1} +
         sum over its length l = 2..m of (m-1)!/(m-l)! z^(l+1) A_{m-l}. Symbol 1 is at home (A_{n-1}) or in a cycle of l

@@ -145,7 +145,7 @@ class TableTopology(Topology):
         self._offsets, self._neighbours, self._reverse = offsets, neighbours, reverse
 
     def _codes(self, links: Iterable[tuple[Rank, Rank]]) -> list[int]:
-        """A number for every link that says both ends, ascending: lower rank * order + higher rank."""
+        """Return a number for every link that says both ends, ascending: lower rank * order + higher rank."""
         order = self.order
         codes = []
         for one, other in links:
@@ -168,7 +168,7 @@ class TableTopology(Topology):
         raise self._error(f"disconnected: {len(parts)} components of {sizes} nodes; no path joins {one} and {other}")
 
     def _components(self) -> Iterator[tuple[Rank, int]]:
-        """The first rank of every component, and the number of its ranks."""
+        """Yield the first rank of every component, and the number of its ranks."""
         seen = bytearray(self.order)
         for root in self.ranks():
             if not seen[root]:
@@ -201,7 +201,7 @@ class TableTopology(Topology):
         return rank in self.switches
 
     def neighbour_list(self, rank: Rank) -> "array[int]":
-        """The neighbours of `rank`, ascending, without absent ones: port p leads to the p-th."""
+        """Return the neighbours of `rank`, ascending, without absent ones: port p leads to the p-th."""
         return self._neighbours[self._offsets[rank] : self._offsets[rank + 1]]
 
     def neighbour(self, rank: Rank, port: Port) -> Rank:
@@ -244,7 +244,7 @@ class TableTopology(Topology):
         return max(self.distances_from(root))
 
     def _search(self, root: Rank) -> "array[int]":
-        """Distance of every rank from `root`, by rank; -1 for ranks that cannot be reached."""
+        """Return the distance of every rank from `root`, by rank; -1 for ranks that cannot be reached."""
         offsets, neighbours = self._offsets, self._neighbours
         distances = array("i", [-1]) * self.order
         distances[root] = 0
@@ -288,7 +288,7 @@ class TableTopology(Topology):
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """The network that `to_bytes` wrote; raises FrameError for anything else, before it takes much memory."""
+        """Return the network that `to_bytes` wrote; raises FrameError for anything else, before it takes much memory."""
         if len(data) < _HEADER.size:
             raise FrameError(f"malformed network: {len(data)} bytes")
         magic, order, links, switches, text_bytes = _HEADER.unpack_from(data)
@@ -310,7 +310,7 @@ class TableTopology(Topology):
 
 
 def label_problem(label: str) -> str | None:
-    """Why `label` cannot be a label, or None if it can."""
+    """Return why `label` cannot be a label, or None if it can."""
     if not label:
         return "a node has an empty label"
     if len(label) > MAX_LABEL:
@@ -322,7 +322,7 @@ def label_problem(label: str) -> str | None:
 
 
 def parallel_links(one: str, other: str) -> str:
-    """Why there is at most one link between the nodes with these labels."""
+    """Return why there is at most one link between the nodes with these labels."""
     return (
         f"parallel links: two links join {one!r} and {other!r}, and a link is named by its ends (down:{one}~{other}); merge "
         "them into one (rates add), or remove the duplicate from the file"

@@ -43,7 +43,7 @@ class WordTopology(Topology):
         return format(rank, f"0{self.n}b")
 
     def rank(self, label: str) -> Rank:
-        """The rank of n binary digits; raises ScenarioError (field `label`)."""
+        """Return the rank of n binary digits; raises ScenarioError (field `label`)."""
         if len(label) != self.n or not set(label) <= {"0", "1"}:
             sample = self.label(1)
             raise ScenarioError(
@@ -90,7 +90,7 @@ class XorNetwork(WordNetwork):
     small_examples = ("xor:3:1,2,4", "xor:4:1,2,4,8,15,3")
 
     def __init__(self, n: int, words: Sequence[int]) -> None:
-        """Raises ScenarioError (field `topology`) if the words do not make a connected network without parallel links."""
+        """Raise ScenarioError (field `topology`) if the words do not make a connected network without parallel links."""
         self.name = f"xor:{n}:{','.join(map(str, words))}"
         self.set_bits(n, least=1)
         self.require(all(0 < word < self.order for word in words), f"a word is a number from 1 to 2^{n} - 1")
@@ -109,7 +109,7 @@ class XorNetwork(WordNetwork):
 
 
 def _rank_over_two(words: Sequence[int]) -> int:
-    """The dimension of the space that `words` span over the field of two elements."""
+    """Return the dimension of the space that `words` span over the field of two elements."""
     reduced: list[int] = []
     for word in words:
         for known in reduced:
@@ -132,7 +132,9 @@ class FoldedHypercube(WordNetwork):
     large_examples = ("folded-hypercube:40",)
 
     def __init__(self, n: int) -> None:
-        """Raises ScenarioError (field `topology`) if n is too large, or below 2, where the complement is one flipped bit."""
+        """Raise ScenarioError (field `topology`) if n is too large, or below 2, where the complement is one flipped
+        bit.
+        """
         self.name = f"folded-hypercube:{n}"
         self.set_bits(n)
         self.title = f"folded hypercube FQ_{n}"
@@ -173,7 +175,7 @@ class AugmentedCube(WordNetwork):
     large_examples = ("augmented-cube:40",)
 
     def __init__(self, n: int) -> None:
-        """Raises ScenarioError (field `topology`) if n < 2 or n is too large."""
+        """Raise ScenarioError (field `topology`) if n < 2 or n is too large."""
         self.name = f"augmented-cube:{n}"
         self.set_bits(n)
         self.title = f"augmented cube AQ_{n}"
@@ -188,14 +190,14 @@ class AugmentedCube(WordNetwork):
         return cls(cls.parse_number(parameters))
 
     def weight(self, relative: Rank) -> int:
-        """The fewest words that add up to `relative`, by one pass over its bits."""
+        """Return the fewest words that add up to `relative`, by one pass over its bits."""
         costs = _NOTHING_FLIPPED
         for bit in range(self.n - 1, 0, -1):
             costs = _after_bit(costs, relative >> bit & 1)
         return _at_last_bit(costs, relative & 1)
 
     def distance_distribution(self) -> tuple[int, ...]:
-        """The pass of `weight` over all words at once: words with equal costs so far are counted together."""
+        """Return the pass of `weight` over all words at once: words with equal costs so far are counted together."""
         words = Counter({_NOTHING_FLIPPED: 1})
         for _ in range(self.n - 1):
             longer: Counter[tuple[int, int]] = Counter()
@@ -242,7 +244,7 @@ class BalancedHypercube(CayleyTopology):
     bipartite = True
 
     def __init__(self, n: int) -> None:
-        """Raises ScenarioError (field `topology`) unless n >= 1 and 4^n ranks can be addressed."""
+        """Raise ScenarioError (field `topology`) unless n >= 1 and 4^n ranks can be addressed."""
         self.name = f"balanced-hypercube:{n}"
         self.require(n >= 1, "balanced-hypercube needs n >= 1")
         self.require(n <= LARGEST_DIGITS, f"4^n nodes must not exceed {MAX_ORDER}, so n is at most {LARGEST_DIGITS}")
@@ -263,7 +265,7 @@ class BalancedHypercube(CayleyTopology):
         return tuple(rank >> 2 * place & 3 for place in range(self.n))
 
     def label(self, rank: Rank) -> str:
-        """The digits, a_0 last."""
+        """Return the digits, a_0 last."""
         return "".join(map(str, reversed(self._digits(rank))))
 
     def rank(self, label: str) -> Rank:
@@ -284,7 +286,7 @@ class BalancedHypercube(CayleyTopology):
         return neighbour
 
     def reverse_port(self, port: Port) -> Port:
-        """The other sense of a_0; the parity of a_0 is different at the other end, so a_i returns."""
+        """Return the other sense of a_0; the parity of a_0 is different at the other end, so a_i returns."""
         return port ^ 1
 
     def relative(self, rank: Rank, root: Rank) -> Rank:

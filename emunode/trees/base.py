@@ -36,10 +36,10 @@ class Trees(ABC):
 
     @abstractmethod
     def parent(self, rank: Rank, tree: int) -> Port:
-        """The port of `rank` that leads to its parent in `tree`; raises ValueError for the root."""
+        """Return the port of `rank` that leads to its parent in `tree`; raises ValueError for the root."""
 
     def children(self, rank: Rank, tree: int) -> tuple[Port, ...]:
-        """The ports of `rank` that lead to its children in `tree`, in the order in which they are served."""
+        """Return the ports of `rank` that lead to its children in `tree`, in the order in which they are served."""
         return self._children(rank, tree)
 
     def child_ports(self, rank: Rank, tree: int) -> tuple[Port, ...]:
@@ -55,7 +55,7 @@ class Trees(ABC):
         )
 
     def route(self, rank: Rank, tree: int) -> tuple[Port, ...]:
-        """The ports that lead from the root down to `rank`, in the order in which they are taken.
+        """Return the ports that lead from the root down to `rank`, in the order in which they are taken.
 
         Raises RuleError if following the parents does not end at the root.
         """
@@ -71,18 +71,18 @@ class Trees(ABC):
         return tuple(reversed(ports))
 
     def path(self, rank: Rank, tree: int) -> tuple[Rank, ...]:
-        """The ranks from the root to `rank`, both included."""
+        """Return the ranks from the root to `rank`, both included."""
         ranks = [0]
         for port in self.route(rank, tree):
             ranks.append(self.topology.neighbour(ranks[-1], port))
         return tuple(ranks)
 
     def level(self, rank: Rank, tree: int) -> int:
-        """Number of links from the root to `rank` in `tree`; 0 at the root."""
+        """Return the number of links from the root to `rank` in `tree`; 0 at the root."""
         return self.topology.weight(rank) if self.shortest else len(self.route(rank, tree))
 
     def height(self, tree: int) -> int:
-        """Largest level. Unless paths are shortest or a subclass has a formula, this walks the whole tree."""
+        """Return the largest level. Unless paths are shortest or a subclass has a formula, this walks the whole tree."""
         return self.topology.eccentricity(0) if self.shortest else max(levels(self, tree).values())
 
 
@@ -100,7 +100,7 @@ def require(topology: Topology, kind: type[Kind], trees: str) -> Kind:
 
 
 def levels(trees: Trees, tree: int) -> dict[Rank, int]:
-    """Level of every rank that the children of `tree` reach from the root, in breadth-first order.
+    """Return the level of every rank that the children of `tree` reach from the root, in breadth-first order.
 
     Raises ContractError if a rank is reached twice.
     """

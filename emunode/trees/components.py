@@ -45,11 +45,11 @@ class Broken:
         return all(rank in self.dead or self.topology.neighbour(rank, port) in self.dead for rank, port in self.ends)
 
     def working(self, rank: Rank) -> Iterator[tuple[Port, Rank]]:
-        """The ports of a rank that work, with the neighbours behind them."""
+        """Return the ports of a rank that work, with the neighbours behind them."""
         return ((port, peer) for port, peer in self.topology.adjacent(rank) if (rank, port) not in self.ends)
 
     def connected(self, rank: Rank) -> dict[Rank, Rank]:
-        """The ranks that working links connect to a rank, in breadth-first order, with the rank before each."""
+        """Return the ranks that working links connect to a rank, in breadth-first order, with the rank before each."""
         before = {rank: rank}
         queue = [rank]
         for here in queue:
@@ -73,7 +73,7 @@ class Component:
         self.eccentricity = {rank: max(depths[rank] for depths in ends) for rank in self.ranks}
 
     def depths(self, root: Rank) -> dict[Rank, int]:
-        """The depth of every rank below `root`."""
+        """Return the depth of every rank below `root`."""
         if root not in self._below:
             found = {root: 0}
             queue = [root]
@@ -134,7 +134,7 @@ class Joining:
         return [number for number in range(len(self.forest.components)) if number not in self._depths]
 
     def ways_into(self, number: int) -> list[Entry]:
-        """The links from what is joined into a component, by the depth to which they lead."""
+        """Return the links from what is joined into a component, by the depth to which they lead."""
         eccentricity = self.forest.components[number].eccentricity
         return sorted(
             Entry(self._depth(above) + 1 + eccentricity[rank], above, rank)
@@ -143,7 +143,7 @@ class Joining:
         )
 
     def ways_from(self, number: int) -> list[tuple[Entry, int]]:
-        """The links from a joined component to those that are not, with the number of each of these."""
+        """Return the links from a joined component to those that are not, with the number of each of these."""
         components, place = self.forest.components, self.forest.number
         return [
             (Entry(self._depth(rank) + 1 + components[place[peer]].eccentricity[peer], rank, peer), place[peer])
@@ -152,11 +152,11 @@ class Joining:
         ]
 
     def join(self, number: int, entry: Entry) -> "Joining":
-        """The same with one more component."""
+        """Return the same with one more component."""
         return Joining(self.forest, (*self.entries, (number, entry)))
 
     def tree(self) -> PartialTree:
-        """The tree that the joined components form."""
+        """Return the tree that the joined components form."""
         topology, components = self.forest.topology, self.forest.components
         above = _parents(components[0], 0)
         for number, entry in self.entries:
@@ -165,13 +165,13 @@ class Joining:
         return PartialTree(topology, {rank: port_to(topology, rank, parent) for rank, parent in above.items()})
 
     def _depth(self, rank: Rank) -> int:
-        """The depth of a rank that is joined."""
+        """Return the depth of a rank that is joined."""
         base, below = self._depths[self.forest.number[rank]]
         return base + below[rank]
 
 
 def _parents(component: Component, root: Rank) -> dict[Rank, Rank]:
-    """The parent of every rank of a component that hangs below `root`."""
+    """Return the parent of every rank of a component that hangs below `root`."""
     parents: dict[Rank, Rank] = {}
     queue = [root]
     for rank in queue:
@@ -183,5 +183,5 @@ def _parents(component: Component, root: Rank) -> dict[Rank, Rank]:
 
 
 def port_to(topology: Topology, rank: Rank, peer: Rank) -> Port:
-    """The lowest port of a rank that leads to a neighbour."""
+    """Return the lowest port of a rank that leads to a neighbour."""
     return next(port for port, neighbour in topology.adjacent(rank) if neighbour == peer)

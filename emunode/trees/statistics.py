@@ -55,7 +55,7 @@ def descendants_by_distance_and_port(trees: Trees) -> Table:
 
 
 def subtree_sizes(trees: Trees, tree: int) -> dict[Rank, int]:
-    """Number of ranks in the subtree of every rank, itself included."""
+    """Return the number of ranks in the subtree of every rank, itself included."""
     reached = levels(trees, tree)
     sizes = dict.fromkeys(reached, 1)
     # Breadth-first order reversed: all children come before their parent.
@@ -65,7 +65,9 @@ def subtree_sizes(trees: Trees, tree: int) -> dict[Rank, int]:
 
 
 def arc_loads(trees: Trees) -> Counter[tuple[Rank, Port]]:
-    """Number of trees that use each arc, an arc being (parent, port towards the child); unused arcs are missing."""
+    """Return the number of trees that use each arc, an arc being (parent, port towards the child); unused arcs are
+    missing.
+    """
     return Counter(
         (rank, port)
         for tree in range(trees.count)
@@ -75,12 +77,12 @@ def arc_loads(trees: Trees) -> Counter[tuple[Rank, Port]]:
 
 
 def arc_congestion(trees: Trees) -> int:
-    """Largest number of trees that share one arc; 1 means that the family is arc-disjoint."""
+    """Return the largest number of trees that share one arc; 1 means that the family is arc-disjoint."""
     return max(arc_loads(trees).values())
 
 
 def shared_rank(trees: Trees) -> Rank | None:
-    """The first rank two of whose root paths share an inner rank; None if all root paths are vertex-disjoint."""
+    """Return the first rank two of whose root paths share an inner rank; None if all root paths are vertex-disjoint."""
     for rank in trees.topology.ranks():
         # The root and `rank` are on every path; only inner ranks must differ.
         inner = [between for tree in range(trees.count) for between in trees.path(rank, tree)[1:-1]]
@@ -90,7 +92,7 @@ def shared_rank(trees: Trees) -> Rank | None:
 
 
 def is_greedy(trees: Trees) -> bool:
-    """Whether every path from the root is a shortest one."""
+    """Return whether every path from the root is a shortest one."""
     weight = trees.topology.weight
     return all(level == weight(rank) for tree in range(trees.count) for rank, level in levels(trees, tree).items())
 

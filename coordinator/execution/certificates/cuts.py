@@ -113,7 +113,7 @@ class Cuts:
         return Copies(len(paths), stopped, altered, strikes)
 
     def _least(self, threat: Threat, pair: tuple[Rank, Rank], budget: Sequence[int] | None = None) -> int | None:
-        """The fewest faults that lose one of the pieces of a receiver."""
+        """Return the fewest faults that lose one of the pieces of a receiver."""
         found = []
         for piece in self._subject.schedule.due[pair]:
             copies = self._copies(threat, piece, pair[1])
@@ -122,7 +122,9 @@ class Cuts:
         return min((size for size in found if size is not None), default=None)
 
     def _tolerance(self, threat: Threat, stored: Mapping[str, Any]) -> int | None:
-        """The tolerance of a threat, with the stored classes checked: all messages, their paths and smallest cuts."""
+        """Return the tolerance of a threat, with the stored classes checked: all messages, their paths and smallest
+        cuts.
+        """
         name = " and ".join(threat.kinds)
         due, members = self._due(), Counter[tuple[Rank, Rank]]()
         for each in stored["classes"]:
@@ -146,7 +148,7 @@ class Cuts:
         return tolerated
 
     def _class(self, threat: Threat, each: Mapping[str, Any]) -> int | None:
-        """The fewest faults that defeat a message of a class, with its paths and its cut checked."""
+        """Return the fewest faults that defeat a message of a class, with its paths and its cut checked."""
         origin, receiver = each["members"][0]
         name = f"rank {origin} to rank {receiver}"
         piece = tuple(each["piece"])
@@ -247,7 +249,9 @@ class Cuts:
         return False
 
     def _recount(self, fault_set: FaultSetSpec, threat: Threat) -> tuple[int, int, int]:
-        """The survived sets, the nodes that miss a message summed over all sets, and the sets that leave no receiver."""
+        """Return the survived sets, the nodes that miss a message summed over all sets, and the sets that leave no
+        receiver.
+        """
         due = self._due()
         pieces = [(*pair, copies) for pair in due for copies in self._distinct(threat, pair)]
         survived = lost = vacant = 0
@@ -261,7 +265,7 @@ class Cuts:
         return survived, lost, vacant
 
     def _distinct(self, threat: Threat, pair: tuple[Rank, Rank]) -> list[Copies]:
-        """The pieces of a message, without those that faults affect in the same way."""
+        """Return the pieces of a message, without those that faults affect in the same way."""
         found = [self._copies(threat, piece, pair[1]) for piece in self._subject.schedule.due[pair]]
         keys = {(each.count, each.stopped, each.altered, frozenset(each.strikes.items())): each for each in found}
         return list(keys.values())

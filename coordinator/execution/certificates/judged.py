@@ -110,7 +110,7 @@ class JudgedRuns:
                 return
 
     def _complaint(self, found: Judged) -> str | None:
-        """How a run differs from a set that is survived."""
+        """Return how a run differs from a set that is survived."""
         if found.undecided is not None:
             return f"a run decides nothing: {found.undecided[:100]}"
         if found.unserved:

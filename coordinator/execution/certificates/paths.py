@@ -78,7 +78,7 @@ class Schedule:
         return found
 
     def paths(self, piece: tuple[Rank, Rank, int], receiver: Rank) -> list[list[Hop]]:
-        """The hops of every copy of a piece to a receiver, by tree; a copy that does not reach it is left out."""
+        """Return the hops of every copy of a piece to a receiver, by tree; a copy that does not reach it is left out."""
         found = []
         for tree in sorted(self.arrivals[piece]):
             into, hops = self.arrivals[piece][tree], list[Hop]()
@@ -93,7 +93,7 @@ class Schedule:
 
 
 def run_rows(plan: Plan, faults: Sequence[Fault]) -> list[tuple[int, ...]]:
-    """The journal rows of a run of the message engine under these faults alone."""
+    """Return the journal rows of a run of the message engine under these faults alone."""
     rows = list[tuple[int, ...]]()
     for turn in play(MemoryEngine(plan.algorithm), faults, limit=plan.scenario.step_limit):
         rows += ROW.iter_unpack(turn)
@@ -116,7 +116,7 @@ class Threat:
     links: frozenset[tuple[Rank, Rank]]
 
     def touched(self, hops: Sequence[Hop], kind: str) -> set[Place]:
-        """The places at which a fault of this kind affects a copy on its path."""
+        """Return the places at which a fault of this kind affects a copy on its path."""
         found: set[Place] = set()
         for at, hop in enumerate(hops):
             if self.first <= hop.step <= self.last:
@@ -185,13 +185,13 @@ class Copies:
     """By part and place: the copies that it stops and those it alters."""
 
     def lost(self, stopped: int, altered: int) -> bool:
-        """Whether the right value has no majority among the copies that arrive."""
+        """Return whether the right value has no majority among the copies that arrive."""
         stopped, altered = stopped | self.stopped, altered | self.altered
         cast = self.count - stopped.bit_count()
         return 2 * (cast - (altered & ~stopped).bit_count()) <= cast
 
     def lost_under(self, chosen: Iterable[tuple[int, Place]]) -> bool:
-        """Whether the piece is lost under these faults."""
+        """Return whether the piece is lost under these faults."""
         stopped = altered = 0
         for strike in chosen:
             stops, alters = self.strikes.get(strike, (0, 0))
@@ -206,7 +206,9 @@ class Copies:
 
 @lru_cache(100_000)
 def fewest(count: int, stopped: int, altered: int, moves: frozenset[Move], budget: tuple[int, ...]) -> int | None:
-    """The fewest faults that lose a piece, with at most `budget` of each part: a shortest way through sets of copies."""
+    """Return the fewest faults that lose a piece, with at most `budget` of each part: a shortest way through sets of
+    copies.
+    """
     nothing = Copies(count, 0, 0, {})
     # A move that does no more than another one of its part is left out.
     best = [
@@ -236,7 +238,7 @@ def fewest(count: int, stopped: int, altered: int, moves: frozenset[Move], budge
 
 
 def every_set(fault_set: FaultSetSpec, threat: Threat) -> Iterator[list[tuple[int, Place]]]:
-    """Every set of a fault set, as pairs of part and place."""
+    """Yield every set of a fault set, as pairs of part and place."""
     choices = []
     for part in fault_set.parts:
         places: list[Place] = [*sorted(threat.links)] if part.on_links else [*sorted(threat.nodes)]

@@ -23,7 +23,7 @@ class Runs:
         self._subject = subject
 
     def unserved(self, specs: Sequence[str]) -> set[Rank]:
-        """The healthy nodes that miss a message, by a run of the message engine and a vote of its copies."""
+        """Return the healthy nodes that miss a message, by a run of the message engine and a vote of its copies."""
         faults = parse_faults((*self._subject.plan.scenario.fault, *specs), self._subject.plan.topology)
         faulty = {fault.rank for fault in faults if isinstance(fault, NodeFault)}
         votes: dict[tuple[Rank, tuple[Rank, Rank, int]], dict[int, bool]] = {}

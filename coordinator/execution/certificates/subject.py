@@ -57,7 +57,7 @@ class Subject:
             self.findings.append(f"{name} is {str(stored)[:100]}, and it should be {str(expected)[:100]}")
 
     def fault_set(self, level: Mapping[str, Any]) -> FaultSetSpec:
-        """The fault set of a level, with its number of sets checked."""
+        """Return the fault set of a level, with its number of sets checked."""
         text = level["faults"]
         if text == "as they are":
             found = FaultSetSpec("all", ())
@@ -102,7 +102,7 @@ class Subject:
         )
 
     def specs(self, chosen: Sequence[tuple[int, Place]], fault_set: FaultSetSpec) -> list[str]:
-        """A set of a fault set as fault specifications."""
+        """Return a set of a fault set as fault specifications."""
         label, found = self.plan.topology.label, []
         for part, place in chosen:
             term = fault_set.parts[part]

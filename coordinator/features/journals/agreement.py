@@ -85,7 +85,7 @@ def records_of(run: ResolvedRun, verdicts: Verdicts) -> list[dict[str, object]]:
 
 
 def _record(run: ResolvedRun, group: Sequence[Reported]) -> dict[str, object]:
-    """A decision, and how the collective ends for the nodes that stand by it."""
+    """Return a decision, and how the collective ends for the nodes that stand by it."""
     label, topology, news = run.topology.label, run.topology, group[0].news
     links = _links(news)
     left = ((one, peer) for one in topology.ranks() for _, peer in topology.adjacent(one))
@@ -186,7 +186,9 @@ def _disagreements(
     by_rank: Mapping[Rank, Sequence[Reported]],
     known: Mapping[Rank, Mapping[News, int]],
 ) -> int:
-    """Nodes of a component that end with another decision than they should: on everything that any of them knew."""
+    """Return the nodes of a component that end with another decision than they should: on everything that any of them
+    knew.
+    """
     every = frozenset(news for rank in component for news in known.get(rank, {}))
     # A rank keeps to itself what it suspects of a link that others have already given up.
     required = {news.link for news in every}
@@ -217,7 +219,7 @@ def _fails_first(
 
 
 def _ends_right(run: ResolvedRun, decision: Reported | None) -> bool:
-    """Whether the collective ends for a node as its decision says."""
+    """Return whether the collective ends for a node as its decision says."""
     agreement = run.spec.agreement
     assert agreement is not None
     if decision is None or not agreement.shrink:

@@ -186,7 +186,7 @@ def _awake(stops: Iterable[tuple[Interval, Stops]], step: Step) -> Step:
 
 
 def joined_groups(ranks: Sequence[Rank], links: Iterable[tuple[Rank, Rank]]) -> list[list[Rank]]:
-    """Ranks in groups that these links join; links to other ranks do not count."""
+    """Return the ranks in groups that these links join; links to other ranks do not count."""
     leader = {rank: rank for rank in ranks}
 
     def find(rank: Rank) -> Rank:

@@ -63,7 +63,7 @@ class Reported:
 
 
 def reports_in(rows: pl.DataFrame) -> Iterator[Reported]:
-    """The decisions that nodes report, by step and rank."""
+    """Yield the decisions that nodes report, by step and rank."""
     grouped: dict[tuple[Step, Rank], tuple[set[News], list[int]]] = {}
     for step, rank, origin, target, tree, number in (
         rows.select("step", "sender", "origin", "target", "tree", "segment").sort("step", "sender").iter_rows()
@@ -79,7 +79,7 @@ def reports_in(rows: pl.DataFrame) -> Iterator[Reported]:
 
 
 def part_after(run: ResolvedRun, decision: Reported) -> Part:
-    """The part of the network that goes on after a decision."""
+    """Return the part of the network that goes on after a decision."""
     topology = run.topology
     ends = frozenset(
         min((one, port), topology.end(one, port))

@@ -90,7 +90,7 @@ def timed_detection_metrics(run: ResolvedRun, journal: pl.LazyFrame, timetable: 
 
 
 def suspicions(run: ResolvedRun, end: Step) -> tuple[list[Suspicion], StepDetection]:
-    """All changes of mind up to the beginning of step `end`, and the detectors in it."""
+    """Return all changes of mind up to the beginning of step `end`, and the detectors in it."""
     spec = run.spec
     assert spec.detection is not None
     detection = StepDetection(run.topology, spec.seed, spec.detection, run.topology.ranks())
@@ -131,7 +131,7 @@ def suspicion_records(run: ResolvedRun, suspicions: Iterable[TimedSuspicion]) ->
 
 
 def silent_since(run: ResolvedRun, step: Step, rank: Rank, port: Port) -> Step:
-    """The step since which the neighbour behind a port has been silent in `step`, or the link from it down."""
+    """Return the step since which the neighbour behind a port has been silent in `step`, or the link from it down."""
     peer, its_port = run.topology.end(rank, port)
     stops = (*run.timeline.stops.get(peer, ()), *run.timeline.stops.get((peer, its_port), ()))
     return min(interval.start for interval in merged(stops) if step in interval)

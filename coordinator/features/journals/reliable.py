@@ -97,7 +97,8 @@ def _beyond_window(links: ReliableLinks, journal: pl.LazyFrame, copies: pl.LazyF
 
 
 def _copies(journal: pl.LazyFrame, when: str = "step") -> pl.LazyFrame:
-    """Every copy that was sent over a link: the number of attempts, the first step and the least distance of two.
+    """Return every copy that was sent over a link: the number of attempts, the first step and the least distance of
+    two.
 
     Distances are those of the column `when`.
     """

@@ -52,7 +52,7 @@ def repair_metrics(
 
 
 def _recovery(run: ResolvedRun, firsts: pl.LazyFrame, times: Timetable | None) -> dict[str, int | float]:
-    """How much later the last first arrival is than without faults, unless acknowledgements decide about it."""
+    """Return how much later the last first arrival is than without faults, unless acknowledgements decide about it."""
     if times is None:
         expected = last_step(run)
         last = firsts.select(pl.col("step").max()).collect(engine="streaming").item() or 0
@@ -86,20 +86,21 @@ def fault_free(run: ResolvedRun) -> TreeCollective:
 
 
 def last_step(run: ResolvedRun) -> Step | None:
-    """The step of the last arrival without faults, or None where acknowledgements decide about it."""
+    """Return the step of the last arrival without faults, or None where acknowledgements decide about it."""
     original = fault_free(run)
     return original.last_step if run.spec.reliable is None else last_data_step(run.spec, original)
 
 
 def answers(journal: pl.LazyFrame) -> pl.LazyFrame:
-    """The hops of data that crossed a link after their receiver had asked for them over it."""
+    """Return the hops of data that crossed a link after their receiver had asked for them over it."""
     asked = journal.filter(IS_REQUEST, ARRIVED).group_by(ASKED).agg(asked=pl.col("step").min())
     found = journal.filter(IS_DATA).join(asked, left_on=LINK, right_on=ASKED, how="inner")
     return found.filter(pl.col("step") > pl.col("asked"))
 
 
 def repair_violations(run: ResolvedRun, journal: pl.LazyFrame, times: Timetable | None = None) -> list[pl.LazyFrame]:
-    """Hops that a rule of repair rules out: needless, early and repeated requests, and data that was not asked for.
+    """Return the hops that a rule of repair rules out: needless, early and repeated requests, and data that was not
+    asked for.
 
     Where a fault delays packets, hops have the steps in which they crossed, so their distances say nothing. A rank that
     recovers has forgotten what it received and asked for. Links that are reliable repeat requests. Under the timed clock
@@ -172,7 +173,7 @@ def _unasked(run: ResolvedRun, journal: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def _in_tree(algorithm: TreeCollective, sender: Rank, port: Port, tree: int) -> bool:
-    """Whether a tree has an arc from a rank over a port."""
+    """Return whether a tree has an arc from a rank over a port."""
     relative = algorithm.topology.relative(sender, algorithm.spec.source)
     if not 0 <= tree < algorithm.trees.count or (relative and relative not in algorithm.reached):
         return False
@@ -180,7 +181,7 @@ def _in_tree(algorithm: TreeCollective, sender: Rank, port: Port, tree: int) -> 
 
 
 def _outside(run: ResolvedRun, kept: Trees, data: pl.LazyFrame) -> set[tuple[Rank, Port]]:
-    """The links that carried data and are in none of these trees, each by its lower end."""
+    """Return the links that carried data and are in none of these trees, each by its lower end."""
     topology, source = run.topology, run.spec.source
     links = set()
     for sender, port in data.select("sender", "port").unique().collect(engine="streaming").iter_rows():

@@ -41,7 +41,7 @@ def judge(run: ResolvedRun, settings: Agreement, evidence: Evidence) -> Findings
 def _repetition_metrics(
     run: ResolvedRun, verdicts: Verdicts, repetition: Repetition, measured: Mapping[str, Metric]
 ) -> dict[str, Metric]:
-    """The metrics of a repetition, which was measured as a run of its own."""
+    """Return the metrics of a repetition, which was measured as a run of its own."""
     numbers = {name: value for name, value in measured.items() if isinstance(value, int | float)}
     return {
         "repetition_order": len(repetition.ranks),
@@ -56,12 +56,12 @@ def _repetition_metrics(
 
 
 def _going_on(verdicts: Verdicts) -> list[Reported]:
-    """The decisions that stand, of nodes that run the collective again."""
+    """Return the decisions that stand, of nodes that run the collective again."""
     return [each for group in verdicts.standing.values() for each in group if each.ends == (RunEnd.REPEATED,)]
 
 
 def repetition_of(run: ResolvedRun, journal: pl.LazyFrame, verdicts: Verdicts) -> Repetition | None:
-    """The repetition that stands at the end; None without one, or if it needs no packets."""
+    """Return the repetition that stands at the end; None without one, or if it needs no packets."""
     going_on = _going_on(verdicts)
     if not going_on:
         return None
@@ -94,7 +94,9 @@ def repetition_of(run: ResolvedRun, journal: pl.LazyFrame, verdicts: Verdicts) -
 
 
 def _renumbered(run: ResolvedRun, journal: pl.LazyFrame, decision: Reported, part: Part) -> pl.LazyFrame:
-    """The rows of a repetition as those of a run of its own: ranks, ports, trees and steps count from its beginning."""
+    """Return the rows of a repetition as those of a run of its own: ranks, ports, trees and steps count from its
+    beginning.
+    """
     assert part.algorithm is not None
     new = {rank: number for number, rank in enumerate(part.ranks)}
     network = part.algorithm.topology

@@ -37,7 +37,7 @@ class Launch(ABC):
     """
 
     def token(self) -> bytes:
-        """The secret that hosts have to know; by default a new one."""
+        """Return the secret that hosts have to know; by default a new one."""
         return secrets.token_hex(32).encode()
 
     async def prepare(self) -> tuple[str, int]:
@@ -55,11 +55,13 @@ class Launch(ABC):
         """Note that host `host` has joined."""
 
     def addresses(self, host: int) -> tuple[str, str]:
-        """The addresses at which `host` listens (empty: the one it joined from) and from which it dials (empty: any)."""
+        """Return the addresses at which `host` listens (empty: the one it joined from) and from which it dials (empty:
+        any).
+        """
         return "", ""
 
     def missing(self, joined: Collection[str], absent: Collection[int]) -> str:
-        """A message about hosts that did not join: names of those that did, indices of those that did not."""
+        """Return a message about hosts that did not join: names of those that did, indices of those that did not."""
         return f"{len(absent)} of {len(joined) + len(absent)} hosts never joined"
 
     @abstractmethod
@@ -83,7 +85,7 @@ class Launch(ABC):
         raise NotImplementedError
 
     async def state(self, host: int, pid: int) -> ProcessState:
-        """The state of the process of a host, for launchers that can kill."""
+        """Return the state of the process of a host, for launchers that can kill."""
         raise NotImplementedError
 
     @abstractmethod

@@ -71,7 +71,7 @@ def translated(doing: str) -> Iterator[None]:
 
 
 def why_unreachable(text: str) -> str:
-    """The remedy for an engine that does not answer, from the text of the SDK's exception."""
+    """Return the remedy for an engine that does not answer, from the text of the SDK's exception."""
     if "PermissionError" in text or "Permission denied" in text:
         return "this user has no rights on the Docker engine's socket; join the group docker, or use sudo"
     if any(sign in text for sign in ("FileNotFoundError", "ConnectionRefused", "Connection refused", "No such file")):
@@ -80,14 +80,14 @@ def why_unreachable(text: str) -> str:
 
 
 def connect(seconds: float = CALL_SECONDS) -> Client:
-    """A client of the engine that DOCKER_HOST names, by default the local one; RunError if it does not answer."""
+    """Return a client of the engine that DOCKER_HOST names, by default the local one; RunError if it does not answer."""
     with translated("reach the Docker engine"):
         settings = docker.utils.kwargs_from_env()
         return docker.APIClient(version="auto", timeout=seconds, num_pools=4, max_pool_size=2 * CALLS, **settings)
 
 
 def find_image() -> str:
-    """The version of the engine; RunError if it does not answer or lacks the image."""
+    """Return the version of the engine; RunError if it does not answer or lacks the image."""
     with contextlib.closing(connect()) as client, translated(f"find the image {IMAGE}"):
         client.inspect_image(IMAGE)
         return str(client.version()["Version"])
@@ -370,14 +370,14 @@ class DockerLaunch(Launch):
 
 
 def launch(plan: Plan, _log: TextIO) -> DockerLaunch:
-    """The launcher of the docker driver."""
+    """Return the launcher of the docker driver."""
     return DockerLaunch(plan)
 
 
 def options(
     run: str, index: int, coordinator: str, token: bytes, join_seconds: float, allow_plugins: bool
 ) -> dict[str, Any]:
-    """The options of container `index` of a run: image, command, environment and labels."""
+    """Return the options of container `index` of a run: image, command, environment and labels."""
     command = ["emunode", "--coordinator", coordinator, "--index", str(index), "--join-seconds", f"{join_seconds:g}"]
     if allow_plugins:
         command.append("--allow-plugins")

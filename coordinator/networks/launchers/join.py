@@ -30,7 +30,7 @@ class JoinLaunch(Launch):
         self._token_is_ours = False
 
     def token(self) -> bytes:
-        """The content of the token file. A missing file is created for hosts to read, and removed at the end.
+        """Return the content of the token file. A missing file is created for hosts to read, and removed at the end.
 
         ScenarioError if the file cannot be read or created.
         """
@@ -77,7 +77,7 @@ class JoinLaunch(Launch):
 
 
 def launch(plan: Plan, _log: TextIO) -> JoinLaunch:
-    """The launcher of the join driver; ScenarioError if the plan has no endpoint."""
+    """Return the launcher of the join driver; ScenarioError if the plan has no endpoint."""
     if plan.endpoint is None:
         raise ScenarioError(
             "driver", "join", "it is only available with `coordinator serve`; use another driver for `coordinator run`"

@@ -156,7 +156,7 @@ class LocalLaunch(Launch):
 
 
 def _file_in_memory(content: bytes) -> int:
-    """The descriptor of a new file without a path."""
+    """Return the descriptor of a new file without a path."""
     descriptor = os.memfd_create("content")
     with open(descriptor, "wb", closefd=False) as file:
         file.write(content)
@@ -164,7 +164,7 @@ def _file_in_memory(content: bytes) -> int:
 
 
 def launch(plan: Plan, log: TextIO) -> LocalLaunch:
-    """The launcher of the local driver."""
+    """Return the launcher of the local driver."""
     foreign = bool(plan.scenario.plugin or plan.scenario.program)
     # The parent of the hosts has no plug-ins: each host loads them itself.
     shared = Need.TABLE in plan.algorithm.needs and not foreign
@@ -177,7 +177,7 @@ def launch(plan: Plan, log: TextIO) -> LocalLaunch:
 
 
 def state_of(pid: int) -> ProcessState:
-    """The state of a process by /proc; a zombie has ended."""
+    """Return the state of a process by /proc; a zombie has ended."""
     try:
         letter = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:
@@ -188,7 +188,7 @@ def state_of(pid: int) -> ProcessState:
 
 
 def parent_of(pid: int) -> int:
-    """The parent of a process; 0 if it does not exist."""
+    """Return the parent of a process; 0 if it does not exist."""
     try:
         return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
     except OSError:

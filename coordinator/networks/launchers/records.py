@@ -52,12 +52,12 @@ class Record:
 
 
 def new_record(run: str, engine: str, network: str, containers: tuple[str, ...]) -> Record:
-    """A record of a run of this process."""
+    """Return a record of a run of this process."""
     return Record(run, os.getpid(), psutil.Process().create_time(), engine, network, containers)
 
 
 def orphans() -> list[Record]:
-    """Records of processes that have ended; malformed files are skipped."""
+    """Return the records of processes that have ended; malformed files are skipped."""
     found = []
     for path in sorted(state_folder().glob("*.json")):
         try:

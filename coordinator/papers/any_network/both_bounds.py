@@ -64,7 +64,7 @@ def _rows(cache: RunCache) -> Iterator[dict[str, object]]:
 
 
 def _network_rows(cache: RunCache, name: str) -> Iterator[dict[str, object]]:
-    """Start-ups and transfer of one network, measured where the run is short enough."""
+    """Yield the start-ups and transfer of one network, measured where the run is short enough."""
     topology = parse_topology(name)
     found, order = phases(topology), topology.order
     chunks = found.whole_chunks
@@ -89,7 +89,7 @@ def _row(
     bound: Fraction,
     about: dict[str, object],
 ) -> dict[str, object]:
-    """A row of floats with the exact fractions beside them."""
+    """Return a row of floats with the exact fractions beside them."""
     exact = {**about, "time": quantity, "exact": str(predicted)}
     if trial is None or measured is None:
         return {**exact, **unmeasured(float(predicted), bound=float(bound))}
@@ -97,7 +97,7 @@ def _row(
 
 
 def _beside(cache: RunCache) -> Iterator[dict[str, object]]:
-    """The algorithms of the papers, and breadth-first broadcast, on the same network and blocks."""
+    """Yield the algorithms of the papers, and breadth-first broadcast, on the same network and blocks."""
     for n in cache.sizes:
         for name in BESIDE[n]:
             topology = parse_topology(name)
@@ -133,7 +133,7 @@ def _directed() -> Iterator[dict[str, object]]:
 
 
 def build(cache: RunCache) -> Iterator[Section]:
-    """The table of networks, the table beside the papers, and the directed networks."""
+    """Yield the table of networks, the table beside the papers, and the directed networks."""
     yield Table("Both bounds on an allgather at once", _rows(cache), NOTES["networks"])
     yield Table("Beside the algorithms of the papers", _beside(cache), NOTES["beside"])
     yield Table("Directed networks, computed only", _directed(), NOTES["directed"])

@@ -26,7 +26,9 @@ class DirectedNetwork:
         return min(map(len, self.sources))
 
     def loads(self) -> list[Fraction]:
-        """The load of every phase: the most blocks on an arc, with blocks split in the best way, over all receivers."""
+        """Return the load of every phase: the most blocks on an arc, with blocks split in the best way, over all
+        receivers.
+        """
         loads: list[Fraction] = []
         for receiver in range(self.order):
             for phase, classes in enumerate(self._classes(receiver)):
@@ -52,7 +54,7 @@ class DirectedNetwork:
 
 
 def directed_networks() -> Iterator[DirectedNetwork]:
-    """The Kautz networks K(d, k), and the de Bruijn networks B(2, k) without their loops."""
+    """Yield the Kautz networks K(d, k), and the de Bruijn networks B(2, k) without their loops."""
     for degree, length in ((2, 3), (2, 4), (3, 3), (4, 3)):
         order = degree**length + degree ** (length - 1)
         # Imase and Itoh: from x arcs lead to -d x - 1, .., -d x - d modulo the order.

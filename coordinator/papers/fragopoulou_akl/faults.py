@@ -82,7 +82,7 @@ def _total(sizes: Iterable[int], values: Iterable[float]) -> int:
 
 
 def fault_sets(star: StarGraph, case: FaultCase) -> Iterator[frozenset[Site]]:
-    """All sets of a case; the source, rank 0, is never a faulty node."""
+    """Return all sets of a case; the source, rank 0, is never a faulty node."""
     nodes = [frozenset((rank,)) for rank in range(1, star.order)]
     edges = sorted({frozenset((rank, there)) for rank in star.ranks() for there in star.neighbours(rank)}, key=sorted)
     if case.kind == BOTH:
@@ -91,7 +91,7 @@ def fault_sets(star: StarGraph, case: FaultCase) -> Iterator[frozenset[Site]]:
 
 
 def orbits(star: StarGraph, sets: Iterable[frozenset[Site]]) -> dict[frozenset[Site], int]:
-    """One set of each orbit of the cycle rotation, with the size of the orbit."""
+    """Return one set of each orbit of the cycle rotation, with the size of the orbit."""
     turned = [star.rank_of(rotate(star.permutation(rank))) for rank in star.ranks()]
     seen: set[frozenset[Site]] = set()
     found: dict[frozenset[Site], int] = {}
@@ -106,7 +106,7 @@ def orbits(star: StarGraph, sets: Iterable[frozenset[Site]]) -> dict[frozenset[S
 
 
 def run_case(cache: RunCache, star: StarGraph, case: FaultCase, faults: frozenset[Site]) -> Trial:
-    """One broadcast with these faults."""
+    """Return one broadcast with these faults."""
     fault = tuple(_fault(star, case, site) for site in sorted(faults, key=sorted))
     return cache.run(star, "broadcast", "edt", messages=1, redundancy=case.x, fault=fault)
 

@@ -29,7 +29,7 @@ STAR = StarGraph(4)
 
 
 def figures(cache: RunCache) -> Iterator[Figure]:
-    """Every figure, shaded by the steps of its run."""
+    """Yield every figure, shaded by the steps of its run."""
     paths, necklaces = RotatedPaths(STAR), NecklaceTree(STAR)
     yield _figure_1()
     receipts = _first_receipts(_broadcast(cache, "rotated-hamiltonian"))
@@ -47,7 +47,7 @@ def figures(cache: RunCache) -> Iterator[Figure]:
 
 
 def _figure_1() -> Figure:
-    """The four S_3 in colour, by the symbol at position 4, and the links of type 4 between them."""
+    """Return the four S_3 in colour, by the symbol at position 4, and the links of type 4 between them."""
     within: dict[str, list[Arc]] = {colour: [] for colour in COLOURS[: STAR.n]}
     for rank in STAR.ranks():
         colour = COLOURS[STAR.permutation(rank)[-1] - 1]
@@ -57,7 +57,7 @@ def _figure_1() -> Figure:
 
 
 def substar_checks(n: int) -> Iterator[dict[str, object]]:
-    """Properties of the substars with one symbol at position n, and of the further decomposition."""
+    """Yield the properties of the substars with one symbol at position n, and of the further decomposition."""
     star = StarGraph(n)
     parts: dict[int, list[Rank]] = {}
     for rank in star.ranks():
@@ -84,7 +84,7 @@ def substar_checks(n: int) -> Iterator[dict[str, object]]:
 
 
 def is_star(star: StarGraph, part: Sequence[Rank]) -> bool:
-    """Whether these nodes and the links of types 2..n-1 between them are S_{n-1}, symbols renamed in order."""
+    """Return whether these nodes and the links of types 2..n-1 between them are S_{n-1}, symbols renamed in order."""
     symbols = bytes(sorted(star.permutation(part[0])[:-1]))
     image = {rank: bytes(symbols.find(symbol) + 1 for symbol in star.permutation(rank)[:-1]) for rank in part}
     swaps = all(
@@ -125,12 +125,12 @@ def _scheme() -> Branch:
 
 
 def _children(trees: Trees) -> Callable[[Rank], Iterable[Port]]:
-    """The children over all trees: a repeated node has several places, but only one per tree."""
+    """Return the children over all trees: a repeated node has several places, but only one per tree."""
     return lambda rank: sorted({port for tree in range(trees.count) for port in trees.children(rank, tree)})
 
 
 def _phase_1(trees: Trees) -> Callable[[Rank], Iterable[Port]]:
-    """The children without the nodes that start with symbol 1."""
+    """Return the children without the nodes that start with symbol 1."""
 
     def children(rank: Rank) -> Iterable[Port]:
         ports = trees.children(rank, 0)
@@ -148,7 +148,7 @@ def _scatter(cache: RunCache, algorithm: str, many: int) -> Trial:
 
 
 def _first_receipts(trial: Trial) -> dict[Rank, int]:
-    """The step in which each rank first receives from rank 0."""
+    """Return the step in which each rank first receives from rank 0."""
     firsts = trial.journal().filter(pl.col("origin") == 0, pl.col("outcome") == "first")
     return dict(firsts.select("receiver", "step").collect().iter_rows())
 

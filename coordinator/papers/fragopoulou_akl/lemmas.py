@@ -28,7 +28,7 @@ Parents = Mapping[Rank, tuple[Rank, Port]]
 
 
 def lemmas(cache: RunCache) -> Table:
-    """One table over all sizes."""
+    """Return one table over all sizes."""
     parts = (_operations, _rows, _child_order)
     rows = [{"n": n, **row} for n in cache.sizes for part in parts for row in part(cache, n)]
     return Table("The lemmas on translation, necklaces, SPT, SPG, EDT and the order of children", rows, NOTES["lemmas"])
@@ -53,7 +53,7 @@ def _operations(_: RunCache, n: int) -> Iterator[dict[str, object]]:
 
 
 def _child_order(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
-    """The order of children, in the depth-first traversal that depends on it."""
+    """Yield the order of children, in the depth-first traversal that depends on it."""
     star = StarGraph(n)
     trial = cache.run(star, "allgather", "edt-dfs", messages=1, redundancy=n - 1)
     if cache.rehearsing:
@@ -79,7 +79,9 @@ def _child_order(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
 
 
 def surpluses(n: int) -> tuple[int, int, int]:
-    """Number of nodes of one tree, without the root, whose path is 0, 2 and 4 links longer than their distance."""
+    """Return the number of nodes of one tree, without the root, whose path is 0, 2 and 4 links longer than their
+    distance.
+    """
     both, apart = (n - 2) * factorial(n - 1), 2 * factorial(n - 2) - 2
     return factorial(n) - 1 - both, (both + apart) // 2, (both - apart) // 2
 
@@ -135,7 +137,7 @@ def _path(parents: Parents, rank: Rank) -> tuple[Rank, ...]:
 
 
 def _second(path: tuple[Rank, ...]) -> Rank:
-    """The root's child on a path."""
+    """Return the root's child on a path."""
     return path[1]
 
 

@@ -62,7 +62,7 @@ def _measured(cache: RunCache, order: Mapping[str, str], n: int) -> Iterator[dic
 
 
 def _on_network(cache: RunCache, order: Mapping[str, str], network: Topology, x: int) -> dict[str, object]:
-    """One order on one network: the formula of the algorithm, or the lower bound of the time on C_k, and a run."""
+    """Return one order on one network: the formula of the algorithm, or the lower bound of the time on C_k, and a run."""
     on_star = isinstance(network, StarGraph)
     trial = cache.run(
         network,

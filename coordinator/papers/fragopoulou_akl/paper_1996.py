@@ -43,7 +43,7 @@ def depth(n: int) -> int:
 
 
 def build(cache: RunCache) -> Iterator[Section]:
-    """The trees, the four problems, faults, and the comparison with the hypercube."""
+    """Yield the trees, the four problems, faults, and the comparison with the hypercube."""
     sizes = cache.sizes
     yield Table("Depth of the trees", [_depth(cache, n) for n in _deeper(sizes)], NOTES["depth"])
     yield Table("The trees are disjoint", [row for n in sizes for row in _disjoint(cache, n)])
@@ -69,7 +69,7 @@ def build(cache: RunCache) -> Iterator[Section]:
 
 
 def _deeper(sizes: Sequence[int]) -> list[int]:
-    """The sizes for the depth: larger ones as well, unless one size was requested."""
+    """Return the sizes for the depth: larger ones as well, unless one size was requested."""
     return [*sizes, *(DEPTHS if len(sizes) > 1 else ())]
 
 
@@ -110,14 +110,16 @@ def _disjoint(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
 
 
 def _degrees(n: int) -> list[tuple[int, int]]:
-    """Values of (M, x) whose copies fill all trees equally."""
+    """Return the values of (M, x) whose copies fill all trees equally."""
     return sorted({(n - 1, 1), (n - 1, 2), (1, n - 1)}, reverse=True)
 
 
 def _pair(
     about: Mapping[str, object], trial: Trial | None, steps: tuple[int, int, str], hops: tuple[int, int, str]
 ) -> Iterator[dict[str, object]]:
-    """The rows of time and transmissions; each quantity is given as (predicted, lower bound, as derived from the paper)."""
+    """Yield the rows of time and transmissions; each quantity is given as (predicted, lower bound, as derived from the
+    paper).
+    """
     for quantity, metric, (predicted, bound, paper) in (("time", "steps", steps), ("transmissions", "segments", hops)):
         row = compared_metric(predicted, trial, metric, paper=paper, bound=bound, quantity=quantity)
         yield {**about, **row}

@@ -48,7 +48,7 @@ def others(n: int) -> int:
 
 @cache
 def necklace_distances(n: int) -> int:
-    """Sum over the necklaces of S_n of their distance to the root."""
+    """Return the sum over the necklaces of S_n of their distance to the root."""
     star = StarGraph(n)
     return sum(star.weight(necklace[0]) for necklace in Rotation(star).necklaces())
 
@@ -65,13 +65,13 @@ def _evaluated(formula: str, n: int, many: int = 1) -> int:
 
 
 def _least_steps(method: Mapping[str, str], n: int, many: int) -> int:
-    """The lower bound of section 2: the busiest node has one port, or n - 1."""
+    """Return the lower bound of section 2: the busiest node has one port, or n - 1."""
     busiest = many * _evaluated(METHOD_TABLES[method["table"]]["busiest"], n)
     return busiest if method["model"] == "SLA" else ceil(Fraction(busiest, n - 1))
 
 
 def build(cache: RunCache) -> Iterator[Section]:
-    """Tables 1 to 3 and the theorems for all sizes, tables 4 to 6 for pairs of networks, then the figures."""
+    """Yield the tables 1 to 3 and the theorems for all sizes, tables 4 to 6 for pairs of networks, then the figures."""
     for number, table in METHOD_TABLES.items():
         methods = [method for method in METHODS if method["table"] == number]
         rows = [row for n in cache.sizes for method in methods for row in _method_rows(cache, method, n)]
@@ -110,7 +110,7 @@ def _method_rows(cache: RunCache, method: Mapping[str, str], n: int) -> Iterator
 
 
 def _at_most(method: Mapping[str, str], n: int, trial: Trial | None) -> dict[str, object]:
-    """The bound from which the text derives a time that it prints as an order."""
+    """Return the bound from which the text derives a time that it prints as an order."""
     most = round(float(evaluate(method["most"], n=n, f=factorial(n), t_n=total_distance(n))), 4)
     # section 7: h d takes the average over nodes for the average over necklaces
     wrong = (method["collective"], n) == ("alltoall", 3)
@@ -160,7 +160,7 @@ def _rule_9(cache: RunCache, n: int) -> dict[str, object]:
 
 
 def _network_rows(cache: RunCache, n: int, which: int) -> Iterator[dict[str, object]]:
-    """Table 4 for the star graph, table 5 for the hypercube."""
+    """Yield the table 4 for the star graph, table 5 for the hypercube."""
     network = networks(n)[which]
     papers = {row["problem"]: row for row in printed("fragopoulou_akl_1993_bounds") if row["family"] == network.family}
     for row in rows_of_network(cache, network):
@@ -169,7 +169,7 @@ def _network_rows(cache: RunCache, n: int, which: int) -> Iterator[dict[str, obj
 
 
 def _orders() -> Iterator[dict[str, object]]:
-    """Table 6: the closed forms of tables 4 and 5, divided by powers of n!, beside the orders."""
+    """Yield the table 6: the closed forms of tables 4 and 5, divided by powers of n!, beside the orders."""
     for order in printed("fragopoulou_akl_1993_table_6"):
         star, cube = (spread(order[network], order[f"{network} growth"]) for network in ("S_n", "C_n"))
         misprint = spread(order["C_n"], order["C_n misprint"]) if order["C_n misprint"] else None
@@ -186,7 +186,7 @@ def _orders() -> Iterator[dict[str, object]]:
 
 
 def _orders_of_methods() -> Iterator[dict[str, object]]:
-    """The two orders of tables 2 and 3 follow from the bounds of the text."""
+    """Yield the two orders of tables 2 and 3 follow from the bounds of the text."""
     for row in printed("fragopoulou_akl_1993_orders"):
         found = spread(row["form"], row["growth"])
         about = {key: row[key] for key in ("method", "order", "at most")}

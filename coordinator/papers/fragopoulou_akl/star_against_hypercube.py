@@ -47,7 +47,7 @@ BY_LIST, OF_11, BY_NECKLACES = "list schedule", "of [11], not built", "SBnT, by 
 
 
 def lower_bound(problem: Mapping[str, str], network: Topology, quantity: str) -> float:
-    """The bound of table 4 or 5, without rounding: N nodes, `total` the sum of all distances from a node."""
+    """Return the bound of table 4 or 5, without rounding: N nodes, `total` the sum of all distances from a node."""
     total = sum(distance * count for distance, count in enumerate(network.distribution_from(0)))
     return float(evaluate(problem[quantity], N=network.order, degree=network.degree, total=total))
 
@@ -58,14 +58,14 @@ def networks(n: int) -> tuple[Topology, Topology]:
 
 
 def build(cache: RunCache) -> Iterator[Section]:
-    """One table per size, with both networks side by side."""
+    """Yield one table per size, with both networks side by side."""
     for n in cache.sizes:
         star, cube = networks(n)
         yield Table(f"{star.title} and {cube.title}", rows(cache, n), NOTES["bounds"] if n == cache.sizes[-1] else ())
 
 
 def rows(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
-    """Every row: one problem on both networks, bound and measurement of each."""
+    """Yield every row: one problem on both networks, bound and measurement of each."""
     pair = networks(n)
     on_star, on_cube = ([*rows_of_network(cache, network)] for network in pair)
     by_problem = {(row["problem"], row["quantity"]): row for row in on_star}
@@ -79,7 +79,7 @@ def rows(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
 
 
 def rows_of_network(cache: RunCache, network: Topology) -> Iterator[dict[str, object]]:
-    """The rows of table 4 or 5: problem, quantity, algorithm, and the columns of `compared`.
+    """Yield the rows of table 4 or 5: problem, quantity, algorithm, and the columns of `compared`.
 
     The algorithm that meets 2^(k-1) in table 5 is of another paper and is not built: its row is evaluated only. A list
     schedule has as many steps, which follows from edge colouring, and SBnT more; neither has a counterpart in print.
@@ -123,7 +123,9 @@ def network_name(network: Topology) -> str:
 
 
 def bound_row(cache: RunCache, network: Topology, problem: Mapping[str, str], quantity: str) -> dict[str, object]:
-    """A bound of table 4 or 5, or that for parts, and a run, as the columns of `compared`; the bound stands under paper."""
+    """Return a bound of table 4 or 5, or that for parts, and a run, as the columns of `compared`; the bound stands
+    under paper.
+    """
     if quantity == IN_PARTS:
         trial = _run_in_parts(cache, problem, network)
         least = round(lower_bound(problem, network, "all-port time"), 3)
@@ -137,7 +139,7 @@ def bound_row(cache: RunCache, network: Topology, problem: Mapping[str, str], qu
 
 
 def necklace_distances(k: int) -> int:
-    """Sum of the distances to node 0 over the necklaces of C_k, the labels that are rotations of each other."""
+    """Return the sum of the distances to node 0 over the necklaces of C_k, the labels that are rotations of each other."""
     mask = (1 << k) - 1
     least = {min((label << turn | label >> (k - turn)) & mask for turn in range(k)) for label in range(1 << k)}
     return sum(label.bit_count() for label in least)
@@ -162,7 +164,7 @@ def _run_in_parts(cache: RunCache, problem: Mapping[str, str], network: Topology
 
 
 def messages(trial: Trial, metric: str) -> float:
-    """Bytes as messages; a fraction where parts of messages are moved."""
+    """Return the bytes as messages; a fraction where parts of messages are moved."""
     whole, rest = divmod(int(trial.number(metric)), MESSAGE_BYTES)
     return whole + round(rest / MESSAGE_BYTES, 3) if rest else whole
 

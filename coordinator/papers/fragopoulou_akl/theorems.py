@@ -30,7 +30,7 @@ EXCEPTIONS_8_3 = {3: 2}
 
 
 def theorems(cache: RunCache) -> Iterator[Section]:
-    """A table for translations, for the rotation, for the ways to the root, and for each of the three trees."""
+    """Yield a table for translations, for the rotation, for the ways to the root, and for each of the three trees."""
     for title, rows, notes_below in (
         ("Theorems 1, 2 and 4, and rule 1: translation and rotated paths", translation, NOTES["translation"]),
         ("Theorems 3 and 5 to 7: cycle rotation and necklaces", _rotation, NOTES["rotation"]),
@@ -63,7 +63,7 @@ def rotate(symbols: bytes) -> bytes:
 
 
 def necklace_of(symbols: bytes) -> list[bytes]:
-    """The node and its rotations, up to the first repetition."""
+    """Return the node and its rotations, up to the first repetition."""
     orbit = [symbols]
     while (following := rotate(orbit[-1])) != symbols:
         orbit.append(following)
@@ -100,7 +100,7 @@ def _ways_closer(_: RunCache, n: int) -> Iterator[dict[str, object]]:
 
 
 def distances(topology: Topology) -> list[int]:
-    """Distances from rank 0, by breadth-first search."""
+    """Return the distances from rank 0, by breadth-first search."""
     found = {0: 0}
     queue = [0]
     for rank in queue:
@@ -142,7 +142,7 @@ def _scatter(cache: RunCache, n: int, algorithm: str, messages: int) -> Trial:
 
 
 def _subtrees(trial: Trial) -> dict[Rank, set[Port]]:
-    """The ports by which the messages for each node leave the root."""
+    """Return the ports by which the messages for each node leave the root."""
     root = trial.journal().filter(pl.col("sender") == 0).select("target", "port").unique().collect()
     found: dict[Rank, set[Port]] = {}
     for target, port in root.rows():
@@ -151,7 +151,7 @@ def _subtrees(trial: Trial) -> dict[Rank, set[Port]]:
 
 
 def _common(theorem: int, trial: Trial, star: StarGraph) -> Iterator[dict[str, object]]:
-    """The parts that theorems 9 and 10 share: part 1, the leaves and the shortest paths."""
+    """Yield the parts that theorems 9 and 10 share: part 1, the leaves and the shortest paths."""
     row, subtrees = _stated(star.n), _subtrees(trial)
     own = sum(
         subtrees[rank] == {position - 1}
@@ -207,7 +207,7 @@ def _replicated(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
 
 
 def _arcs_by_subtree(trial: Trial) -> Mapping[Port, set[tuple[Rank, Port]]]:
-    """The arcs (sender, port) behind each of the root's ports."""
+    """Return the arcs (sender, port) behind each of the root's ports."""
     journal = trial.journal()
     first = journal.filter(pl.col("sender") == 0).select("target", "segment", subtree="port")
     hops = journal.join(first, ["target", "segment"]).select("subtree", "sender", "port").unique().collect()

@@ -30,7 +30,7 @@ READINGS = {
 
 
 def reached_as_printed(network: EisensteinJacobi) -> int:
-    """Number of nodes whose difference from a source lies in sectors of one phase: 3 (((N+2)/3)^n - 1)."""
+    """Return the number of nodes whose difference from a source lies in sectors of one phase: 3 (((N+2)/3)^n - 1)."""
     return int(3 * (((network.modulus + 2) // 3) ** network.dimensions - 1))
 
 
@@ -102,7 +102,7 @@ def _restart_row(network: EisensteinJacobi, message: str, trial: Trial) -> dict[
 
 
 def build(cache: RunCache) -> Iterator[Section]:
-    """The readings of the algorithms, then Algorithm 4 taken literally."""
+    """Yield the readings of the algorithms, then Algorithm 4 taken literally."""
     yield Table(
         "Section 4.2: all-to-all broadcasting, as printed, corrected and in two phases", _rows(cache), NOTES["readings"]
     )

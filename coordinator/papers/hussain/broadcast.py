@@ -48,7 +48,7 @@ TWELVE_STEPS = ((1, 2, 12), (2, 3, 6), (3, 4, 4), (4, 5, 3), (6, 7, 2))
 
 
 def _steps(found: Counted, printed: Sequence[tuple[int, ...]]) -> Iterator[dict[str, object]]:
-    """One row per step; the paper prints numbers for three dimensions only."""
+    """Yield one row per step; the paper prints numbers for three dimensions only."""
     measured = found.measured or []
     for step, (predicted, seen) in enumerate(zip(found.predicted, measured, strict=True), 1):
         paper = printed[step - 1] if printed else None
@@ -94,7 +94,7 @@ def _formulas(found: Counted) -> Iterator[dict[str, object]]:
 
 
 def _by_step(title: str, column: int, pair: Sequence[Counted]) -> Figure:
-    """One column of tables 1 and 2 over the steps."""
+    """Return one column of tables 1 and 2 over the steps."""
     what = ("free nodes", "senders", "receivers", "active nodes")[column]
     by_name = dict(zip(NAMES.values(), pair, strict=True))
     network = pair[0].network
@@ -168,7 +168,7 @@ def _figure_22() -> Figure:
 
 
 def _twelve(cache: RunCache) -> dict[str, list[Counted]]:
-    """Every network with each algorithm; larger networks are only counted."""
+    """Return every network with each algorithm; larger networks are only counted."""
     return {
         name: [counted(cache, name, a, b, n, run=n in cache.sizes and a > A) for a, b, n in TWELVE_STEPS]
         for name in ALGORITHMS
@@ -196,7 +196,7 @@ def _twelve_rows(networks: Mapping[str, Sequence[Counted]]) -> Iterator[dict[str
 
 
 def _per_step(networks: Mapping[str, Sequence[Counted]]) -> Iterator[dict[str, object]]:
-    """The points of figures 19 to 21, and the same means over the networks that are run."""
+    """Yield the points of figures 19 to 21, and the same means over the networks that are run."""
     for name, all_of_them in networks.items():
         ran = [found for found in all_of_them if found.measured]
         for step in range(12):
@@ -216,7 +216,7 @@ def _per_step(networks: Mapping[str, Sequence[Counted]]) -> Iterator[dict[str, o
 
 
 def _means(networks: Sequence[Sequence[tuple[int, ...]]], step: int) -> str:
-    """The mean numbers of senders, receivers and active nodes in a step, to one decimal."""
+    """Return the mean numbers of senders, receivers and active nodes in a step, to one decimal."""
     rows = [rows[step] for rows in networks]
     return " / ".join(f"{float(Fraction(sum(row[column] for row in rows), len(rows))):,.1f}" for column in (1, 2, 3))
 
@@ -245,7 +245,7 @@ def _averages(networks: Mapping[str, Sequence[Counted]]) -> Iterator[Figure]:
 
 
 def build(cache: RunCache) -> Iterator[Section]:
-    """Tables 1 to 3 with their equations and examples, and figures 15 to 22."""
+    """Yield the tables 1 to 3 with their equations and examples, and figures 15 to 22."""
     for n in cache.sizes:
         yield from _one_network(cache, n)
     yield Table("Table 3: total senders in EJ_{3+4rho}^(n)", _totals(cache), NOTES["totals"])
@@ -260,7 +260,7 @@ def build(cache: RunCache) -> Iterator[Section]:
 
 
 def _one_network(cache: RunCache, n: int) -> Iterator[Section]:
-    """Tables 1 and 2 and figures 15 to 18 in n dimensions; those of the paper have three."""
+    """Yield the tables 1 and 2 and figures 15 to 18 in n dimensions; those of the paper have three."""
     pair = [counted(cache, name, A, B, n, run=True) for name in ALGORITHMS]
     if cache.rehearsing:
         return

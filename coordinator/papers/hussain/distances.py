@@ -39,7 +39,7 @@ def weights(a: int, b: int) -> dict[Pair, int]:
 
 
 def _steps(trial: Trial) -> dict[int, int]:
-    """The step in which each rank first received, 0 for the source."""
+    """Return the step in which each rank first received, 0 for the source."""
     nodes = trial.table("nodes").select("rank", "first_step").iter_rows()
     return {rank: step or 0 for rank, step in nodes}
 
@@ -85,7 +85,7 @@ def products(cache: RunCache) -> Iterator[dict[str, object]]:
 
 
 def _sums(receivers: list[int]) -> tuple[int, ...]:
-    """The number of pairs of nodes at each sum of distances."""
+    """Return the number of pairs of nodes at each sum of distances."""
     counts = [1, *receivers]
     found = [0] * (2 * len(counts) - 1)
     for (one, many), (other, more) in product(enumerate(counts), repeat=2):

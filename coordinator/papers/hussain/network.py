@@ -43,7 +43,7 @@ def formula_10(a: int, b: int, *, floored: bool = False) -> tuple[Fraction, ...]
 
 
 def _line(s: int, middle: Fraction, most: Fraction) -> Fraction:
-    """The line of eq. (10) for s other than T."""
+    """Return the line of eq. (10) for s other than T."""
     if s == 0:
         return Fraction(1)
     if s < middle:
@@ -66,7 +66,7 @@ def _distances(cache: RunCache) -> Iterator[dict[str, object]]:
 
 
 def graph_of(network: EisensteinJacobi) -> nx.Graph:
-    """The network as an undirected graph."""
+    """Return the network as an undirected graph."""
     graph = nx.Graph()
     graph.add_edges_from((rank, near) for rank in network.ranks() for near in network.neighbours(rank))
     return graph

@@ -25,7 +25,7 @@ NOTES = notes("johnsson_ho", "allgather")
 
 
 def shortest_labelling(trees: Trees) -> int:
-    """The fewest cycles in which every tree reaches every node, if all nodes use the same dimension in a cycle.
+    """Return the fewest cycles in which every tree reaches every node, if all nodes use the same dimension in a cycle.
 
     This is the length of the shortest common supersequence of the ports of all root paths. A breadth-first search goes over
     the progress that a sequence of dimensions makes on each path; every path advances whenever it can.
@@ -49,7 +49,7 @@ def _child_delays(routes: Sequence[Sequence[Port]], state: tuple[int, ...], port
 
 
 def _furthest(states: set[tuple[int, ...]]) -> set[tuple[int, ...]]:
-    """The states that no other state dominates on every path."""
+    """Return the states that no other state dominates on every path."""
     kept: list[tuple[int, ...]] = []
     for state in sorted(states, key=sum, reverse=True):
         if not any(all(one <= other for one, other in zip(state, better, strict=True)) for better in kept):
@@ -134,7 +134,7 @@ def _one_dimension(cache: RunCache) -> Iterator[dict[str, object]]:
 
 
 def build(cache: RunCache) -> Iterator[Section]:
-    """Tables 10 to 14, and lemma 6.1."""
+    """Yield the tables 10 to 14, and lemma 6.1."""
     yield Table("Table 10: the fewest start-ups over one port", _fewest(cache), NOTES["table_10"])
     yield Table("Lemma 6.1: one dimension per cycle over one port", _one_dimension(cache))
     yield from cost_tables(cache, "allgather", range(11, 15), NOTES)

@@ -24,7 +24,7 @@ NOTES = notes("johnsson_ho", "alltoall")
 
 
 def binomial_transfer(n: int) -> int:
-    """The transfer of SBT over n ports in messages: the sum of table 17 in closed form.
+    """Return the transfer of SBT over n ports in messages: the sum of table 17 in closed form.
 
     The sum of C(2l, l) 2^(n-2l-1) over l = 0..L is (2L+1) C(2L, L) 2^(n-1-2L); the rest is half a row of Pascal's triangle.
     """
@@ -104,7 +104,7 @@ def _theorem_7_5(cache: RunCache) -> Iterator[dict[str, object]]:
 
 
 def build(cache: RunCache) -> Iterator[Section]:
-    """Tables 15 to 18, and theorem 7.5."""
+    """Yield the tables 15 to 18, and theorem 7.5."""
     yield from cost_tables(cache, "alltoall", range(15, 19), NOTES)
     yield Table(
         "Theorem 7.5: graphs that are not greedy, or not of least height", _theorem_7_5(cache), NOTES["theorem_7_5"]

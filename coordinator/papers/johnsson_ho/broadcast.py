@@ -66,14 +66,14 @@ class Pipeline:
         return Cost(self.a(n) * ceil(packets / s) + self.b(n), Fraction(self.a(n)) / s + Fraction(self.b(n)) / packets)
 
     def run(self, cache: RunCache, n: int, packets: int) -> Trial:
-        """A broadcast of this number of packets of PACKET_BYTES each, spread over the trees."""
+        """Return a broadcast of this number of packets of PACKET_BYTES each, spread over the trees."""
         each = ceil(packets / self.parts(n))
         counted_together = self.algorithm == "nesbt"
         segments = 1 if self.merged else each * (self.parts(n) if counted_together else 1)
         return self._run(cache, n, packets * PACKET_BYTES, packet_limit=PACKET_BYTES, segments=segments)
 
     def timed_run(self, cache: RunCache, n: int, size: int, startup: float, **more: object) -> Trial:
-        """A broadcast of `size` bytes with this time of a start-up, in seconds, and `PER_BYTE`."""
+        """Return a broadcast of `size` bytes with this time of a start-up, in seconds, and `PER_BYTE`."""
         return self._run(cache, n, size, startup=f"{startup!r}s", per_byte=f"{PER_BYTE!r}s", **more)
 
     def _run(self, cache: RunCache, n: int, size: int, **more: object) -> Trial:
@@ -110,12 +110,12 @@ LINES = {(line.ports, line.graph): line for line in PIPELINES if line.table in (
 
 
 def of_table(number: int | str) -> list[Pipeline]:
-    """The lines of table 4 or 5, or of section 4.1."""
+    """Return the lines of table 4 or 5, or of section 4.1."""
     return [line for line in PIPELINES if line.table == str(number)]
 
 
 def claimed(trial: Trial, name: str) -> float:
-    """The value of a metric that the algorithm claims."""
+    """Return the value of a metric that the algorithm claims."""
     claims = [claim for claim in fault_free_claims(trial.plan).kept if claim.name == name and claim.relation != ">="]
     value = claims[-1].predicted
     assert isinstance(value, int | float)
@@ -123,12 +123,12 @@ def claimed(trial: Trial, name: str) -> float:
 
 
 def cycles(line: Pipeline, trial: Trial) -> int:
-    """Cycles in which the links are busy: steps, or start-ups where several packets cross a link in a step."""
+    """Return the cycles in which the links are busy: steps, or start-ups where several packets cross a link in a step."""
     return int(trial.number("startups" if line.merged else "steps"))
 
 
 def _cases(cache: RunCache, lines: list[Pipeline]) -> Iterator[tuple[Pipeline, int]]:
-    """Every line at every size for which it is defined."""
+    """Return every line at every size for which it is defined."""
     return ((line, n) for line in lines for n in cache.sizes if n >= line.least_n)
 
 
@@ -138,7 +138,7 @@ def _row(line: Pipeline, n: int, paper: object, found: object, verdict: Verdict)
 
 
 def _delays(cache: RunCache) -> Iterator[dict[str, object]]:
-    """Table 2: the delay of the slowest packet."""
+    """Yield the table 2: the delay of the slowest packet."""
     for line, n in _cases(cache, PIPELINES):
         if line.delay is not None:
             trial = line.run(cache, n, n)
@@ -147,14 +147,14 @@ def _delays(cache: RunCache) -> Iterator[dict[str, object]]:
 
 
 def slowest_packet(trial: Trial, n: int) -> int:
-    """Cycles from the first to the last hop of a packet, for the slowest of the first n packets."""
+    """Return the cycles from the first to the last hop of a packet, for the slowest of the first n packets."""
     times = trial.journal().filter(pl.col("segment") < n).group_by("tree", "segment")
     spans = times.agg(cycles=pl.col("step").max() - pl.col("step").min() + 1).collect()["cycles"]
     return int(spans.max())  # type: ignore[arg-type]
 
 
 def _rates(cache: RunCache) -> Iterator[dict[str, object]]:
-    """Table 3: the difference between two runs, one with PACKETS more distinct packets."""
+    """Yield the table 3: the difference between two runs, one with PACKETS more distinct packets."""
     for line, n in _cases(cache, PIPELINES):
         if line.rate is not None:
             few, many = line.run(cache, n, PACKETS), line.run(cache, n, 2 * PACKETS)
@@ -163,7 +163,7 @@ def _rates(cache: RunCache) -> Iterator[dict[str, object]]:
 
 
 def _bound(line: Pipeline, n: int) -> Cost:
-    """The lower bound of section 4, in messages."""
+    """Return the lower bound of section 4, in messages."""
     return Cost(n, Fraction(1, n if line.ports == ALL else 1))
 
 
@@ -181,7 +181,7 @@ def _times(cache: RunCache, lines: list[Pipeline]) -> Iterator[dict[str, object]
 
 
 def best_run(cache: RunCache, line: Pipeline, n: int, size: int, startup: float) -> tuple[int, Trial]:
-    """The run with the best whole number of packets on each tree by the closed form, and that number.
+    """Return the run with the best whole number of packets on each tree by the closed form, and that number.
 
     It is one of the two whole numbers next to M / (s B_opt), or 1.
     """
@@ -254,7 +254,7 @@ class Regime:
     """A note of the table explains larger differences."""
 
     def run(self, cache: RunCache, line: Pipeline, n: int) -> Trial:
-        """A broadcast in this regime."""
+        """Return a broadcast in this regime."""
         if self.startup is None:
             # nRSBT merges parts on the way, so a single packet is visible only in a run with one packet per tree
             single = n if line.merged else line.parts(n)
@@ -262,7 +262,7 @@ class Regime:
         return best_run(cache, line, n, self.amount, self.startup)[1]
 
     def time(self, line: Pipeline, trial: Trial, n: int) -> float:
-        """The compared quantity: cycles, or virtual time. A single packet uses one tree of a graph with several."""
+        """Return the compared quantity: cycles, or virtual time. A single packet uses one tree of a graph with several."""
         if self.startup is not None:
             return float(trial.number("virtual_seconds"))
         return slowest_packet(trial, n) if line.merged and self.amount == 1 else cycles(line, trial)
@@ -321,7 +321,7 @@ def _relative(cache: RunCache) -> Iterator[dict[str, object]]:
 
 
 def build(cache: RunCache) -> Iterator[Section]:
-    """Tables 2 to 6, and the variants of section 4.1."""
+    """Yield the tables 2 to 6, and the variants of section 4.1."""
     yield Table("Table 2: propagation delays", _delays(cache), NOTES["table_2"])
     yield Table("Table 3: cycles per distinct packet", _rates(cache), NOTES["table_3"])
     for number, ports in ((4, "one port"), (5, "n ports")):

@@ -31,7 +31,7 @@ PACKETS = (Fraction(1, 2), Fraction(1), Fraction(4), None)
 
 
 def formula(text: str) -> Callable[[int], Number]:
-    """A printed formula in n, N = 2^n and M = `MESSAGE_BYTES`, as a function of n."""
+    """Return a printed formula in n, N = 2^n and M = `MESSAGE_BYTES`, as a function of n."""
     return lambda n: evaluate(text, n=n, N=1 << n, M=MESSAGE_BYTES)
 
 
@@ -52,7 +52,7 @@ class CubeCase:
         return ceil(Fraction(messages) / self.packet) if self.packet else 1
 
     def sum_of(self, loads: Iterable[Number]) -> int:
-        """Start-ups for these loads, in messages."""
+        """Return the start-ups for these loads, in messages."""
         return sum(self.packets(load) for load in loads if load)
 
 
@@ -72,7 +72,7 @@ class PrintedTime:
 
 
 def printed_times(table: int) -> list[PrintedTime]:
-    """The lines of a table of T."""
+    """Return the lines of a table of T."""
     return [
         PrintedTime(
             row["graph"],
@@ -118,7 +118,7 @@ class PrintedOptimum:
 
 
 def printed_optima(table: int) -> list[PrintedOptimum]:
-    """The lines of a table of optima."""
+    """Return the lines of a table of optima."""
     return [
         PrintedOptimum(
             row["collective"],
@@ -150,21 +150,21 @@ def cost_text(cost: Cost) -> str:
 
 
 def trial_of(cache: RunCache, collective: str, algorithm: str, ports: str, n: int, segments: int = 1) -> Trial:
-    """A run without a packet limit."""
+    """Return a run without a packet limit."""
     return cache.run(
         f"hypercube:{n}", collective, algorithm, port_model=ports, message_bytes=MESSAGE_BYTES, segments=segments
     )
 
 
 def measured(trial: Trial, case: CubeCase) -> Cost:
-    """Start-ups and transfer of the heaviest links, for the packets of the case."""
+    """Return the start-ups and transfer of the heaviest links, for the packets of the case."""
     size = int(trial.number("message_bytes"))
     loads = [Fraction(load, size) for load in trial.series("heaviest_link_bytes_per_step")]
     return Cost(case.sum_of(loads), sum(loads, Fraction(0)))
 
 
 def predicted(trial: Trial, case: CubeCase) -> Cost:
-    """Start-ups and transfer by the closed forms that the algorithm itself claims."""
+    """Return the start-ups and transfer by the closed forms that the algorithm itself claims."""
     claims = {claim.name: claim.predicted for claim in trial.plan.algorithm.claims() if claim.relation == "=="}
     loads = claims.get("heaviest_link_segments_per_step")
     if not isinstance(loads, tuple):
@@ -191,7 +191,7 @@ def cost_row(
     packets: int = 1,
     marks: str = "",
 ) -> dict[str, object]:
-    """A row of a table of T for the costs as printed, predicted and measured, and the lower bound.
+    """Return a row of a table of T for the costs as printed, predicted and measured, and the lower bound.
 
     The ratio to the lower bound compares times for which one start-up costs as much as one of `packets` parts of a message.
     The print may differ if `marks` says that it is approximate or an erratum.
@@ -223,7 +223,7 @@ def cost_rows(
     packets: Sequence[Fraction | None],
     bound: Callable[[int, str], Cost],
 ) -> Iterator[dict[str, object]]:
-    """The rows of a table of T: every entry at every size and for every packet size B/M."""
+    """Yield the rows of a table of T: every entry at every size and for every packet size B/M."""
     for entry, n, packet in product(entries, cache.sizes, packets):
         case = CubeCase(n, packet)
         trial = trial_of(cache, collective, entry.algorithm, entry.ports, n, entry.cut(case))
@@ -233,7 +233,8 @@ def cost_rows(
 
 
 def optimum_rows(cache: RunCache, entries: Iterable[PrintedOptimum]) -> Iterator[dict[str, object]]:
-    """The rows of a table of optima. B_opt is the largest packet of a run without a limit: a smaller limit costs more.
+    """Yield the rows of a table of optima. B_opt is the largest packet of a run without a limit: a smaller limit costs
+    more.
 
     An asymptotic B_opt must not be below the exact one, and a T_min printed as a bound must not be below the measurement.
     """
@@ -288,7 +289,9 @@ def cost_tables(
     notes_below: Mapping[str, Sequence[str]],
     first: Sequence[PrintedTime] = (),
 ) -> Iterator[Table]:
-    """Tables of T and of optima, titled and noted as the data files say; `first` are lines before those of the files."""
+    """Yield the tables of T and of optima, titled and noted as the data files say; `first` are lines before those of
+    the files.
+    """
     titles = {int(row["table"]): row for row in printed("johnsson_ho_tables")}
     for table in tables:
         about, own = titles[table], notes_below.get(f"table_{table}", ())
@@ -301,5 +304,5 @@ def cost_tables(
 
 
 def rotated_root(n: int) -> Number:
-    """The asymptotic form of C(n, n/2) / n."""
+    """Return the asymptotic form of C(n, n/2) / n."""
     return evaluate("sqrt(2/pi)*N/n^1.5", n=n, N=1 << n)

@@ -81,7 +81,7 @@ def _figure(number: int, panels: Sequence[Panel]) -> Figure:
 
 
 def on_the_way(trial: Trial) -> list[set[Rank]]:
-    """The nodes whose data is on the links in each step."""
+    """Return the nodes whose data is on the links in each step."""
     moved = trial.journal().group_by("step").agg(pl.col("target").unique()).sort("step").collect()
     return [set(targets) for targets in moved["target"]]
 
@@ -155,7 +155,7 @@ def _figure_10() -> tuple[Figure, bool]:
 
 
 def labelled(trial: Trial, tree: int) -> dict[tuple[Rank, Port], str]:
-    """The cycle, from 0, in which the first packet of a tree uses each link."""
+    """Return the cycle, from 0, in which the first packet of a tree uses each link."""
     first = trial.journal().filter(pl.col("tree") == tree).group_by("sender", "port").agg(pl.col("step").min())
     return {(sender, port): str(step - 1) for sender, port, step in first.collect().iter_rows()}
 
@@ -172,7 +172,7 @@ def _scheduled(title: str, trees: Trees, trial: Trial, tree: int) -> Panel:
 
 
 def blocks_after(trial: Trial, cycle: int) -> dict[tuple[Rank, Rank], Rank]:
-    """The node that holds the block of each (origin, target) after `cycle` cycles."""
+    """Return the node that holds the block of each (origin, target) after `cycle` cycles."""
     held = {(origin, target): origin for origin in range(8) for target in range(8)}
     moved = (
         trial.journal().filter(pl.col("step") <= cycle).sort("step").select("origin", "target", "receiver").collect()
@@ -207,7 +207,7 @@ class Checks:
 
 
 def build(cache: RunCache) -> Iterator[Section]:
-    """The figures in order, then a table of their counted quantities."""
+    """Yield the figures in order, then a table of their counted quantities."""
     for figure in RUNS:
         _run(cache, figure)
     if cache.rehearsing:
@@ -221,7 +221,7 @@ def build(cache: RunCache) -> Iterator[Section]:
 
 
 def _single_trees(cache: RunCache, check: Checks) -> Iterator[Figure]:
-    """Figures 1 to 4."""
+    """Yield the figures 1 to 4."""
     yield _figure_1(cache)
     trial = _run(cache, 1)
     levels = tuple(min(target.bit_count() for target in targets) for targets in on_the_way(trial))
@@ -243,7 +243,7 @@ def _single_trees(cache: RunCache, check: Checks) -> Iterator[Figure]:
 
 
 def _several_trees(cache: RunCache, check: Checks) -> Iterator[Figure]:
-    """Figures 5 to 8."""
+    """Yield the figures 5 to 8."""
     trial = _run(cache, 5)
     used = trial.table("links").filter(pl.col("bytes") > 0)["sender", "port", "bytes"].iter_rows()
     loads = {(sender, port): Fraction(carried, MESSAGE_BYTES) for sender, port, carried in used}
@@ -277,7 +277,7 @@ def _several_trees(cache: RunCache, check: Checks) -> Iterator[Figure]:
 
 
 def _nodes_and_balance(cache: RunCache, check: Checks) -> Iterator[Figure]:
-    """Figures 9 to 11."""
+    """Yield the figures 9 to 11."""
     figure, parents, children = _figure_9()
     yield figure
     check(9, "different dimensions to the parents", "n", 6, len(set(parents)))
@@ -295,7 +295,7 @@ def _nodes_and_balance(cache: RunCache, check: Checks) -> Iterator[Figure]:
 
 
 def _schedules(cache: RunCache, check: Checks) -> Iterator[Figure]:
-    """Figures 12 to 14."""
+    """Yield the figures 12 to 14."""
     trial, rotated = _run(cache, 12), RotatedBinomialTrees(Q3)
     panels = [_scheduled(f"SBT {tree}", rotated, trial, tree) for tree in range(3)]
     yield _figure(12, panels)

@@ -54,13 +54,15 @@ PARTS = (
 
 
 def entry(graph: str, column: str, n: int, level: int = 0, d: int = 0) -> Number:
-    """An entry of table 1: its formula in n, N, l and d, and t, the dimension of hop l of a Gray code path."""
+    """Return an entry of table 1: its formula in n, N, l and d, and t, the dimension of hop l of a Gray code path."""
     hop = (~level & level + 1).bit_length() - 1
     return evaluate(GRAPHS[graph][column], n=n, N=1 << n, l=level, d=d, t=hop)
 
 
 def loads_of(trial: Trial, *, backwards: bool = False) -> tuple[Loads, bool]:
-    """The load of a link of dimension d in each cycle, in messages, and whether all links of a dimension carry the same."""
+    """Return the load of a link of dimension d in each cycle, in messages, and whether all links of a dimension carry
+    the same.
+    """
     links = (
         trial.journal()
         .group_by("step", "port", "sender")
@@ -108,7 +110,7 @@ def _same(expected: Loads, found: measure.Table) -> bool:
 
 
 def _by_level(loads: measure.Table, levels: range) -> str:
-    """The largest entry over all dimensions per level; long rows are truncated."""
+    """Return the largest entry over all dimensions per level; long rows are truncated."""
     largest = [max((value for (at, _), value in loads.items() if at == level), default=Fraction(0)) for level in levels]
     shown = [text(value) for value in largest[:8]]
     return ", ".join(shown + [".."] * (len(largest) > 8))
@@ -135,7 +137,7 @@ def _totals(cache: RunCache) -> Iterator[dict[str, object]]:
 
 
 def build(cache: RunCache) -> Iterator[Section]:
-    """Table 1 in two parts, and the statements on the graphs."""
+    """Yield the table 1 in two parts, and the statements on the graphs."""
     yield Table("Table 1: Ew_d, weighted edges by dimension", _totals(cache), NOTES["edges"])
     title = "Table 1: weighted edges, subtrees and descendants by level and dimension"
     yield Table(title, _rows(cache), NOTES["levels"], measurement="on the links")

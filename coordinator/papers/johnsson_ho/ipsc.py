@@ -31,7 +31,7 @@ EXTERNAL_MS, INTERNAL_MS, BYTE_MS = 8.0, 6.0, 8 / 10**4
 
 
 def milliseconds(size: int) -> float:
-    """The time of one hop of `size` bytes, which may need several external packets."""
+    """Return the time of one hop of `size` bytes, which may need several external packets."""
     external, internal = ceil(size / EXTERNAL_BYTES), ceil(size / KIB)
     return EXTERNAL_MS * external + INTERNAL_MS * (internal - external) + BYTE_MS * size
 
@@ -48,7 +48,7 @@ def _run(
 
 
 def _judged(predicted: float, trial: Trial, *more: bool) -> dict[str, object]:
-    """The cells for predicted and measured milliseconds and the verdict."""
+    """Return the cells for predicted and measured milliseconds and the verdict."""
     found = time_of(trial)
     return {
         "predicted": round(predicted, 2),
@@ -77,13 +77,13 @@ def _figure_15(cache: RunCache) -> Rows:
 
 
 def _slope(rows: Rows, n: int) -> float:
-    """Time with packets of 64 bytes relative to packets of 1 KiB, which need 16 times fewer start-ups."""
+    """Return the time with packets of 64 bytes relative to packets of 1 KiB, which need 16 times fewer start-ups."""
     times = {int(str(row["external packet"])): float(str(row["measured"])) for row in rows if row["n"] == n}
     return times[64] / times[KIB]
 
 
 def _series(rows: Rows, about: Mapping[str, str], y: str) -> dict[str, list[tuple[float, float]]]:
-    """Column y over the column x of the drawing, one series per value of its column `by`."""
+    """Return the column y over the column x of the drawing, one series per value of its column `by`."""
     series: dict[str, list[tuple[float, float]]] = {}
     for row in rows:
         name = about["series"].format(row[about["by"]])
@@ -96,7 +96,8 @@ DRAWINGS = {row["figure"]: row for row in printed("johnsson_ho_drawings")}
 
 
 def sections(figure: str, rows: Rows, notes_below: Sequence[str], size: int, **more: Points) -> Iterator[Section]:
-    """The table of a figure, and its drawing: predictions as lines, measurements as marks, and the lines of `more`.
+    """Yield the table of a figure, and its drawing: predictions as lines, measurements as marks, and the lines of
+    `more`.
 
     A drawing whose title names Q_n shows only the rows of n = `size`.
     """
@@ -134,7 +135,7 @@ def _figure_16(cache: RunCache) -> Rows:
 
 
 def _printed_speedup(n: int, packets: int) -> tuple[str | None, float, float]:
-    """The printed speed-up of nESBT over SBT, and the smallest and largest speed-up that agree with it.
+    """Return the printed speed-up of nESBT over SBT, and the smallest and largest speed-up that agree with it.
 
     The text of figure 17 states n, which is taken to mean at least 10 n packets; table 6 gives the ratio for one packet.
     """
@@ -240,7 +241,7 @@ def _labelled(trial: Trial) -> float:
 
 
 def build(cache: RunCache) -> Iterator[Section]:
-    """A table and a drawing for each of the figures 15 to 19, then the routing rules."""
+    """Yield a table and a drawing for each of the figures 15 to 19, then the routing rules."""
     n = cache.sizes[-1]
     rows = _figure_15(cache)
     slopes = ", ".join(f"{_slope(rows, size):.1f}" for size in cache.sizes)

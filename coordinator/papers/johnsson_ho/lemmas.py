@@ -25,7 +25,7 @@ SEARCHED = 3
 
 
 def lemmas(cache: RunCache) -> Iterator[dict[str, object]]:
-    """Every statement at every size."""
+    """Yield every statement at every size."""
     for n in cache.sizes:
         about = {"port_model": ALL, "message_bytes": MESSAGE_BYTES}
         cube = f"hypercube:{n}"
@@ -124,7 +124,7 @@ def _balanced(n: int, trial: Trial) -> Iterator[dict[str, object]]:
 
 
 def _subtree(parents: Parents, port: Port, without: Rank) -> set[tuple[Rank, Rank]]:
-    """The arcs (child, parent) behind the root's edge in a dimension, and that edge itself."""
+    """Return the arcs (child, parent) behind the root's edge in a dimension, and that edge itself."""
     found = set()
     for rank in parents:
         top = rank

@@ -15,7 +15,7 @@ from emunode.model import Port, Rank
 
 
 def routing(cache: RunCache) -> Iterator[dict[str, object]]:
-    """Three statements at every size; the last one for prime n."""
+    """Yield three statements at every size; the last one for prime n."""
     for n in cache.sizes:
         cube, order = f"hypercube:{n}", 1 << n
         nesbt = cache.run(cube, "broadcast", "nesbt", port_model=ALL, message_bytes=MESSAGE_BYTES, segments=n)

@@ -73,7 +73,9 @@ def _beside(cache: RunCache) -> Iterator[dict[str, object]]:
 
 
 def packet_of_nrsbt(n: int, cycle: int) -> Fraction:
-    """The packet of a cycle in messages, section 5.1.4: N/n (1 - 2^-(i+1)) up to n - 1, then N/n (2^-(i+1-n) - 1/N)."""
+    """Return the packet of a cycle in messages, section 5.1.4: N/n (1 - 2^-(i+1)) up to n - 1, then N/n (2^-(i+1-n) -
+    1/N).
+    """
     order = 1 << n
     share = 1 - Fraction(1, 2 ** (cycle + 1)) if cycle < n else Fraction(1, 2 ** (cycle + 1 - n)) - Fraction(1, order)
     return Fraction(order, n) * share
@@ -136,7 +138,7 @@ RESTS = (
 
 
 def _rests(cache: RunCache) -> Iterator[dict[str, object]]:
-    """The largest load of a link when k elements of every block are left over, for each kind and admissible k."""
+    """Yield the largest load of a link when k elements of every block are left over, for each kind and admissible k."""
     for n in cache.sizes:
         for k in range(1, n):
             yield from (_rest_row(cache, rest, n, k) for rest in RESTS if rest.algorithm.admits(n, k))
@@ -163,12 +165,12 @@ def edge_loads(n: int, turn: Turn) -> Loads:
 
 
 def best_choice(n: int, choices: Iterable[Sequence[Turn]]) -> int:
-    """The minimum over all choices of trees of the largest link load."""
+    """Return the minimum over all choices of trees of the largest link load."""
     return min(max(sum((edge_loads(n, turn) for turn in turns), Counter()).values()) for turns in choices)
 
 
 def build(cache: RunCache) -> Iterator[Section]:
-    """Tables 7, 8 and 9."""
+    """Yield the tables 7, 8 and 9."""
     yield from cost_tables(cache, "scatter", (7, 8, 9), NOTES, first=[GRAY_PATH])
     yield Table("Section 5.1: T of BRG where a node may send beside receiving", _beside(cache))
     yield Table("Section 5.1.4: packets of nRSBT over one port, cycle by cycle, in messages", _packets(cache))

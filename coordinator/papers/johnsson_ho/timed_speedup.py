@@ -20,7 +20,7 @@ TOLERANCE = 0.1
 
 
 def rows(cache: RunCache, driver: str = "local") -> Iterator[dict[str, object]]:
-    """One row for each dimension: milliseconds of both broadcasts and their ratio, predicted and measured.
+    """Yield one row for each dimension: milliseconds of both broadcasts and their ratio, predicted and measured.
 
     `undecided` if the machine was late by more than the default limits of a scenario. Takes (n + 1) 60 cycles of 9 ms for
     dimension n, plus the start of two networks.
@@ -62,7 +62,7 @@ def _run(cache: RunCache, n: int, algorithm: str, driver: str) -> Trial:
 
 
 def build(cache: RunCache) -> Iterator[Section]:
-    """Figures 16 and 17."""
+    """Yield the figures 16 and 17."""
     more = [(float(n), float(n)) for n in cache.sizes]
     yield from sections("timed", list(rows(cache)), NOTES["timed"], cache.sizes[-1], n=more)
 

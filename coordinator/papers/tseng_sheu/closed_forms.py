@@ -27,7 +27,7 @@ def height(n: int) -> int:
 
 
 def phases(n: int) -> int:
-    """Sum over i = 2..n of ceil(log2 i)."""
+    """Return the sum over i = 2..n of ceil(log2 i)."""
     return sum(ceil(log2(i)) for i in range(2, n + 1))
 
 

@@ -40,7 +40,7 @@ QUANTITIES = (("start-ups", "startups", 1), ("bytes", "transfer_bytes", 1), ("T"
 def broadcast(
     cache: RunCache, n: int, algorithm: str, size: int, model: str = "all-port", segments: int | str = "auto"
 ) -> Trial:
-    """A one-to-all broadcast of `size` bytes."""
+    """Return a one-to-all broadcast of `size` bytes."""
     return cache.run(
         f"star:{n}",
         "broadcast",
@@ -67,7 +67,7 @@ def _cost_rows(
     relation: str = "==",
     startups_relation: str = "==",
 ) -> Iterator[dict[str, object]]:
-    """Three rows: start-ups, bytes, and T, whose lower bound is the larger of both bounds.
+    """Yield three rows: start-ups, bytes, and T, whose lower bound is the larger of both bounds.
 
     `relation` is that of the measured bytes and T to the prediction.
     """

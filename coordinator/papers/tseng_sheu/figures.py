@@ -29,7 +29,7 @@ DISC = 17.0
 
 
 def from_zero(rank: Rank) -> str:
-    """A label with symbols 0..n-1."""
+    """Return a label with symbols 0..n-1."""
     return "".join(str(symbol - 1) for symbol in STAR.permutation(rank))
 
 
@@ -55,7 +55,7 @@ def figure_1() -> Figure:
 
 
 def figure_2() -> Figure:
-    """The three trees Lhat at the identity."""
+    """Return the three trees Lhat at the identity."""
     trees = CongestionTwoTrees(STAR)
     panels = [
         network_panel(
@@ -71,7 +71,8 @@ def figure_2() -> Figure:
 
 
 def cycles_of_shift(n: int, i: int) -> list[tuple[int, ...]]:
-    """The cycles of r as a permutation of rho^i(r): the symbol in one dimension of a cycle belongs in the next one.
+    """Return the cycles of r as a permutation of rho^i(r): the symbol in one dimension of a cycle belongs in the next
+    one.
 
     Found by comparing the two labels, and not by the arithmetic of (2).
     """
@@ -89,7 +90,7 @@ def cycles_of_shift(n: int, i: int) -> list[tuple[int, ...]]:
 
 
 def figure_3() -> Figure:
-    """The cycles of rho^6(r) for n = 8, each as a ring of dimensions."""
+    """Return the cycles of rho^6(r) for n = 8, each as a ring of dimensions."""
     n, i = SHIFTED, SHIFT
     cycles = cycles_of_shift(n, i)
     panels = [_ring(f"C_{k} = ({', '.join(map(str, cycle))})", cycle) for k, cycle in enumerate(cycles)]
@@ -111,7 +112,7 @@ def _ring(title: str, cycle: Sequence[int]) -> Panel:
 
 
 def _arrow(start: tuple[float, float], end: tuple[float, float]) -> str:
-    """An arrow from the rim of one disc to that of the next."""
+    """Return an arrow from the rim of one disc to that of the next."""
     (x1, y1), (x2, y2) = start, end
     long = ((x2 - x1) ** 2 + (y2 - y1) ** 2) ** 0.5
     dx, dy = (x2 - x1) / long, (y2 - y1) / long
@@ -158,7 +159,7 @@ def figure_checks() -> Iterator[dict[str, object]]:
 
 
 def _cycle_checks() -> Iterator[dict[str, object]]:
-    """The cycles of figure 3, and the path p_6 of the trees, which passes their dimensions."""
+    """Yield the cycles of figure 3, and the path p_6 of the trees, which passes their dimensions."""
     n, i = SHIFTED, SHIFT
     cycles = cycles_of_shift(n, i)
     expected = [tuple((k + step * i) % n for step in range(n // gcd(n, i))) for k in range(gcd(n, i))]

@@ -36,7 +36,7 @@ def _stated(star: StarGraph, **names: Value) -> Callable[..., dict[str, object]]
 
 
 def _reduce_to(cache: RunCache, n: int, root: str) -> Trial:
-    """The data of all nodes, combined along L(root)."""
+    """Return the data of all nodes, combined along L(root)."""
     return cache.run(f"star:{n}", "reduce", "greedy-tree", source=root, message_bytes=60, segments=1)
 
 

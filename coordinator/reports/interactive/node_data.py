@@ -37,7 +37,7 @@ class NodeData:
     """None if the journal is missing or too long, or if even sums over all steps are too many."""
 
     def record(self, faults: Sequence[Mapping[str, str]], cut_off: Mapping[str, str | None]) -> dict[str, object]:
-        """The data for the script.
+        """Return the data for the script.
 
         `faults` are the rows of the table of faults; `cut_off` has the label of every node that is listed as cut off, with
         the responsible faults.
@@ -62,7 +62,8 @@ class NodeData:
 
 
 def node_data(data: RunData, layout: Layout, packets: int | None) -> NodeData | None:
-    """The data for questions about nodes, given the number of `packets`; without packets and trees if that is None.
+    """Return the data for questions about nodes, given the number of `packets`; without packets and trees if that is
+    None.
 
     None for networks that are too large.
     """
@@ -101,7 +102,8 @@ def _nodes(data: RunData) -> dict[str, object] | None:
 
 
 def _packets(data: RunData, count: int) -> dict[str, object] | None:
-    """Packets in the order of their steps: sender, port, tree, outcome and segments, and how many there are per step.
+    """Return the packets in the order of their steps: sender, port, tree, outcome and segments, and how many there are
+    per step.
 
     If there are too many, those that cross a link within a few steps are one entry, without their tree. `count` is the
     number of packets, of which there are more if outcomes or trees of their segments differ.
@@ -138,7 +140,7 @@ def _packets(data: RunData, count: int) -> dict[str, object] | None:
 
 
 def _column(values: Sequence[int]) -> str | int:
-    """The values as text, or their value if they are all the same."""
+    """Return the values as text, or their value if they are all the same."""
     return values[0] if len(set(values)) == 1 else pack(values)
 
 
@@ -147,7 +149,7 @@ def _counted(rows: pl.LazyFrame, by: list[str], segments: pl.Expr) -> pl.DataFra
 
 
 def _fault(record: Mapping[str, Any], row: Mapping[str, str]) -> dict[str, object]:
-    """A fault with its place, as numbers and in words."""
+    """Return a fault with its place, as numbers and in words."""
     numbers = {
         name: record[name] for name in ("rank", "sender", "port", "step", "last") if isinstance(record.get(name), int)
     }

@@ -47,20 +47,20 @@ class Parents:
     """Of the same shape: ARRIVED, LOST or PLANNED."""
 
     def path(self, topology: Topology, tree: int, rank: int) -> list[int]:
-        """The ranks from the first root to `rank`, as far as parents are known."""
+        """Return the ranks from the first root to `rank`, as far as parents are known."""
         path = [rank]
         while (port := int(self.port[0, tree, path[0]])) >= 0 and len(path) <= topology.order:
             path.insert(0, topology.neighbour(path[0], port))
         return path
 
     def record(self) -> dict[str, object]:
-        """The trees for the script."""
+        """Return the trees for the script."""
         table = np.where(self.port < 0, -1, 3 * self.port + self.how)
         return {"roots": self.roots, "count": self.count, "up": self.up, "parents": pack(table)}
 
 
 def parents_of(data: RunData) -> Parents | None:
-    """The trees of a run; None if it has none, or if its packets do not follow trees."""
+    """Return the trees of a run; None if it has none, or if its packets do not follow trees."""
     topology, name, hops = data.topology, str(data.get("collective")), data.hops
     roots = _roots(data)
     if topology is None or hops is None or not roots:
@@ -88,7 +88,7 @@ def parents_of(data: RunData) -> Parents | None:
 
 
 def _roots(data: RunData) -> list[int]:
-    """The roots whose trees are drawn; none if the collective has no trees."""
+    """Return the roots whose trees are drawn; none if the collective has no trees."""
     topology, name, root = data.topology, str(data.get("collective")), root_of(data)
     if topology is None or data.hops is None or name not in (*DOWN, *UP, Collective.UNICAST):
         return []
@@ -127,7 +127,7 @@ def _arcs(hops: pl.LazyFrame, name: str, roots: list[int]) -> pl.DataFrame:
 
 
 def _follows_trees(hops: pl.LazyFrame, arcs: pl.DataFrame, *, rootless: bool) -> bool:
-    """Whether packets for others also reach every rank from its parent."""
+    """Return whether packets for others also reach every rank from its parent."""
     root = pl.col("origin").cast(pl.Int64) if rootless else pl.lit(0, dtype=pl.Int64)
     others = hops.filter(pl.col("target") != pl.col("receiver")).select(
         "tree", root=root, rank="receiver", parent="sender"

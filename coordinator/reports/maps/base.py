@@ -43,7 +43,7 @@ class NetworkMap:
 
 
 def map_script(positions: Positions, texts: Sequence[str]) -> dict[str, object]:
-    """The data of the script for any kind of map."""
+    """Return the data of the script for any kind of map."""
     return {"names": positions.names, "texts": list(texts), "first": positions.first, "last": positions.last}
 
 

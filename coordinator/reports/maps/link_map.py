@@ -33,7 +33,7 @@ WIDTHS = (0.7, 1.4, 2.4)
 
 
 def draw(scene: Scene, layout: Layout) -> NetworkMap:
-    """The map, and for its script the links and gains of every frame."""
+    """Return the map, and for its script the links and gains of every frame."""
     links, nodes, marks, positions = Links(scene, layout), Nodes(scene, layout), scene.marks, scene.positions
     due = scene.due(scene.gained)
     texts = texts_of_tables(scene, positions) if scene.packets is None else _texts(scene, due)
@@ -95,7 +95,7 @@ class Links:
         self.heads = heads if scene.order <= NODES_WITH_ARROWS else []
 
     def numbered(self, links: pl.DataFrame, among: pl.DataFrame | None = None) -> pl.DataFrame:
-        """The links with their numbers, by default as used links, in the given order."""
+        """Return the links with their numbers, by default as used links, in the given order."""
         degree = self.scene.topology.degree
 
         def place(table: pl.DataFrame) -> Ranks:
@@ -107,7 +107,7 @@ class Links:
         return links.with_columns(link=numbers[place(links)])
 
     def _drawn(self, links: pl.DataFrame) -> tuple[list[str], list[str]]:
-        """The line of each link, and its arrowhead."""
+        """Return the line of each link, and its arrowhead."""
         return _paths(self.scene, self.layout, *(links[name].to_numpy() for name in ("sender", "port", "receiver")))
 
     @cached_property
@@ -124,7 +124,9 @@ class Links:
         return circles
 
     def draw(self, at: int | None) -> list[str]:
-        """The links in a frame, or in the whole run: idle, busy in three widths by their load, forging, and losing ones."""
+        """Return the links in a frame, or in the whole run: idle, busy in three widths by their load, forging, and
+        losing ones.
+        """
         if at is None:
             table, most, stops = self.table.with_row_index("link"), self.most, self.stops
         else:
@@ -168,7 +170,7 @@ def _paths(scene: Scene, layout: Layout, senders: Ranks, ports: Ranks, receivers
 
 
 def _idle_links(scene: Scene, layout: Layout) -> str:
-    """Every link, faintly."""
+    """Return every link, faintly."""
     if scene.order > NODES_WITH_IDLE_LINKS:
         return ""
     links = np.array([(rank, port, other) for rank, port, other, _ in scene.topology.links()], dtype=np.int64)
@@ -197,7 +199,7 @@ def _whole_run(scene: Scene, links: Links) -> str:
 
 
 def _texts(scene: Scene, due: np.ndarray) -> list[str]:
-    """A sentence per frame: what moves in it, and how many nodes are done after it."""
+    """Return a sentence per frame: what moves in it, and how many nodes are done after it."""
     counts = scene.marks.links.group_by("frame").agg(
         pl.len().alias("links"), pl.col("segments").sum(), lost=(pl.col("lost") > 0).sum()
     )

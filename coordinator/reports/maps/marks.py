@@ -16,7 +16,7 @@ BYZANTINE = "var(--purple)"
 
 
 def cross(x: float, y: float, arm: float, step: int) -> str:
-    """The mark of a node that crashed or hung; the script shows it from `step` on."""
+    """Return the mark of a node that crashed or hung; the script shows it from `step` on."""
     a = arm * 0.8
     return (
         f'<path class="cross" data-step="{step}" stroke-width="{max(1.2, 0.2 * arm):.1f}" '
@@ -25,7 +25,7 @@ def cross(x: float, y: float, arm: float, step: int) -> str:
 
 
 def diamond(x: float, y: float, arm: float) -> str:
-    """The mark of a byzantine node."""
+    """Return the mark of a byzantine node."""
     return (
         f'<path class="diamond" stroke-width="{max(1.2, 0.1 * arm):.1f}" d="M{x:.1f} {y - arm:.1f}l{arm:.1f} {arm:.1f}'
         f'l{-arm:.1f} {arm:.1f}l{-arm:.1f} {-arm:.1f}z"/>'
@@ -51,14 +51,14 @@ SHAPES: Mapping[str, str] = {
 
 
 def key(shape: str, words: str) -> str:
-    """An entry of the legend as HTML."""
+    """Return an entry of the legend as HTML."""
     return (
         f'<span class="key"><svg viewBox="-10 -10 20 20" aria-hidden="true">{SHAPES[shape]}</svg>{escape(words)}</span>'
     )
 
 
 def node_keys(scene: Scene, *, pies: bool) -> list[str]:
-    """The entries of the legend for marks and colours of nodes."""
+    """Return the entries of the legend for marks and colours of nodes."""
     keys = [key("root", "target" if scene.giving else "source")] if scene.source is not None else []
     if scene.votes is not None:
         keys += [key(state.name, WORDS[state]) for state in STATE_COLOURS]

@@ -61,7 +61,9 @@ Panel = Callable[[Report], Markup | None]
 
 
 def _packets(data: RunData, thorough: bool) -> pl.DataFrame | None:
-    """One row per packet (`packets_of`); None if the journal is missing, damaged, or too long for a quick report."""
+    """Return one row per packet (`packets_of`); None if the journal is missing, damaged, or too long for a quick
+    report.
+    """
     if data.hops is None:
         return None
     try:

@@ -34,7 +34,7 @@ REPAIRS = ("recover", "up", "heal")
 
 
 def faults_panel(report: Report) -> Markup | None:
-    """The faults of the scenario in words."""
+    """Return the faults of the scenario in words."""
     faults = fault_table(report.data)
     searches = report.data.summary.get("fault_searches")
     listed = [str(search) for search in searches] if isinstance(searches, list) else []
@@ -42,7 +42,9 @@ def faults_panel(report: Report) -> Markup | None:
 
 
 def process_table(data: RunData) -> list[dict[str, str]]:
-    """One row for each time that the process of a host was killed, stopped, continued or restarted, from the log."""
+    """Return one row for each time that the process of a host was killed, stopped, continued or restarted, from the
+    log.
+    """
     try:
         lines = read_text(data.path / "log.jsonl", follow=False).splitlines()
     except (OSError, ValueError):
@@ -52,7 +54,7 @@ def process_table(data: RunData) -> list[dict[str, str]]:
 
 
 def _event(line: str) -> Mapping[str, Any]:
-    """The event of a line of the log; empty for any other text, since anybody may have written the file."""
+    """Return the event of a line of the log; empty for any other text, since anybody may have written the file."""
     try:
         event = parse_json(line)
     except ValueError:
@@ -75,7 +77,7 @@ def _process_row(data: RunData, event: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _nodes_of(data: RunData, host: object) -> str:
-    """The labels of the first nodes of a host, and the number of the others."""
+    """Return the labels of the first nodes of a host, and the number of the others."""
     hosts = data.get("hosts")
     if data.topology is None or not isinstance(host, int) or not isinstance(hosts, int) or not 0 <= host < hosts:
         return "?"
@@ -85,7 +87,7 @@ def _nodes_of(data: RunData, host: object) -> str:
 
 
 def cut_off_panel(report: Report) -> Markup | None:
-    """The healthy nodes that did not receive everything, grouped by the fault that cut them off."""
+    """Return the healthy nodes that did not receive everything, grouped by the fault that cut them off."""
     lost = cut_off(report.data, report.votes)
     if not lost.count:
         return None
@@ -99,7 +101,7 @@ def cut_off_panel(report: Report) -> Markup | None:
 
 
 def fault_table(data: RunData) -> list[dict[str, str]]:
-    """One row per fault, in words."""
+    """Return one row per fault, in words."""
     return [
         {
             "kind": str(fault.get("kind", "?")),
@@ -133,7 +135,7 @@ def _words(fault: Mapping[str, Any], data: RunData) -> list[str]:
 
 
 def _effects(fault: Mapping[str, Any], data: RunData) -> list[str]:
-    """The effects of a fault: packets lost or altered, packets that were never sent, and nodes that it cut off."""
+    """Return the effects of a fault: packets lost or altered, packets that were never sent, and nodes that it cut off."""
     seen, unsent, cut = fault["seen"], _unsent(fault, data), _nodes_cut_off(fault, data)
     words = [] if seen is None else [f"first effect in step {show(seen)}"]
     if unsent:
@@ -144,14 +146,14 @@ def _effects(fault: Mapping[str, Any], data: RunData) -> list[str]:
 
 
 def _nodes_cut_off(fault: Mapping[str, Any], data: RunData) -> int:
-    """The number of nodes of which the summary names a fault of this kind at this place as the reason."""
+    """Return the number of nodes of which the summary names a fault of this kind at this place as the reason."""
     named = data.summary.get("cut_off")
     reasons = [node.get("because") for node in named if isinstance(node, dict)] if isinstance(named, list) else []
     return sum(str(reason).partition("@")[0] == f"{fault.get('kind')}:{fault.get('label')}" for reason in reasons)
 
 
 def _unsent(fault: Mapping[str, Any], data: RunData) -> int:
-    """The number of packets that a faulty node sends without faults, but did not send once its fault had begun.
+    """Return the number of packets that a faulty node sends without faults, but did not send once its fault had begun.
 
     0 for faults of links, and where what happens without faults is not known.
     """
@@ -174,7 +176,9 @@ def _unsent(fault: Mapping[str, Any], data: RunData) -> int:
 
 
 def _last(fault: Mapping[str, Any], faults: Sequence[Mapping[str, Any]]) -> object:
-    """The last step in which a fault was active: its own end, or the step before a recovery of the same node or link."""
+    """Return the last step in which a fault was active: its own end, or the step before a recovery of the same node or
+    link.
+    """
     place = ("rank",) if fault.get("kind") == "crash" else ("sender", "port")
     repairs = REPAIRED_BY.get(str(fault.get("kind")), ("heal",))
     ends = [
@@ -191,7 +195,7 @@ def _last(fault: Mapping[str, Any], faults: Sequence[Mapping[str, Any]]) -> obje
 
 
 def cut_off(data: RunData, votes: Votes | None) -> CutOff:
-    """The healthy nodes that did not receive everything, from the summary; for older runs, from their journal."""
+    """Return the healthy nodes that did not receive everything, from the summary; for older runs, from their journal."""
     named, count = data.summary.get("cut_off"), data.summary.get("cut_off_count")
     if isinstance(named, list):
         nodes = [
@@ -209,7 +213,7 @@ def cut_off(data: RunData, votes: Votes | None) -> CutOff:
 
 
 def _by_cause(nodes: Sequence[tuple[str, str | None]]) -> list[tuple[str | None, list[str]]]:
-    """The causes, each with the labels of its nodes."""
+    """Return the causes, each with the labels of its nodes."""
     groups: dict[str | None, list[str]] = {}
     for label, because in nodes:
         groups.setdefault(because, []).append(label)

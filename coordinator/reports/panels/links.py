@@ -20,7 +20,7 @@ MOST_BINS = 20
 
 
 def links_panel(report: Report) -> Markup | None:
-    """Packets by port and step, links by load, and the busiest links."""
+    """Return the packets by port and step, links by load, and the busiest links."""
     heat, equal = _heat(report), _equal_loads(report)
     # Bars and a ranking of links that carry the same say less than a sentence.
     loads, busiest = (None, []) if equal else (_histogram(report), _busiest(report))
@@ -38,7 +38,7 @@ def links_panel(report: Report) -> Markup | None:
 
 
 def _equal_loads(report: Report) -> str | None:
-    """The load of busy links in words if they all carry the same; None otherwise."""
+    """Return the load of busy links in words if they all carry the same; None otherwise."""
     links = report.data.links
     used = None if links is None else links.filter(pl.col("packets") > 0)
     if used is None or not len(used) or used["segments"].n_unique() > 1:
@@ -48,7 +48,7 @@ def _equal_loads(report: Report) -> str | None:
 
 
 def _histogram(report: Report) -> str | None:
-    """The number of directed links by the segments they carried."""
+    """Return the number of directed links by the segments they carried."""
     links = report.data.links
     if links is None:
         return None
@@ -71,14 +71,14 @@ def _histogram(report: Report) -> str | None:
 
 
 def _idle_left_out(links: int) -> str | None:
-    """Why links.parquet lists no idle links, if it does not."""
+    """Return why links.parquet lists no idle links, if it does not."""
     if links <= LISTED_LINKS:
         return None
     return f"links.parquet lists no idle links: the network has {links:,} directed links, more than {LISTED_LINKS:,}."
 
 
 def _busiest(report: Report) -> list[tuple[str, ...]]:
-    """The links that carried most; with labels if the network is known, else with ranks."""
+    """Return the links that carried most; with labels if the network is known, else with ranks."""
     data = report.data
     if data.links is None or not len(data.links):
         return []
@@ -95,7 +95,7 @@ def _busiest(report: Report) -> list[tuple[str, ...]]:
 
 
 def _heat(report: Report) -> str | None:
-    """Packets by port and step, which shows when each kind of link is used."""
+    """Return the packets by port and step, which shows when each kind of link is used."""
     hops, topology = report.hops, report.data.topology
     if hops is None or topology is None or not len(hops) or topology.degree > MOST_PORTS:
         return None
@@ -108,7 +108,7 @@ def _heat(report: Report) -> str | None:
 
 
 def _timelines(report: Report) -> str | None:
-    """Segments on every directed link by step; in larger networks on the links that carry most."""
+    """Return the segments on every directed link by step; in larger networks on the links that carry most."""
     hops, topology = report.hops, report.data.topology
     if hops is None or topology is None or not len(hops):
         return None

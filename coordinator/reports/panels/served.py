@@ -19,7 +19,7 @@ ROWS: Final = 16
 
 
 def served_panel(report: Report) -> Markup | None:
-    """Nodes served against time, and the time of each."""
+    """Return the nodes served against time, and the time of each."""
     nodes = [node for node in report.data.served if isinstance(node.get("label"), str)]
     times = _times(nodes, "seconds")
     if not times:

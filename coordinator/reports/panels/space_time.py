@@ -23,7 +23,9 @@ SYMBOL: Final = ("M-10 0H10", f"M-3 0{CIRCLE}")
 
 
 def space_time_panel(report: Report) -> Markup | None:
-    """The diagram of the nodes of a small network, or of a choice of those of a larger one, with their first packets."""
+    """Return the diagram of the nodes of a small network, or of a choice of those of a larger one, with their first
+    packets.
+    """
     data = report.data
     # The journal of a long run is left out of a quick report.
     if report.hops is None or data.topology is None or not len(report.hops):
@@ -67,7 +69,9 @@ def space_time_panel(report: Report) -> Markup | None:
 
 
 def _until_settled(packets: pl.DataFrame, suspicions: Sequence[dict[str, Any]]) -> pl.DataFrame:
-    """The packets up to the last one with data and the last change of mind: signs of life may go on for long after them."""
+    """Return the packets up to the last one with data and the last change of mind: signs of life may go on for long
+    after them.
+    """
     moments = [each["seconds"] for each in suspicions if isinstance(each.get("seconds"), int | float)]
     data = packets.filter(pl.col("kind").is_in(["packet", "again", "altered", "repair"]))
     if not moments or not len(data):
@@ -76,7 +80,7 @@ def _until_settled(packets: pl.DataFrame, suspicions: Sequence[dict[str, Any]]) 
 
 
 def _chosen(report: Report) -> tuple[list[int], str]:
-    """Nodes of a large network whose packets explain the run, and the reason in words.
+    """Return the nodes of a large network whose packets explain the run, and the reason in words.
 
     These are the nodes on the paths to the node that was done last; without trees from a source, the busiest nodes.
     """
@@ -103,7 +107,7 @@ def _figure(
 
 
 def _lines(packets: pl.DataFrame, began: str, ended: str) -> list[Line]:
-    """The packets as lines; a lost packet is never achieved, and keeps the end that it should have had."""
+    """Return the packets as lines; a lost packet is never achieved, and keeps the end that it should have had."""
     there = packets.filter(pl.col(began).is_not_null()).with_columns(
         last=pl.coalesce(ended, pl.max_horizontal("end", began))
     )
@@ -111,7 +115,7 @@ def _lines(packets: pl.DataFrame, began: str, ended: str) -> list[Line]:
 
 
 def _marks(faults: Sequence[dict[str, Any]], packets: pl.DataFrame, row: Mapping[int, int]) -> list[Mark]:
-    """The faults with their times: under the timed clock their own, in lock-step those of their steps."""
+    """Return the faults with their times: under the timed clock their own, in lock-step those of their steps."""
     begins = dict(packets.group_by("step").agg(pl.col("start").min()).iter_rows())
     over = float(packets["end"].max())  # type: ignore[arg-type]
 

@@ -27,7 +27,7 @@ MULTIPLES = (
 
 
 def steps_panel(report: Report) -> Markup | None:
-    """Shares delivered after each step, and small charts of what happened in it."""
+    """Return the shares delivered after each step, and small charts of what happened in it."""
     lines = _delivered(report)
     delivery = lines and responsive(
         lambda narrow: step_lines("delivered after each step", lines, report.fault_steps, narrow=narrow)
@@ -39,7 +39,7 @@ def steps_panel(report: Report) -> Markup | None:
 
 
 def _delivered(report: Report) -> Lines:
-    """Shares of the segments that arrived and of the nodes that are done, or how votes ended."""
+    """Return the shares of the segments that arrived and of the nodes that are done, or how votes ended."""
     data, hops = report.data, report.hops
     steps = len(data.steps) if data.steps is not None else 0
     if hops is not None and len(hops):
@@ -65,7 +65,7 @@ def _delivered(report: Report) -> Lines:
 
 
 def _whole(data: RunData, arrived: int) -> float:
-    """The number of segments of which `arrived` did arrive; 0 if it is unknown."""
+    """Return the number of segments of which `arrived` did arrive; 0 if it is unknown."""
     if data.plan is not None and data.plan.spec.collective not in FOLDING:
         return max(arrived, all_segments_due(data.plan))
     ratio = data.get("delivery_ratio")
@@ -86,7 +86,7 @@ def _vote_lines(votes: Votes, steps: int) -> Lines:
 
 
 def _count_steps(values: pl.Series, steps: int) -> list[int]:
-    """The number of occurrences of each step from 1 to `steps`."""
+    """Return the number of occurrences of each step from 1 to `steps`."""
     counts = [0] * steps
     for step, count in values.value_counts().iter_rows():
         if 1 <= step <= steps:

@@ -17,12 +17,12 @@ ALL_TO_ALL = ("allgather", "alltoall", "allreduce")
 
 
 def giving(data: RunData) -> bool:
-    """Whether nodes are judged by what they send, not by what they receive."""
+    """Return whether nodes are judged by what they send, not by what they receive."""
     return data.get("collective") in GIVING
 
 
 def has_root(data: RunData) -> bool:
-    """Whether one node is the source or the target of everything."""
+    """Return whether one node is the source or the target of everything."""
     return str(data.get("collective")) not in ROOTLESS and not data.get("permutation")
 
 

@@ -17,7 +17,7 @@ SENT: Final = [outcome.name.lower() for outcome in HopOutcome if outcome < HopOu
 
 
 def packets_of(journal: pl.LazyFrame, due: pl.Expr | None = None) -> pl.DataFrame:
-    """One row per packet: step, sender, port, receiver, and its segments: all, lost, altered, and first copies.
+    """Return one row per packet: step, sender, port, receiver, and its segments: all, lost, altered, and first copies.
 
     If only some segments are due to anybody, `due` tells which; copies of others do not count as first.
     """
@@ -64,7 +64,7 @@ NO_MARKS: Final = Marks(
 
 
 def marks_of(packets: pl.DataFrame, width: int = 1, *, giving: bool) -> Marks:
-    """The marks of packets in frames of `width` steps; a `giving` node gains what it sends and is not lost."""
+    """Return the marks of packets in frames of `width` steps; a `giving` node gains what it sends and is not lost."""
     rows = framed(packets, width)
     end, gain = ("sender", pl.col("segments") - pl.col("lost")) if giving else ("receiver", pl.col("first"))
     links = rows.group_by(LINK).agg(pl.col("segments", "lost", "altered").sum())
@@ -73,22 +73,22 @@ def marks_of(packets: pl.DataFrame, width: int = 1, *, giving: bool) -> Marks:
 
 
 def withheld_links(journal: pl.LazyFrame, width: int = 1) -> pl.DataFrame:
-    """The directed links on which a sender withholds a packet, as in `Marks`."""
+    """Return the directed links on which a sender withholds a packet, as in `Marks`."""
     rows = journal.filter(pl.col("outcome").cast(pl.String) == "withheld").select("step", *LINK[1:]).unique()
     return framed(rows.collect(engine="streaming"), width).select(LINK).unique().sort(LINK)
 
 
 def busy_count(packets: pl.DataFrame, width: int) -> int:
-    """The number of busy links, summed over frames of `width` steps."""
+    """Return the number of busy links, summed over frames of `width` steps."""
     return framed(packets, width).select("frame", "sender", "port").n_unique()
 
 
 def framed(rows: pl.DataFrame, width: int) -> pl.DataFrame:
-    """The rows with the `frame` of their step."""
+    """Return the rows with the `frame` of their step."""
     return rows.with_columns(frame=(pl.col("step").cast(pl.Int64) - 1) // width)
 
 
 def until(marks: pl.DataFrame, at: int) -> Sequence[Ranks]:
-    """The columns of a table of marks up to frame `at`."""
+    """Return the columns of a table of marks up to frame `at`."""
     count = int(np.searchsorted(marks["frame"].to_numpy(), at, side="right"))
     return [column.to_numpy()[:count] for column in marks.get_columns()]

@@ -199,7 +199,7 @@ class Scene:
         return self.held(self.steps)
 
     def done(self, count: int, due: int, step: int) -> str:
-        """The progress after `step`: how votes ended, or how many of the nodes are done."""
+        """Return the progress after `step`: how votes ended, or how many of the nodes are done."""
         return self.votes.sentence(step) if self.votes else f"{count:,} of {plural(due, 'node')} done"
 
 
@@ -217,7 +217,7 @@ class Held:
     """By rank and `State`, segments on which the vote is settled; only where copies were altered."""
 
     def state(self, rank: int, due: int) -> State | None:
-        """The state of a node by its votes, WAITING while they are open; None before a copy arrived."""
+        """Return the state of a node by its votes, WAITING while they are open; None before a copy arrived."""
         for state in (State.WRONG, State.SPLIT):
             if self.settled[rank, state]:
                 return state

@@ -69,12 +69,14 @@ class Votes:
     all_to_all: bool
 
     def count(self, state: State, step: int | None = None) -> int:
-        """The number of judged nodes in this state, after `step` or after the run."""
+        """Return the number of judged nodes in this state, after `step` or after the run."""
         wanted = self.due & (self.state == state)
         return int((wanted if step is None else wanted & (self.settled <= step)).sum())
 
     def sentence(self, step: int | None = None) -> str:
-        """The number of nodes (in all-to-all collectives: of segments) in each state, after `step` or after the run."""
+        """Return the number of nodes (in all-to-all collectives: of segments) in each state, after `step` or after the
+        run.
+        """
         states = (State.RIGHT, State.WRONG, State.SPLIT)
         intact = f"{self.intact(step):,} of {self.expected:,} messages intact"
         if self.all_to_all:
@@ -101,13 +103,13 @@ class Votes:
         return framed(table, width).group_by(VOTE[:3]).agg(pl.col("segments").sum()).sort(VOTE[:3])
 
     def intact(self, step: int | None = None) -> int:
-        """The number of complete and intact messages, after `step` or after the run."""
+        """Return the number of complete and intact messages, after `step` or after the run."""
         good = self.messages.filter(pl.col("intact"))
         return len(good if step is None else good.filter(pl.col("settled") <= step))
 
 
 def votes_of(data: RunData) -> Votes | None:
-    """The votes of a run in which an altered copy arrived; None for other runs and for incomplete ones."""
+    """Return the votes of a run in which an altered copy arrived; None for other runs and for incomplete ones."""
     if data.summary.get("corrupt") == 0 or data.hops is None:
         return None
     plan = data.plan
@@ -122,7 +124,7 @@ def votes_of(data: RunData) -> Votes | None:
 
 
 def ballots(votes: pl.DataFrame, copies: int) -> pl.DataFrame:
-    """The votes on every piece, given each vote that was cast: `PIECE`, state, heard, settled.
+    """Return the votes on every piece, given each vote that was cast: `PIECE`, state, heard, settled.
 
     A vote is settled in the step in which more than half of `copies` votes are for the right value, or all of them are
     cast. If that never happens, `settled` is null: the vote is open until the run ends.
@@ -138,7 +140,7 @@ def ballots(votes: pl.DataFrame, copies: int) -> pl.DataFrame:
 
 
 def _segments(plan: Plan, journal: pl.LazyFrame, contested: pl.DataFrame | None) -> pl.DataFrame:
-    """One row per segment that reached a healthy rank it is meant for: `PIECE`, state, heard, settled."""
+    """Return one row per segment that reached a healthy rank it is meant for: `PIECE`, state, heard, settled."""
     found = ballots(cast_votes(plan, journal, ()), plan.spec.redundancy)
     if contested is not None:  # the recorded result replaces the one derived from first copies
         by = ["receiver", "origin", "segment"]
@@ -186,12 +188,12 @@ class BallotBox:
 
 
 def who_votes(plan: Plan) -> str:
-    """The column with the rank whose vote it is: the receiver, or in a gather the origin of the message."""
+    """Return the column with the rank whose vote it is: the receiver, or in a gather the origin of the message."""
     return "owner" if plan.spec.collective is Collective.GATHER else "receiver"
 
 
 def _messages(plan: Plan, segments: pl.DataFrame) -> pl.DataFrame:
-    """One row per complete message: receiver, owner, intact, settled. `measure` counts messages in the same way."""
+    """Return one row per complete message: receiver, owner, intact, settled. `measure` counts messages in the same way."""
     heard = (
         segments.filter(~pl.col("owner").is_in(silent_sources(plan)))
         .with_columns(message=pl.col("segment") // plan.algorithm.segments_per_message)
@@ -244,7 +246,7 @@ def judged_ranks(plan: Plan) -> NDArray[np.bool_]:
 
 
 def all_segments_due(plan: Plan) -> int:
-    """The segments that are due to all nodes together."""
+    """Return the segments that are due to all nodes together."""
     return sum(_segments_by_rank(plan))
 
 
@@ -278,7 +280,7 @@ def _messages_by_rank(plan: Plan) -> NDArray[np.signedinteger]:
 
 
 def _spread(table: pl.DataFrame, column: str, order: int) -> Ranks:
-    """A column as an array over all ranks; 0 where the table has no row."""
+    """Return a column as an array over all ranks; 0 where the table has no row."""
     values = np.zeros(order, dtype=np.int64)
     values[table["rank"].to_numpy()] = table[column].to_numpy()
     return values

@@ -140,10 +140,10 @@ class Figure(ABC):
 
     @abstractmethod
     def compute(self, network: FigureNetwork, parameter: str, budget: Budget) -> Value:
-        """The exact value; raises NotKnownError where it takes too much work."""
+        """Return the exact value; raises NotKnownError where it takes too much work."""
 
     def closed_form(self, topology: Topology, parameter: str) -> tuple[Value, str] | None:
-        """The value that the literature gives, and its source; None outside the range of every closed form."""
+        """Return the value that the literature gives, and its source; None outside the range of every closed form."""
         for form in self.closed_forms:
             if isinstance(topology, form.family) and (value := form.value(topology, parameter)) is not None:
                 return value, form.source

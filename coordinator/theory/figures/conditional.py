@@ -29,11 +29,11 @@ class ConditionalConnectivity(NumberedFigure):
 
     @abstractmethod
     def attained(self, found: Separations, number: int) -> bool:
-        """Whether some set of a size is as the definition wants it."""
+        """Return whether some set of a size is as the definition wants it."""
 
     @abstractmethod
     def most_lost(self, order: int, number: int) -> int:
-        """The most nodes that such a set can have."""
+        """Return the most nodes that such a set can have."""
 
     def compute(self, network: FigureNetwork, parameter: str, budget: Budget) -> Value:
         return None if network.complete else self.by_sets(network, int(parameter), budget)
@@ -192,7 +192,7 @@ def _extra_by_flows(network: FigureNetwork, g: int, budget: Budget) -> int:
 
 
 def _connected_sets(network: FigureNetwork, size: int, roots: range, budget: Budget) -> set[int]:
-    """The connected sets of `size` nodes that contain one of some roots, as sets of bits."""
+    """Return the connected sets of `size` nodes that contain one of some roots, as sets of bits."""
     found = {1 << root for root in roots}
     for _ in range(size - 1):
         budget.spend(len(found) * network.table.shape[1])
@@ -201,7 +201,7 @@ def _connected_sets(network: FigureNetwork, size: int, roots: range, budget: Bud
 
 
 def neighbourhood(network: FigureNetwork, nodes: int) -> int:
-    """The nodes outside a set that have a neighbour in it."""
+    """Return the nodes outside a set that have a neighbour in it."""
     union = 0
     for node in set_bits(nodes):
         union |= network.masks[node]
@@ -209,7 +209,7 @@ def neighbourhood(network: FigureNetwork, nodes: int) -> int:
 
 
 def set_bits(mask: int) -> Iterator[int]:
-    """The members of a set of bits, ascending."""
+    """Yield the members of a set of bits, ascending."""
     while mask:
         lowest = mask & -mask
         yield lowest.bit_length() - 1
@@ -217,7 +217,7 @@ def set_bits(mask: int) -> Iterator[int]:
 
 
 def _leaves_large(network: FigureNetwork, lost: int, g: int) -> bool:
-    """Whether the rest is disconnected, with more than g nodes in every component."""
+    """Return whether the rest is disconnected, with more than g nodes in every component."""
     rest, count = (1 << network.order) - 1 & ~lost, 0
     while rest:
         component, grown = 0, rest & -rest
@@ -232,7 +232,7 @@ def _leaves_large(network: FigureNetwork, lost: int, g: int) -> bool:
 
 
 def _separator(network: FigureNetwork, one: int, other: int, limit: int) -> int:
-    """The fewest nodes that separate two sets with no link between them; `limit` if there are as many or more."""
+    """Return the fewest nodes that separate two sets with no link between them; `limit` if there are as many or more."""
     removed = one | other
     adjacency = [
         [] if removed >> rank & 1 else [peer for peer in peers if not removed >> peer & 1]

@@ -49,7 +49,7 @@ class SmallestCuts(Figure):
 
 
 def kappa(network: FigureNetwork, budget: Budget) -> int:
-    """The vertex connectivity; order - 1 for a complete network."""
+    """Return the vertex connectivity; order - 1 for a complete network."""
     if network.complete:
         return network.order - 1
 

@@ -118,7 +118,7 @@ class PairSearch:
         self._conditional = conditional
 
     def exists(self) -> bool:
-        """Whether there are such sets."""
+        """Return whether there are such sets."""
         for root in self._network.roots:
             stack: list[Decided] = [(root, 1 << root, 0, 0, 0)]
             while stack:
@@ -132,7 +132,7 @@ class PairSearch:
         return False
 
     def _possible(self, node: Rank, a: int, b: int, c: int, w: int) -> bool:
-        """Whether the sets break no condition after `node` was put into one of them."""
+        """Return whether the sets break no condition after `node` was put into one of them."""
         self._budget.spend(3)
         if max(a.bit_count(), b.bit_count()) + c.bit_count() > self._size:
             return False
@@ -143,7 +143,9 @@ class PairSearch:
         return all(self._fits(tester, a, b, w) for tester in set_bits(changed))
 
     def _choices(self, a: int, b: int, c: int, w: int) -> list["Decided"]:
-        """The sets with one more node decided, in the order in which they are tried; none if all that matter are."""
+        """Return the sets with one more node decided, in the order in which they are tried; none if all that matter
+        are.
+        """
         known = a | b | c | w
         near_testers = self._around(w) & ~known
         undecided = near_testers or self._around(a | b) & ~known
@@ -161,10 +163,10 @@ class PairSearch:
         return union
 
     def _fits(self, tester: Rank, a: int, b: int, w: int) -> bool:
-        """Whether a node of W tells F1 and F2 apart in no way so far."""
+        """Return whether a node of W tells F1 and F2 apart in no way so far."""
         peers = self._masks[tester]
         return not peers & w and (peers & a).bit_count() <= 1 and (peers & b).bit_count() <= 1
 
     def _isolates(self, node: Rank, faulty: int) -> bool:
-        """Whether a set contains all neighbours of a neighbour of `node`."""
+        """Return whether a set contains all neighbours of a neighbour of `node`."""
         return any(not self._masks[peer] & ~faulty for peer in self._network.adjacency[node])

@@ -41,7 +41,7 @@ class FaultDiameter(Figure):
         return tuple(found)
 
     def _diameter(self, network: FigureNetwork, faults: int, budget: Budget) -> int:
-        """The largest distance after exactly this number of faults, no set of which disconnects."""
+        """Return the largest distance after exactly this number of faults, no set of which disconnects."""
         order, farthest = network.order, 0
         sets = min(set_count(order, faults, with_first=False), MOST_SETS)
         budget.spend(20 + len(network.roots) * sets * len(network.links) * 1e-3)
@@ -92,7 +92,7 @@ class WideDiameter(Figure):
 
 
 def partial(found: list[int], letter: str, first: int, error: NotKnownError) -> OverBudgetError:
-    """The error of a figure of which only the first values are known."""
+    """Return the error of a figure of which only the first values are known."""
     known = f"{' '.join(map(str, found))} for {letter} = {first}..{first + len(found) - 1}; " if found else ""
     return OverBudgetError(f"{known}{error}")
 
@@ -112,11 +112,13 @@ class DisjointPaths:
         self._first = sorted(network.adjacency[source], key=self._distance.__getitem__)
 
     def exist(self, width: int, length: int) -> bool:
-        """Whether there are `width` paths of at most `length` links."""
+        """Return whether there are `width` paths of at most `length` links."""
         return self._place(0, width, length, 0)
 
     def _place(self, first: int, missing: int, length: int, used: int) -> bool:
-        """Whether `missing` more paths begin at neighbours of the source from number `first` on; `used` are taken nodes."""
+        """Return whether `missing` more paths begin at neighbours of the source from number `first` on; `used` are
+        taken nodes.
+        """
         if not missing:
             return True
         for number in range(first, len(self._first) - missing + 1):
@@ -128,7 +130,7 @@ class DisjointPaths:
         return False
 
     def _paths(self, node: Rank, length: int, closed: int, inner: int) -> Iterator[int]:
-        """The inner nodes of paths from `node` to the target that avoid `closed` nodes."""
+        """Yield the inner nodes of paths from `node` to the target that avoid `closed` nodes."""
         stack = [(node, length, closed, inner)]
         while stack:
             node, length, closed, inner = stack.pop()

@@ -62,7 +62,8 @@ class FigureValue:
 
 
 def evaluate(topology: Topology, names: Sequence[str] = (), work: float = QUICK_WORK) -> Iterator[FigureValue]:
-    """The figures with these names: `NAME`, `NAME:PARAMETER` or `all`, which is the default. `work` limits each of them.
+    """Return the figures with these names: `NAME`, `NAME:PARAMETER` or `all`, which is the default. `work` limits each
+    of them.
 
     Raises ScenarioError (field `figure` or `work`) before anything is computed.
     """

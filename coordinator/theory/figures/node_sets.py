@@ -33,7 +33,7 @@ class Block(NamedTuple):
 
 
 def blocks(order: int, size: int, *, with_first: bool) -> Iterator[Block]:
-    """All sets of `size` of the nodes 0 .. order - 1; with `with_first`, those that contain node 0."""
+    """Yield all sets of `size` of the nodes 0 .. order - 1; with `with_first`, those that contain node 0."""
     free = int(with_first)
     for chosen, low, rest in _splits(order - free, size - free):
         count = comb(low, rest)
@@ -46,7 +46,7 @@ def blocks(order: int, size: int, *, with_first: bool) -> Iterator[Block]:
 
 
 def set_count(order: int, size: int, *, with_first: bool) -> int:
-    """The number of sets that `blocks` goes through."""
+    """Return the number of sets that `blocks` goes through."""
     return comb(order - with_first, size - with_first)
 
 
@@ -72,7 +72,9 @@ def _subsets(nodes: int, size: int) -> Rows:
 
 
 def flood(table: NDArray[np.intp], start: Rows, through: Rows) -> Rows:
-    """The nodes that paths through the nodes `through` reach from `start`; the neighbours of node r are `table[r]`."""
+    """Return the nodes that paths through the nodes `through` reach from `start`; the neighbours of node r are
+    `table[r]`.
+    """
     reach = start
     while True:
         grown = advance(table, reach, through)
@@ -99,7 +101,7 @@ def lowest(rows: Rows) -> Rows:
 
 
 def components(table: NDArray[np.intp], nodes: Rows) -> Iterator[Rows]:
-    """The components of every set, one after another by lowest rank; empty for a set that has no more of them."""
+    """Yield the components of every set, one after another by lowest rank; empty for a set that has no more of them."""
     while nodes.any():
         component = flood(table, lowest(nodes), nodes)
         yield component
@@ -112,11 +114,11 @@ def any_member(rows: Rows, count: int) -> Flags:
 
 
 def unpack(rows: Rows, count: int) -> Flags:
-    """The bits of rows, or of a row, as truth values."""
+    """Return the bits of rows, or of a row, as truth values."""
     return unpacked(rows)[..., :count].view(np.bool_)
 
 
 def sizes(rows: Rows, count: int) -> NDArray[np.intp]:
-    """The number of members of each set."""
+    """Return the number of members of each set."""
     members: NDArray[np.intp] = np.sum(unpack(rows, count), axis=0, dtype=np.intp)
     return members

@@ -62,7 +62,9 @@ def disconnecting(network: FigureNetwork, size: int, budget: Budget) -> int:
 
 
 def search_work(network: FigureNetwork, size: int) -> float:
-    """The work to search what each set of `size` nodes leaves: about eight rounds, each at 0.1 ns for a set and link."""
+    """Return the work to search what each set of `size` nodes leaves: about eight rounds, each at 0.1 ns for a set and
+    link.
+    """
     sets = set_count(network.order, size, with_first=_with_first(network, size))
     return 20 + min(sets, MOST_SETS) * len(network.links) * 1e-3
 
@@ -72,7 +74,7 @@ def _with_first(network: FigureNetwork, size: int) -> bool:
 
 
 def _everywhere(network: FigureNetwork, size: int, count: int) -> int:
-    """The number of all sets, from the number of sets with node 0: every node is in equally many."""
+    """Return the number of all sets, from the number of sets with node 0: every node is in equally many."""
     return count * network.order // size if _with_first(network, size) else count
 
 

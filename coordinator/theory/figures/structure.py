@@ -80,7 +80,7 @@ def _cube(n: int, structure: str) -> Value:
 
 
 def _copies(network: FigureNetwork, structure: str, budget: Budget) -> Iterator[int]:
-    """The sets of nodes of the subgraphs that are isomorphic to a structure; some of them repeatedly."""
+    """Yield the sets of nodes of the subgraphs that are isomorphic to a structure; some of them repeatedly."""
     star, path, cycle = (int(number or 0) for number in STRUCTURE.fullmatch(structure).groups())  # type: ignore[union-attr]
     if star:
         for node, peers in enumerate(network.adjacency):
@@ -101,7 +101,7 @@ def _copies(network: FigureNetwork, structure: str, budget: Budget) -> Iterator[
 
 
 def _breaks(network: FigureNetwork, rest: int) -> bool:
-    """Whether a set of nodes is disconnected or a single node."""
+    """Return whether a set of nodes is disconnected or a single node."""
     if not rest:
         return False
     component, grown = 0, rest & -rest

@@ -33,7 +33,7 @@ class Survival(Figure):
     """The elements that fail: `nodes` or `links`."""
 
     def rates(self, network: FigureNetwork, survived: Sequence[int]) -> dict[float, float]:
-        """Probability of failure -> probability of survival."""
+        """Return the probability of failure -> probability of survival."""
         elements = network.order if self.elements == "nodes" else len(network.links)
         return {rate: reliability(survived, elements, rate) for rate in RATES}
 
@@ -150,7 +150,7 @@ def _require_narrow(ordered: Sequence[Sequence[int]], last: dict[int, int]) -> N
 
 
 def _enter(state: Blocks, fresh: Sequence[bool]) -> Blocks:
-    """The state with more nodes, each a block of its own; `fresh` says which are terminals."""
+    """Return the state with more nodes, each a block of its own; `fresh` says which are terminals."""
     number = max(map(abs, state), default=0)
     return (*state, *((number + more if terminal else -number - more) for more, terminal in enumerate(fresh, 1)))
 
@@ -165,7 +165,7 @@ def _join(blocks: Blocks, first: int, second: int) -> Blocks:
 
 
 def _leave(blocks: Blocks, leaving: Sequence[int]) -> Blocks | None:
-    """The state without some nodes, its blocks renumbered; None if a terminal is cut off from the others."""
+    """Return the state without some nodes, its blocks renumbered; None if a terminal is cut off from the others."""
     left = [block for index, block in enumerate(blocks) if index not in leaving] if leaving else blocks
     if any(blocks[index] > 0 and blocks[index] not in left for index in leaving):
         return None

@@ -33,7 +33,7 @@ def disjoint_families(topology: Topology, target: Rank) -> list[list[list[Link]]
 def _shortest_augmentation(
     topology: Topology, target: Rank, onward: dict[Rank, Rank], first: list[Rank]
 ) -> tuple[dict[Rank, Rank], list[Rank]] | None:
-    """The flow with one path more, as successors of ranks and of rank 0; None if there is no further path."""
+    """Return the flow with one path more, as successors of ranks and of rank 0; None if there is no further path."""
     before = {onward[rank]: rank for rank in onward if onward[rank] != target} | dict.fromkeys(
         (rank for rank in first if rank != target), 0
     )
@@ -70,7 +70,7 @@ def _shortest_augmentation(
 def _residual(
     topology: Topology, before: dict[Rank, Rank], onward: dict[Rank, Rank], first: list[Rank], side: Side
 ) -> list[tuple[Side, int]]:
-    """The arcs out of one half of a rank, with their costs."""
+    """Return the arcs out of one half of a rank, with their costs."""
     rank, leaving = side
     on_path = rank in before
     if leaving:
@@ -85,7 +85,7 @@ def _residual(
 
 
 def _paths(topology: Topology, target: Rank, onward: dict[Rank, Rank], first: list[Rank]) -> list[list[Link]]:
-    """The paths of a flow, the shortest first."""
+    """Return the paths of a flow, the shortest first."""
     found = []
     for begin in first:
         ranks = [0, begin]
@@ -96,7 +96,9 @@ def _paths(topology: Topology, target: Rank, onward: dict[Rank, Rank], first: li
 
 
 def closed_lengths(topology: Topology, target: Rank) -> tuple[list[int], str] | None:
-    """The lengths of all disjoint paths from rank 0, ascending, and who states them; None where no formula is known."""
+    """Return the lengths of all disjoint paths from rank 0, ascending, and who states them; None where no formula is
+    known.
+    """
     match topology:
         case Hypercube():
             differing = target.bit_count()

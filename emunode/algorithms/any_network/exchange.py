@@ -54,7 +54,7 @@ class ExchangeTable:
         self.entering = [[(sender, port) for _, sender, port in topology.ends(rank)] for rank in topology.ranks()]
 
     def machine(self, sender: Rank, port: Port) -> int:
-        """A unit that carries `capacity` segments per step: a link, or with translations all links at one port."""
+        """Return a unit that carries `capacity` segments per step: a link, or with translations all links at one port."""
         return port if self.translated else sender * self.topology.degree + port
 
     @property
@@ -101,7 +101,7 @@ class ExchangeTable:
 
     @abstractmethod
     def paths(self) -> dict[Item, Path]:
-        """A shortest path for every segment of every pair."""
+        """Return a shortest path for every segment of every pair."""
 
 
 class LightestPaths(ExchangeTable):
@@ -119,7 +119,9 @@ class LightestPaths(ExchangeTable):
         return found
 
     def _lightest_path(self, origin: Rank, target: Rank, loads: Mapping[int, int]) -> Path:
-        """The shortest path with the least sum of squared loads, the load of this path included; ties by rank and port."""
+        """Return the shortest path with the least sum of squared loads, the load of this path included; ties by rank
+        and port.
+        """
         distances, entering = self.distances[origin], self.entering
         # By rank: the cost of the best way on to the target, and that way as a chain of links.
         level: dict[Rank, tuple[int, Chain]] = {target: (0, None)}

@@ -62,7 +62,7 @@ def last_hops(topology: Topology, receiver: Rank) -> list[LastHops]:
 
 
 def _next_level(topology: Topology, level: Sequence[Rank], distances: list[int], masks: list[int]) -> list[Rank]:
-    """The ranks one link farther than `level`. A shortest path through a rank ends as that of the rank does."""
+    """Return the ranks one link farther than `level`. A shortest path through a rank ends as that of the rank does."""
     farther = []
     distance = distances[level[0]] + 1
     for rank in level:
@@ -96,12 +96,12 @@ class Phases:
         return sum(self.loads, Fraction(0))
 
     def steps(self, chunks: int) -> int:
-        """Steps of all phases for blocks of `chunks` chunks and one chunk per link and step."""
+        """Return the steps of all phases for blocks of `chunks` chunks and one chunk per link and step."""
         # By the integrality of flows a phase takes the load rounded up, not more.
         return sum(ceil(chunks * load) for load in self.loads)
 
     def least_steps(self, chunks: int) -> int:
-        """Steps that any allgather needs for blocks of `chunks` chunks and one chunk per link and step."""
+        """Return the steps that any allgather needs for blocks of `chunks` chunks and one chunk per link and step."""
         return max(distance + ceil(chunks * blocks) for distance, blocks in enumerate(self.remaining))
 
     @property
@@ -112,7 +112,7 @@ class Phases:
 
 @lru_cache(maxsize=4)
 def phases(topology: Topology) -> Phases:
-    """The loads of breadth-first broadcast; where all nodes are alike, those of one of them."""
+    """Return the loads of breadth-first broadcast; where all nodes are alike, those of one of them."""
     loads: list[Fraction] = []
     remaining: list[Fraction] = []
     for receiver in [0] if isinstance(topology, VertexTransitiveTopology) else topology.ranks():
@@ -129,13 +129,13 @@ def phases(topology: Topology) -> Phases:
 
 
 def phase_loads(topology: Topology) -> list[Fraction]:
-    """The load of every phase of breadth-first broadcast, in blocks over the busiest link of the network."""
+    """Return the load of every phase of breadth-first broadcast, in blocks over the busiest link of the network."""
     return list(phases(topology).loads)
 
 
 @lru_cache(maxsize=1 << 16)
 def least_load(classes: frozenset[tuple[int, int]]) -> Fraction:
-    """The least load of the busiest port if (mask, count) blocks can each be split over the ports of their mask.
+    """Return the least load of the busiest port if (mask, count) blocks can each be split over the ports of their mask.
 
     By Hall's condition it is the maximum over sets W of ports of the number of blocks that can only come over W, per port.
     """
@@ -150,7 +150,9 @@ def least_load(classes: frozenset[tuple[int, int]]) -> Fraction:
 
 
 def _evenly(classes: frozenset[tuple[int, int]]) -> Fraction | None:
-    """The load if every block is split evenly over its ports and that loads all ports alike, which is then optimal."""
+    """Return the load if every block is split evenly over its ports and that loads all ports alike, which is then
+    optimal.
+    """
     shares: dict[Port, Fraction] = {}
     for mask, count in classes:
         share = Fraction(count, mask.bit_count())
@@ -262,5 +264,5 @@ def _move(
 
 @lru_cache(maxsize=1 << 16)
 def ports_of(mask: int) -> tuple[Port, ...]:
-    """The ports in a mask, ascending."""
+    """Return the ports in a mask, ascending."""
     return tuple(port for port in range(mask.bit_length()) if mask >> port & 1)

@@ -41,7 +41,7 @@ class TableCollective(FoldingSchedule):
 
     @abstractmethod
     def hops(self) -> Iterator[TableHop]:
-        """Every hop of a run, in any order; with translations every hop of the segments of node 0."""
+        """Return every hop of a run, in any order; with translations every hop of the segments of node 0."""
 
     @cached_property
     def translated(self) -> bool:
@@ -60,7 +60,7 @@ class TableCollective(FoldingSchedule):
         return HOP_BYTES * self.table_hops
 
     def tree(self, segment: int) -> int:
-        """The number of the tree that the journal shows for a segment; here one tree for all."""
+        """Return the number of the tree that the journal shows for a segment; here one tree for all."""
         del segment
         return 0
 

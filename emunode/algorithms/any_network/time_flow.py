@@ -62,7 +62,7 @@ class TimeFlow:
         return not any(self._missing.values())
 
     def _moves(self, place: Place, outwards: bool) -> Iterator[Move]:
-        """The arcs of the residual graph from a place: hops first, by port, so that segments leave early."""
+        """Yield the arcs of the residual graph from a place: hops first, by port, so that segments leave early."""
         rank, step = place
         if step < self.steps:
             for port, peer, _ in self._ends[rank]:
@@ -78,7 +78,9 @@ class TimeFlow:
             yield Move(before, before, WAIT, False)
 
     def _levels(self, outwards: bool) -> dict[Place, int]:
-        """Places by their number of moves from the root, up to the first that lacks segments; empty without such a place."""
+        """Return the places by their number of moves from the root, up to the first that lacks segments; empty without
+        such a place.
+        """
         levels, queue = {(0, 0): 0}, [(0, 0)]
         last: int | None = None
         for place in queue:
@@ -127,7 +129,7 @@ class TimeFlow:
                 self._used.remove((tail, port))
 
     def routes(self) -> dict[Rank, list[Timed]]:
-        """The routes to every target. A route that would return to a rank waits there instead."""
+        """Return the routes to every target. A route that would return to a rank waits there instead."""
         used, waiting = self._used.copy(), self._waiting.copy()
         found: dict[Rank, list[Timed]] = {}
         for _ in range(sum(self._arrived.values())):

@@ -48,12 +48,14 @@ smallest_cut = lru_cache(KEPT_PACKINGS)(edge_connectivity)
 
 
 def least_steps(heights: Sequence[int], segments: int, copies: int) -> Step:
-    """The least number of steps in which trees of these heights carry `copies`, each of `segments` once at most."""
+    """Return the least number of steps in which trees of these heights carry `copies`, each of `segments` once at most."""
     return next(steps for steps in count(min(heights)) if sum(_loads_within(heights, segments, steps)) >= copies)
 
 
 def _loads_within(heights: Sequence[int], segments: int, steps: Step) -> list[int]:
-    """Most copies that each tree carries in that many steps: the root starts one per step, and the last needs the height."""
+    """Return most copies that each tree carries in that many steps: the root starts one per step, and the last needs
+    the height.
+    """
     return [min(segments, max(0, steps - height + 1)) for height in heights]
 
 
@@ -70,14 +72,14 @@ class TreePacking(Algorithm):
 
     @abstractmethod
     def packings(self, adjacency: Adjacency) -> Sequence[Sequence[Parents]]:
-        """The trees at rank 0, made in one or several ways; ScenarioError if the network has none."""
+        """Return the trees at rank 0, made in one or several ways; ScenarioError if the network has none."""
 
     @abstractmethod
     def bound(self) -> tuple[int, str]:
-        """Most trees that the network can have, found without the trees, and the reason."""
+        """Return most trees that the network can have, found without the trees, and the reason."""
 
     def make_trees(self, topology: Topology) -> ParentTrees:
-        """The packing that needs the fewest steps for this job."""
+        """Return the packing that needs the fewest steps for this job."""
         adjacency = adjacency_of(topology)
         least, links = min(map(len, adjacency)), topology.link_count
         if least**2 * links * topology.order > MOST_WORK:
@@ -92,7 +94,7 @@ class TreePacking(Algorithm):
         return ParentTrees(topology, min(packings, key=self._steps))
 
     def _steps(self, packing: Sequence[Parents]) -> Step:
-        """Steps that a packing needs; here all packings are as good."""
+        """Return the steps that a packing needs; here all packings are as good."""
         del packing
         return 0
 
@@ -210,7 +212,7 @@ class PackingBroadcast(TreePacking, TreeCollective):
         ]
 
     def _bounds(self) -> list[Claim]:
-        """Lower bounds of the steps of any schedule that brings every node as many copies."""
+        """Return the lower bounds of the steps of any schedule that brings every node as many copies."""
         distance = self.rooted.distances_from(0)
         ends = [rank for rank in self.rooted.ranks() if rank and not self.rooted.is_switch(rank)]
         last = max(distance[rank] - 1 - -self.copies // len(self.rooted.ports(rank)) for rank in ends)

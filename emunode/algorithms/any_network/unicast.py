@@ -85,7 +85,7 @@ class MinimalUnicast(Algorithm):
         return GreedyTree(self.topology) if isinstance(self.topology, StarGraph) else BreadthFirstTree(self.topology)
 
     def _next_port(self, rank: Rank, target: Rank) -> Port:
-        """The port of `rank` towards `target`, one link closer."""
+        """Return the port of `rank` towards `target`, one link closer."""
         topology = self.topology
         if isinstance(topology, CayleyTopology):
             return self._homeward.parent(topology.relative(rank, target), 0)
@@ -99,7 +99,7 @@ class MinimalUnicast(Algorithm):
         return lru_cache(None)(self._next_hops_to)
 
     def _next_hops_to(self, target: Rank) -> Sequence[Port]:
-        """The lowest port that leads closer to `target`, by rank; at the target itself, no port."""
+        """Return the lowest port that leads closer to `target`, by rank; at the target itself, no port."""
         distances = self.topology.distances_from(target)
         return [
             next((port for port, peer in self.topology.adjacent(rank) if distances[peer] < distances[rank]), -1)
@@ -107,7 +107,7 @@ class MinimalUnicast(Algorithm):
         ]
 
     def path(self, origin: Rank) -> Iterator[tuple[Rank, Port]]:
-        """The links from `origin` to its target, as (sender, port)."""
+        """Yield the links from `origin` to its target, as (sender, port)."""
         here, target = origin, self.destination(origin)
         while here != target:
             port = self.next_port(here, target)
@@ -194,7 +194,7 @@ class Striping(NamedTuple):
 
 
 def striped(lengths: Sequence[int], segments: int) -> Striping:
-    """The fewest steps in which paths of these lengths carry `segments` segments, each path one per step."""
+    """Return the fewest steps in which paths of these lengths carry `segments` segments, each path one per step."""
     steps = min(lengths)
     while sum(max(0, steps - length + 1) for length in lengths) < segments:
         steps += 1
@@ -301,7 +301,7 @@ class DisjointUnicast(RoutedCollective):
         ]
 
     def _closed_claims(self, segments: int, used: int) -> list[Claim]:
-        """Claims about a run that follow from the path lengths in the literature, without the paths."""
+        """Return the claims about a run that follow from the path lengths in the literature, without the paths."""
         found = closed_lengths(self.topology, self.goal)
         if found is None:
             return []
@@ -314,7 +314,7 @@ class DisjointUnicast(RoutedCollective):
         return [Claim("steps", steps, "<=", f"{source}: the best number of paths")]
 
     def least_steps(self, segments: int) -> Step:
-        """A lower bound on the steps of all schedules; the optimum where it is quickly computed."""
+        """Return a lower bound on the steps of all schedules; the optimum where it is quickly computed."""
         topology, goal = self.rooted, self.goal
         narrow = min(len(topology.ports(0)), len(topology.ports(goal)))
         least = topology.weight(goal) - 1 - (-segments // narrow)

@@ -61,7 +61,7 @@ class WindowAllgather(ScheduledCollective):
         super().validate()
 
     def make_places(self, topology: Topology) -> Places:
-        """The order of the ranks."""
+        """Return the order of the ranks."""
         return natural_places(topology)
 
     def require_size(self) -> None:
@@ -69,7 +69,7 @@ class WindowAllgather(ScheduledCollective):
 
     @abstractmethod
     def make_rounds(self, count: int) -> Iterator[Round]:
-        """The rounds for `count` ranks."""
+        """Return the rounds for `count` ranks."""
 
     @cached_property
     def rounds(self) -> list[Round]:
@@ -77,11 +77,11 @@ class WindowAllgather(ScheduledCollective):
         return list(self.make_rounds(self.places.count))
 
     def at(self, place: int, distance: int) -> int:
-        """The place at a distance from another."""
+        """Return the place at a distance from another."""
         return (place + distance) % self.places.count
 
     def links(self) -> Iterator[tuple[int, int]]:
-        """The pairs of places that need a link."""
+        """Yield the pairs of places that need a link."""
         distances = sorted({each.distance for each in self.rounds})
         for place in range(self.places.count):
             for distance in distances:
@@ -125,11 +125,11 @@ class WindowAllgather(ScheduledCollective):
     @staticmethod
     @abstractmethod
     def steps_of(count: int) -> Step:
-        """The number of steps by the formula of the literature."""
+        """Return the number of steps by the formula of the literature."""
 
 
 def logarithm(count: int) -> int:
-    """The logarithm to base 2, rounded up."""
+    """Return the logarithm to base 2, rounded up."""
     return (count - 1).bit_length()
 
 

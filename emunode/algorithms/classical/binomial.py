@@ -49,7 +49,7 @@ class BinomialByRank(ScheduledCollective):
         return (self.places.place(rank) - self.places.place(self.roots[0])) % self.places.count
 
     def _row(self, rank: Rank, other: int, step: Step) -> Iterator[Row]:
-        """The rows of all segments over the link to the place `other`, counted from the source."""
+        """Yield the rows of all segments over the link to the place `other`, counted from the source."""
         there = (other + self.places.place(self.roots[0])) % self.places.count
         port = self.places.port(self.places.place(rank), there)
         for segment in self.numbers:

@@ -37,7 +37,7 @@ def skips(count: int) -> list[int]:
 
 
 def base_block(place: int, sizes: Sequence[int]) -> int:
-    """The first block that a place receives; q for the root."""
+    """Return the first block that a place receives; q for the root."""
     # The smallest skip of the descending sum that leads from the root to the place.
     for k in range(len(sizes) - 2, -1, -1):
         if place == sizes[k]:
@@ -186,7 +186,7 @@ class CirculantBroadcast(CirculantSchedule):
 
     @classmethod
     def auto_segments(cls, topology: Topology, spec: CollectiveSpec, startup: float, per_byte: float) -> int:
-        """The number of blocks of each of m messages with the least (mn - 1 + q)(startup + per_byte size / n)."""
+        """Return the number of blocks of each of m messages with the least (mn - 1 + q)(startup + per_byte size / n)."""
         size, more = spec.message_bytes, logarithm(topology.order) - 1
         # Free start-ups: the smaller the blocks the better, down to one byte.
         optimum = sqrt(more * size * per_byte / (startup * spec.messages)) if startup else size

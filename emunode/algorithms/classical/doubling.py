@@ -49,11 +49,11 @@ class RecursiveDoubling(Algorithm):
                 yield self.participant(number), self.participant(number ^ 1 << bit)
 
     def participant(self, number: int) -> Rank:
-        """The rank of a participant."""
+        """Return the rank of a participant."""
         return 2 * number + 1 if number < self.pairs else number + self.pairs
 
     def number(self, rank: Rank) -> int | None:
-        """Inverse of `participant`; None for the even rank of a pair."""
+        """Return the inverse of `participant`; None for the even rank of a pair."""
         if rank >= 2 * self.pairs:
             return rank - self.pairs
         return rank // 2 if rank % 2 else None
@@ -88,7 +88,7 @@ class RecursiveDoubling(Algorithm):
         return self._group_fold
 
     def _group_fold(self, origin: Rank, target: Rank, segment: int) -> bytes:
-        """The fold of the group of `origin` before its exchange with `target`; of all ranks for ALL_RANKS."""
+        """Return the fold of the group of `origin` before its exchange with `target`; of all ranks for ALL_RANKS."""
         mine, theirs = self.number(origin), self.number(target)
         if target == ALL_RANKS:
             ranks: Iterable[Rank] = self.topology.ranks()

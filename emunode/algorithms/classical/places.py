@@ -37,7 +37,7 @@ class Places:
         """The port that leads from one place to another; ValueError if no link does."""
 
     def place(self, rank: Rank) -> int:
-        """The place of a rank."""
+        """Return the place of a rank."""
         return self._place.get(rank, rank)
 
     def _port(self, place: int, other: int) -> Port:
@@ -59,7 +59,7 @@ def natural_places(topology: Topology) -> Places:
 
 
 def ring_places(topology: Topology) -> Places:
-    """Places along a Hamiltonian cycle; the order of the ranks where it is one, or where no cycle is found."""
+    """Return the places along a Hamiltonian cycle; the order of the ranks where it is one, or where no cycle is found."""
     return Places(topology, _cycle(topology))
 
 
@@ -80,7 +80,7 @@ def _cycle(topology: Topology) -> Sequence[Rank]:
 
 
 def _walk(topology: Topology, ports: Iterable[Port]) -> Iterator[Rank]:
-    """The ranks from 0 on along `ports`, without the last one, which closes the cycle."""
+    """Yield the ranks from 0 on along `ports`, without the last one, which closes the cycle."""
     here = 0
     for port in ports:
         yield here
@@ -88,7 +88,9 @@ def _walk(topology: Topology, ports: Iterable[Port]) -> Iterator[Rank]:
 
 
 def _searched(topology: Topology) -> list[Rank] | None:
-    """A Hamiltonian cycle by backtracking, ranks with the fewest free neighbours first; None if the search is too long."""
+    """Return a Hamiltonian cycle by backtracking, ranks with the fewest free neighbours first; None if the search is
+    too long.
+    """
     if topology.order > SEARCHED_NODES:
         return None
     around = [[peer for peer in topology.neighbours(rank) if peer != ABSENT] for rank in topology.ranks()]

@@ -76,7 +76,7 @@ class PhasedAllgather(TreeCollective):
         return self.trees.place(relative)[0], tuple(self.trees.phase_children(relative))
 
     def delays(self, relative: Rank, tree: int, ports: Sequence[Port]) -> list[Step]:
-        """The delays that result in lock-step from counting receipts."""
+        """Return the delays that result in lock-step from counting receipts."""
         now = self._receipt(relative)
         # In lock-step all nodes change stage in the same step, so receipts can be given absolute steps.
         return [self._receipt(self.topology.neighbour(relative, port)) - now for port in ports]
@@ -95,7 +95,7 @@ class PhasedAllgather(TreeCollective):
         return self.trees.begins[-1]
 
     def awaited_steps(self, step: Step) -> range:
-        """The steps of all earlier stages."""
+        """Return the steps of all earlier stages."""
         return range(1, 1 + max((begin for begin in self.trees.begins if begin < step), default=0))
 
     def rule(self, view: LocalView) -> Rule:
@@ -138,7 +138,7 @@ class PhasedAllgather(TreeCollective):
         return [Claim("segments", hops, "==", f"{self.citation}: every node receives N^n - 1 messages, each once")]
 
     def _load_claims(self) -> list[Claim]:
-        """The load of the busiest links over the run, in closed form for b = a + 1."""
+        """Return the load of the busiest links over the run, in closed form for b = a + 1."""
         network = self.trees.network
         if network.b != network.a + 1:
             return []
@@ -254,7 +254,7 @@ class ThreePhasePrinted(PhasedAllgather):
     trees_class = PrintedTree
 
     def _reach_claims(self) -> list[Claim]:
-        """The number of receipts, in closed form for b = a + 1."""
+        """Return the number of receipts, in closed form for b = a + 1."""
         network, n = self.trees.network, self.trees.network.dimensions
         if network.b != network.a + 1:
             return []

@@ -19,7 +19,7 @@ from emunode.trees.eisenstein_jacobi.sectors import SectorTree
 
 
 def claims_of_counts(algorithm: Algorithm, counts: ej_counts.Counts, table: str) -> list[Claim]:
-    """The claims that follow from the counts of one message."""
+    """Return the claims that follow from the counts of one message."""
     citation = algorithm.citation
     links = [
         Claim("links_used", counts.order - 1, "==", f"{citation}: every node receives once"),
@@ -95,13 +95,13 @@ class IterativeBroadcast(TreeCollective):
     trees_class = SectorTree
 
     def round_begin(self, base: int) -> Step:
-        """The step before the round of dimension base + 1."""
+        """Return the step before the round of dimension base + 1."""
         network = self.trees.network
         # Round r works in dimension n - r + 1, so dimension n (the highest base) begins first, after step 0.
         return (network.dimensions - 1 - base) * (network.diameter // network.dimensions)
 
     def receipt(self, relative: Rank) -> Step:
-        """The weight in the lowest nonzero dimension, counted from the beginning of its round; 0 at the source."""
+        """Return the weight in the lowest nonzero dimension, counted from the beginning of its round; 0 at the source."""
         network = self.trees.network
         for base, index in enumerate(network.digits(relative)):
             # `digits` begins with dimension 1: the first nonzero one is the last to be entered.

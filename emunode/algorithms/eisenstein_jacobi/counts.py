@@ -75,7 +75,7 @@ def improved(network: EisensteinJacobi) -> Counts:
 
 
 def iterative(network: EisensteinJacobi) -> Counts:
-    """The algorithm of Hussain and Shamaei that the paper improves: n rounds of D steps, one dimension each.
+    """Return the algorithm of Hussain and Shamaei that the paper improves: n rounds of D steps, one dimension each.
 
     In step d of round r, W(d) N^(r-1) receive; N^(r-1) send for d = 1 and (W(d-1) - L(d-1)) N^(r-1) for d >= 2.
     """
@@ -139,7 +139,7 @@ def _one_to_all(dimension: int, length: int) -> Terms:
 
 
 def _expand(terms: Terms, length: int) -> Terms:
-    """Every S replaced by its right side of eq. (21)."""
+    """Return every S replaced by its right side of eq. (21)."""
     found: Terms = Counter()
     for (dimension, x, y), count in terms.items():
         if x > 0:
@@ -164,7 +164,7 @@ def _one_dimension(network: EisensteinJacobi) -> tuple[list[int], list[int]]:
 
 
 def _product(one: Sequence[int], other: Sequence[int]) -> list[int]:
-    """Product of two polynomials, coefficients from z^0."""
+    """Return the product of two polynomials, coefficients from z^0."""
     product = [0] * (len(one) + len(other) - 1)
     for left, count in enumerate(one):
         for right, factor in enumerate(other):

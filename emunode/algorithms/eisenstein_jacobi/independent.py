@@ -31,7 +31,7 @@ def one_dimension_height(a: int, b: int) -> int:
 
 
 def height_claim(network: EisensteinJacobi, after: int) -> Claim:
-    """The steps of a pipeline of which the last segment starts `after` the first one.
+    """Return the steps of a pipeline of which the last segment starts `after` the first one.
 
     n times the height of one dimension, exact in one dimension and where b = a + 1 > 2; at most that elsewhere.
     """
@@ -43,7 +43,7 @@ def height_claim(network: EisensteinJacobi, after: int) -> Claim:
 
 
 def independence_claims(copies: int) -> list[Claim]:
-    """Properties of the paths of `copies` that are spread in turn over all trees."""
+    """Return the properties of the paths of `copies` that are spread in turn over all trees."""
     # A single copy shows nothing about the disjointness of trees.
     if copies < 2:
         return []
@@ -82,7 +82,7 @@ class IndependentBroadcast(TreeCollective):
         return 1 if self.collective in FOLDING else self.trees.count
 
     def _numbers(self, tree: int) -> int:
-        """Number of copies that travel on `tree`."""
+        """Return the number of copies that travel on `tree`."""
         return len(range(tree, self.copies, self.trees.count))
 
     @cached_property

@@ -66,13 +66,13 @@ class LiteralAlgorithm(Algorithm):
             raise ScenarioError("topology", network.name, f"{self.name} has no numbers for counters as large as these")
 
     def encode(self, sector: Sector) -> int:
-        """The number of a sector and its counters."""
+        """Return the number of a sector and its counters."""
         # Mixed radix: dimension, major, minor, x, y.
         base = ((sector.dimension - 1) * 6 + sector.major) * 6 + sector.minor
         return (base * self.length + sector.x) * self.length + sector.y
 
     def decode(self, number: int) -> Sector:
-        """Inverse of `encode`."""
+        """Return the inverse of `encode`."""
         number, y = divmod(number, self.length)
         number, x = divmod(number, self.length)
         number, minor = divmod(number, 6)
@@ -84,7 +84,7 @@ class LiteralAlgorithm(Algorithm):
         return [(6 * (sector.dimension - 1) + unit, self.encode(sector)) for unit, sector in sends]
 
     def all_dimensions(self, dimension: int, phase: int) -> Sends:
-        """The recursion of ONE-TO-ALL and ALL-TO-ALL over this dimension and all lower ones."""
+        """Yield the recursion of ONE-TO-ALL and ALL-TO-ALL over this dimension and all lower ones."""
         # Lines "if d > 1" of Algorithms 1 and 3, as a loop.
         for lower in range(dimension, 0, -1):
             for unit, major, minor in self.sector_starts(phase):
@@ -110,11 +110,11 @@ class LiteralAlgorithm(Algorithm):
         yield from self.all_dimensions(sector.dimension - 1, phase)
 
     def started(self, phase: int) -> list[tuple[Port, int]]:
-        """The packets of a node that begins a phase: (port, number)."""
+        """Return the packets of a node that begins a phase: (port, number)."""
         return self.numbered(self.all_dimensions(self.network.dimensions, phase))
 
     def restarted(self, segment: Segment, me: Rank) -> Sequence[Segment]:
-        """The messages that Algorithm 4, line 6 sends again; a broadcast has no phases."""
+        """Return the messages that Algorithm 4, line 6 sends again; a broadcast has no phases."""
         del segment, me
         return ()
 

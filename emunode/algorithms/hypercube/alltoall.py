@@ -60,16 +60,18 @@ class CubeAlltoall(CubeRouting):
         return loads[::-1] if self.discipline == "rbf" and self.spec.port_model is ALL else loads
 
     def postorder_loads(self) -> Loads | None:
-        """The load of every cycle over all ports; None if it must be found by walking all routes."""
+        """Return the load of every cycle over all ports; None if it must be found by walking all routes."""
         return None
 
     def label_loads(self) -> Loads | None:
-        """The load of every cycle over one port; None if it must be found by walking all routes."""
+        """Return the load of every cycle over one port; None if it must be found by walking all routes."""
         return None
 
 
 def reverse_breadth_first(postorder: type[CubeAlltoall], **attributes: str) -> type[CubeAlltoall]:
-    """The total exchange `postorder` in reverse breadth-first order over all ports: what goes farthest leaves first."""
+    """Return the total exchange `postorder` in reverse breadth-first order over all ports: what goes farthest leaves
+    first.
+    """
     name = f"{postorder.name}-rbf"
     description = f"`{postorder.name}` in reverse breadth-first order.\n\n    {(postorder.__doc__ or '').strip()}"
     changed: dict[str, object] = {"name": name, "discipline": "rbf", "port_models": (ALL,), **attributes}

@@ -47,7 +47,7 @@ class CubeBroadcast(CubeDissemination):
     @staticmethod
     @abstractmethod
     def form(n: int, ports: PortModel) -> Form:
-        """The number of steps for P packets, from the table of the paper."""
+        """Return the number of steps for P packets, from the table of the paper."""
 
     @property
     def _form(self) -> Form:
@@ -74,7 +74,7 @@ class CubeBroadcast(CubeDissemination):
         ]
 
     def cost_of_packets(self, cited: str) -> list[Claim]:
-        """Claims on steps, start-ups and bytes."""
+        """Return the claims on steps, start-ups and bytes."""
         form = self._form
         # The share of the copies that one tree carries, rounded up.
         steps = form.cycles(-(-self.copies // form.share))
@@ -101,7 +101,7 @@ class CubeBroadcast(CubeDissemination):
 
     @classmethod
     def auto_segments(cls, topology: Topology, spec: CollectiveSpec, startup: float, per_byte: float) -> int:
-        """The better of the two whole numbers next to M / B_opt."""
+        """Return the better of the two whole numbers next to M / B_opt."""
         form = cls.form(topology.degree, spec.port_model)
         packets = form.best_segments(spec, startup, per_byte)
         # Packets of uncut messages are dealt to `share` trees, so there are that many times as many.
@@ -342,7 +342,7 @@ class EdgeDisjointBroadcast(EdgeDisjointRedundancy, CubeBroadcast):
         return self._form.cycles(-(-self.copies // self._form.share))
 
     def arrival(self, relative: Rank, tree: int, number: int) -> Step:
-        """The step in which copy `number` of `tree` reaches a rank, if two-way cycles take two steps.
+        """Return the step in which copy `number` of `tree` reaches a rank, if two-way cycles take two steps.
 
         These are cycles n .. n + P - 2. The node with a 0-bit in the dimension of the cycle sends first.
         """
@@ -366,7 +366,7 @@ class EdgeDisjointBroadcast(EdgeDisjointRedundancy, CubeBroadcast):
         return self.fold_rule(view) if self.collective is Collective.REDUCE else SplitForwardRule(self, view)
 
     def number(self, tree: int, segment: int) -> int:
-        """Inverse of `copies_on_tree`: the number of a segment's copy on a tree."""
+        """Return the inverse of `copies_on_tree`: the number of a segment's copy on a tree."""
         first, count = segment * self.spec.redundancy, self.trees.count
         # The segment's copy on this tree is the first one from `first` on that is congruent to the tree.
         return (first + (tree - first) % count) // count

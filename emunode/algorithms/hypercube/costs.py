@@ -33,7 +33,7 @@ class Form:
     share: int = 1
 
     def cycles(self, packets: int) -> int:
-        """Cycles for P packets of a tree."""
+        """Return the cycles for P packets of a tree."""
         return self.a * packets + self.b
 
     def best_packets(self, size: float, startup: float, per_byte: float) -> float:
@@ -57,7 +57,7 @@ class Form:
         return (self.a * packets + self.b) * (startup + size / packets * per_byte)
 
     def best_segments(self, spec: CollectiveSpec, startup: float, per_byte: float) -> int:
-        """The number of packets of each part with the least T: B_opt, or the packet limit where it is smaller."""
+        """Return the number of packets of each part with the least T: B_opt, or the packet limit where it is smaller."""
         most = max(1, spec.least_message_bytes // self.share)
         best = self.best_packets(spec.messages * spec.message_bytes / self.share, startup, per_byte) / spec.messages
         if spec.packet_limit:
@@ -81,7 +81,8 @@ def start_ups(size: int, limit: int) -> int:
 
 
 def packet_claims(spec: CollectiveSpec, per_message: int, steps: int, source: str) -> list[Claim]:
-    """The cost of a pipelined schedule that uses links in `steps` steps, with one segment on the heaviest link in each.
+    """Return the cost of a pipelined schedule that uses links in `steps` steps, with one segment on the heaviest link
+    in each.
 
     The claims are upper bounds if the segments of a message differ by a byte.
     """
@@ -98,7 +99,7 @@ def packet_claims(spec: CollectiveSpec, per_message: int, steps: int, source: st
 def load_claims(
     spec: CollectiveSpec, per_message: int, loads: Loads, source: str, *, derived: bool = False
 ) -> list[Claim]:
-    """The cost of a merged schedule whose heaviest links carry `loads`, which may be `derived` from its routes."""
+    """Return the cost of a merged schedule whose heaviest links carry `loads`, which may be `derived` from its routes."""
     size = per_message * -(-spec.message_bytes // per_message)
     relation, cited = _exactness(spec, per_message, source)
     # A load is a whole number of parts, so the product is a whole number of segments.
@@ -114,7 +115,7 @@ def load_claims(
 
 
 def _exactness(spec: CollectiveSpec, per_message: int, source: str) -> tuple[Relation, str]:
-    """The relation of claims about bytes, and their source with the reason for it."""
+    """Return the relation of claims about bytes, and their source with the reason for it."""
     # Equal segments: the prediction is exact.
     if spec.message_bytes % per_message == 0:
         return "==", source
@@ -127,7 +128,7 @@ def _exactness(spec: CollectiveSpec, per_message: int, source: str) -> tuple[Rel
 
 
 def bound_claims(spec: CollectiveSpec, n: int) -> list[Claim]:
-    """The lower bounds of the paper, which hold for every algorithm."""
+    """Return the lower bounds of the paper, which hold for every algorithm."""
     size, order = spec.messages * spec.message_bytes * spec.redundancy, 1 << n
     ports = n if spec.port_model is PortModel.ALL_PORT else 1
     match spec.collective:
@@ -154,7 +155,7 @@ def bound_claims(spec: CollectiveSpec, n: int) -> list[Claim]:
 
 
 def ones(cycles: int, share: int = 1) -> list[Fraction]:
-    """A part of a message in every cycle."""
+    """Return a part of a message in every cycle."""
     return [Fraction(1, share)] * cycles
 
 
@@ -192,17 +193,17 @@ def scatter_by_level(sizes: Sequence[int], share: int = 1) -> list[Fraction]:
 
 
 def binomial_levels(n: int) -> list[int]:
-    """Nodes on levels 1, 2, .. behind port 0 of an SBT."""
+    """Return the nodes on levels 1, 2, .. behind port 0 of an SBT."""
     return [comb(n - 1, level) for level in range(n)]
 
 
 def cube_levels(n: int) -> list[int]:
-    """Nodes on levels 1, 2, .. of a shortest-path tree."""
+    """Return the nodes on levels 1, 2, .. of a shortest-path tree."""
     return [comb(n, level) for level in range(1, n + 1)]
 
 
 def edge_disjoint_levels(n: int) -> list[int]:
-    """Nodes on levels 1, 2, .. of one tree of nESBT (lemma 3.23)."""
+    """Return the nodes on levels 1, 2, .. of one tree of nESBT (lemma 3.23)."""
     # Level 1 is the root's only child, level 2 its n - 1 children; from level 3 on C(n, i - 1) (lemma 3.23).
     return [1, n - 1, *(comb(n, level - 1) for level in range(3, n + 2))]
 

@@ -164,7 +164,7 @@ class QueueRule(Rule):
         return sends
 
     def _turn(self, port: Port, earliest: Step) -> Step:
-        """The first step in which a port has room for another packet."""
+        """Return the first step in which a port has room for another packet."""
         step, held = self._queued.get(port, (0, 0))
         # The port was idle: the packet leaves at once.
         if step < earliest:

@@ -64,7 +64,7 @@ class RingAllgather(Uncut):
         return order // 2, order // 2 - 1
 
     def ports(self, rank: Rank) -> tuple[Port, Port]:
-        """The ports of a rank that lead onward and back."""
+        """Return the ports of a rank that lead onward and back."""
         last = self.topology.degree - 1
         position = gray_position(rank)
         # The last position closes the circuit over dimension n - 1.

@@ -55,7 +55,7 @@ class CubeScatter(CubeRouting):
         return loads[::-1] if self.collective is Collective.GATHER else loads
 
     def forward_loads(self) -> Loads:
-        """The load of every cycle of the scatter; here by walking all routes."""
+        """Return the load of every cycle of the scatter; here by walking all routes."""
         found = self.found_loads()
         # `found_loads` has turned the cycles of a gather round, and `loads` will do so again.
         return found[::-1] if self.collective is Collective.GATHER else found
@@ -207,7 +207,7 @@ class BalancedPathsScatter(CubeScatter):
 
 
 def most_bytes(algorithm: CubeScatter) -> Claim:
-    """The paper's bound on a scatter down SBnT over one port, N(1 + 2 log2(n)/n) M, in whole parts of a block."""
+    """Return the paper's bound on a scatter down SBnT over one port, N(1 + 2 log2(n)/n) M, in whole parts of a block."""
     spec, n = algorithm.spec, algorithm.topology.degree
     size = algorithm.segments_per_message * algorithm.largest_segment_bytes * spec.messages
     most = int((1 << n) * (1 + 2 * log2(n) / n) * size)

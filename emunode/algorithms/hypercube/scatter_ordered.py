@@ -174,7 +174,7 @@ class BalancedCyclicScatter(OrderedScatter):
     trees_class = BalancedTrees
 
     def order_of(self, port: Port) -> list[Rank]:
-        """The targets behind a port of the root in the order in which they are served."""
+        """Return the targets behind a port of the root in the order in which they are served."""
         return sorted(postorder(self.trees, 1 << port), key=lambda rank: -self.trees.level(rank, 0))
 
     @cached_property
@@ -202,7 +202,9 @@ class BalancedPostorderScatter(BalancedCyclicScatter):
 
 
 def postorder(trees: Trees, rank: Rank) -> Iterator[Rank]:
-    """The subtree of `rank` in tree 0, every node after its children, those in the order in which they are served."""
+    """Yield the subtree of `rank` in tree 0, every node after its children, those in the order in which they are
+    served.
+    """
     for port in trees.children(rank, 0):
         yield from postorder(trees, trees.topology.neighbour(rank, port))
     yield rank

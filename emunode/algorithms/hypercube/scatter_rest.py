@@ -43,7 +43,7 @@ class RestScatter(CubeScatter):
 
     @staticmethod
     def edge_load_of(n: int, k: int) -> int:
-        """The largest load of a link in elements, in closed form (from the paper)."""
+        """Return the largest load of a link in elements, in closed form (from the paper)."""
         raise NotImplementedError
 
     def claims(self) -> list[Claim]:

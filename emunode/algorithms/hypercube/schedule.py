@@ -43,7 +43,7 @@ class OnCubeTrees(Algorithm):
     """True if `trees_class` is asked for n trees, rotations of one; its default is one tree."""
 
     def make_trees(self, topology: Topology) -> CubeTrees:
-        """The trees, rooted at 0."""
+        """Return the trees, rooted at 0."""
         return self.trees_class(topology, topology.degree) if self.tree_per_dimension else self.trees_class(topology)
 
     def structure_claims(self) -> list[Claim]:
@@ -70,7 +70,7 @@ class CubeDissemination(OnCubeTrees, TreeCollective):
         return self.trees.label(relative, tree) + 1
 
     def tree_last_offset(self, tree: int) -> Step:
-        """The largest offset in one tree."""
+        """Return the largest offset in one tree."""
         if self.spec.port_model is PortModel.ALL_PORT:
             return self.trees.height(tree)
         return self.trees.last_label(tree) + 1
@@ -86,7 +86,7 @@ class CubeDissemination(OnCubeTrees, TreeCollective):
         return max(self.tree_last_offset(tree) + (many - 1) * self.period for tree, many in carried if many > 0)
 
     def crossings(self) -> Iterator[ArcUse]:
-        """Every arc of every tree with the step in which it is crossed, by one part of a message each."""
+        """Yield every arc of every tree with the step in which it is crossed, by one part of a message each."""
         for tree in range(self.trees.count):
             for rank, step in self._walk(tree):
                 for port, delay in self.child_delays(rank, tree):
@@ -115,7 +115,7 @@ class MergedSchedule(Uncut, OnCubeTrees):
 
     @abstractmethod
     def crossings(self) -> Iterator[ArcUse]:
-        """Every use of an arc by what one source, rank 0, sends: one part of a message each."""
+        """Return every use of an arc by what one source, rank 0, sends: one part of a message each."""
 
     @cached_property
     def loads(self) -> Loads:
@@ -123,7 +123,7 @@ class MergedSchedule(Uncut, OnCubeTrees):
         return self.found_loads()
 
     def found_loads(self) -> list[Fraction]:
-        """The largest load of a directed link in every cycle, by enumeration."""
+        """Return the largest load of a directed link in every cycle, by enumeration."""
         self.walked = True
         found = largest_per_step(self.crossings(), self.trees.count, together=self._all_sources)
         # A gather runs the cycles backwards.
@@ -139,13 +139,13 @@ class MergedSchedule(Uncut, OnCubeTrees):
         return self.collective in ROOTLESS
 
     def edge_load_claim(self, where: str) -> Claim:
-        """The segments that the fullest link carries in the whole run."""
+        """Return the segments that the fullest link carries in the whole run."""
         # Loads are in messages; a whole number of segments, because parts of a message are equal.
         heaviest = int(self.edge_load * self.segments_per_message * self.spec.messages)
         return Claim("max_link_segments", heaviest, "==", f"{self.citation}: {where}", derived=True)
 
     def cost_of_loads(self) -> list[Claim]:
-        """Claims on steps, start-ups and bytes."""
+        """Return the claims on steps, start-ups and bytes."""
         # `tables` has the place for one port first, for all ports second.
         cited = f"{self.citation}: {self.tables[self.spec.port_model is PortModel.ALL_PORT]}"
         loads = self.loads
@@ -198,7 +198,7 @@ class CubeRouting(MergedSchedule, TreeRoutedCollective):
         )
 
     def crossings(self) -> Iterator[ArcUse]:
-        """Every hop of a message from rank 0 with its step, by one part of the message each."""
+        """Yield every hop of a message from rank 0 with its step, by one part of the message each."""
         for target in range(1, self.topology.order):
             # Part number 0 stands for all parts of a route: a merged schedule sends them together.
             for route_index in range(self.count):
@@ -242,7 +242,7 @@ class EdgeDisjointRedundancy(Algorithm):
 
 
 def balanced_steps(trees: CubeTrees, spec: CollectiveSpec, source: str) -> Claim:
-    """The steps of a merged schedule over SBnT; over one port, one more where cyclic nodes have several paths."""
+    """Return the steps of a merged schedule over SBnT; over one port, one more where cyclic nodes have several paths."""
     n = trees.topology.degree
     # Several paths: a cyclic node may hang below the last port, which adds one cycle.
     one_port = 2 * n - 2 if trees.count == 1 else 2 * n - 1
@@ -250,7 +250,9 @@ def balanced_steps(trees: CubeTrees, spec: CollectiveSpec, source: str) -> Claim
 
 
 def disjoint_steps(spec: CollectiveSpec, n: int, copies: int, citation: str) -> list[Claim]:
-    """The steps of a merged schedule over nESBT: its height, or over one port the last label of the trees in use."""
+    """Return the steps of a merged schedule over nESBT: its height, or over one port the last label of the trees in
+    use.
+    """
     if spec.port_model is PortModel.ALL_PORT:
         return [Claim("steps", n + 1, "==", f"{citation}: height n + 1")]
     # Fewer copies than trees use only the first trees, whose last labels are smaller.
@@ -258,7 +260,7 @@ def disjoint_steps(spec: CollectiveSpec, n: int, copies: int, citation: str) -> 
 
 
 def largest_per_step(crossings: Iterable[ArcUse], parts: int, *, together: bool) -> list[Fraction]:
-    """The largest load of a directed link in every step from 1, in messages of `parts` parts.
+    """Return the largest load of a directed link in every step from 1, in messages of `parts` parts.
 
     All sources `together` load every link of a dimension alike: with the sum over this dimension of what one source sends.
     """
@@ -271,6 +273,6 @@ def largest_per_step(crossings: Iterable[ArcUse], parts: int, *, together: bool)
 
 
 def largest_in_all(crossings: Iterable[ArcUse], parts: int, *, together: bool) -> Fraction:
-    """The largest load of a directed link over all steps, in messages of `parts` parts."""
+    """Return the largest load of a directed link over all steps, in messages of `parts` parts."""
     found = Counter((0 if together else rank, port) for _, rank, port in crossings)
     return Fraction(max(found.values()), parts)

@@ -182,7 +182,9 @@ class RotatedHamiltonian(TimeBounded, TreeCollective):
         return [self._leaf_step(symbols, tree) - arrival if port == path else 1 for port in ports]
 
     def _leaf_step(self, symbols: bytes, tree: int) -> Step:
-        """The step in which c = `symbols`, with c_1 = p of its tree, sends to its leaf over link t, where c_t = 1."""
+        """Return the step in which c = `symbols`, with c_1 = p of its tree, sends to its leaf over link t, where c_t =
+        1.
+        """
         n, t = self.star.n, symbols.index(1) + 1
         # Rule 1 skips a message whose receiver is its source, which happens only at p = t; that gap is closed here.
         spared = len(range(n - t, tree, n - 1))  # messages before this one with p = t: over t is their source

@@ -208,7 +208,7 @@ class ListSchedule(RoutedCollective):
 
 
 def exchange_structure(where: str) -> list[Claim]:
-    """The requirements of total exchange by shortest paths; `where` is the place in the paper."""
+    """Return the requirements of total exchange by shortest paths; `where` is the place in the paper."""
     return [
         Claim("same_type_per_step", 1, "==", f"{REPORT}, theorem 2: links of a step are of different types"),
         Claim("longest_detour", 0, "==", f"{REPORT}, {where}: shortest paths"),
@@ -216,7 +216,7 @@ def exchange_structure(where: str) -> list[Claim]:
 
 
 def shortest_paths(star: StarGraph, copies: int) -> dict[tuple[Rank, int], tuple[Port, ...]]:
-    """A shortest path from the identity to every (rank, copy); all link types are used alike as far as possible."""
+    """Return a shortest path from the identity to every (rank, copy); all link types are used alike as far as possible."""
     rotation = Rotation(star)
     paths: dict[tuple[Rank, int], tuple[Port, ...]] = {}
     loads = [0] * star.degree
@@ -239,8 +239,8 @@ def shortest_paths(star: StarGraph, copies: int) -> dict[tuple[Rank, int], tuple
 
 
 def _walk(star: StarGraph, rank: Rank, loads: list[int] | None) -> tuple[Port, ...]:
-    """The reversed shortest path from `rank` home: over the lowest port that leads closer, or over the least loaded one,
-    whose load it increments.
+    """Return the reversed shortest path from `rank` home: over the lowest port that leads closer, or over the least
+    loaded one, whose load it increments.
     """
     ports: list[Port] = []
     while rank:

@@ -93,7 +93,7 @@ def time_bounds(topology: Topology, spec: CollectiveSpec) -> list[Claim]:
 
 
 def least_time(topology: Topology, spec: CollectiveSpec, startup: float, per_byte: float) -> Claim:
-    """The larger of the two lower bounds, in seconds.
+    """Return the larger of the two lower bounds, in seconds.
 
     The lemmas state a maximum: one term holds if bytes cost nothing, the other if start-ups do not.
     """

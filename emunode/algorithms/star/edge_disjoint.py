@@ -226,7 +226,9 @@ class DisjointTreesExchange(TreeRoutedCollective):
         ]
 
     def _hop_claims(self) -> list[Claim]:
-        """Copies that remain after full rounds of all trees use the trees in which their targets are least deep."""
+        """Return the copies that remain after full rounds of all trees use the trees in which their targets are least
+        deep.
+        """
         rounds, left = divmod(self.copies, self.count)
         order, depths = self.topology.order, sum_of_depths(self.topology)
         if not left:
@@ -248,7 +250,7 @@ DEPTHS = "d = t_n + 3(n-2)(n-1)! - 2(n-2)! + 2"
 
 
 def edt_structure(relation: Relation, *, disjoint: bool) -> list[Claim]:
-    """Properties of all paths over EDT; they are `disjoint` only if several trees are used."""
+    """Return the properties of all paths over EDT; they are `disjoint` only if several trees are used."""
     detour = Claim("longest_detour", 4, relation, f"{DISJOINT}, properties of EDT: distance + 0, 2 or 4")
     if not disjoint:
         return [detour]

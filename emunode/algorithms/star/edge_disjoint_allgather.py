@@ -57,7 +57,7 @@ class ClockedTraversal(TreeCollective):
         return delays
 
     def subtree_size(self, relative: Rank, tree: int) -> int:
-        """Nodes below and including `relative`; tree t is R^t of tree 0."""
+        """Return the nodes below and including `relative`; tree t is R^t of tree 0."""
         # Tree t is R^t of tree 0 and R keeps subtree sizes, so one table of n! entries serves all trees.
         return self._sizes[self._rotation.rotate(relative, -tree)]
 

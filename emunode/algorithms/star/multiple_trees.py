@@ -23,7 +23,9 @@ from emunode.trees.star.rotation import RotatedTrees
 
 
 def best_segments(time: Callable[[int], float], optimum: float, most: int) -> int:
-    """The better of the whole numbers around a real `optimum`, within 1..most; the smaller one if they are equally good."""
+    """Return the better of the whole numbers around a real `optimum`, within 1..most; the smaller one if they are
+    equally good.
+    """
     # T(p) is convex in p, so the best whole number is next to the real optimum.
     candidates = {min(max(1, count), most) for count in (floor(min(optimum, most)), ceil(min(optimum, most)))}
     return min(sorted(candidates), key=time)

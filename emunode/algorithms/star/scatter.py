@@ -39,7 +39,7 @@ class PlacesInTree(TreeRoutedCollective):
         return 1
 
     def share(self, target: Rank) -> int:
-        """Messages for `target` by each of its places in the tree."""
+        """Return the messages for `target` by each of its places in the tree."""
         # `share` divides evenly: only ReplicatedTrees have several places, and they require a multiple of n-1
         # messages.
         return self.copies // self.trees.copies(target)
@@ -99,7 +99,7 @@ class TreeScatter(PlacesInTree):
         return self.all_port_steps[0]
 
     def _places(self) -> list[list[tuple[Rank, int]]]:
-        """Every place in the tree as (node, route_index), by root port."""
+        """Return every place in the tree as (node, route_index), by root port."""
         places: list[list[tuple[Rank, int]]] = [[] for _ in range(self.topology.degree)]
         for target in range(1, self.topology.order):
             for route_index in range(self.trees.copies(target)):
@@ -125,7 +125,7 @@ class TreeScatter(PlacesInTree):
         ]
 
     def _tree_claims(self, substars: str, leaves: str, shortest: str) -> list[Claim]:
-        """Claims that the three trees have in common; the arguments are places in the paper."""
+        """Return the claims that the three trees have in common; the arguments are places in the paper."""
         return [
             Claim("outside_own_substar", 0, "==", f"{REPORT}, {substars}: S^i is in the subtree of link i"),
             Claim("inner_home_nodes", 0, "==", f"{REPORT}, {leaves}: nodes with x_1 = 1 are leaves"),

@@ -69,7 +69,9 @@ class SubstarSegments(TimeBounded):
         self.home = lru_cache(CACHE_ENTRIES)(self._home)
 
     def _home(self, number: int) -> bytes:
-        """A node of the S_2 that segment `number` of a message is for: ranks 2p and 2p + 1 differ in positions 1 and 2."""
+        """Return a node of the S_2 that segment `number` of a message is for: ranks 2p and 2p + 1 differ in positions 1
+        and 2.
+        """
         return self.star.permutation(2 * number)
 
     def distribution(self, level: int) -> Step:
@@ -83,7 +85,9 @@ class SubstarSegments(TimeBounded):
         return self.base + ((level - 1) * (level - 2)) // 2
 
     def hand_down(self, symbols: bytes, number: int, level: int) -> Departure:
-        """The step and port in which the root of an S_level sends a segment of its block (distribution and base)."""
+        """Return the step and port in which the root of an S_level sends a segment of its block (distribution and
+        base).
+        """
         home = self.home(number)
         # From the outermost level down: the first position that differs names the substar to which the segment goes.
         for i in range(level, 2, -1):
@@ -96,8 +100,8 @@ class SubstarSegments(TimeBounded):
         return self.base, 0
 
     def exchanges(self, symbols: bytes, number: int) -> Iterator[Departure]:
-        """The steps in which a node sends a segment of the block of its own S_{i-1} over link i (combination, first
-        step)."""
+        """Yield the steps in which a node sends a segment of the block of its own S_{i-1} over link i (combination,
+        first step)."""
         home = self.home(number)
         for i in range(self.star.n, 2, -1):
             # Outside the S_{i-1} of the segment the node has nothing of it to exchange at this level or below.

@@ -47,7 +47,7 @@ class CoordinateReduction(Trees):
 
 
 def orientations(topology: Topology) -> Iterator[CoordinateReduction]:
-    """The trees for every cyclic order of the units."""
+    """Yield the trees for every cyclic order of the units."""
     degree = topology.degree
     for sense in (1, -1):
         for first in range(degree):
@@ -92,7 +92,7 @@ class Edges(DenseRule):
 
 
 def shallowest(broken: Broken) -> tuple[CoordinateReduction, Joining]:
-    """The tree of the best orientation, and its components joined to the tree of least depth that was found."""
+    """Return the tree of the best orientation, and its components joined to the tree of least depth that was found."""
     least = _eccentricity(broken)
     kept: CoordinateReduction | None = None
     best: Joining | None = None
@@ -106,7 +106,7 @@ def shallowest(broken: Broken) -> tuple[CoordinateReduction, Joining]:
 
 
 def _eccentricity(broken: Broken) -> int:
-    """The largest distance from the source over working links: no tree is less deep."""
+    """Return the largest distance from the source over working links: no tree is less deep."""
     depth: dict[Rank, int] = {}
     for rank, before in broken.connected(0).items():
         depth[rank] = depth[before] + 1 if rank else 0
@@ -114,7 +114,9 @@ def _eccentricity(broken: Broken) -> int:
 
 
 def _joined(joining: Joining, best: Joining | None, least: int) -> Joining | None:
-    """The components joined with least depth, by branch and bound; `best` if none is better; `least` is never beaten."""
+    """Return the components joined with least depth, by branch and bound; `best` if none is better; `least` is never
+    beaten.
+    """
     if best is not None and (joining.depth >= best.depth or best.depth == least):
         return best
     left = joining.left

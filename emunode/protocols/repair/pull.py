@@ -40,23 +40,25 @@ class PullRule(RepairRule):
 
     @abstractmethod
     def ports(self, algorithm: TreeCollective, relative: Rank, tree: int) -> Sequence[Port]:
-        """The ports that a rank asks for a segment of `tree`, in order; `relative` is its address seen from the source."""
+        """Return the ports that a rank asks for a segment of `tree`, in order; `relative` is its address seen from the
+        source.
+        """
 
     def layer(self, algorithm: Algorithm, view: LocalView, timing: Timing) -> Protocol:
-        """The layer of one rank."""
+        """Return the layer of one rank."""
         over_trees = algorithm.over_trees
         assert over_trees is not None, "repair refuses other algorithms"
         return PullLayer(self, over_trees, view, timing)
 
 
 def overdue(timing: Timing, repair: Repair, crossing: Step) -> int:
-    """The time from which on a segment is asked for that crosses its last link in a step without faults."""
+    """Return the time from which on a segment is asked for that crosses its last link in a step without faults."""
     # What crosses in a step is read in the next one.
     return timing.begins(crossing + 1) + repair.after * timing.step
 
 
 def period(timing: Timing) -> int:
-    """The time from one request to the next: the request crosses, and the answer crosses."""
+    """Return the time from one request to the next: the request crosses, and the answer crosses."""
     return timing.control + timing.step
 
 
@@ -196,7 +198,7 @@ class PullLayer(Protocol):
         self._searches[control_value(segment), segment[3]].due = now + period(self._timing)
 
     def _waiting(self, piece: Piece) -> bool:
-        """Whether a request for a segment has not left yet."""
+        """Return whether a request for a segment has not left yet."""
         return any((control_value(request), request[3]) == piece for _, request in self._requests)
 
     def _end_search(self, piece: Piece) -> None:

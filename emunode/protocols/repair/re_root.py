@@ -27,7 +27,7 @@ MOST_FAULTS = 2
 
 
 def valid_sources(broken: Broken) -> list[Rank]:
-    """The ranks at the largest distance from every faulty one, ascending."""
+    """Return the ranks at the largest distance from every faulty one, ascending."""
     topology = broken.topology
     shells = (
         {rank for rank in topology.ranks() if topology.distance(rank, dead) == topology.diameter}
@@ -77,7 +77,7 @@ class ReRoot(DenseRule):
 
 
 def _route(before: dict[Rank, Rank], root: Rank) -> list[Rank]:
-    """The ranks from the source to a new one, both included."""
+    """Return the ranks from the source to a new one, both included."""
     ranks = [root]
     while ranks[-1]:
         ranks.append(before[ranks[-1]])

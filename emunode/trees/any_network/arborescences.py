@@ -98,7 +98,7 @@ class Supply:
         """Arcs that carry a unit, by head and by tail."""
 
     def complete(self) -> bool:
-        """Whether there is such a flow."""
+        """Return whether there is such a flow."""
         return all(self.augment() for _ in range(self._wanted))
 
     def augment(self) -> bool:
@@ -145,13 +145,13 @@ class Supply:
 
 
 def _paths(unused: Sequence[dict[Rank, None]], one: Rank, other: Rank, most: int) -> int:
-    """How many arc-disjoint paths lead from `one` to `other`, counted up to `most`."""
+    """Return how many arc-disjoint paths lead from `one` to `other`, counted up to `most`."""
     supply = Supply(unused, [0] * len(unused), other, one, 0)
     return next((paths for paths in range(most) if not supply.augment()), most)
 
 
 def edge_connectivity(adjacency: Adjacency) -> int:
-    """Links in the smallest cut of a connected graph.
+    """Return the links in the smallest cut of a connected graph.
 
     A cut separates the two ends of some link of any spanning tree, so only these pairs are looked at.
     """
@@ -167,7 +167,8 @@ def edge_connectivity(adjacency: Adjacency) -> int:
 
 
 def arborescences(adjacency: Adjacency, *, together: bool = True) -> tuple[Parents, ...]:
-    """The most arc-disjoint spanning trees of a connected graph away from rank 0; as many as its smallest cut has links.
+    """Return the most arc-disjoint spanning trees of a connected graph away from rank 0; as many as its smallest cut
+    has links.
 
     Trees that grow `together` are about equally high; of those that grow one after the other the first is lowest.
     """

@@ -19,7 +19,7 @@ Parents = Sequence[Rank]
 
 
 def root_of(parents: Parents) -> Rank:
-    """The root of a tree."""
+    """Return the root of a tree."""
     return list(parents).index(NO_PARENT)
 
 
@@ -29,7 +29,7 @@ def arcs_of(parents: Parents) -> Iterator[tuple[Rank, Rank]]:
 
 
 def depths(parents: Parents) -> list[int]:
-    """Number of links between the root and every rank, by rank; parents must form a tree."""
+    """Return the number of links between the root and every rank, by rank; parents must form a tree."""
     found = [0 if parent == NO_PARENT else -1 for parent in parents]
     for rank in range(len(parents)):
         path = []
@@ -42,7 +42,7 @@ def depths(parents: Parents) -> list[int]:
 
 
 def tree_problem(topology: Topology, parents: Parents, tree: int = 0) -> str | None:
-    """Why `parents` are not a spanning tree of the network: one root, existing links, and no cycle."""
+    """Return why `parents` are not a spanning tree of the network: one root, existing links, and no cycle."""
     name, where = topology.label, f"tree {tree}"
     if len(parents) != topology.order:
         return f"{where} has parents of {len(parents)} nodes; {topology.name} has {topology.order}"
@@ -69,7 +69,7 @@ def tree_problem(topology: Topology, parents: Parents, tree: int = 0) -> str | N
 
 
 def same_root_problem(topology: Topology, trees: Sequence[Parents]) -> str | None:
-    """Which two trees have different roots."""
+    """Return which two trees have different roots."""
     first = root_of(trees[0])
     for tree, parents in enumerate(trees):
         if (root := root_of(parents)) != first:
@@ -78,7 +78,7 @@ def same_root_problem(topology: Topology, trees: Sequence[Parents]) -> str | Non
 
 
 def edge_disjoint_problem(topology: Topology, trees: Sequence[Parents]) -> str | None:
-    """The first link that two trees use, in whichever directions."""
+    """Return the first link that two trees use, in whichever directions."""
     user: dict[tuple[Rank, Rank], int] = {}
     for tree, parents in enumerate(trees):
         for parent, child in arcs_of(parents):
@@ -90,7 +90,7 @@ def edge_disjoint_problem(topology: Topology, trees: Sequence[Parents]) -> str |
 
 
 def arc_disjoint_problem(topology: Topology, trees: Sequence[Parents]) -> str | None:
-    """The first link that two trees use in one direction."""
+    """Return the first link that two trees use in one direction."""
     user: dict[tuple[Rank, Rank], int] = {}
     for tree, parents in enumerate(trees):
         for arc in arcs_of(parents):
@@ -101,7 +101,7 @@ def arc_disjoint_problem(topology: Topology, trees: Sequence[Parents]) -> str | 
 
 
 def independence_problem(topology: Topology, trees: Sequence[Parents]) -> str | None:
-    """The first node whose paths from the root, in different trees, share an inner node or a link.
+    """Return the first node whose paths from the root, in different trees, share an inner node or a link.
 
     O(sum of all depths).
     """
@@ -127,7 +127,8 @@ def independence_problem(topology: Topology, trees: Sequence[Parents]) -> str | 
 
 
 def complete_independence_problem(topology: Topology, trees: Sequence[Parents]) -> str | None:
-    """Why some two nodes have paths, in different trees, that share an inner node or a link, whichever is the root.
+    """Return why some two nodes have paths, in different trees, that share an inner node or a link, whichever is the
+    root.
 
     That is so unless the trees share no link and no node is an inner node of two trees (Hasunuma 2001).
     """
@@ -146,13 +147,13 @@ def complete_independence_problem(topology: Topology, trees: Sequence[Parents]) 
 
 
 def crossing_links(topology: Topology, parts: Sequence[Collection[Rank]]) -> int:
-    """Number of links between different parts of a partition of the ranks."""
+    """Return the number of links between different parts of a partition of the ranks."""
     part_of = {rank: part for part, ranks in enumerate(parts) for rank in ranks}
     return sum(part_of[one] != part_of[other] for one, _, other, _ in topology.links())
 
 
 def partition_problem(topology: Topology, parts: Sequence[Collection[Rank]], count: int) -> str | None:
-    """Why this partition of the ranks does not prove that there are no `count` edge-disjoint spanning trees.
+    """Return why this partition of the ranks does not prove that there are no `count` edge-disjoint spanning trees.
 
     Every spanning tree needs at least q - 1 of the links between q parts; fewer than `count` (q - 1) of them are the proof
     (Nash-Williams 1961, Tutte 1961: where there are no `count` trees, such a partition exists).

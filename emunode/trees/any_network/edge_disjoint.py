@@ -37,7 +37,7 @@ class UnionFind:
         self._above = list(range(order))
 
     def find(self, rank: Rank) -> Rank:
-        """The representative of the set of a rank."""
+        """Return the representative of the set of a rank."""
         above = self._above
         while above[rank] != rank:
             above[rank] = rank = above[above[rank]]
@@ -136,7 +136,9 @@ def reroot(parents: list[Rank], root: Rank) -> None:
 
 
 def edge_disjoint_trees(adjacency: Adjacency) -> Packing:
-    """The most edge-disjoint spanning trees of a connected graph, at root 0, with the proof that there are no more."""
+    """Return the most edge-disjoint spanning trees of a connected graph, at root 0, with the proof that there are no
+    more.
+    """
     order = len(adjacency)
     links = [(one, other) for one, others in enumerate(adjacency) for other in others if one < other]
     least = min(range(order), key=lambda rank: len(adjacency[rank]))
@@ -174,7 +176,7 @@ class MovableTree:
             self._children[parent][child] = None
 
     def below(self, rank: Rank) -> list[Rank]:
-        """A rank and all ranks below it."""
+        """Return a rank and all ranks below it."""
         found = [rank]
         for each in found:
             found += self._children[each]

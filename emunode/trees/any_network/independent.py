@@ -30,7 +30,8 @@ class Cut(NamedTuple):
 
 
 def independent_trees(adjacency: Adjacency) -> tuple[Parents, ...] | Cut:
-    """Three independent spanning trees at rank 0 where they are found, else two; or a cut node, which leaves only one.
+    """Return three independent spanning trees at rank 0 where they are found, else two; or a cut node, which leaves
+    only one.
 
     The graph has at least three nodes.
     """
@@ -44,7 +45,7 @@ def independent_trees(adjacency: Adjacency) -> tuple[Parents, ...] | Cut:
 
 
 def two_trees(adjacency: Adjacency) -> tuple[Parents, ...] | Cut:
-    """The lowest two trees over several st-numberings, from rank 0 to each of its neighbours."""
+    """Return the lowest two trees over several st-numberings, from rank 0 to each of its neighbours."""
     found: list[Sequence[Parents]] = []
     links = sum(map(len, adjacency)) // 2
     upwards = [list(neighbours) for neighbours in adjacency]
@@ -65,7 +66,9 @@ def _heights(trees: Iterable[Parents]) -> list[int]:
 
 
 def st_order(neighbours: Sequence[Sequence[Rank]], last: Rank) -> list[Rank] | Cut:
-    """All ranks from 0 to its neighbour `last`, each other one with neighbours before and after it; or a cut node."""
+    """Return all ranks from 0 to its neighbour `last`, each other one with neighbours before and after it; or a cut
+    node.
+    """
     found = _low_points(neighbours, last)
     return found if isinstance(found, Cut) else _ordered(*found, last)
 
@@ -75,7 +78,7 @@ ByRank = dict[Rank, Rank]
 
 
 def _low_points(neighbours: Sequence[Sequence[Rank]], last: Rank) -> tuple[list[Rank], ByRank, ByRank] | Cut:
-    """The ranks as a search depth first visits them, `last` right after 0; the parent and the low point of each."""
+    """Return the ranks as a search depth first visits them, `last` right after 0; the parent and the low point of each."""
     first = 0
     number, parent, low = {first: 0}, {first: NO_PARENT}, {first: first}
     todo = {first: iter([last, *(rank for rank in neighbours[first] if rank != last)])}
@@ -106,7 +109,7 @@ def _low_points(neighbours: Sequence[Sequence[Rank]], last: Rank) -> tuple[list[
 
 
 def _ordered(visited: Sequence[Rank], parent: ByRank, low: ByRank, last: Rank) -> list[Rank]:
-    """The st-order of visited ranks: each goes just before or after its parent, on the side of its low point."""
+    """Return the st-order of visited ranks: each goes just before or after its parent, on the side of its low point."""
     first = 0
     after, before = {first: last, last: NO_PARENT}, {last: first, first: NO_PARENT}
     minus = {first}
@@ -164,7 +167,7 @@ def _trees_of_order(
 
 
 def three_trees(adjacency: Adjacency) -> tuple[Parents, ...] | None:
-    """The lowest three trees over several choices of the links at the root; None where none were found.
+    """Return the lowest three trees over several choices of the links at the root; None where none were found.
 
     They exist in every 3-connected graph. The search is limited by `EAR_WORK` and `EAR_PATHS`.
     """
@@ -221,7 +224,9 @@ class Ears:
         return True
 
     def trees(self) -> Iterator[list[Rank]]:
-        """The trees: 1 and 2 stay in ears that are not later than that of a rank, 3 leads through later ones to `final`."""
+        """Yield the trees: 1 and 2 stay in ears that are not later than that of a rank, 3 leads through later ones to
+        `final`.
+        """
         yield from _trees_of_order(self.adjacency, self.order, self.ear_of)
         parents, depth = [NO_PARENT] * len(self.order), [0] * len(self.order)
         parents[self.final], depth[self.final] = 0, 1
@@ -254,17 +259,19 @@ class Ears:
         return any(one != other for one, other in product(self._placed(ear[0]), self._placed(ear[-1])))
 
     def _starts(self) -> list[Rank]:
-        """Ranks that are left and have a placed neighbour, nearest to the root first."""
+        """Return the ranks that are left and have a placed neighbour, nearest to the root first."""
         return [
             rank for rank in self._by_distance if self.ear_of[rank] < 0 and rank != self.final and self._placed(rank)
         ]
 
     def _single(self) -> list[Rank] | None:
-        """An ear of one rank."""
+        """Return an ear of one rank."""
         return next(([rank] for rank in self._starts() if len(self._placed(rank)) > 1 and self._keeps([rank])), None)
 
     def _keeps(self, ear: Sequence[Rank]) -> bool:
-        """Whether an ear has a neighbour of each of its ranks outside, and leaves the ranks that are left connected."""
+        """Return whether an ear has a neighbour of each of its ranks outside, and leaves the ranks that are left
+        connected.
+        """
         ear_of, inside = self.ear_of, set(ear)
         border: set[Rank] = set()
         for rank in ear:
@@ -287,7 +294,7 @@ class Ears:
         return not border
 
     def _shortest(self, starts: Sequence[Rank], ends: Callable[[Sequence[Rank]], bool]) -> list[Rank] | None:
-        """A shortest path of ranks that are left which is an ear; None without one among the first `EAR_PATHS`."""
+        """Return a shortest path of ranks that are left which is an ear; None without one among the first `EAR_PATHS`."""
         paths = [[rank] for rank in starts]
         for path in paths:  # breadth first
             self._paths_left -= 1

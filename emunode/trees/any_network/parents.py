@@ -16,12 +16,12 @@ Adjacency = tuple[tuple[Rank, ...], ...]
 
 
 def adjacency_of(topology: Topology) -> Adjacency:
-    """The links of a network."""
+    """Return the links of a network."""
     return tuple(tuple(neighbour for _, neighbour in topology.adjacent(rank)) for rank in topology.ranks())
 
 
 def distances(adjacency: Adjacency, root: Rank) -> list[int]:
-    """Distance of every rank from `root`, by rank."""
+    """Return the distance of every rank from `root`, by rank."""
     found = [-1] * len(adjacency)
     found[root] = 0
     queue = [root]
@@ -34,7 +34,7 @@ def distances(adjacency: Adjacency, root: Rank) -> list[int]:
 
 
 def shallowest_first(trees: Iterable[Parents]) -> tuple[tuple[Rank, ...], ...]:
-    """The trees by height: a message that needs fewer trees than there are takes the shallow ones."""
+    """Return the trees by height: a message that needs fewer trees than there are takes the shallow ones."""
     return tuple(sorted(map(tuple, trees), key=lambda parents: (max(depths(parents)), parents)))
 
 
@@ -68,7 +68,7 @@ class ParentTrees(Trees):
         return self._ports[tree][rank]
 
     def depths(self, tree: int) -> Sequence[int]:
-        """The level of every rank in one tree."""
+        """Return the level of every rank in one tree."""
         return self._depths[tree]
 
     def level(self, rank: Rank, tree: int) -> int:

@@ -14,6 +14,6 @@ class EisensteinJacobiTrees(Trees):
     """The name of the trees in error messages."""
 
     def __init__(self, topology: Topology, count: int = 1) -> None:
-        """Raises ScenarioError (field `topology`) if `topology` is not an Eisenstein-Jacobi network."""
+        """Raise ScenarioError (field `topology`) if `topology` is not an Eisenstein-Jacobi network."""
         super().__init__(topology, count)
         self.network = require(topology, EisensteinJacobi, self.title)

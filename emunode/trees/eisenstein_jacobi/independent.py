@@ -56,7 +56,7 @@ class IndependentTrees(EisensteinJacobiTrees):
         return self.parents(rank)[tree]
 
     def parents(self, rank: Rank) -> Ports:
-        """The parent port of `rank` in every tree; raises ValueError for the root."""
+        """Return the parent port of `rank` in every tree; raises ValueError for the root."""
         refuse_root(rank)
         return self._parents(rank)
 
@@ -70,7 +70,7 @@ class IndependentTrees(EisensteinJacobiTrees):
         return self._child_ports(rank)[tree]
 
     def _find_child_ports(self, rank: Rank) -> tuple[Ports, ...]:
-        """The child ports of `rank` in every tree."""
+        """Return the child ports of `rank` in every tree."""
         # The parent ports of a neighbour in the 6n trees are a permutation of its 6n ports, so each link leads to it in
         # exactly one tree.
         ports: list[list[Port]] = [[] for _ in range(self.count)]
@@ -82,7 +82,7 @@ class IndependentTrees(EisensteinJacobiTrees):
     # --- one dimension ---------------------------------------------------------------------------------------------
 
     def _find_one(self, index: int) -> Ports:
-        """The parent unit (0..5) of a nonzero one-dimensional index in each of the six trees.
+        """Return the parent unit (0..5) of a nonzero one-dimensional index in each of the six trees.
 
         Tries the translates by alpha and the rotations by a sixth of a turn until the index falls into a region.
         """
@@ -101,7 +101,7 @@ class IndependentTrees(EisensteinJacobiTrees):
         raise ValueError("the root has no parent")
 
     def _region(self, u: int, v: int, turn: int) -> Ports:
-        """The parent units in region coordinates; empty where u + v rho lies in no region."""
+        """Return the parent units in region coordinates; empty where u + v rho lies in no region."""
         a, b = self.network.a, self.network.b
         # For a = 0 opposite rays meet, so that three of the six directions already name every node of the axes.
         if v == 0 and 1 <= u < b and (a or turn < 3):
@@ -119,7 +119,7 @@ class IndependentTrees(EisensteinJacobiTrees):
     # --- products --------------------------------------------------------------------------------------------------
 
     def _arc(self, digits: tuple[int, ...], tree: int) -> Port:
-        """The parent port in `tree` of a nonzero node of the network of the first len(digits) dimensions."""
+        """Return the parent port in `tree` of a nonzero node of the network of the first len(digits) dimensions."""
         below, y = digits[:-1], digits[-1]  # the components in G and in H
         top = 6 * len(below)
         if not below:
@@ -153,7 +153,7 @@ class IndependentTrees(EisensteinJacobiTrees):
         return top + self._one(y)[unit] if stays else self._arc(below, self._root_child(below) or 0)
 
     def _root_child(self, digits: tuple[int, ...]) -> Port | None:
-        """The root's port to this node; None if it is not a neighbour of the root."""
+        """Return the root's port to this node; None if it is not a neighbour of the root."""
         port = None
         for base, index in enumerate(digits):
             if index:
@@ -167,7 +167,7 @@ class IndependentTrees(EisensteinJacobiTrees):
     # --- levels ----------------------------------------------------------------------------------------------------
 
     def levels(self, tree: int) -> list[int]:
-        """The level of every rank in `tree`, by rank: a table of the whole network, built once per tree."""
+        """Return the level of every rank in `tree`, by rank: a table of the whole network, built once per tree."""
         found = self._levels.get(tree)
         if found is None:
             found = self._levels[tree] = self._find_levels(tree)
@@ -215,7 +215,9 @@ class IndependentTrees(EisensteinJacobiTrees):
         return self._detour(1) + max(2, self._detour(below), *beside)
 
     def _cut_short(self, rank: Rank, dimensions: int) -> int:
-        """Steps of tree 0 of the first `dimensions` dimensions from `rank` to a neighbour of the root, plus one."""
+        """Return the steps of tree 0 of the first `dimensions` dimensions from `rank` to a neighbour of the root, plus
+        one.
+        """
         steps = 1
         while self._root_child(self.network.digits(rank)[:dimensions]) is None:
             rank = self.network.neighbour(rank, self._arc(self.network.digits(rank)[:dimensions], 0))

@@ -106,7 +106,7 @@ class PhasedTree(EisensteinJacobiTrees):
     # --- all dimensions --------------------------------------------------------------------------------------------
 
     def stage(self, base: int, phase: int) -> int:
-        """The stage of a move of `phase` in dimension base + 1."""
+        """Return the stage of a move of `phase` in dimension base + 1."""
         # Dimension n goes first, so its phases are the stages 0 .. phases - 1.
         return (self.network.dimensions - 1 - base) * self.plan.phases + phase if self.plan.by_dimension else phase
 
@@ -193,7 +193,7 @@ class PhasedTree(EisensteinJacobiTrees):
         return total
 
     def _may_precede(self, phase: int, last: int) -> bool:
-        """Whether another component's last phase may be `phase` when the last move of all is of phase `last`."""
+        """Return whether another component's last phase may be `phase` when the last move of all is of phase `last`."""
         return phase <= last
 
     @cached_property
@@ -223,14 +223,14 @@ class PhasedTree(EisensteinJacobiTrees):
         return tuple(due[stage] for stage in range(self.stages))
 
     def segments_per_port(self) -> Mapping[Port, int]:
-        """Number of messages that leave by each port of a node in the whole run."""
+        """Return the number of messages that leave by each port of a node in the whole run."""
         total: Counter[Port] = Counter()
         for (_, _, port), count in self.load.items():
             total[port] += count
         return total
 
     def both_ways(self) -> int:
-        """Number of (link, step) pairs in which the link carries messages in both directions."""
+        """Return the number of (link, step) pairs in which the link carries messages in both directions."""
         # Ports k and k + 3 are the two directions of a link; equal entries next to each other are one link used both
         # ways.
         used = sorted((stage, step, port // 6, port % 3) for stage, step, port in self.load)
@@ -248,7 +248,7 @@ class PrintedTree(PhasedTree):
         super().__init__(topology, THREE_PHASES)
 
     def reaches(self, rank: Rank) -> bool:
-        """Whether a message from the root reaches `rank`."""
+        """Return whether a message from the root reaches `rank`."""
         # The restart of the own message alone cannot combine moves of two phases; index 0 has no phase.
         return len({self.line(index).phase for index in self.network.digits(rank) if index}) <= 1
 
@@ -269,7 +269,7 @@ class PrintedTree(PhasedTree):
 
 
 def _product(one: Counter[Step], other: Counter[Step]) -> Counter[Step]:
-    """Product of two polynomials, each a mapping of exponents to coefficients."""
+    """Return the product of two polynomials, each a mapping of exponents to coefficients."""
     product: Counter[Step] = Counter()
     for left, count in one.items():
         for right, factor in other.items():

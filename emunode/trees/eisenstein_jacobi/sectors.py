@@ -70,7 +70,7 @@ class SectorTree(EisensteinJacobiTrees):
         return tuple(ports)
 
     def _find_continue(self, index: int) -> tuple[int, ...]:
-        """The units (0..5) by which a one-dimensional node forwards a message along its sector."""
+        """Return the units (0..5) by which a one-dimensional node forwards a message along its sector."""
         j, _, q = self.network.sector(index)
         x, y = self.network.coordinates(index)
         # Algorithm 2: off the axis by minor only, on the axis (q = 0) by minor, then major.
@@ -78,7 +78,7 @@ class SectorTree(EisensteinJacobiTrees):
         return tuple(unit for unit in candidates if self._stays_canonical(x, y, unit))
 
     def _stays_canonical(self, x: int, y: int, unit: int) -> bool:
-        """Whether the pair (x, y) plus a unit is a canonical pair."""
+        """Return whether the pair (x, y) plus a unit is a canonical pair."""
         pair = (x + UNITS[unit][0], y + UNITS[unit][1])
         # Two lattice points can be the same residue; only the canonical one is reached along this sector.
         return self.network.coordinates(self.network.index(*pair)) == pair
@@ -92,7 +92,7 @@ Sector = tuple[int, int, int, int, int]
 
 
 def improved_broadcast(network: EisensteinJacobi) -> Iterator[Event]:
-    """Every packet of Hussain's Algorithms 1 and 2, with their counters, from rank 0, by step.
+    """Yield every packet of Hussain's Algorithms 1 and 2, with their counters, from rank 0, by step.
 
     This is the broadcast as printed, and the oracle of `SectorTree` for b = a + 1. For any other alpha the counters deliver
     twice: raises ScenarioError (field `topology`).

@@ -40,7 +40,7 @@ class BalancedTrees(CubeTrees):
         self.base = lru_cache(CACHE_ENTRIES)(self._base)
 
     def _base(self, rank: Rank, tree: int) -> Port:
-        """The root's port to the subtree of a nonzero rank."""
+        """Return the root's port to the subtree of a nonzero rank."""
         # For tree 0 the smallest base; tree r turns the choice, so that the n trees share a cyclic node's bases
         # evenly.
         n = self.cube.n

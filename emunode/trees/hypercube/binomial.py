@@ -27,7 +27,7 @@ class CubeTrees(Trees):
     """Whether the paper states that all paths from the root are shortest ones."""
 
     def __init__(self, topology: Topology, count: int = 1) -> None:
-        """Raises ScenarioError (field `topology`) if `topology` is not a hypercube."""
+        """Raise ScenarioError (field `topology`) if `topology` is not a hypercube."""
         super().__init__(topology, count)
         self.cube = require(topology, Hypercube, self.title)
 
@@ -43,11 +43,11 @@ class CubeTrees(Trees):
 
     @abstractmethod
     def last_label(self, tree: int) -> int:
-        """The largest label of a tree, by formula."""
+        """Return the largest label of a tree, by formula."""
 
 
 def rotate_right(address: Rank, turns: int, n: int) -> Rank:
-    """The n-bit `address` with bit b moved to bit (b - turns) mod n."""
+    """Return the n-bit `address` with bit b moved to bit (b - turns) mod n."""
     turns %= n
     return (address >> turns | address << (n - turns)) & ((1 << n) - 1)
 
@@ -82,11 +82,11 @@ class BinomialTree(CubeTrees):
         return rank.bit_length() - 1
 
     def child_ports(self, rank: Rank, tree: int) -> tuple[Port, ...]:
-        """Every dimension above the highest 1-bit, ascending: the largest subtree is served first."""
+        """Return every dimension above the highest 1-bit, ascending: the largest subtree is served first."""
         return tuple(range(rank.bit_length(), self.cube.n))
 
     def label(self, rank: Rank, tree: int) -> int:
-        """The dimension of the arc."""
+        """Return the dimension of the arc."""
         return rank.bit_length() - 1
 
     def last_label(self, tree: int) -> int:

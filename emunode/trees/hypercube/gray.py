@@ -9,13 +9,13 @@ from emunode.trees.hypercube.binomial import CubeTrees, rotate_right
 
 
 def gray(position: int) -> Rank:
-    """The address at `position` on the path."""
+    """Return the address at `position` on the path."""
     # Position l and l + 1 differ in one bit, the lowest 0-bit of l.
     return position ^ position >> 1
 
 
 def gray_position(address: Rank) -> int:
-    """Inverse of `gray`: the exclusive or of all prefixes, by doubling the shift."""
+    """Return the inverse of `gray`: the exclusive or of all prefixes, by doubling the shift."""
     shift = 1
     # Shifts of 1, 2, 4, ..: O(log n) steps in place of n.
     while address >> shift:
@@ -45,7 +45,7 @@ class GrayPaths(CubeTrees):
         self.position = lru_cache(CACHE_ENTRIES)(self._position)
 
     def _position(self, rank: Rank, tree: int) -> int:
-        """Position on the path, from 0 at the root."""
+        """Return the position on the path, from 0 at the root."""
         # Path j is path 0 with all addresses rotated left by j; rotating back gives the position.
         return gray_position(rotate_right(rank, tree, self.cube.n))
 
@@ -74,7 +74,7 @@ class GrayPaths(CubeTrees):
         return self.cube.order - 1
 
     def label(self, rank: Rank, tree: int) -> int:
-        """The position that the arc leaves."""
+        """Return the position that the arc leaves."""
         return self.position(rank, tree) - 1
 
     def last_label(self, tree: int) -> int:

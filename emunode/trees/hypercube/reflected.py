@@ -37,7 +37,7 @@ class TurnedBinomialTrees(CubeTrees):
         return next(bit for bit in ((turn + 1 + place) % n for place in range(n)) if rank >> bit & 1)
 
     def label(self, rank: Rank, tree: int) -> int:
-        """Position of the parent's dimension in the order of the tree; the paper's schedules use all ports."""
+        """Return the position of the parent's dimension in the order of the tree; the paper's schedules use all ports."""
         if not rank:
             return ROOT_LABEL
         turn, reflected = self.turns[tree]

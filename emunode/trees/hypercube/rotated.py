@@ -32,7 +32,7 @@ class RotatedBinomialTrees(CubeTrees):
         return zeros_above(rank, tree, self.cube.n)
 
     def place(self, rank: Rank, tree: int) -> int:
-        """Position of the parent's dimension in the order of the tree, from 0; -1 at the root."""
+        """Return the position of the parent's dimension in the order of the tree, from 0; -1 at the root."""
         return (self.parent(rank, tree) - tree) % self.cube.n if rank else -1
 
     def label(self, rank: Rank, tree: int) -> int:
@@ -108,7 +108,8 @@ class EdgeDisjointBinomialTrees(CubeTrees):
         return tree + self.cube.n
 
     def tree_of_arrival(self, rank: Rank, port: Port) -> int:
-        """The tree that contains the arc into a nonzero `rank` over `port`, so that no packet need carry its number.
+        """Return the tree that contains the arc into a nonzero `rank` over `port`, so that no packet need carry its
+        number.
 
         It is the first 1-bit above the port, cyclically; or the port itself if its bit is 0: such a node is a leaf.
         """

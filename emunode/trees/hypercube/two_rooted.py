@@ -51,7 +51,7 @@ class TwoRootedTree(CubeTrees):
         return self.cube.n
 
     def label(self, rank: Rank, tree: int) -> int:
-        """A node that receives in cycle r serves its children in r + 1 and r + 2; the root in 0 and 1."""
+        """Return a node that receives in cycle r serves its children in r + 1 and r + 2; the root in 0 and 1."""
         return self._remembered(rank) if rank else ROOT_LABEL
 
     def _label(self, rank: Rank) -> int:
@@ -65,7 +65,7 @@ class TwoRootedTree(CubeTrees):
 
 
 def _parent(m: int, address: Rank) -> Rank:
-    """The parent of a nonzero address in the tree of Q_m, m >= 2."""
+    """Return the parent of a nonzero address in the tree of Q_m, m >= 2."""
     # Q_2 is the path 1 - 0 - 2 - 3: first root 0, second root 2.
     if m == 2:
         return 2 if address == 3 else 0
@@ -81,5 +81,5 @@ def _parent(m: int, address: Rank) -> Rank:
 
 
 def _swap(address: Rank, a: int, b: int) -> Rank:
-    """The address with two of its bits exchanged."""
+    """Return the address with two of its bits exchanged."""
     return address ^ (a | b) if bool(address & a) != bool(address & b) else address

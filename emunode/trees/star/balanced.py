@@ -41,17 +41,17 @@ class ScatterTrees(StarTrees):
         """Parent ports of the copies of `rank` (x_1 = 1, not the root), ascending; equal to their subtrees' root ports."""
 
     def copies(self, rank: Rank) -> int:
-        """Number of copies of `rank` in the tree."""
+        """Return the number of copies of `rank` in the tree."""
         return len(self.hooks(rank)) if self._at_home(rank) else 1
 
     def subtree(self, rank: Rank, copy: int) -> Port:
-        """The root's port to a copy of `rank`."""
+        """Return the root's port to a copy of `rank`."""
         if self._at_home(rank):
             return self.hooks(rank)[copy]
         return self.star.permutation(rank).index(1) - 1
 
     def _at_home(self, rank: Rank) -> bool:
-        """Whether symbol 1 is at position 1."""
+        """Return whether symbol 1 is at position 1."""
         return self.star.permutation(rank)[0] == 1
 
     def parent(self, rank: Rank, tree: int) -> Port:
@@ -127,7 +127,7 @@ class BalancedTree(ScatterTrees):
         return table
 
     def _start(self, necklace: tuple[Rank, ...], port: Port) -> int:
-        """Index of the first node of a necklace of which the position of `port` is misplaced."""
+        """Return the index of the first node of a necklace of which the position of `port` is misplaced."""
         # One start suffices for the whole necklace: one rotation turns both the symbols and the type by one.
         labels = map(self.star.permutation, necklace)
         return next(place for place, symbols in enumerate(labels) if symbols[port + 1] != port + 2)

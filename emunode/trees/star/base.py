@@ -14,6 +14,6 @@ class StarTrees(Trees):
     """The name of the trees in error messages."""
 
     def __init__(self, topology: Topology, count: int = 1) -> None:
-        """Raises ScenarioError (field `topology`) if `topology` is not a star graph."""
+        """Raise ScenarioError (field `topology`) if `topology` is not a star graph."""
         super().__init__(topology, count)
         self.star = require(topology, StarGraph, self.title)

@@ -33,15 +33,15 @@ class ShortestPathGraph:
     """
 
     def __init__(self, topology: Topology) -> None:
-        """Raises ScenarioError (field `topology`) if `topology` is not a star graph."""
+        """Raise ScenarioError (field `topology`) if `topology` is not a star graph."""
         self.star = require(topology, StarGraph, "SPG")
 
     def own(self, rank: Rank) -> Port:
-        """The port towards the parent in SPT, for x_1 != 1."""
+        """Return the port towards the parent in SPT, for x_1 != 1."""
         return own_type(self.star.permutation(rank)) - 2
 
     def spt_children(self, rank: Rank) -> tuple[Port, ...]:
-        """The ports to the children in SPT, by ascending port; at the root, all ports.
+        """Return the ports to the children in SPT, by ascending port; at the root, all ports.
 
         They are every fixed point; and the position j of the symbol k, if x_1 is neither k nor j and all positions
         between k and j, scanning right, are fixed.
@@ -62,7 +62,7 @@ class ShortestPathGraph:
         return tuple(sorted(t - 2 for t in types))
 
     def route(self, rank: Rank, subtree: Port) -> tuple[Port, ...]:
-        """The ports from the root to `rank` in the subtree of the root's port `subtree`.
+        """Return the ports from the root to `rank` in the subtree of the root's port `subtree`.
 
         Raises ValueError if `rank` is not in that subtree.
         """

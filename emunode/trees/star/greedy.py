@@ -73,7 +73,7 @@ class CongestionTwoTrees(StarTrees):
         self._ports_down = [down for _, down in turned]
 
     def turned_path(self, i: int) -> tuple[Port, ...]:
-        """The ports along p_i from r to rho^i(r): n + gcd(n, i) - 2 of them, the first i - 1.
+        """Return the ports along p_i from r to rho^i(r): n + gcd(n, i) - 2 of them, the first i - 1.
 
         With positions counted from 0 they follow the cycles C_k = (k, k+i, k+2i, ..) mod n: C_0 without its first
         element, then for k = 1 .. gcd(n, i) - 1 C_k and its first element once more.

@@ -17,7 +17,7 @@ SMALLEST_FREE = 4
 
 
 def hamiltonian_cycle(star: StarGraph) -> list[Port]:
-    """The n! ports along a Hamiltonian cycle from the identity.
+    """Return the n! ports along a Hamiltonian cycle from the identity.
 
     The papers assume such a cycle without a construction; this one is ours. S_3 is a ring. For n >= 4, a Hamiltonian path
     from 12..n to 213..n, which has the opposite parity, is closed by type 2.
@@ -61,7 +61,7 @@ def hamiltonian_path(start: bytes, end: bytes, free: tuple[int, ...]) -> list[in
 
 
 def _exit(entered: bytes, symbol: int, following: int, p: int, rest: tuple[int, ...]) -> bytes:
-    """The last node in the substar with `symbol` at p: first symbol `following`, then ascending symbols.
+    """Return the last node in the substar with `symbol` at p: first symbol `following`, then ascending symbols.
 
     The last two are exchanged if the parity must be different.
     """
@@ -107,7 +107,9 @@ def _search(start: bytes, end: bytes, free: tuple[int, ...]) -> list[int]:
 
 
 def ehrlich(n: int) -> Iterator[int]:
-    """The n! - 1 link types of a Hamiltonian path of S_n: Ehrlich's swaps (Knuth, TAOCP 4A, 7.2.1.2, algorithm E)."""
+    """Yield the n! - 1 link types of a Hamiltonian path of S_n: Ehrlich's swaps (Knuth, TAOCP 4A, 7.2.1.2, algorithm
+    E).
+    """
     swap = list(range(n))
     count = [0] * (n + 1)
     while True:
@@ -161,12 +163,12 @@ class RotatedPaths(StarTrees):
         return reached
 
     def step(self, rank: Rank) -> Step:
-        """The position of `rank`, x_1 != 1, on its path: the step of phase 1 in which it is reached."""
+        """Return the position of `rank`, x_1 != 1, on its path: the step of phase 1 in which it is reached."""
         # Rotating back by the root port carries the path of S^j onto that of S^2, so one table serves all.
         return self._reached[self._rotation.rotate(rank, -self._path(rank))]
 
     def _path(self, rank: Rank) -> Port:
-        """The root port of the path through `rank`."""
+        """Return the root port of the path through `rank`."""
         return self.star.permutation(rank).index(1) - 1
 
     def leaf_symbol(self, tree: int) -> int:
@@ -184,7 +186,7 @@ class RotatedPaths(StarTrees):
         return self._rotation.port(self.word[self.step(rank) - 1], path)
 
     def child_ports(self, rank: Rank, tree: int) -> tuple[Port, ...]:
-        """The next node of the path; then, if x_1 = p_c, the leaf over the path's own link."""
+        """Return the next node of the path; then, if x_1 = p_c, the leaf over the path's own link."""
         if not rank:
             return tuple(range(self.star.degree))
         symbols = self.star.permutation(rank)

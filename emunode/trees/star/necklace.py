@@ -108,7 +108,8 @@ class NecklaceTree(StarTrees):
         return self.star.rank_of(bytes(symbols)), (length + 1 if pairs else length) - 2
 
     def _start(self, necklace: tuple[Rank, ...], port: Port) -> Rank:
-        """The first node of a necklace, from the least on, of which `port` leads closer to the root (our choice).
+        """Return the first node of a necklace, from the least on, of which `port` leads closer to the root (our
+        choice).
 
         There is one for n = 3..7.
         """

@@ -39,11 +39,11 @@ class Rotation:
         return self.star.rank_of(moved.translate(self._relabel[times]))
 
     def port(self, port: Port, times: int) -> Port:
-        """The port onto which R^times maps `port`."""
+        """Return the port onto which R^times maps `port`."""
         return (port + times) % self.period
 
     def _necklace(self, rank: Rank) -> tuple[Rank, ...]:
-        """The necklace of `rank`, starting at its least node, each node the rotation of the one before."""
+        """Return the necklace of `rank`, starting at its least node, each node the rotation of the one before."""
         orbit = [rank]
         # R has order n - 1, so the orbit closes after a divisor of n - 1 steps.
         while (following := self.rotate(orbit[-1], 1)) != rank:
@@ -53,7 +53,7 @@ class Rotation:
         return tuple(orbit[least:] + orbit[:least])
 
     def necklaces(self) -> list[tuple[Rank, ...]]:
-        """All necklaces except the root's own, by (distance, least node). Walks the whole network."""
+        """Return all necklaces except the root's own, by (distance, least node). Walks the whole network."""
         weight, permutation = self.star.weight, self.star.permutation
         ordered = sorted(range(1, self.star.order), key=lambda rank: (weight(rank), permutation(rank)))
         # Each necklace is listed at its least node, so no set of visited nodes is needed.
@@ -61,7 +61,7 @@ class Rotation:
 
 
 def necklace_count(n: int) -> int:
-    """Number of necklaces of S_n except the root's own, in closed form: 3, 9, 33, 147, 855 for n = 3..7.
+    """Return the number of necklaces of S_n except the root's own, in closed form: 3, 9, 33, 147, 855 for n = 3..7.
 
     The (n-1) (n-1)! nodes with x_1 != 1 make (n-1)! full necklaces. On the other nodes R acts as conjugation by a cycle of
     m = n-1 symbols; its j-th power has e = gcd(j, m) cycles and fixes (m/e)^e e! permutations (Burnside's lemma).
@@ -90,7 +90,7 @@ class RotatedTrees(Trees):
         return rotation.port(self._tree.parent(rotation.rotate(rank, -tree), 0), tree)
 
     def child_ports(self, rank: Rank, tree: int) -> tuple[Port, ...]:
-        """The children in T, rotated: in the order in which T serves them."""
+        """Return the children in T, rotated: in the order in which T serves them."""
         rotation = self._rotation
         return tuple(rotation.port(port, tree) for port in self._tree.children(rotation.rotate(rank, -tree), 0))
 
