@@ -365,7 +365,9 @@ def run_stored(grid: Grid, folder: Path, workers: int | None, progress: Progress
 
 @contextmanager
 def on_disk(net: BaseNetwork) -> Iterator[Mapping[str, object]]:
-    """The values of a scenario that name a network for worker processes too: a networkx graph is written to a file."""
+    """Yield the values of a scenario that name a network for worker processes too: a networkx graph is written to a
+    file.
+    """
     if not isinstance(net, BaseNetwork):
         raise ScenarioError("network", net, "expected a network, such as network('star:4')")
     if not isinstance(net.topology, TableTopology):

@@ -50,7 +50,7 @@ def as_list(texts: object) -> list[Any]:
 
 
 def require_number(name: str, value: object, kinds: type | tuple[type, ...] = int) -> None:
-    """ScenarioError unless an argument is a number of these types, or None."""
+    """Raise ScenarioError unless an argument is a number of these types, or None."""
     if value is not None and (not isinstance(value, kinds) or isinstance(value, bool)):
         raise ScenarioError(name, value, "expected a whole number" if kinds is int else "expected a number")
 

@@ -23,7 +23,7 @@ done, and the total (0: unknown)."""
 
 @contextlib.contextmanager
 def progress_display(option: ProgressOption, title: str) -> "Iterator[Progress]":
-    """The function to which a call reports its progress; what it displays disappears with the context."""
+    """Yield the function to which a call reports its progress; the display disappears when the context ends."""
     shell = _notebook() if option in (True, None) else None
     if callable(option):
         yield option
@@ -46,7 +46,7 @@ def _notebook() -> Any:
 
 @contextlib.contextmanager
 def _in_notebook(title: str) -> "Iterator[Progress]":
-    """One line of output that changes and is empty in the end."""
+    """Show one line of output, which changes with the progress and is empty in the end."""
     display: Any = sys.modules["IPython"].display.display
     handle: Any = None
     last = time.monotonic()

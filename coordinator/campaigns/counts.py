@@ -57,7 +57,9 @@ class Times:
 
     @classmethod
     def of_result(cls, result: TrialResult) -> Self | None:
-        """Those of one trial with messages; None for a record without latencies, as version 0.1.0 wrote it."""
+        """Return the latencies of one trial with messages; None for a record without latencies, as version 0.1.0 wrote
+        it.
+        """
         if result.latency_sums is None or result.latencies is None:
             return None
         served, steps, longest = result.latency_sums
@@ -66,7 +68,7 @@ class Times:
 
     @classmethod
     def of_outcome(cls, outcome: Outcome) -> Self | None:
-        """Those of trials of the exact evaluator; None where it was not asked for latencies."""
+        """Return the latencies of trials of the exact evaluator; None if the evaluator did not compute latencies."""
         times = outcome.latencies
         if times is None:
             return None
@@ -79,7 +81,7 @@ class Times:
         return found
 
     def record(self) -> dict[str, object]:
-        """As a JSON value."""
+        """Return the latencies as a JSON value."""
         sums = [[served, *each] for served, each in sorted(self.sums.items())]
         by_step = sorted(map(list, self.by_step.items()))
         return {"packets": self.packets, "sums": sums, "longest": self.longest, "by_step": by_step}
@@ -209,7 +211,7 @@ class Counts:
 
     @classmethod
     def of_outcome(cls, outcome: Outcome, broken: NDArray[np.bool_], start: int = 0) -> Self:
-        """The counts of trials of the exact evaluator from position `start` on; `broken`: trials that break a promise."""
+        """Count the trials of the exact evaluator from position `start` on; `broken`: trials that break a promise."""
         kept = np.flatnonzero(outcome.decided)
         counts = cls(
             len(outcome.decided), len(outcome.decided) - len(kept), int(broken.sum()),
@@ -308,7 +310,7 @@ def _groups_of_record(groups: Sequence[Any] | None) -> dict[int, Ratios] | None:
 
 
 def total(blocks: Iterable[Block]) -> Counts:
-    """The counts of several blocks together."""
+    """Return the sum of the counts of several blocks."""
     found = Counts()
     for block in blocks:
         found.add(block.counts)

@@ -27,12 +27,12 @@ SOCKET_TRIALS: Final = 2
 
 
 def sample_size(evaluator: Evaluator) -> int:
-    """Trials of a cell that are run again with messages."""
+    """Return the number of trials of a cell that are run again with messages."""
     return min(MOST_SAMPLE, max(LEAST_SAMPLE, SAMPLED_HOPS // len(evaluator.schedule)))
 
 
 def differences(point: PointEvaluator, results: Mapping[int, TrialResult]) -> Iterator[tuple[int, str]]:
-    """By number of the draw: how the result of a trial with messages differs from that of the exact evaluator."""
+    """Yield the number of each draw whose trial with messages differs from the exact evaluator, and the difference."""
     if not results:
         return
     drawn = np.array(sorted(results))

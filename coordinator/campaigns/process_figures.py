@@ -85,7 +85,7 @@ def _availability_rows(grid: Grid, point: int, variant: int, numbers: Sequence[i
 
 
 def _downtime(grid: Grid, point: int, variant: int, number: int) -> Counter[FaultSetTerm]:
-    """By term, the steps or nanoseconds that its places are down in one draw, together."""
+    """Return for each term the steps or nanoseconds that its places are down in one draw, together."""
     fault_set, places = grid.points[point], grid.places[variant]
     window, found = process_window(fault_set, places), Counter[FaultSetTerm]()
     for term, _, outage in process_outages(fault_set, places, f"{grid.variants[variant].scenario.seed}/{number}"):

@@ -35,13 +35,14 @@ class Residual(NamedTuple):
         return float(low), float(low + sum(unknown, Fraction(0)))
 
     def record(self) -> dict[str, object]:
-        """As plain values; bounds are pairs of numbers."""
+        """Return the residual as plain values; bounds are pairs of numbers."""
         bounds = {q: list(self.reliability(q)) for q in PROBABILITIES}
         return {**self._asdict(), "reliability": bounds}
 
 
 def residuals(store: FinishedTrials) -> list[Residual]:
-    """For each variant and kind of faults, the sizes of which all sets were run; none for kinds without such a size.
+    """Return for each variant and kind of faults the sizes of which all sets were run; none for kinds without such a
+    size.
 
     A size with an undecided set is left out.
     """

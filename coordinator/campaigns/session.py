@@ -52,7 +52,7 @@ def run_campaign(store: FinishedTrials, workers: int | None, progress: Progress)
 
 
 def _left(store: FinishedTrials, again: Repeats) -> int:
-    """Remaining trials with messages if no point reaches its precision early."""
+    """Return the number of remaining trials with messages if no point reaches its precision early."""
     grid, done, left = store.grid, store.done(), 0
     for point, variant in product(range(len(grid.points)), range(len(grid.variants))):
         finished = done.get((point, variant), {})

@@ -37,7 +37,7 @@ async def shrink(scenario: Scenario, fails: Callable[[Scenario], Awaitable[bool]
 
 
 def simplifications(scenario: Scenario) -> Iterator[Scenario]:
-    """Valid scenarios with one simplification, the more drastic ones first."""
+    """Yield valid scenarios with one simplification, the more drastic ones first."""
     values = scenario.model_dump(mode="json", exclude_none=True)
     for changes in _changes(scenario):
         try:
@@ -71,7 +71,7 @@ def _changes(scenario: Scenario) -> Iterator[dict[str, object]]:
 
 
 def _simpler(spec: str) -> Iterator[str]:
-    """Simpler forms of one fault: a plain kind, one direction, no end, an earlier step."""
+    """Yield simpler forms of one fault: a plain kind, one direction, no end, an earlier step."""
     match = SPEC.fullmatch(spec)
     if match is None:
         return

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 
 def half_width(outcomes: Iterable[bool | None]) -> float:
-    """Half the width of the confidence interval of the share of trials in which every node was served."""
+    """Return half the width of the confidence interval of the share of trials in which every node was served."""
     counted = [outcome for outcome in outcomes if outcome is not None]
     return half_width_of(sum(counted), len(counted))
 
@@ -21,7 +21,7 @@ def half_width_of(served: int, trials: int) -> float:
 
 
 def wilson(successes: float, trials: int, z: float = 1.959964) -> tuple[float, float]:
-    """Confidence interval of a share (Wilson 1927), 95% for the default `z`; (0, 1) without trials."""
+    """Return the confidence interval of a share (Wilson 1927), 95% for the default `z`; (0, 1) without trials."""
     if not trials:
         # Without trials nothing is known: the whole range.
         return 0.0, 1.0
@@ -33,16 +33,18 @@ def wilson(successes: float, trials: int, z: float = 1.959964) -> tuple[float, f
 
 
 def mean_interval(total: float, trials: int, z: float = 1.959964) -> tuple[float, float]:
-    """Confidence interval of the mean of numbers from 0 to 1, given their sum: Wilson's formula with the mean as the share.
+    """Return a confidence interval of the mean of numbers from 0 to 1, given their sum: Wilson's formula, with the mean
+    in place of the share.
 
-    Such a number with mean m has a variance of at most m (1 - m), that of a coin, so this covers the mean at least as
-    often as Wilson's interval covers a share, however rare losses are.
+    Such a number with mean m has a variance of at most m (1 - m), the variance of a coin. So this interval covers the
+    mean at least as often as Wilson's interval covers a share, however rare losses are.
     """
     return wilson(total, trials, z)
 
 
 def betting_interval(groups: Iterable[Mapping[float, int]], level: float = 0.05) -> tuple[float, float]:
-    """Confidence interval of the mean of numbers from 0 to 1, proved for any distribution and for any time to stop.
+    """Return a confidence interval of the mean of numbers from 0 to 1, proved for any distribution and for any time to
+    stop.
 
     `groups` are consecutive draws, each as value -> number of draws. A gambler bets on a mean above m, and another one on a
     mean below m, each with half of the capital; means at which one of them would multiply it by 2 / `level` are excluded
@@ -131,7 +133,7 @@ def _relative_entropy(mean: float, predicted: float) -> float:
 
 
 def sure_interval(mean: float, trials: int, level: float = FINDING_LEVEL) -> tuple[float, float]:
-    """The predicted means that are not `outside`, to six digits, rounded outwards."""
+    """Return the interval of predicted means that are not `outside`, to six digits, rounded outwards."""
     ends = []
     # `outside` is monotonic from `mean` towards either end, so bisection finds where it begins.
     for end in (0.0, 1.0):

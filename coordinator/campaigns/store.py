@@ -85,14 +85,16 @@ class FinishedTrials:
         return cell if cell and cell[0].whole == self.grid.whole(point, variant) else []
 
     def numbers(self) -> dict[tuple[int, int], list[int]]:
-        """By (point, variant): the numbers of the trials with messages, ascending."""
+        """Return for each (point, variant) the numbers of the trials with messages, ascending."""
         found: dict[tuple[int, int], list[int]] = {}
         for key in sorted(self.findings):
             found.setdefault((key.point, key.variant), []).append(key.number)
         return found
 
     def counts(self, point: int, variant: int, finished: Collection[int]) -> Counts:
-        """The counts of the trials of a point that enter its figures; `finished` are the numbers of those with messages."""
+        """Return the counts of the trials of a point that enter its statistics; `finished` are the numbers of trials
+        with messages.
+        """
         if self.grid.exact(point, variant):
             return total(self.evaluated(point, variant))
         counts = Counts()

@@ -224,7 +224,9 @@ def points_of(
     values: Mapping[str, object],
     check: Callable[[Scenario], None] = lambda _: None,
 ) -> tuple[list[Point], list[str]]:
-    """The runs in order, and why others are left out; ScenarioError if an algorithm has no run at all."""
+    """Return the runs in order, and the reasons why others are left out; ScenarioError if an algorithm has no run at
+    all.
+    """
     if not topologies or not algorithms:
         name = "algorithm" if topologies else "topology"
         raise ScenarioError(name, None, f"give at least one {name}")
@@ -309,7 +311,7 @@ def row_of(point: Point, metric: str, record: Mapping[str, Any]) -> Row:
 
 
 def _read_rows(folder: Path) -> dict[str, dict[str, Any]]:
-    """The finished runs of a folder by their keys; an incomplete last line, left by a kill, is cut off.
+    """Read the finished runs of a folder by their keys; an incomplete last line, left by a kill, is cut off.
 
     Makes the folder. ScenarioError (field `out`) if it holds something else or cannot be written.
     """

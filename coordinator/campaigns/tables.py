@@ -99,7 +99,9 @@ def _finding(counts: Counts, theory: Expected, *, exact: bool) -> str | None:
 
 
 def label_of(grid: Grid) -> str:
-    """Heading of the column of variants: the varied fields, without redundancy, which names itself (`x=2`)."""
+    """Return the heading of the column of variants: the varied fields. Redundancy needs no heading: its values read
+    `x=2`.
+    """
     varied = [name for name in grid.vary if name != "redundancy"] or list(grid.vary)
     label = " and ".join(name.replace("_", " ") for name in varied) or "algorithm"
     return f"varied {label}" if label in ("segments", "seed") else label  # other columns have these names

@@ -108,7 +108,7 @@ def _network(network: str, relabel: bool) -> Topology:
 
 
 def _clock(seconds: float) -> Callable[[], Callable[[], bool]]:
-    """Starts a clock that says when `seconds` are over."""
+    """Return a function that starts a clock; the clock reports whether `seconds` are over."""
 
     def start() -> Callable[[], bool]:
         end = monotonic() + seconds

@@ -18,7 +18,7 @@ STYLES = {"holds": "green", "violated": "bold red", "undecided": "yellow"}
 
 
 def console() -> PlainConsole:
-    """Standard output, as wide as its terminal; 80 columns if it is not a terminal."""
+    """Return a console for standard output, as wide as its terminal; 80 columns if it is not a terminal."""
     return PlainConsole(width=None if sys.stdout.isatty() else COLUMNS)
 
 

@@ -33,7 +33,7 @@ def first_trials(trials: int) -> Bits:
 
 
 def packed(flags: NDArray[np.bool_]) -> Bits:
-    """Truth values along the last axis as bits, filled up with 0 to whole words."""
+    """Pack truth values along the last axis as bits, filled up with 0 to whole words."""
     fill = -flags.shape[-1] % 64
     if fill:
         flags = np.pad(flags, [(0, 0)] * (flags.ndim - 1) + [(0, fill)])
@@ -43,7 +43,7 @@ def packed(flags: NDArray[np.bool_]) -> Bits:
 
 
 def packed_tables(flags: NDArray[np.bool_]) -> Bits:
-    """Truth values along the last axis as bits, with all axes but the first and the last as one row."""
+    """Pack truth values along the last axis as bits, with all axes but the first and the last as one row."""
     words = packed(flags)
     return words.reshape(len(flags), prod(words.shape[1:]))
 
@@ -88,7 +88,7 @@ def added(one: Sequence[Bits], other: Sequence[Bits]) -> list[Bits]:
 
 
 def counted(rows: Bits) -> list[Bits]:
-    """For every trial the number of rows that have its bit, as planes of the shape (words,)."""
+    """Count for every trial the rows that have its bit set, as planes of the shape (words,)."""
     if not len(rows):
         return []
     # Pairs are added, then pairs of sums, and so on: all pairs of one level in a few operations.
@@ -144,11 +144,11 @@ class Groups:
         return len(self.order)
 
     def any(self, rows: Bits) -> Bits:
-        """For each group the trials in which some member has its bit."""
+        """Return for each group the trials in which some member has its bit set."""
         return self.combined(np.bitwise_or, rows.__getitem__)
 
     def all(self, rows: Bits) -> Bits:
-        """For each group the trials in which every member has its bit."""
+        """Return for each group the trials in which every member has its bit set."""
         return self.combined(np.bitwise_and, rows.__getitem__)
 
     def combined(self, operation: np.ufunc, rows_of: Callable[[Indices], Bits]) -> Bits:
@@ -164,7 +164,7 @@ class Groups:
         return found
 
     def counts(self, rows: Bits) -> list[Bits]:
-        """For each group and trial the number of members that have its bit, as planes."""
+        """Count for each group and trial the members that have their bit set, as planes."""
         planes: list[Bits] = []
         for column in self.columns:
             member = rows[column]

@@ -80,7 +80,7 @@ class MessagePaths:
                 raise InexactError("a node is not reached without faults")
 
     def hops_by_copy(self, piece: Piece) -> Mapping[int, Sequence[PathHop]]:
-        """By tree, the hops of a copy to all its receivers."""
+        """Return for each tree the hops of a copy to all its receivers."""
         found: dict[int, list[PathHop]] = {}
         for copies in self._last.get(piece, {}).values():
             for tree, hop in copies.items():
@@ -88,7 +88,7 @@ class MessagePaths:
         return found
 
     def copies(self, piece: Piece, receiver: Rank) -> Mapping[int, Path]:
-        """By ascending tree, the path of each copy of a piece to a receiver."""
+        """Return for each tree, ascending, the path of a copy of a piece to a receiver."""
         last = self._last.get(piece, {}).get(receiver, {})
         return {tree: self._path(last[tree]) for tree in sorted(last)}
 

@@ -136,7 +136,9 @@ def _linked(algorithm: Algorithm, records: Records) -> Schedule:
 
 
 def _carried(column: dict[str, Indices], relays: NDArray[np.bool_]) -> Indices:
-    """For each hop that passes a copy on, the one hop that brought it; InexactError unless there is exactly one."""
+    """Return for each hop that passes a copy on the hop that brought the copy; InexactError unless there is exactly
+    one.
+    """
     what = [column[name] for name in ("origin", "target", "tree", "segment")]
     arrived, wanted = _keys((column["receiver"], *what), (column["sender"], *what))
     place = np.argsort(arrived, kind="stable")

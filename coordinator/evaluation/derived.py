@@ -259,5 +259,5 @@ def _least_contributions(plan: Plan, evaluator: Evaluator, found: Followed) -> i
 
 
 def own_contributions(plan: Plan) -> NDArray[np.int64]:
-    """By rank, the number of contributions of its own: 1, or 0 for a switch."""
+    """Return for each rank the number of contributions of its own: 1, or 0 for a switch."""
     return np.array([not plan.topology.is_switch(rank) for rank in plan.topology.ranks()], np.int64)

@@ -173,7 +173,7 @@ class Draws:
             yield Struck(term, places, np.repeat(np.arange(BLOCK), len(taken)))
 
     def _shuffled(self, block: int, length: int, total: int, stream: str) -> Indices:
-        """For each draw the first `length` positions of a random order of `total`."""
+        """Return for each draw the first `length` positions of a random order of `total`."""
         # For each position of the order, where it is exchanged to (Fisher-Yates).
         others = [at + (self._uniform(stream, block, at) * (total - at)).astype(np.int64) for at in range(length)]
         found = np.empty((BLOCK, length), np.int64)

@@ -154,7 +154,7 @@ class Evaluator:
         )
 
     def faulty(self, batch: FaultBatch) -> Bits:
-        """By rank, the trials in which it has a fault of its own at any time."""
+        """Return for each rank the trials in which it has a fault of its own at any time."""
         rows = no_trials(self.plan.topology.order, batch.words)
         for episode, struck in batch.effects.items():
             if not episode.on_links:
@@ -262,7 +262,7 @@ class Evaluator:
 
 
 def count_by_trial(rows: Bits, trials: int) -> Indices:
-    """By trial, the number of rows that have its bit."""
+    """Count for each trial the rows that have its bit set."""
     if not rows.any():
         return np.zeros(trials, np.int64)
     return numbers(counted(rows), trials)

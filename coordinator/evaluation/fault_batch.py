@@ -105,7 +105,9 @@ def episodes_of(faults: Sequence[Fault]) -> Iterator[tuple[Episode, Place]]:
 
 
 def _streams(faults: Iterable[Fault]) -> dict[int, str]:
-    """By fault of a link, the name of its random numbers: the engines number faults of one kind on one link."""
+    """Return for each fault of a link the name of its random numbers: the engines number faults of one kind on one
+    link.
+    """
     numbers: Counter[tuple[object, ...]] = Counter()
     streams = {}
     for fault in faults:

@@ -62,7 +62,7 @@ class PointEvaluator:
         self._arcs = [self._arcs_of(sites.links), self._arcs_of([(there, here) for here, there in sites.links])]
 
     def _arcs_of(self, directions: Iterable[Link]) -> Indices:
-        """By link, the arc of one direction, or -1 if the schedule does not use it."""
+        """Return for each link the arc of one direction, or -1 if the schedule does not use that direction."""
         adjacent = self._plan.topology.adjacent
         ports = [(here, next(port for port, peer in adjacent(here) if peer == there)) for here, there in directions]
         pairs = np.array(ports, np.int64).reshape(-1, 2)
@@ -118,7 +118,7 @@ class PointEvaluator:
         return kept
 
     def _broken_links(self, faulty: Bits, struck: Sequence[Struck], trials: int) -> Indices:
-        """Broken links by trial; a faulty node includes its links."""
+        """Count the broken links of each trial; a faulty node breaks its links."""
         found = np.zeros(trials, np.int64)
         for each in struck:
             if each.term.on_links and self._drawn[each.term]:

@@ -39,7 +39,7 @@ _request: ContextVar[StopRequest | None] = ContextVar("stop request", default=No
 
 @contextlib.contextmanager
 def stopped_by(request: StopRequest) -> Iterator[None]:
-    """Guards that are entered within the context stop on this request too."""
+    """Let this request stop also the guards that are entered within the context."""
     before = _request.set(request)
     try:
         yield
@@ -88,13 +88,13 @@ class InterruptGuard:
         self._cancel()
 
     def calls(self, function: Callable[[], None]) -> None:
-        """From now on, call `function` on a request to stop; at once if one has come before."""
+        """Call `function` on a request to stop, from now on; at once if a request has come before."""
         self._cancel = function
         if self.requested:
             function()
 
     def cancels(self, scope: trio.CancelScope, before: Callable[[], None] = lambda: None) -> None:
-        """From now on, call `before` and cancel this scope on a signal; at once if a signal has come before.
+        """Call `before` and cancel this scope on a signal, from now on; at once if a signal has come before.
 
         `before` is called in the signal handler, also while the event loop is blocked.
         """

@@ -216,7 +216,9 @@ def _is_punctual(run: ResolvedRun) -> bool:
 
 
 def _pipe_claims(run: ResolvedRun) -> Iterator[Claim]:
-    """When the last segment reaches the end of the longest path of a tree, unless signs of life or requests delay it."""
+    """Predict when the last segment reaches the end of the longest path of a tree, unless signs of life or requests
+    delay it.
+    """
     links, algorithm, pipe = _links(run), run.algorithm, run.algorithm.pipe
     data, answer = longest_packet(run.scenario, algorithm), control_packet(run.scenario)
     if pipe is None or data is None or run.spec.detection is not None or run.spec.asks:

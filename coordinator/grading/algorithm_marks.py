@@ -211,7 +211,7 @@ class AlgorithmGrader:
     # --- faults ------------------------------------------------------------------------------------------------------
 
     def _grade_faults(self, topology: Topology, spec: CollectiveSpec) -> None:
-        """All single faults, if the algorithm says that it tolerates one with this redundancy."""
+        """Grade all single faults, if the algorithm claims to tolerate one fault with this redundancy."""
         probe = self._play(topology, spec, Faults(), _where(topology, spec))
         tolerated = 0 if probe is None or probe.refused is not None else probe.opened.get("tolerated_faults", 0)
         if not isinstance(tolerated, int) or tolerated < 1:
@@ -294,7 +294,7 @@ def require_judged(described: dict[str, Any]) -> None:
 
 
 def undeclared(described: dict[str, Any]) -> Iterator[str]:
-    """Unknown port models and kinds of links that an algorithm declares."""
+    """Yield unknown port models and kinds of links that an algorithm declares."""
     for field_name, kind in (("port_models", PortModel), ("duplexes", Duplex)):
         known = list(map(str, kind))
         unknown = [value for value in described[field_name] if value not in known]

@@ -84,7 +84,7 @@ def surroundings(wanted: Collection[Layer], readable: Sequence[Path], namespaces
 
 
 def _refusal(user: int, readable: Sequence[Path]) -> str:
-    """Become `user`; return why it cannot, or what it could not read then."""
+    """Change to `user`; return the reason why this fails, or the files that this user could not read."""
 
     def read_as_user() -> None:
         _become(user)
@@ -110,9 +110,10 @@ def _become(user: int) -> None:
 def confine(
     limits: Limits, surrounding: Surroundings, keep: Collection[int], wanted: Collection[Layer] = ALL_LAYERS
 ) -> tuple[Protection, list[str]]:
-    """Confine this process until it ends: what holds, and the list in which the audit hook will note attempts.
+    """Confine this process until it ends; return the protections in force, and the list in which the audit hook will
+    note attempts.
 
-    Of its descriptors it keeps `keep`.
+    The process keeps only the descriptors `keep`.
     """
     sys.dont_write_bytecode = True
     parent = os.getppid()

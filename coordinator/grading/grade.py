@@ -79,7 +79,7 @@ class Grade:
         return overall(mark for subject in self.subjects for mark in subject.marks)
 
     def record(self) -> dict[str, object]:
-        """As plain values."""
+        """Return the grade as plain values."""
         return {
             "file": self.file,
             "verdict": str(self.verdict),
@@ -173,7 +173,7 @@ def _grade_python(server: SubmissionServer, options: Options, progress: Progress
 
 @contextmanager
 def _loading(server: SubmissionServer, mark: Mark) -> Iterator[SubmissionProcess | None]:
-    """A process that has loaded the file; None if it ended first, which is a finding of `mark`."""
+    """Yield a process that has loaded the file; None if the process ended first, which is a finding of `mark`."""
     try:
         process = server.process()
     except SubmissionEndedError as error:
@@ -214,7 +214,7 @@ def _given_networks(
 def _networks_for(
     family: str, given: dict[str, tuple[list[GivenNetwork], Mark]], options: Options
 ) -> Sequence[Topology]:
-    """Several small networks of the family, unless the command names some."""
+    """Return several small networks of the family, unless the command names some."""
     if family in given:
         return given[family][0]
     if options.networks:

@@ -61,7 +61,7 @@ class Mark:
         return POINTS * self.passed // self.cases if self.required and self.cases else 0
 
     def record(self) -> dict[str, object]:
-        """As plain values."""
+        """Return the mark as plain values."""
         return {
             "requirement": self.requirement,
             "meaning": self.meaning,
@@ -83,7 +83,7 @@ def one_line(text: str) -> str:
 
 
 def overall(marks: Iterable[Mark]) -> MarkVerdict:
-    """Fail if one requirement fails, else undecided if one is; pass otherwise."""
+    """Return "fail" if one requirement fails, else "undecided" if one is undecided, else "pass"."""
     verdicts = [mark.verdict for mark in marks]
     for verdict in (MarkVerdict.FAIL, MarkVerdict.UNDECIDED):
         if verdict in verdicts:

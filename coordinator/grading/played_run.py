@@ -196,7 +196,7 @@ class Player:
     # --- one step ----------------------------------------------------------------------------------------------------
 
     def _leaving(self, step: Step, sends: list[list[Any]]) -> Iterator[Sent]:
-        """The sends of a step by nodes that work; those that break the model are problems and do not leave."""
+        """Yield the sends of a step by nodes that work; sends that break the model are problems and do not leave."""
         topology = self._topology
         for rank, port, plain in sends:
             if not (isinstance(rank, int) and 0 <= rank < topology.order) or rank in self._faults.crashed:
@@ -314,7 +314,7 @@ class Player:
         return self._topology.data_ranks
 
     def _due(self) -> Iterator[tuple[Rank, Rank, Rank]]:
-        """(receiver, origin, target) of every message whose two ends work."""
+        """Yield (receiver, origin, target) of every message whose two ends work."""
         working = [rank for rank in self._topology.data_ranks if rank not in self._faults.crashed]
         source = self._spec.source
         for receiver in working:
@@ -350,7 +350,7 @@ class Player:
             self.run.undelivered.append(f"not reached{of}: {named(self._topology, ranks)}")
 
     def _judge_results(self) -> None:
-        """A result has the contribution of every other rank that works, once."""
+        """Check that a result has the contribution of every other rank that works, once."""
         working = {rank for rank in self._topology.data_ranks if rank not in self._faults.crashed}
         for rank in self._folders():
             if rank not in working:
@@ -382,7 +382,7 @@ class Player:
 
 
 def step_limit(order: int, collective: Collective) -> int:
-    """After how many steps a run does not end: many times what the slowest sensible algorithm needs."""
+    """Return the step in which a run is stopped: many times the steps that the slowest sensible algorithm needs."""
     personal = collective in (Collective.ALLGATHER, Collective.ALLTOALL)
     return 200 + 20 * order + (order**2 if personal else 0)
 
@@ -394,7 +394,7 @@ def named(topology: Topology, ranks: Sequence[Rank]) -> str:
 
 
 def port_names(ports: Sequence[Port]) -> str:
-    """Port numbers, as a range where they have no gaps."""
+    """Name port numbers, as a range where they have no gaps."""
     contiguous = list(ports) == list(range(len(ports)))
     return f"0..{len(ports) - 1}" if contiguous else ", ".join(map(str, ports))
 

@@ -94,7 +94,7 @@ def _own_users_failure() -> bytes:
 
 
 def _own_users() -> None:
-    """Enter a namespace of users in which this process has its user and group, and all rights."""
+    """Enter a user namespace in which this process keeps its user and group, and has all rights."""
     user, group = os.geteuid(), os.getegid()
     tables = {"setgroups": "deny", "uid_map": f"{user} {user} 1", "gid_map": f"{group} {group} 1"}
     libc.call("unshare", NEW_USER)

@@ -181,7 +181,7 @@ class SubmissionServer:
         return started
 
     def _note(self, found: Protection) -> None:
-        """A layer holds if it does in every process."""
+        """Record that a layer holds only if it holds in every process."""
         self.protection.update({layer: reason for layer, reason in found.items() if not self.protection.get(layer)})
 
 

@@ -98,7 +98,7 @@ def _fork(control: socket.socket, descriptors: list[int], setting: Setting) -> i
 
 
 def _run(descriptors: list[int], setting: Setting) -> None:
-    """Be the process of a submission."""
+    """Run as the process of a submission."""
     talk, output = descriptors
     os.setpgid(0, 0)
     # The server's own standard input is empty already.

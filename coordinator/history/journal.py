@@ -136,7 +136,7 @@ class Journal:
 
 
 def sorted_records(rows: Iterable[bytes | bytearray]) -> np.ndarray:
-    """Packed rows as records, sorted as a journal is."""
+    """Return packed rows as records, sorted like a journal."""
     records = np.frombuffer(b"".join(rows), dtype=RECORD)
     return np.asarray(records[_sorting(records)])
 
@@ -163,7 +163,7 @@ def records_of_rows(rows: pl.LazyFrame) -> np.ndarray:
 
 
 def table(records: np.ndarray) -> pl.DataFrame:
-    """Packed rows as a table with the columns of a journal."""
+    """Return packed rows as a table with the columns of a journal."""
     frame = pl.DataFrame({name: records[name] for name in COLUMNS})
     return frame.with_columns(pl.col("outcome").cast(pl.UInt8).cat.to(OUTCOMES))
 

@@ -171,12 +171,14 @@ def stamp_of_now() -> str:
 
 
 def temporary_prefix() -> str:
-    """Prefix of the temporary folders of this process, by which `clean` finds their owner."""
+    """Return the prefix of the temporary folders of this process, by which `clean` finds their owner."""
     return f"{REPRODUCE}{os.getpid()}-"
 
 
 def abandoned(root: Path = RUNS) -> list[Path]:
-    """Partial folders below `root` and beside `--out`, and temporary folders of `reproduce`, whose process has ended."""
+    """List partial folders below `root` and beside `--out`, and temporary folders of `reproduce`, whose process has
+    ended.
+    """
     noted = [path for path in map(_noted, _notes()) if path is not None and os.path.lexists(path)]
     partial = [path for path in (*sorted(root.rglob(f"{PARTIAL}*")), *noted) if _is_gone(path, PARTIAL)]
     temporary = sorted(Path(gettempdir()).glob(f"{REPRODUCE}*"))

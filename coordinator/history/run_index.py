@@ -84,13 +84,15 @@ def index_folder(run: Path) -> Path | None:
 
 
 def read_runs(root: Path = RUNS, known: Mapping[str, RunEntry] | None = None) -> list[RunEntry]:
-    """The runs in `root`, newest first. Entries in `known` are used as they are if their summary has not changed."""
+    """List the runs in `root`, newest first. Entries in `known` are reused if their summary has not changed."""
     entries = [entry for path in _candidates(root) if (entry := _entry(root, path, known or {})) is not None]
     return sorted(entries, key=lambda entry: (entry.time, entry.path), reverse=True)
 
 
 def _candidates(root: Path) -> Iterator[str]:
-    """Folders that may be runs. Links, such as `latest`, and hidden folders, such as unfinished runs, are left out."""
+    """Yield folders that may be runs. Links, such as `latest`, and hidden folders, such as unfinished runs, are left
+    out.
+    """
     for name in _folders(root):
         if (root / name / "summary.json").is_file():
             yield name

@@ -63,7 +63,7 @@ class Timetable:
         return self.packets.filter(pl.col("end").is_not_null())
 
     def receipts(self) -> Mapping[Rank, bytes]:
-        """By rank, the steps of all packets that it receives, ascending, as 4-byte numbers."""
+        """Return for each rank the steps of all packets that it receives, ascending, as 4-byte numbers."""
         ordered = self.arriving.select("receiver", pl.col("step").cast(pl.UInt32)).sort("receiver", "step")
         return {
             # Four bytes a step, as the wire carries them.

@@ -54,7 +54,7 @@ class Frame(NamedTuple):
 
 
 def node_goals(plan: Plan) -> list[int]:
-    """By rank, the segments after which a page shows the node as done."""
+    """Return for each rank the number of segments after which a page shows the node as done."""
     # In a gather, what a node forwards for others is not known before the run.
     return [1] * plan.topology.order if plan.spec.collective in GIVING else segments_due(plan)
 
@@ -82,7 +82,7 @@ class _Base:
             self.votes[gained[:, 0], State.RIGHT] += gained[:, 1]
 
     def text(self, count: int) -> bytes:
-        """JSON: `base`, the number of steps, and their counts; `votes` has one per state."""
+        """Return JSON: `base`, the number of steps, and their counts; `votes` has one per state."""
         names = ("gained", "altered", "heard", "votes")
         return _json({"base": count, **{name: getattr(self, name).tolist() for name in names}})
 
@@ -127,7 +127,7 @@ class Frames:
             self._append(step - 1, records[complete])
 
     def finish(self, step: Step) -> None:
-        """After the last step: append its own frame if it has rows, which are losses; open votes end as they stand."""
+        """Append the frame of the last step if it has rows, which are losses; open votes end as they stand."""
         if len(self._pending):
             self._append(step, self._pending)
             self._pending = self._pending[:0]
@@ -147,7 +147,7 @@ class Frames:
             return self._dropped + len(self._frames) + len(self._waiting) - self._closings
 
     def since(self, first: int, most_bytes: int) -> tuple[int, list[bytes]]:
-        """Frames from number `first` on, about `most_bytes` of them, and the number of the first one returned.
+        """Return frames from number `first` on, about `most_bytes` of them, and the number of the first one returned.
 
         If `first` was dropped, the base comes in front: JSON with `base`, the number of steps it stands for, and the counts
         `gained`, `altered`, `heard` and `votes` of them, by rank.
@@ -239,7 +239,7 @@ class Frames:
             }
 
     def _votes(self, steps: Sequence[Step], data: pl.DataFrame, *, altered: bool) -> Sequence[StepVotes]:
-        """By step, the first copies and the settled votes; None if votes are not counted."""
+        """Return for each step the first copies and the settled votes; None if votes are not counted."""
         if self._rows is None:
             self._box = None
         elif self._box is None and altered:
@@ -256,7 +256,7 @@ class Frames:
 
 
 def _by_frame(marks: pl.DataFrame, columns: Sequence[str], frames: NDArray[np.int64]) -> list[list[int]]:
-    """By frame, the values of these columns, row by row; the marks are sorted by frame."""
+    """Return for each frame the values of these columns, row by row; the marks are sorted by frame."""
     of = marks["frame"].to_numpy()
     return [
         _flat(marks[int(low) : int(high)], *columns)

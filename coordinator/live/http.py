@@ -206,5 +206,5 @@ def require_local(request: Request, host: str, port: int) -> None:
 
 
 def json_bytes(value: object) -> bytes:
-    """Compact JSON."""
+    """Encode a value as compact JSON."""
     return json.dumps(value, separators=(",", ":")).encode()

@@ -138,7 +138,7 @@ class Watch:
                 paused_until = trio.current_time() + self._timeout
 
     def _wake_run(self) -> None:
-        """From the thread of the server: let the run look at the session again."""
+        """Let the run look at the session again; called in the thread of the server."""
         if self._run_token is not None:
             with contextlib.suppress(trio.RunFinishedError):
                 self._run_token.run_sync_soon(self._on_request)

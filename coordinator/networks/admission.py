@@ -132,7 +132,7 @@ class Admission:
         return Admitted(host, proof, unreachable)
 
     def _read(self, hello: wire.Control, proof: bytes, peer_address: str) -> tuple[int, int, str, str]:
-        """Index, process id, name and address of a host whose version is ours."""
+        """Read index, process id, name and address of a host whose version is ours."""
         match hello:
             # Any difference in version: rows and orders have no compatibility between versions.
             case "hello", str(version), *_ if version != __version__:

@@ -132,7 +132,7 @@ class HostNetwork:
         self._launch.joined(host.index)
 
     def _on_launcher_ready(self) -> None:
-        """The launcher needs a check: it failed, or all its processes ended, which is right only if all were killed."""
+        """Check the launcher: either it failed, or all its processes ended, which is right only if all were killed."""
         hosts = self._channel.in_order
         if len(hosts) < self._plan.hosts or not all(host.end_expected or host.restarted for host in hosts):
             self._launch.check()

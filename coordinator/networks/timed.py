@@ -152,7 +152,7 @@ class TimedHostNetwork(HostNetwork):
         return self._barrier.altered_copies
 
     async def run(self, timetable: Timetable, progress: Progress) -> None:
-        """As `Timed.run`; RunError also when no host sends anything for STALL_SECONDS."""
+        """Run like `Timed.run`; raises RunError also when no host sends anything for STALL_SECONDS."""
         await self._hand_out(timetable)
         channel, hosts = self._channel, self._plan.hosts
         lead = LEAD_SECONDS + LEAD_SECONDS_PER_HOST * hosts

@@ -13,7 +13,7 @@ class Cost:
     transfer: Number
 
     def time(self, startup: float, per_unit: float) -> float:
-        """T for these times of one start-up and one unit of transfer."""
+        """Return T for these times of one start-up and one unit of transfer."""
         return float(self.startups) * startup + float(self.transfer) * per_unit
 
     def equals(self, other: "Cost") -> bool:

@@ -80,7 +80,7 @@ class Reproduced:
         return count if self.finished else f"{count}; incomplete"
 
     def record(self) -> dict[str, object]:
-        """For `--json`."""
+        """Return the document for `--json`."""
         about = self.reproduction
         return {
             "name": about.name,

@@ -95,5 +95,5 @@ def evaluate_terms(text: str, **names: Number) -> list[Number]:
 
 
 def same(value: Number, other: Number) -> bool:
-    """Equal up to the rounding of roots and logarithms."""
+    """Compare two numbers up to the rounding of roots and logarithms."""
     return isclose(value, other)

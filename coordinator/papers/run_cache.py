@@ -158,6 +158,6 @@ def _completed(plan: Plan) -> str:
 def open_run_cache(
     progress: Progress = lambda *_: None, expired: Callable[[], bool] = lambda: False
 ) -> Iterator[RunCache]:
-    """A run cache whose run directories are deleted on exit."""
+    """Open a run cache whose run directories are deleted on exit."""
     with open_run_store(None) as store:
         yield RunCache(store, progress, expired)

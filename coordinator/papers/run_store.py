@@ -103,7 +103,7 @@ class RunStore:
 
 @contextmanager
 def open_run_store(out: Path | None) -> Iterator[RunStore]:
-    """A store in the output folder, whose runs stay if the body raises; without a folder a temporary one.
+    """Open a store in the output folder, whose runs stay if the body raises; without a folder a temporary one.
 
     Raises ScenarioError (field `out`) if the folder cannot be used, or another process uses it.
     """

@@ -92,7 +92,7 @@ def _with_status(row: Row, measurement: str) -> Row:
 
 
 def verdict_of(verdicts: Iterable[Verdict]) -> Verdict:
-    """Violated if any is violated, else undecided if any is undecided, else holds (also for no verdicts at all)."""
+    """Return "violated" if any verdict is, else "undecided" if any is, else "holds" (also without any verdict)."""
     found = set(verdicts)
     return next((worst for worst in (Verdict.VIOLATED, Verdict.UNDECIDED) if worst in found), Verdict.HOLDS)
 

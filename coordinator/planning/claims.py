@@ -172,7 +172,7 @@ def _claims_with_faults(run: ResolvedRun) -> list[Claim]:
 
 
 def _sift(claims: Iterable[Claim], broken: Sequence[Broken]) -> Sifted:
-    """Part claims by whether an assumption of them fails."""
+    """Separate claims by whether one of their assumptions fails."""
     kept, dropped = [], []
     for claim in claims:
         failing = next((each for each in broken if _fails(claim, each)), None)

@@ -92,7 +92,7 @@ def _data_rank(topology: Topology, field: str, label: str) -> Rank:
 
 
 def _with_targets(scenario: Scenario, topology: Topology, spec: CollectiveSpec) -> CollectiveSpec:
-    """`spec` with the target or the permutation of a unicast."""
+    """Complete `spec` with the target or the permutation of a unicast."""
     if spec.collective is not Collective.UNICAST:
         for field in ("target", "permutation"):
             if getattr(scenario, field) is not None:

@@ -66,7 +66,7 @@ def needs_own_network(plan: Plan) -> bool:
 
 
 def tracking_exceeded(plan: Plan) -> str | None:
-    """The reason why the packet filter of this network cannot track all links of a run; None if it can."""
+    """Return the reason why the packet filter of this network cannot track all links of a run; None if it can."""
     tracked, links = machine.tracked_connections(), plan.topology.link_count
     # No packet filter, or room for all links.
     if tracked is None or tracked[0] + links <= tracked[1]:
@@ -147,7 +147,9 @@ def _require_coordinator_descriptors(plan: Plan) -> None:
 
 
 def _require_local_hosts(plan: Plan) -> None:
-    """Host processes on this machine: descriptors, ports, sockets, tracked connections and process ids."""
+    """Require room for host processes on this machine: descriptors, ports, sockets, tracked connections and process
+    ids.
+    """
     limit, needed, ends = machine.descriptor_limit(), descriptors_per_host(plan), ends_per_host(plan)
     if needed > limit:
         # Whole ranks: each needs a descriptor per link.

@@ -11,7 +11,7 @@ LINK_ENDS_COUNTED = 2_000_000
 
 
 def ends_per_host(topology: Topology, hosts: int) -> int:
-    """Link ends of the largest of `hosts` hosts; an upper bound for a large network whose degrees differ."""
+    """Count the link ends of the largest of `hosts` hosts; an upper bound for a large network whose degrees differ."""
     before = _ends_before(topology)
     return ceil(topology.order / hosts) * topology.degree if before is None else _largest(before, hosts)
 
@@ -33,7 +33,7 @@ def fewest_hosts(topology: Topology, limit: int) -> int:
 
 
 def _ends_before(topology: Topology) -> list[int] | None:
-    """By rank: the link ends of all lower ranks; at the end those of all ranks.
+    """Return for each rank the link ends of all lower ranks, and at the end the link ends of all ranks.
 
     None where all ranks have the same degree, or there are too many to look at.
     """
@@ -43,7 +43,7 @@ def _ends_before(topology: Topology) -> list[int] | None:
 
 
 def _largest(before: list[int], hosts: int) -> int:
-    """The most link ends of one host, by the ends of all lower ranks."""
+    """Return the most link ends of one host, given the ends of all lower ranks."""
     order = len(before) - 1
     placement = Placement(order, hosts)
     edges = [before[placement.ranks(host).start] for host in range(hosts)]

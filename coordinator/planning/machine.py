@@ -102,7 +102,7 @@ def _cached(group: Path) -> int:
 
 
 def tracked_connections() -> tuple[int, int] | None:
-    """(in use, limit) of the packet filter in this network namespace; None if it does not track connections."""
+    """Return (in use, limit) of the packet filter in this network namespace; None if it does not track connections."""
     try:
         folder = Path("/proc/sys/net/netfilter")
         return int((folder / "nf_conntrack_count").read_text()), int((folder / "nf_conntrack_max").read_text())
@@ -111,7 +111,7 @@ def tracked_connections() -> tuple[int, int] | None:
 
 
 def system_files() -> tuple[int, int]:
-    """(in use, limit) of the file table that all processes share."""
+    """Return (in use, limit) of the file table that all processes share."""
     used, _, most = Path("/proc/sys/fs/file-nr").read_text().split()
     return int(used), int(most)
 

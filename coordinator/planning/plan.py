@@ -78,7 +78,7 @@ class Plan(ResolvedRun):
         return [self.translated.get(fault, fault) for fault in parse_fault(spec, self.topology)]
 
     def with_faults(self, specs: Sequence[str]) -> "Plan":
-        """This plan with the faults of `specs` in place of its own; the network and its algorithm stay the same.
+        """Return this plan with the faults of `specs` in place of its own; the network and its algorithm stay the same.
 
         ScenarioError if one is invalid or contradicts another. Nodes must not know the faults beforehand.
         """
@@ -172,7 +172,7 @@ def _host_count(scenario: Scenario, topology: Topology, machine: Machine, *, est
 
 
 def broken_from_the_start(topology: Topology, faults: Iterable[Fault]) -> tuple[tuple[Rank, Port], ...]:
-    """(rank, port) of every direction of a link that carries nothing in step 1."""
+    """Return (rank, port) of every direction of a link that carries nothing in step 1."""
     found: set[tuple[Rank, Port]] = set()
     for place, (first, *_) in FaultTimeline(faults).stops.items():
         if first.start != 1:

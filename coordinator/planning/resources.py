@@ -36,7 +36,7 @@ RELAYED = (Collective.SCATTER, Collective.GATHER, Collective.ALLTOALL)
 
 
 def deliveries(plan: Plan) -> int:
-    """Deliveries of segments in a run without faults; the journal has at least this many rows."""
+    """Count the deliveries of segments in a run without faults; the journal has at least this many rows."""
     # Every source sends to all others, or one source does; a gather or a reduce has one target.
     order, spec = len(plan.topology.data_ranks), plan.spec
     pairs = order - 1 if len(plan.algorithm.sources) == 1 else order * (order - 1)
@@ -77,7 +77,9 @@ def least_average_distance(topology: Topology) -> float:
 
 
 def table_copies(plan: Plan) -> int:
-    """Processes that hold the tables of a precomputed schedule: the coordinator, and every host or their common parent."""
+    """Count the processes that hold the tables of a precomputed schedule: the coordinator, and every host or their
+    common parent.
+    """
     if not plan.hosts:
         return 1
     # The local driver's hosts are forked after the tables are computed. Measured: of 44 MiB a host copies 5 at most.
@@ -91,17 +93,17 @@ def ranks_per_host(plan: Plan) -> int:
 
 
 def ends_per_host(plan: Plan) -> int:
-    """Link ends of the largest host."""
+    """Count the link ends of the largest host."""
     return link_ends.ends_per_host(plan.topology, plan.hosts) if plan.hosts else 0
 
 
 def descriptors_per_host(plan: Plan) -> int:
-    """File descriptors that the largest host needs."""
+    """Estimate the file descriptors that the largest host needs."""
     return ends_per_host(plan) + RESERVED_DESCRIPTORS
 
 
 def memory_bytes(plan: Plan) -> int:
-    """User and kernel memory of all processes of the run."""
+    """Estimate the user and kernel memory of all processes of the run."""
     order, ends = plan.topology.order, 2 * plan.topology.link_count
     base = BASE_BYTES + journal_bytes(plan) + table_copies(plan) * plan.algorithm.table_bytes
     # In its first step every source sends a message or a block of its own, and copies of one message share their bytes.
@@ -114,20 +116,22 @@ def memory_bytes(plan: Plan) -> int:
 
 
 def journal_bytes(plan: Plan) -> int:
-    """Memory of packets, journal and tables."""
+    """Estimate the memory of packets, journal and tables."""
     made = deliveries(plan)
     return made * BYTES_PER_DELIVERY + (hops(plan) - made) * BYTES_PER_FURTHER_HOP
 
 
 def _traced_bytes(plan: Plan) -> int:
-    """Memory of the schedule that tells the losses to outages, if all faults are outages."""
+    """Estimate the memory of the schedule that decides the losses to outages, if all faults are outages."""
     traced = plan.algorithm.dependence not in (Dependence.UNSTATED, Dependence.FIRST_ARRIVAL)
     made = hops(plan) if plan.faults and traced else 0
     return made * HOP_BYTES if made <= MOST_HOPS else 0
 
 
 def _held_bytes(plan: Plan) -> int:
-    """Memory of the segments that ranks keep until the end to answer requests; ranks of one process share payloads."""
+    """Estimate the memory of segments that ranks keep until the end to answer requests; ranks of one process share
+    payloads.
+    """
     if not plan.spec.asks:
         return 0
     spec, segments = plan.spec, plan.spec.messages * plan.algorithm.segments_per_message

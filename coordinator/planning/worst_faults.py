@@ -194,7 +194,7 @@ class _Table:
         return best, harm
 
     def _nodes(self, lost: Words) -> NDArray[np.int64]:
-        """For each row of columns that are lost, the number of their receivers."""
+        """Count the receivers that each row of lost columns cuts off."""
         if len(self._first) == len(self._columns):
             counts: NDArray[np.int64] = np.bitwise_count(lost).sum(axis=1, dtype=np.int64)
             return counts

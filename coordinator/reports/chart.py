@@ -32,7 +32,7 @@ class Frame:
     most: float = 1
 
     def y(self, value: float) -> float:
-        """Pixel of a value."""
+        """Return the pixel of a value."""
         return self.bottom - (self.bottom - self.top) * value / (self.most or 1)
 
 
@@ -54,7 +54,7 @@ class Axis:
     """About three ticks on a linear axis, not five."""
 
     def at(self, value: float) -> float:
-        """Pixel of a value; a logarithmic axis shows values that are not positive at its start."""
+        """Return the pixel of a value; a logarithmic axis shows values that are not positive at its start."""
         if self.log:
             if value <= 0:
                 return self.start
@@ -64,7 +64,7 @@ class Axis:
         return self.start + (self.end - self.start) * share
 
     def ticks(self) -> list[float]:
-        """About five tick values, or three."""
+        """Return about five tick values, or three."""
         if self.only:
             return list(self.only)
         if self.log:

@@ -124,7 +124,7 @@ def _stairs(values: Sequence[float], width: float, frame: Frame) -> list[str]:
 
 
 def histogram(title: str, bars: Sequence[tuple[str, int]], colour: str, xlabel: str) -> str:
-    """Named bars with their counts above them, on a linear axis."""
+    """Draw named bars with their counts above them, on a linear axis."""
     frame = Frame(8, 40, 392, 150, max((count for _, count in bars), default=0))
     step = (frame.right - frame.left) / max(1, len(bars))
     wide = min(64.0, step * 0.72)
@@ -149,7 +149,7 @@ def histogram(title: str, bars: Sequence[tuple[str, int]], colour: str, xlabel: 
 
 
 def grouped_bars(title: str, groups: Mapping[str, Sequence[float | None]], names: Sequence[str]) -> str:
-    """Per group, one bar per name, scaled to the largest value of the group, with the value beside it."""
+    """Draw for each group one bar per name, scaled to the largest value of the group, with the value beside it."""
     row, gap, top = 15, 14, 30 + 16 * len(names)
     height = top + sum(row * len(names) + gap for _ in groups) + 6
     longest = max((len(name) for name in groups), default=8)
@@ -232,7 +232,7 @@ def curves(
     only_x: Sequence[float] = (),
     dots: Sequence[str] = (),
 ) -> str:
-    """Named series as lines with marked points; those named in `dots` have marks only.
+    """Draw named series as lines with marked points; the series named in `dots` have marks only.
 
     Series differ in marks and dashes as well as in colour. A logarithmic axis leaves out values that are not positive.
     `only_x` lists the values to print along the x axis.
@@ -265,7 +265,7 @@ def curves(
 
 
 def ratio_curves(title: str, xlabel: str, lines: Mapping[str, Estimates], *, narrow: bool = False) -> str:
-    """Ratios from 0 to 1 as named lines, with bars for intervals and crosses for theory.
+    """Draw ratios from 0 to 1 as named lines, with bars for intervals and crosses for theory.
 
     The names stand at the ends of the lines, or below the chart in the narrow form.
     """

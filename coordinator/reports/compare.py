@@ -19,7 +19,9 @@ FORMATS = (".svg", ".png")
 
 
 def compare_data(runs: Mapping[str, RunData]) -> dict[str, Any]:
-    """`differs` and `metrics`: name -> one value per run; `claims`: name -> one verdict per run; `missing`: run -> notes."""
+    """Return `differs` and `metrics`: name -> one value per run; `claims`: name -> one verdict per run; `missing`: run
+    -> notes.
+    """
     data = list(runs.values())
     scenarios = [run.scenario for run in data]
     summaries = [

@@ -46,7 +46,7 @@ class Claim(NamedTuple):
 
 
 def compare_page(runs: Mapping[str, RunData], comparison: Mapping[str, Any]) -> str:
-    """The page of two runs by name; `comparison` is what `compare_data` says of them."""
+    """Render the page of two runs by name; `comparison` is the result of `compare_data`."""
     one, other = runs.values()
     claims = sorted(_claims(one, other), key=lambda claim: claim.rank)
     metrics = [row for row in as_rows(comparison) if row["about"] == "metric"]
@@ -123,7 +123,7 @@ def _metric(row: Mapping[str, object], runs: Mapping[str, RunData]) -> tuple[str
 
 
 def _value_text(value: object) -> str:
-    """Lists of records, such as the nodes that were cut off, are in the reports: here their number is enough."""
+    """Write a value. Of a list of records, such as unreachable nodes, the number is enough: the reports have the list."""
     return str(len(value)) if isinstance(value, list) and any(isinstance(item, dict) for item in value) else show(value)
 
 

@@ -136,11 +136,11 @@ def _spread(positions: Floats) -> Floats:
 
 
 def _squared_distances(positions: Floats) -> Floats:
-    """Between all pairs of nodes."""
+    """Return the squared distances between all pairs of nodes."""
     squares = (positions**2).sum(axis=1)
     return np.asarray(np.maximum(squares[:, None] + squares - 2 * positions @ positions.T, 0.0), dtype=np.float64)
 
 
 def _away(positions: Floats, weights: Floats) -> Floats:
-    """For every node, the sum of the vectors from all others to it, with a weight for each pair."""
+    """Return for every node the sum of the vectors from all others to it, with a weight for each pair."""
     return np.asarray(positions * weights.sum(axis=1, keepdims=True) - weights @ positions, dtype=np.float64)

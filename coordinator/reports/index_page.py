@@ -18,7 +18,7 @@ MOST_KEPT: Final = 5_000
 
 
 def index_page(entries: Sequence[RunEntry]) -> str:
-    """The page of these runs, newest first."""
+    """Render the page of these runs, newest first."""
     shown = entries[:MOST_SHOWN]
     return template(FOLDER / "index.html.jinja").render(
         generator=Markup(GENERATOR),

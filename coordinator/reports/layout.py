@@ -79,7 +79,7 @@ class FamilyLayout:
 
 
 def layout_of(topology: Topology) -> Layout:
-    """Positions of all nodes; computed from the links if the family has no layout of its own."""
+    """Return the positions of all nodes; computed from the links if the family has no layout of its own."""
     return _family(topology).place(topology)
 
 
@@ -187,13 +187,15 @@ def _star_blocks(topology: Any) -> list[int]:
 
 
 def _ring(count: int) -> tuple[float, float]:
-    """Radius of `count` equal, touching discs inside the rim of a unit disc, and radius of the circle of their centres."""
+    """Return the radius of `count` equal, touching discs inside the rim of a unit disc, and the radius of their
+    centres' circle.
+    """
     radius = sin(pi / count) / (1 + sin(pi / count))
     return radius, 1 - radius
 
 
 def _level(m: int) -> tuple[float, list[tuple[float, float]]]:
-    """Radius and centres of the m substars in a unit disc."""
+    """Return the radius and the centres of the m substars in a unit disc."""
     on_rim = m - 1 if m >= 7 else m
     radius, distance = _ring(on_rim)
     turn = -pi / 2 + (pi / 4 if m == 4 else 0)
@@ -272,7 +274,7 @@ def _grid(bits: int) -> tuple[Floats, Floats]:
 
 
 def _arcs(topology: Any, senders: Ranks, receivers: Ranks) -> Floats:
-    """Bows of links: 0 for neighbours on the grid, else higher for longer links, but below the next row.
+    """Return the bows of links: 0 for neighbours on the grid, else higher for longer links, but below the next row.
 
     Both directions of a link lie on the same side. Even and odd bits lie on different sides.
     """
@@ -331,12 +333,12 @@ def _hexagon_blocks(topology: EisensteinJacobi) -> list[int]:
 
 
 def _pairs(topology: EisensteinJacobi) -> NDArray[np.int64]:
-    """Canonical pairs of the one-dimensional indices."""
+    """Return the canonical pairs of the one-dimensional indices."""
     return np.array([topology.coordinates(index) for index in range(topology.modulus)], dtype=np.int64)
 
 
 def _sizes(topology: EisensteinJacobi, pairs: NDArray[np.int64]) -> list[float]:
-    """Lattice unit of each dimension, such that the hexagons of the dimension below fit side by side."""
+    """Return the lattice unit of each dimension, such that the hexagons of the dimension below fit side by side."""
     x, y = pairs[:, 0] + pairs[:, 1] / 2, pairs[:, 1] * sqrt(3) / 2
     reach = 2 * float(np.sqrt(x**2 + y**2).max()) + 1.4
     return [reach**dimension for dimension in range(topology.dimensions)]
@@ -354,7 +356,7 @@ def _hexagons(topology: EisensteinJacobi) -> tuple[Floats, Floats]:
 
 
 def _wraps(topology: EisensteinJacobi, senders: Ranks, ports: Ranks, receivers: Ranks) -> tuple[Floats, Floats]:
-    """Unit vectors of links that leave their hexagon on one side and return on the other; 0 for other links."""
+    """Return unit vectors of links that leave their hexagon on one side and return on the other; 0 for other links."""
     pairs, units = _pairs(topology), np.array(UNITS, dtype=np.int64)
     place = np.array([topology.modulus**d for d in range(topology.dimensions)], dtype=np.int64)[ports // 6]
     step = pairs[receivers // place % topology.modulus] - pairs[senders // place % topology.modulus]

@@ -79,7 +79,7 @@ def markup(text: str | None) -> Markup | None:
 
 
 def script_json(value: object) -> Markup:
-    """JSON that cannot end the <script> element that holds it."""
+    """Return JSON that cannot end the <script> element that holds it."""
     return Markup(json.dumps(value, separators=(",", ":")).replace("<", "\\u003c"))
 
 

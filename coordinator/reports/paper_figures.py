@@ -68,7 +68,7 @@ class Branch:
 
 
 def drawing(title: str, panels: Sequence[Panel], columns: int = 2) -> str:
-    """Panels in rows of `columns`, each under its own title."""
+    """Draw panels in rows of `columns`, each under its own title."""
     rows = [panels[at : at + columns] for at in range(0, len(panels), columns)]
     width = max(sum(panel.width + GAP for panel in row) - GAP for row in rows)
     y, body = 0.0, []
@@ -149,7 +149,7 @@ def _resized(layout: Layout, width: float) -> Layout:
 
 
 def _ends(topology: Topology, arcs: Iterable[Arc]) -> Sequence[Ranks]:
-    """Senders, ports and receivers of these arcs."""
+    """Return senders, ports and receivers of these arcs."""
     ends = [(rank, port, topology.neighbour(rank, port)) for rank, port in arcs]
     return [np.array(column, dtype=np.int64) for column in zip(*ends, strict=True)]
 
@@ -191,7 +191,7 @@ def _disc(x: float, y: float, radius: float, text: str, shade: float | None, tip
 
 
 def _fill(shade: float | None) -> tuple[str, str]:
-    """Colours of a node and of its label."""
+    """Return the colours of a node and of its label."""
     if shade is None:
         return "var(--paper)", "var(--ink)"
     return viridis(shade), "#fff" if shade < 0.55 else "#111"
@@ -219,7 +219,7 @@ def block_panel(title: str, size: int, shaded: Iterable[tuple[int, int]], label:
 
 
 def tree_panel(title: str, root: Branch, *, branch: float = BRANCH, drop: float = DROP) -> Panel:
-    """A rooted tree with its leaves side by side and every inner node above the middle of its children."""
+    """Draw a rooted tree with its leaves side by side and every inner node above the middle of its children."""
     edges: list[str] = []
     nodes: list[str] = []
     leaves = deepest = 0

@@ -47,7 +47,7 @@ RESPONSIVE_CSS = """
 
 
 def colour_variables() -> str:
-    """CSS that defines every colour variable for light and for dark screens; print uses the light values."""
+    """Return CSS that defines every colour variable for light and for dark screens; print uses the light values."""
 
     def block(colours: Mapping[str, str]) -> str:
         return "".join(f"--{name}:{value};" for name, value in colours.items())
@@ -59,7 +59,7 @@ def colour_variables() -> str:
 
 
 def tree_colours() -> str:
-    """CSS that gives the trees 0, 1, .. their colours, on maps, in drawings of levels, in charts and in tables."""
+    """Return CSS that gives the trees 0, 1, .. their colours, on maps, in drawings of levels, in charts and in tables."""
     rules = []
     for at in range(TREE_CLASSES):
         colour = f"var(--{TREE_COLOURS[at % len(TREE_COLOURS)]})"
@@ -88,7 +88,7 @@ def brightness(colour: str) -> float:
 
 
 def mixture(one: str, other: str, share: float) -> str:
-    """`share` of the first colour and the rest of the second."""
+    """Mix `share` of the first colour with the rest of the second."""
     mixed = (round(share * a + (1 - share) * b) for a, b in zip(_channels(one), _channels(other), strict=True))
     return "#" + "".join(f"{part:02x}" for part in mixed)
 

@@ -62,7 +62,7 @@ def thumbnail(data: RunData) -> str | None:
 
 
 def _kinds(scene: Scene, nodes: pl.DataFrame) -> NDArray[np.int64]:
-    """By rank, the kind of dot: a shade by the last step of the node, or one of the kinds above."""
+    """Return for each rank the kind of dot: a shade by the last step of the node, or one of the kinds above."""
     steps = nodes["last_step"].fill_null(0).to_numpy().astype(np.int64)
     kinds: NDArray[np.int64] = np.maximum(0, SHADES * (steps - 1) // max(1, int(steps.max(initial=0))))
     kinds[nodes["expected"].to_numpy() == 0] = IDLE

@@ -97,7 +97,7 @@ def _causality(plan: ResolvedRun, journal: pl.LazyFrame, times: Timetable | None
 
 
 def wrong_outcomes(plan: ResolvedRun, journal: pl.LazyFrame, times: Timetable | None = None) -> pl.LazyFrame:
-    """Arrivals with a wrong outcome.
+    """Select arrivals with a wrong outcome.
 
     `relay` is for segments meant for other ranks. Of the other arrivals of a piece, exactly the earliest is `first`. A rank
     that recovers has lost its memory and sees a first copy again.
@@ -360,7 +360,8 @@ def _replay(plan: ResolvedRun, packets: pl.DataFrame) -> Iterator[Possible]:
 
 
 def _late(plan: ResolvedRun, steps: Step) -> Mapping[tuple[Rank, Port], tuple[set[Step], set[Step], bool]]:
-    """For each delayed direction of a link: steps in which packets may cross or be lost, and whether any is altered.
+    """Return for each delayed direction of a link: steps in which packets may cross or be lost, and whether any is
+    altered.
 
     The k-th packet cannot be identified on a delayed link, so any packet may be the one that is dropped.
     """

@@ -99,7 +99,7 @@ class Judgement:
 
 
 def ratio_to(bound: Metric | None, measured: Metric | None) -> float | None:
-    """Measured value over lower bound, rounded to four decimals; None if there is no such number."""
+    """Return measured value over lower bound, rounded to four decimals; None if there is no such number."""
     if not isinstance(bound, int | float) or not isinstance(measured, int | float) or not bound:
         return None
     # Four decimals: the ratio is shown to people, and stored summaries are compared as text.
@@ -263,7 +263,7 @@ def _equal(measured: Metric, predicted: Metric) -> bool:
 
 
 def overall(judgements: Sequence[Judgement]) -> Verdict:
-    """Violated if any claim is; else undecided if any is, or without any claim; else holds."""
+    """Return "violated" if any claim is; else "undecided" if any is, or without any claim; else "holds"."""
     verdicts = {judgement.verdict for judgement in judgements}
     if Verdict.VIOLATED in verdicts:
         return Verdict.VIOLATED

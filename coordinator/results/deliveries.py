@@ -74,7 +74,7 @@ class Deliveries:
         return (self.due > 0) & (self._intact_by(self.receiver) >= self.due)
 
     def unheard(self, plan: ResolvedRun) -> tuple[Rank, ...]:
-        """Healthy ranks of which the target of a gather misses a message, ascending."""
+        """Return healthy ranks of which the target of a gather misses a message, ascending."""
         faulty = [*plan.states, *switches(plan.topology)]
         due = np.full(plan.topology.order, plan.spec.messages)
         # The target has its messages already, and nothing is due from faulty ranks.
@@ -88,7 +88,7 @@ class Deliveries:
 
 
 def silent_sources(plan: ResolvedRun) -> list[Rank]:
-    """Faulty ranks whose messages are due to no rank, in collectives with many sources."""
+    """Return faulty ranks whose messages are due to no rank, in collectives with many sources."""
     return list(plan.states) if owners_are_silent(plan.algorithm) else []
 
 
@@ -208,7 +208,9 @@ def meant_for_receiver(plan: ResolvedRun) -> pl.Expr:
 
 
 def journal_arrivals(plan: ResolvedRun, journal: pl.LazyFrame) -> pl.LazyFrame:
-    """Arrivals of a journal in which nothing was altered: receiver, origin, segment, step and intact (always true)."""
+    """Return the arrivals of a journal in which nothing was altered: receiver, origin, segment, step and intact (always
+    true).
+    """
     order = arrival_order(plan)
     rows = (
         journal.filter(pl.col("outcome") == "first", meant_for_receiver(plan))
@@ -232,7 +234,7 @@ def arrivals_of(table: pl.DataFrame) -> Arrivals:
 
 
 def record_arrivals(plan: ResolvedRun, records: Records) -> tuple[Arrivals, NDArray[np.intp]]:
-    """Arrivals of unaltered copies in sorted packed rows, and the number of such copies of each piece.
+    """Return arrivals of unaltered copies in sorted packed rows, and the number of such copies of each piece.
 
     The plain form is `journal_arrivals`; on the few hundred rows of a trial, polars would take longer than the trial.
     """

@@ -313,7 +313,7 @@ def count_trial(plan: ResolvedRun, records: Records, altered_copies: Sequence[Al
 
 
 def _with_findings(counts: TrialCounts, findings: Findings) -> TrialCounts:
-    """The counts of a trial with those of a feature; deliveries are those of the collective as it ran last."""
+    """Merge the counts of a feature into the counts of a trial; deliveries are those of the last run of the collective."""
     repetition = findings.repetition
     if repetition is None:
         return replace(counts, metrics={**counts.metrics, **findings.metrics})

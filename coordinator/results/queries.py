@@ -34,7 +34,7 @@ def count_rows(queries: Sequence[pl.LazyFrame], rows: int | None) -> int:
 
 
 def at_receiver(hops: pl.LazyFrame, topology: Topology) -> pl.LazyFrame:
-    """`hops` with the receiver's port in place of the sender's; -1 for links that the topology does not have."""
+    """Return `hops` with the receiver's port in place of the sender's; -1 for links that the topology does not have."""
     if isinstance(topology, CayleyTopology):
         reverse = {port: topology.reverse_port(port) for port in range(topology.degree)}
         return hops.with_columns(pl.col("port").replace_strict(reverse, default=-1, return_dtype=pl.Int16))

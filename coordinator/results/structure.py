@@ -116,7 +116,7 @@ class Paths:
             yield int(str(root)), hops
 
     def parents(self, hops: pl.DataFrame) -> list[Ranks]:
-        """For every tree of one root, the parent of each rank; -1 for ranks that the tree does not reach."""
+        """Return for every tree of one root the parent of each rank; -1 for ranks that the tree does not reach."""
         trees = []
         # Different segments of one tree use the same arcs.
         for _, arcs in hops.select("tree", "parent", "child").unique().group_by("tree"):
@@ -179,7 +179,9 @@ def _detour_in_trees(paths: Paths, root: Rank, hops: pl.DataFrame) -> int:
 
 
 def _ascend(parents: Ranks, root: Rank, ranks: Ranks) -> Iterator[tuple[int, Ranks, Ranks]]:
-    """(depth, ranks, their ancestors `depth` levels up), until all reached the root or a rank without a known parent."""
+    """Yield (depth, ranks, their ancestors `depth` levels up), until all reached the root or a rank without a known
+    parent.
+    """
     above = parents[ranks]
     for depth in range(1, len(parents) + 1):
         yield depth, ranks, above
@@ -240,12 +242,12 @@ def segments_per_message(paths: Paths) -> int:
 
 
 def largest_subtree(paths: Paths) -> int:
-    """Most leaves reached through one port of the root, counted once per tree."""
+    """Return the most leaves reached through one port of the root, counted once per tree."""
     return max(_subtree_sizes(paths))
 
 
 def smallest_subtree(paths: Paths) -> int:
-    """Fewest leaves reached through one port of the root, counted once per tree."""
+    """Return the fewest leaves reached through one port of the root, counted once per tree."""
     return min(_subtree_sizes(paths))
 
 
@@ -259,14 +261,14 @@ def _subtree_sizes(paths: Paths) -> list[int]:
 
 
 def outside_own_substar(paths: Paths) -> int:
-    """Leaves with symbol 1 at a position i > 1 that are not reached through the root's link i alone."""
+    """Count leaves with symbol 1 at a position i > 1 that are not reached through the root's link i alone."""
     found = paths.ports_of_leaves()
     # Theorems 9.1 and 10.1: S^i lies in the subtree of link i, and i is the position of symbol 1.
     return sum(ports != {label.index(1) - 1} for label, ports in found.items() if label[0] != 1)
 
 
 def off_displacement(paths: Paths) -> int:
-    """Leaves that are not reached through the ports that their position in their necklace requires.
+    """Count leaves that are not reached through the ports that their position in their necklace requires.
 
     In a necklace of p nodes, each the cycle rotation of the node before it, the first is reached through port 0, the next
     through port 1, and so on. Repeated nodes are reached through all ports of the same residue modulo p.
@@ -286,7 +288,7 @@ def off_displacement(paths: Paths) -> int:
 
 
 def off_period(paths: Paths) -> int:
-    """Leaves that are not reached through exactly (n-1)/p ports, where p is the length of their necklace."""
+    """Count leaves that are not reached through exactly (n-1)/p ports, where p is the length of their necklace."""
     found = paths.ports_of_leaves()
     # Theorem 10.2: (n-1)/p copies, each in a subtree of its own.
     return sum(len(ports) * _period(label) != len(label) - 1 for label, ports in found.items())

@@ -10,9 +10,9 @@ LONGEST_COMMAND = 100_000
 
 
 def run_command(scenario: Scenario) -> str:
-    """`coordinator run` with a flag for every field that differs from its default.
+    """Write `coordinator run` with a flag for every field that differs from its default.
 
-    Relative names of files mean files of the folder in which the scenario was read.
+    Relative file names are relative to the folder in which the scenario was read.
     """
     words = ["coordinator", "run"]
     values = scenario.model_dump(mode="json")

@@ -8,7 +8,7 @@ DURATION = re.compile(r"(\d+(?:\.\d+)?(?:e[+-]?\d+)?)\s*(ns|us|ms|s)", re.ASCII)
 
 
 def parse_duration(value: object) -> float:
-    """Seconds, from text such as `5ms`, `1.5us` or `2s`; 0 needs no unit. Raises ValueError."""
+    """Parse a text such as `5ms`, `1.5us` or `2s` into seconds; 0 needs no unit. Raises ValueError."""
     match = DURATION.fullmatch(str(value).strip())
     if match and float(match[1]) * UNITS[match[2]] <= MOST_SECONDS:
         return float(match[1]) * UNITS[match[2]]

@@ -392,7 +392,7 @@ def _bernoulli(parts: Sequence[FaultSetTerm], free: Sequence[Place], stream: str
 
 
 def positions_of(counts: Sequence[int], total: int) -> list[list[int]]:
-    """Disjoint positions in a random order of `total` places, for parts with these counts.
+    """Draw disjoint positions in a random order of `total` places, for parts with these counts.
 
     Of m parts, part p takes the positions p, p + m, p + 2m, .., and when these run out, the last free positions. Positions
     depend on the counts alone, so all assignments of places to parts are equally likely. With one or two parts (and with

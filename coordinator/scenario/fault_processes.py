@@ -159,7 +159,7 @@ class Mean:
 
     @classmethod
     def read(cls, text: str, words: tuple[str, ...]) -> Self:
-        """From a text such as `mttf:2s:weibull:1.5` or `mttr:5`; ValueError says what is expected."""
+        """Parse a text such as `mttf:2s:weibull:1.5` or `mttr:5`; ValueError states the expected form."""
         match = MEAN.fullmatch(text)
         if match is None or match["word"] not in words:
             forms = " or ".join(f"{word}:TIME" for word in words)

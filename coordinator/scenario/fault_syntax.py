@@ -226,7 +226,7 @@ def _rank(spec: str, label: str, topology: Topology) -> Rank:
 
 
 def _link(spec: str, record: type[Fault], where: str, topology: Topology) -> Iterable[tuple[Rank, Port]]:
-    """(sender, port) of each direction that a link specification means."""
+    """Yield (sender, port) of each direction that a link specification means."""
     if where == EVERY_LINK:
         return [(rank, port) for rank in topology.ranks() for port in topology.ports(rank)]
     match = LINK.fullmatch(where)

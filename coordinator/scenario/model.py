@@ -35,7 +35,7 @@ def _lower(value: object) -> object:
 
 
 def _netns(value: object) -> object:
-    """Scenarios from before `auto` existed have `true` or `false`."""
+    """Translate `true` and `false` of scenarios from before `auto` existed."""
     text = str(value).lower()
     return {"true": "always", "false": "never"}.get(text, text)
 

@@ -192,7 +192,7 @@ def required(element: Element, attribute: str, where: str) -> str:
 
 
 def read_gml(data: bytes) -> DeclaredNetwork:
-    """Nodes are called by their labels, or by their ids if any label is missing or repeated."""
+    """Read GML. Nodes are called by their labels, or by their ids if any label is missing or repeated."""
     import networkx  # noqa: PLC0415  # it takes a quarter of a second to import
 
     try:

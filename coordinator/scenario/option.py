@@ -191,7 +191,7 @@ def options_of(model: "type[BaseModel]") -> dict[str, ScenarioOption]:
 
 
 def _metadata(annotation: object) -> Iterator[object]:
-    """Everything that an annotation carries, at any depth."""
+    """Yield everything that an annotation carries, at any depth."""
     yield from getattr(annotation, "__metadata__", ())
     for part in get_args(annotation):
         yield from _metadata(part)

@@ -63,7 +63,7 @@ def is_file(permutation: str | None) -> bool:
 
 
 def targets_of(permutation: str, topology: Topology, seed: int) -> tuple[Rank, ...]:
-    """By rank, the target of its message; ScenarioError (field `permutation`) for an invalid permutation."""
+    """Return for each rank the target of its message; ScenarioError (field `permutation`) for an invalid permutation."""
     name, _, parameter = permutation.partition(":")
     if ">" in permutation:
         pairs = [tuple(pair.split(">")) for pair in permutation.split(";")]

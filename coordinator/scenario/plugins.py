@@ -68,7 +68,7 @@ def _require_loaded(entry: str) -> str:
 
 
 def absolute_plugins(entries: object, folder: Path) -> tuple[str, ...]:
-    """Entries whose files are relative to `folder`, with absolute paths; ScenarioError unless they are a list of texts."""
+    """Make entries relative to `folder` absolute; ScenarioError unless they are a list of texts."""
     if not isinstance(entries, list | tuple) or not all(isinstance(entry, str) for entry in entries):
         raise ScenarioError("plugin", entries, 'expected a list of texts, such as ["mine.py"]')
     return tuple(str(folder.absolute() / entry) if _is_file(entry) else entry for entry in entries)

@@ -67,7 +67,7 @@ class CopyPaths:
         """Nodes to which messages are due; those among them that a random fault strikes are not taken out."""
 
     def _copies_alike(self, *, timed: bool) -> dict[Copy, Copy]:
-        """For every copy, the first one of those that cross the same links, in the same steps if these matter."""
+        """Return for every copy the first copy that crosses the same links, in the same steps if these matter."""
         places: dict[Copy, frozenset[tuple[Rank, Port, Step]]] = {}
         for segment in range(self.algorithm.spec.messages * self.algorithm.segments_per_message):
             for tree, hops in self.paths.hops_by_copy(self._piece(segment)).items():
@@ -79,7 +79,7 @@ class CopyPaths:
         return self.algorithm.spec.source, ALL_RANKS, segment
 
     def _needs_of_messages(self, alike: Mapping[Copy, Copy]) -> Counter[frozenset[Need]]:
-        """The needs of each message, one per piece, and the number of messages with the same needs."""
+        """Return the needs of each message, one per piece, with the number of messages that have the same needs."""
         carriers: dict[int, set[Copy]] = {}
         for (_, segment), copy in alike.items():
             carriers.setdefault(segment, set()).add(copy)
@@ -90,7 +90,7 @@ class CopyPaths:
         )
 
     def uses(self) -> Iterator[tuple[Rank, list[Use | None]]]:
-        """For every receiver, the places each copy depends on; None for a copy that the given faults lose."""
+        """Yield for every receiver the places each copy depends on; None for a copy that the given faults lose."""
         segments = sorted({segment for _, segment in self.copies})
         for rank in self.receivers:
             copies = {segment: self.paths.copies(self._piece(segment), rank) for segment in segments}

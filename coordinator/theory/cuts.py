@@ -35,7 +35,7 @@ class Cut(NamedTuple):
 
 
 def smallest_cuts(topology: Topology) -> list[Cut]:
-    """For every number of data nodes on one side: the cut with the fewest links that was found."""
+    """Return for every number of data nodes on one side the cut with the fewest links that was found."""
     best: dict[int, Cut] = {}
     for cut in _cuts(topology):
         known = best.get(cut.inside)
@@ -104,7 +104,7 @@ def _cuts_of_pairs(topology: Topology, targets: Mapping[Rank, Rank]) -> Iterator
 
 
 def _walks(topology: Topology) -> Iterator[tuple[str, Iterable[Rank]]]:
-    """Sequences of nodes that change sides, beginning with the empty set, and the form of the names of the sets."""
+    """Yield sequences of nodes that change sides, beginning with the empty set, and the form of the names of the sets."""
     if topology.order <= EXACT_NODES:
         # A Gray code, over all sets without the last rank.
         yield "", ((code & -code).bit_length() - 1 for code in range(1, 1 << topology.order - 1))

@@ -56,7 +56,9 @@ def delivery_ratio(paths: CopyPaths) -> Number | None:
 
 
 def _terms(paths: CopyPaths) -> dict[int, int] | None:
-    """Coefficients of the signed sum: copies that arrive together, as bits -> factor; None if there are too many."""
+    """Return the coefficients of the signed sum: copies that arrive together, as bits -> factor; None if there are too
+    many.
+    """
     bit = {copy: 1 << at for at, copy in enumerate(paths.copies)}
     # Terms are gone through once per node.
     most = MOST_TERMS // paths.algorithm.topology.order
@@ -75,7 +77,7 @@ def _terms(paths: CopyPaths) -> dict[int, int] | None:
 
 
 def _terms_by_use(paths: CopyPaths, terms: Mapping[int, int]) -> Mapping[tuple[int, int, Number], int]:
-    """Factors summed over all receivers, by (nodes with data and switches that have to be healthy, chance of the links)."""
+    """Sum factors over all receivers, by (nodes with data and switches that have to be healthy, chance of the links)."""
     summed: Counter[tuple[int, int, Number]] = Counter()
     switches = paths.drawn_switches
     chances: dict[tuple[int, int], Number] = {}
@@ -97,7 +99,9 @@ def _terms_by_use(paths: CopyPaths, terms: Mapping[int, int]) -> Mapping[tuple[i
 
 
 def _signed_unions(bits: Sequence[int]) -> Counter[int]:
-    """Inclusion and exclusion: at least one of some events, as a signed sum over sets of events that happen together."""
+    """Return inclusion and exclusion: at least one of some events, as a signed sum over sets of events that happen
+    together.
+    """
     # Starting from -1 makes the empty set the constant, which is removed: 1 - product of (1 - event).
     unions = Counter({0: -1})
     for bit in bits:

@@ -71,7 +71,7 @@ class GraphProperties:
     """The properties of one network, each computed when it is asked for."""
 
     def __init__(self, topology: Topology, start_clock: StartClock = lambda: never, seconds: float = 0) -> None:
-        """`seconds` is what `start_clock` allows, for messages."""
+        """Store how to start the clock of each property; `seconds` is the time that `start_clock` allows, for messages."""
         self.topology = topology
         self.transitive = isinstance(topology, VertexTransitiveTopology)
         self._start_clock = start_clock

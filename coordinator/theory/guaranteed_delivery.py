@@ -89,7 +89,7 @@ class SetTable:
         self._lost, self._nodes, self._links = map(packed_tables, (lost, at_node, at_link))
 
     def survived(self, nodes: Collection[int], links: Collection[int]) -> Iterator[tuple[tuple[int, int], Fraction]]:
-        """For each number of nodes and of links: the share of sets under which every healthy node is served."""
+        """Yield for each number of nodes and of links the share of sets under which every healthy node is served."""
         for count, by_node in unions(self._nodes, nodes):
             for down, by_link in unions(self._links, links):
                 # Only the shorter table is iterated in Python.
@@ -109,7 +109,7 @@ class SetTable:
 
 
 def unions(rows: Words, counts: Collection[int]) -> Iterator[tuple[int, Words]]:
-    """For each of some counts, ascending, the unions of every set of that many rows."""
+    """Yield for each of some counts, ascending, the unions of every set of that many rows."""
     united = np.zeros((1, rows.shape[1]), dtype=np.uint64)
     last = np.array([-1])
     for count in count_from(0):

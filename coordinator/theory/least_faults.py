@@ -97,7 +97,7 @@ def least_faults(copies: Sequence[Copy], budget: Budget, cases: Cases | None = N
 def _search(
     copies: Sequence[Copy], budget: Budget, chosen: tuple[Strike, ...], open_copies: Sequence[int], cases: Cases
 ) -> tuple[Strike, ...] | None:
-    """`chosen` and further faults that lose the message. Copies that are not open stay as they are."""
+    """Return `chosen` and further faults that lose the message. Copies that are not open stay as they are."""
     cases.take()
     if is_lost(copies):
         return chosen

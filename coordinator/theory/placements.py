@@ -27,7 +27,7 @@ def share_whole(parts: Sequence[FaultSetTerm], weights: Sequence[Number]) -> Num
 
 
 def placements(groups: Sequence[tuple[int, Sequence[Number]]], counts: tuple[int, ...]) -> Number:
-    """The sum of weights over all uses to place parts with these counts at different places.
+    """Return the sum of weights over all ways to place parts with these counts at different places.
 
     A group is a number of places and the weight of each part at any of them.
     """

@@ -145,7 +145,7 @@ class SetCounter:
                     yield many[~twice] | row
 
     def _missing(self, united: Words, due: Words) -> tuple[Words, NDArray[np.bool_]]:
-        """For each set: the healthy receivers that miss a message, and whether there is any healthy receiver."""
+        """Return for each set the healthy receivers that miss a message, and whether there is any healthy receiver."""
         faulty = united[:, -self._block :]
         copies = united[:, : -self._block].reshape(len(united), 1 + self._altering, self._copies, *due.shape)
         lost = _outvoted(copies[:, 0], copies[:, 1]) if self._altering else np.bitwise_and.reduce(copies[:, 0], axis=1)

@@ -87,7 +87,7 @@ class Neighbourhood:
 
 
 def candidates(topology: Topology) -> Iterator[tuple[Port, ...]]:
-    """Candidate renamings of ports, the identity first: all of them, or those typical for the family."""
+    """Yield candidate renamings of ports, the identity first: all of them, or the typical ones of the family."""
     degree = topology.degree
     match topology:
         case EisensteinJacobi(dimensions=dimensions) if dimensions <= MOST_DIMENSIONS:
@@ -129,9 +129,10 @@ def symmetries(algorithm: Algorithm) -> list[Symmetry]:
 
 
 def searched_automorphisms(topology: Topology, source: Rank) -> list[Ranks]:
-    """Automorphisms that fix `source` and keep switches, found by igraph where it is installed, the identity first.
+    """Return automorphisms that fix `source` and keep switches, found by igraph where it is installed, the identity
+    first.
 
-    All of them if there are at most MOST_SYMMETRIES, else only the identity.
+    All of them are returned if there are at most MOST_SYMMETRIES, else only the identity.
     """
     alone = [identity(topology).ranks]
     try:
@@ -154,7 +155,7 @@ def searched_automorphisms(topology: Topology, source: Rank) -> list[Ranks]:
 
 
 def _trees(algorithm: TreeCollective) -> list[Ranks]:
-    """Per tree, the delay of each arc by (rank, port); 0 if there is no arc."""
+    """Return for each tree the delay of each arc by (rank, port); 0 if there is no arc."""
     topology, source = algorithm.topology, algorithm.spec.source
     found = []
     for tree in range(algorithm.trees.count):
@@ -312,7 +313,7 @@ class Orbits:
         return self._images(self.places.links)
 
     def _images(self, places: Sequence[tuple[Rank, ...]]) -> Sequence[Ranks]:
-        """Per symmetry, the index of the image of each place."""
+        """Return for each symmetry the index of the image of each place."""
         index = {place: at for at, place in enumerate(places)}
         return [
             np.array([index[tuple(sorted(symmetry.ranks[list(place)].tolist()))] for place in places], dtype=np.int64)

@@ -14,7 +14,7 @@ class OutOfTimeError(Exception):
 
 
 def never() -> bool:
-    """No time limit."""
+    """Return that no time is over: no time limit."""
     return False
 
 

@@ -116,9 +116,9 @@ class Tolerance:
         return None
 
     def filled(self, fault_set: FaultSetSpec, message: Message, strikes: Sequence[Strike]) -> list[Strike] | None:
-        """`strikes` and further faults up to the numbers of a fault set, under which the message is still lost.
+        """Return `strikes` and further faults up to the numbers of a fault set, under which the message is still lost.
 
-        None if no such faults are found; with faults that stop copies alone there always are some, unless they leave no
+        None if no such faults are found. With faults that only stop copies there always are some, unless they leave no
         healthy receiver.
         """
         chosen, taken = list(strikes), {place for _, place in strikes}

@@ -156,7 +156,7 @@ class Given:
                     raise TooLargeError("the effect of the faults of its scenario does not follow from paths")
 
     def effect(self, hops: Sequence[Hop]) -> int:
-        """0 for an intact copy, 1 for one that is stopped, 2 for one that is altered."""
+        """Return 0 if a copy arrives intact, 1 if it is stopped, 2 if it is altered."""
         altered = False
         for at, hop in enumerate(hops):
             if (

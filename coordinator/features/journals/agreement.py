@@ -153,14 +153,14 @@ def _knowledge(rows: pl.DataFrame, case: Case) -> tuple[dict[Rank, dict[News, in
 
 
 def _unfounded(decisions: Iterable[Reported], known: Mapping[Rank, Mapping[News, int]]) -> int:
-    """Decisions on something that their node could not know."""
+    """Count decisions about faults that their node could not know."""
     return sum(
         any(known.get(each.rank, {}).get(news, each.time + 1) > each.time for news in each.news) for each in decisions
     )
 
 
 def _twice(case: Case, by_rank: Mapping[Rank, Sequence[Reported]]) -> int:
-    """Decisions that follow one about the same steps, or take back what had been decided.
+    """Count decisions that repeat an earlier one about the same steps, or revoke an earlier decision.
 
     A node that has recovered from a crash does not remember what it had decided before.
     """
@@ -173,7 +173,7 @@ def _twice(case: Case, by_rank: Mapping[Rank, Sequence[Reported]]) -> int:
 
 
 def _revised(decisions: Sequence[Reported]) -> int:
-    """Decisions of a node after which it learnt that they were incomplete."""
+    """Count decisions of nodes that later learnt that the decision was incomplete."""
     return sum(
         any(news.seen <= before.cut and news not in before.news for news in after.news)
         for before, after in pairwise(decisions)

@@ -25,7 +25,7 @@ class News(NamedTuple):
 
     @classmethod
     def of(cls, seen: Step, one: Rank, other: Rank) -> "News":
-        """With the ends of a link in order."""
+        """Build a piece of news, with the ends of a link in order."""
         return cls(seen, one, other) if other == ALL_RANKS else cls(seen, min(one, other), max(one, other))
 
     @property

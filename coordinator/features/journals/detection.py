@@ -138,12 +138,12 @@ def silent_since(run: ResolvedRun, step: Step, rank: Rank, port: Port) -> Step:
 
 
 def _withheld(journal: pl.LazyFrame) -> list[tuple[Step, Rank, Port]]:
-    """(step, sender, port) of every packet that was withheld."""
+    """Return (step, sender, port) of every packet that was withheld."""
     return journal.filter(WITHHELD).select("step", "sender", "port").unique().collect(engine="streaming").rows()
 
 
 def _intervals(changes: Iterable[Suspicion], end: Step) -> dict[tuple[Rank, Port], list[Suspected]]:
-    """By rank and port, the intervals in which it is suspected, up to step `end`."""
+    """Return for each rank and port the intervals in which the neighbour there is suspected, up to step `end`."""
     found: dict[tuple[Rank, Port], list[Suspected]] = {}
     for change in changes:
         there = found.setdefault((change.rank, change.port), [])

@@ -72,7 +72,7 @@ def reliable_violations(
 
 
 def _beyond_window(links: ReliableLinks, journal: pl.LazyFrame, copies: pl.LazyFrame) -> pl.LazyFrame:
-    """First attempts while as many copies as the window holds had no answer, on links that gave none up."""
+    """Select first attempts that left while the window was full of unanswered copies, on links that gave no copy up."""
     given_up = copies.filter(pl.col("attempts") >= links.attempts).select("sender", "receiver")
     # Attempts that a suspicion withheld count as well.
     withheld = journal.filter(pl.col("outcome") == "withheld").select("sender", "receiver")

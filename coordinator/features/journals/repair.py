@@ -139,7 +139,7 @@ def repair_violations(run: ResolvedRun, journal: pl.LazyFrame, times: Timetable 
 
 
 def _early(run: ResolvedRun, requests: pl.LazyFrame, timing: Timing) -> pl.LazyFrame:
-    """First requests for a segment that come before it is overdue."""
+    """Select first requests for a segment that come before the segment is overdue."""
     algorithm, repair = over_trees(run), run.spec.repair
     assert repair is not None
     found = []
@@ -157,7 +157,7 @@ def _early(run: ResolvedRun, requests: pl.LazyFrame, timing: Timing) -> pl.LazyF
 
 
 def _unasked(run: ResolvedRun, journal: pl.LazyFrame) -> pl.LazyFrame:
-    """Data over an arc that is not in its tree, although its receiver had not asked for it there."""
+    """Select data over an arc outside its tree, although its receiver had not requested it there."""
     algorithm = over_trees(run)
     data = journal.filter(IS_DATA)
     arcs = data.select("sender", "port", "tree").unique().collect(engine="streaming")

@@ -66,10 +66,10 @@ class Launch(ABC):
 
     @abstractmethod
     def check(self) -> None:
-        """RunError if hosts that should start or run cannot."""
+        """Raise RunError if hosts that should start or run cannot."""
 
     async def kill(self, host: int, pid: int) -> None:
-        """SIGKILL the process of a host."""
+        """Kill the process of a host (SIGKILL)."""
         raise NotImplementedError
 
     async def restart(self, host: int) -> None:

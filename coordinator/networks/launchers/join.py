@@ -60,10 +60,10 @@ class JoinLaunch(Launch):
         return self._never
 
     def check(self) -> None:
-        """Never due, since this launcher starts nothing."""
+        """Check nothing: this launcher starts no process."""
 
     def missing(self, joined: Collection[str], absent: Collection[int]) -> str:
-        """The names of missing hosts are unknown here, so the message gives those that joined."""
+        """Name the hosts that joined, because the names of missing hosts are unknown here."""
         came = f"these did: {', '.join(joined)}" if joined else "none did"
         return f"{super().missing(joined, absent)}; {came}"
 

@@ -37,7 +37,7 @@ class DirectedNetwork:
         return loads
 
     def _classes(self, receiver: int) -> Iterator[Counter[int]]:
-        """For distance 1, 2, ..: how many origins have the same last arcs, as a bit mask of arcs into `receiver`."""
+        """Yield for distance 1, 2, .. how many origins have the same last arcs, as a bit mask of arcs into `receiver`."""
         seen = {receiver}
         level: dict[int, int] = {}
         for arc, source in enumerate(self.sources[receiver]):

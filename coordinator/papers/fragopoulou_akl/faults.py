@@ -53,7 +53,7 @@ BLOCKING, ALTERING = ([case for case in CASES if case.alters == alters] for alte
 
 
 def fault_tables(cache: RunCache) -> Iterator[Table]:
-    """Blocking and altering faults, for the sizes that have fault sets."""
+    """Yield blocking and altering faults, for the sizes that have fault sets."""
     for title, cases, notes_below in (
         ("Every set of faulty nodes and edges, in a broadcast", BLOCKING, NOTES["blocking"]),
         ("Election: every set of nodes and edges that alter messages, in a broadcast", ALTERING, NOTES["altering"]),

@@ -96,7 +96,7 @@ def is_star(star: StarGraph, part: Sequence[Rank]) -> bool:
 
 
 def figure_checks(cache: RunCache) -> Iterator[dict[str, object]]:
-    """Statements of the paper about these trees, checked in the runs that used them."""
+    """Check statements of the paper about these trees in the runs that used them."""
     yield from substar_checks(STAR.n)
     row = stated("fragopoulou_akl_1993_figures")
     for algorithm in ("rotated-hamiltonian", "mbst"):
@@ -119,7 +119,9 @@ def _branch(children: Callable[[Rank], Iterable[Port]], steps: dict[Rank, int]) 
 
 
 def _scheme() -> Branch:
-    """Root link j leads to T_j, a Hamiltonian path of the substar with symbol 1 at position j."""
+    """Draw the branch of root link j, which leads to T_j: a Hamiltonian path of the substar with symbol 1 at position
+    j.
+    """
     below = tuple(Branch(f"T_{j}: path of S^{j}" if j != ".." else j, j) for j in ("2", "3", "..", "n"))
     return Branch("12..n", below=below)
 
@@ -154,6 +156,6 @@ def _first_receipts(trial: Trial) -> dict[Rank, int]:
 
 
 def _types(trial: Trial) -> pl.DataFrame:
-    """Per step, the number of links and of distinct link types that carry the message of rank 0."""
+    """Count for each step the links and the distinct link types that carry the message of rank 0."""
     hops = trial.journal().filter(pl.col("origin") == 0)
     return hops.group_by("step").agg(links=pl.len(), types=pl.col("port").n_unique()).collect()

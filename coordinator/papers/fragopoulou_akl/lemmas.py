@@ -35,7 +35,7 @@ def lemmas(cache: RunCache) -> Table:
 
 
 def _operations(_: RunCache, n: int) -> Iterator[dict[str, object]]:
-    """Translation, rotation and necklaces, counted over the whole network."""
+    """Count translation, rotation and necklaces over the whole network."""
     star = StarGraph(n)
     row = stated("fragopoulou_akl_1996_lemmas", n=n, f=star.order)
     neighbours = np.array([star.neighbours(rank) for rank in star.ranks()])
@@ -129,7 +129,7 @@ def _parents(trial: Trial, tree: int) -> Parents:
 
 
 def _path(parents: Parents, rank: Rank) -> tuple[Rank, ...]:
-    """From the root to a node."""
+    """Return the path from the root to a node."""
     path = [rank]
     while path[-1]:
         path.append(parents[path[-1]][0])

@@ -35,18 +35,18 @@ ORDERS = printed("fragopoulou_akl_1996_orders")
 
 
 def sum_of_depths(n: int) -> int:
-    """d of one tree of EDT: the sum of all distances, plus the surplus of longer paths."""
+    """Return d of one tree of EDT: the sum of all distances, plus the surplus of longer paths."""
     _, two, four = surpluses(n)
     return total_distance(n) + 2 * two + 4 * four
 
 
 def cube_depths(k: int) -> int:
-    """d of one tree of nESBT: k 2^(k-1) + 2^k - 2."""
+    """Return d of one tree of nESBT: k 2^(k-1) + 2^k - 2."""
     return (k << (k - 1)) + (1 << k) - 2
 
 
 def order_tables(cache: RunCache) -> Iterator[Section]:
-    """Measurements on both networks for sizes that are small enough, then the orders, by the evaluated bounds."""
+    """Measure both networks for sizes that are small enough, then evaluate the orders by their bounds."""
     sizes = [n for n in cache.sizes if n <= LARGEST_PAIR]
     if sizes:
         measured = (row for order in ORDERS for n in sizes for row in _measured(cache, order, n))

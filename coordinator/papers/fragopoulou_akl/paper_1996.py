@@ -38,7 +38,7 @@ LARGEST_EXCHANGE = 5
 
 
 def depth(n: int) -> int:
-    """h = floor(3n/2) + 1."""
+    """Return h = floor(3n/2) + 1."""
     return 3 * n // 2 + 1
 
 
@@ -171,7 +171,7 @@ def _exchanges(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
 
 
 def _one_fault(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
-    """All nodes are sources, so one faulty node occupies every position relative to some source."""
+    """Test one faulty node: all nodes are sources, so the faulty node occupies every position relative to some source."""
     if n not in UNHEARD:
         return
     star = StarGraph(n)
@@ -224,7 +224,7 @@ def _hypercubes(cache: RunCache) -> Iterator[dict[str, object]]:
 
 
 def _spt_and_spg() -> Figure:
-    """SPT, and two subtrees of SPG, as S_4 has them; the schematic figures of the paper are not in the text."""
+    """Draw SPT, and two subtrees of SPG, as S_4 has them; the schematic figures of the paper are not in the text."""
     star = StarGraph(4)
     graph = ShortestPathGraph(star)
 

@@ -36,13 +36,13 @@ MODELS = {"SLA": "one-port", "MLA": "all-port"}
 
 
 def total_distance(n: int) -> int:
-    """t_n in closed form."""
+    """Return t_n in closed form."""
     harmonic = sum(Fraction(1, i) for i in range(1, n + 1))
     return int(factorial(n) * (n + Fraction(2, n) + harmonic - 4))
 
 
 def others(n: int) -> int:
-    """n! - 1."""
+    """Return n! - 1."""
     return factorial(n) - 1
 
 
@@ -127,7 +127,7 @@ def _run(cache: RunCache, method: Mapping[str, str], n: int, many: int) -> Trial
 
 
 def _balance(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
-    """The largest share of a root link in a scatter is the largest root subtree of its tree, and the time."""
+    """Compare the largest share of a root link in a scatter with the largest root subtree of its tree, and the times."""
     least = ceil(Fraction(others(n), n - 1))
     for section, algorithm, many, largest, paper in (
         ("5.1", "balanced-tree", 1, least, "ceil((n!-1)/(n-1))"),
@@ -146,7 +146,7 @@ def _balance(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
 
 
 def _rule_9(cache: RunCache, n: int) -> dict[str, object]:
-    """h d, which the paper prints, and the sum of distances over the h necklaces."""
+    """Compare h d, which the paper prints, with the sum of distances over the h necklaces."""
     (rule,) = (method for method in METHODS if "rule 9" in method["method"])
     average, necklaces = Fraction(total_distance(n), factorial(n)), necklace_count(n)
     about = {"n": n, "necklaces h": necklaces, "average distance d": round(float(average), 4)}

@@ -53,7 +53,7 @@ def lower_bound(problem: Mapping[str, str], network: Topology, quantity: str) ->
 
 
 def networks(n: int) -> tuple[Topology, Topology]:
-    """S_n and the hypercube whose order is nearest to n! by ratio."""
+    """Return S_n and the hypercube whose order is nearest to n! by ratio."""
     return StarGraph(n), Hypercube(round(log2(factorial(n))))
 
 
@@ -118,7 +118,7 @@ def _side_by_side(
 
 
 def network_name(network: Topology) -> str:
-    """S_n or C_k, as the papers write them."""
+    """Name a network S_n or C_k, like the papers."""
     return f"S_{network.n}" if isinstance(network, StarGraph) else f"C_{network.degree}"
 
 
@@ -148,7 +148,7 @@ def necklace_distances(k: int) -> int:
 def _run(
     cache: RunCache, problem: Mapping[str, str], network: Topology, model: str, algorithm: str | None = None
 ) -> Trial:
-    """Whole messages, one in a packet: where a step has several for a link, each takes a start-up."""
+    """Run with whole messages, one per packet: where a step has several for a link, each takes a start-up."""
     ports = "exchange" if network.family == "hypercube" and model == "one-port" else model
     sizes = {"message_bytes": MESSAGE_BYTES, "packet_limit": MESSAGE_BYTES}
     chosen = algorithm or problem[f"{network.family} {model}"]
@@ -156,7 +156,7 @@ def _run(
 
 
 def _run_in_parts(cache: RunCache, problem: Mapping[str, str], network: Topology) -> Trial:
-    """Equal parts over all ports; the trees with repeated nodes take them as n - 1 messages for each node."""
+    """Run with equal parts over all ports; trees with repeated nodes take them as n - 1 messages for each node."""
     algorithm = problem[f"{network.family} in parts"]
     many = network.degree if algorithm == "replicated-balanced-tree" else 1
     parts = {"message_bytes": MESSAGE_BYTES // many, "messages": many}
@@ -170,7 +170,9 @@ def messages(trial: Trial, metric: str) -> float:
 
 
 def _broadcast(cache: RunCache, network: Topology, redundancy: int) -> dict[str, object]:
-    """Over x of the disjoint trees; their depth, floor(3n/2) + 1 or k + 1, is the time, since x is at most their number."""
+    """Broadcast over x of the disjoint trees; their depth, floor(3n/2) + 1 or k + 1, is the time, since x is at most
+    their number.
+    """
     star = isinstance(network, StarGraph)
     algorithm = "edt" if star else "nesbt"
     trial = cache.run(network, "broadcast", algorithm, redundancy=redundancy)

@@ -50,7 +50,7 @@ def _stated(n: int, **names: Value) -> Callable[..., dict[str, object]]:
 
 
 def rotate(symbols: bytes) -> bytes:
-    """R(x) by definition 5: every symbol of the cycle notation becomes r of it, so x'_{r(i)} = r(x_i)."""
+    """Rotate x by definition 5: R(x) replaces every symbol of the cycle notation by r of it, so x'_{r(i)} = r(x_i)."""
     n = len(symbols)
 
     def r(i: int) -> int:
@@ -219,7 +219,7 @@ def _arcs_by_subtree(trial: Trial) -> Mapping[Port, set[tuple[Rank, Port]]]:
 
 @lru_cache(1 << 16)
 def displacement(symbols: bytes) -> int:
-    """Rotations that lead from the generator of the necklace to this node (definitions 7 and 8)."""
+    """Count the rotations that lead from the generator of the necklace to this node (definitions 7 and 8)."""
     orbit = necklace_of(symbols)
     generator = next((x for x in orbit if x[1] == 1), None)
     if generator is None:

@@ -37,7 +37,7 @@ def translations(star: StarGraph) -> Iterator[np.ndarray]:
 
 
 def translation(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
-    """Theorems 1 and 2 in both algorithms, then theorem 4 and rule 1 in the first one."""
+    """Check theorems 1 and 2 in both algorithms, then theorem 4 and rule 1 in the first one."""
     star = StarGraph(n)
     trials = {name: _allgather(cache, star, name) for name in ALGORITHMS}
     if cache.rehearsing:
@@ -117,7 +117,7 @@ def _path(star: StarGraph, arcs: Arcs, port: Port) -> list[Rank]:
 
 
 def ways_closer(distance: list[int], n: int) -> Iterator[dict[str, object]]:
-    """Rules 2 to 4: the number of links of a node that lead closer, by its cycle notation."""
+    """Check rules 2 to 4: the number of links of a node that lead closer, by its cycle notation."""
     star, row = StarGraph(n), _stated(StarGraph(n))
     right = Counter[str]()
     for rank in range(1, star.order):

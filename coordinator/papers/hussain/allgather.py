@@ -80,7 +80,9 @@ def _restarts(cache: RunCache) -> Iterator[dict[str, object]]:
 
 
 def _restart_row(network: EisensteinJacobi, message: str, trial: Trial) -> dict[str, object]:
-    """Phase 1 reaches K nodes in two sectors with f packets that have step > nM; each packet repeats all of it."""
+    """Compare phase 1: it reaches K nodes in two sectors with f packets that have step > nM; each packet repeats all of
+    it.
+    """
     n, others = network.dimensions, network.order - 1
     served = ((network.modulus + 2) // 3) ** n - 1
     repeats = (2 * network.a) ** n

@@ -72,7 +72,7 @@ def _steps(found: Counted, printed: Sequence[tuple[int, ...]]) -> Iterator[dict[
 
 
 def _formulas(found: Counted) -> Iterator[dict[str, object]]:
-    """Eqs. (12) and (13) for every step of the previous algorithm."""
+    """Check eqs. (12) and (13) for every step of the previous algorithm."""
     network = found.network
     length = network.diameter // network.dimensions
     for step, row in enumerate(found.measured or []):
@@ -137,7 +137,7 @@ def _totals(cache: RunCache) -> Iterator[dict[str, object]]:
 
 
 def _total_row(totals: Sequence[int]) -> tuple[int, int, int, str]:
-    """Previous, proposed, difference and their ratio to nine digits, as printed."""
+    """Return previous, proposed, difference and their ratio to nine digits, as printed."""
     previous, proposed = totals
     ratio = "1" if previous == proposed else f"{previous / proposed:.9f}"
     return previous, proposed, previous - proposed, ratio
@@ -222,7 +222,7 @@ def _means(networks: Sequence[Sequence[tuple[int, ...]]], step: int) -> str:
 
 
 def _averages(networks: Mapping[str, Sequence[Counted]]) -> Iterator[Figure]:
-    """The unweighted means over the five networks, per step."""
+    """Draw the unweighted means over the five networks, per step."""
     for number, what, column in ((19, "senders", 1), (20, "receivers", 2), (21, "active nodes", 3)):
         lines: dict[str, Held] = {}
         for name, all_of_them in networks.items():

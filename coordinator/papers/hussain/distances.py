@@ -45,7 +45,7 @@ def _steps(trial: Trial) -> dict[int, int]:
 
 
 def distances(cache: RunCache, a: int, b: int) -> Iterator[dict[str, object]]:
-    """Eqs. (1) and (2) in one network: nodes that a flood reaches in the step that the equation gives."""
+    """Check eqs. (1) and (2) in one network: nodes that a flood reaches in the step that the equation gives."""
     network = EisensteinJacobi(a, b, 1)
     last = network.order - 1
     trials = {source: cache.run(network, "broadcast", "flood", source=network.label(source)) for source in (0, last)}
@@ -63,7 +63,7 @@ def distances(cache: RunCache, a: int, b: int) -> Iterator[dict[str, object]]:
 
 
 def products(cache: RunCache) -> Iterator[dict[str, object]]:
-    """Eq. (11) in two dimensions: links that change one coordinate to a neighbour, and distances that add up."""
+    """Check eq. (11) in two dimensions: links that change one coordinate to a neighbour, and distances that add up."""
     for a, b in PRODUCTS:
         network, factor = EisensteinJacobi(a, b, 2), EisensteinJacobi(a, b, 1)
         one, two = (cache.run(each, "broadcast", "flood") for each in (factor, network))

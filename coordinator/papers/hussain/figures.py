@@ -26,7 +26,7 @@ Check = Callable[..., None]
 
 
 def black_node() -> Rank:
-    """(1 - rho2, 1 + rho) in EJ_{2+3rho}^(2); rho2 = rho - 1, so 1 - rho2 is 2 - rho."""
+    """Return (1 - rho2, 1 + rho) in EJ_{2+3rho}^(2); rho2 = rho - 1, so 1 - rho2 is 2 - rho."""
     return SQUARE.index(1, 1) + SQUARE.modulus * SQUARE.index(2, -1)
 
 
@@ -43,7 +43,7 @@ def regular_links(network: EisensteinJacobi) -> list[Arc]:
 
 
 def arcs_in(trial: Trial, first: int, last: int) -> list[Arc]:
-    """Directed links that carried something in these steps."""
+    """Return the directed links that carried something in these steps."""
     used = trial.journal().filter(pl.col("step").is_between(first, last)).select("sender", "port").unique()
     return [(sender, port) for sender, port in used.sort("sender", "port").collect().iter_rows()]
 

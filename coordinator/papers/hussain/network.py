@@ -27,7 +27,8 @@ PLANAR = ((1, 2, 1), (2, 2, 1), (0, 3, 1), (2, 3, 1), (3, 4, 1), (5, 6, 1), (1, 
 
 
 def formula_10(a: int, b: int, *, floored: bool = False) -> tuple[Fraction, ...]:
-    """W(0), W(1), .. up to the diameter by eq. (10), T and M as exact fractions; `floored` takes their integer parts.
+    """Return W(0), W(1), .. up to the diameter by eq. (10), T and M as exact fractions; `floored` takes their integer
+    parts.
 
     Where s = T = M, the line of T applies: it takes the remaining nodes.
     """
@@ -73,7 +74,9 @@ def graph_of(network: EisensteinJacobi) -> nx.Graph:
 
 
 def kuratowski(graph: nx.Graph, within: nx.Graph) -> str | None:
-    """K5 or K3,3 if `graph` is one of them with edges replaced by paths and lies within another graph, else None."""
+    """Return "K5" or "K3,3" if `graph` is one of them with edges replaced by paths and lies within another graph, else
+    None.
+    """
     if not all(within.has_edge(*edge) for edge in graph.edges):
         return None
     branching = [node for node, degree in graph.degree if degree != 2]
@@ -115,7 +118,7 @@ def _planarity(cache: RunCache) -> Iterator[dict[str, object]]:
 
 
 def genus_of_torus(network: EisensteinJacobi) -> int:
-    """Genus of the surface on which the triangles x, x + rho^k, x + rho^(k+1) are the faces, by Euler's formula."""
+    """Return the genus of the surface whose faces are the triangles x, x + rho^k, x + rho^(k+1), by Euler's formula."""
     triangles = {
         frozenset((rank, network.neighbour(rank, unit), network.neighbour(rank, (unit + 1) % 6)))
         for rank in network.ranks()
@@ -135,7 +138,7 @@ def _notes_planar() -> Sequence[str]:
 
 
 def build(cache: RunCache) -> Iterator[Section]:
-    """Distances, their distribution, products and planarity."""
+    """Yield the sections on distances, their distribution, products and planarity."""
     if 1 in cache.sizes:
         yield Table("Eq. (10): nodes at each distance", _distances(cache), NOTES["distances"])
         rows = (row for a, b in ALPHAS for row in distances(cache, a, b))

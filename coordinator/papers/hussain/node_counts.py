@@ -43,17 +43,19 @@ class Counted:
         return self.trial.table("steps").select(STEP_COLUMNS).rows() if self.trial else None
 
     def verdict(self, *conditions: bool) -> Verdict:
-        """Holds if all conditions are true and the run holds its own claims; counts without a run can be violated, too."""
+        """Return "holds" if all conditions are true and the run holds its own claims; counts without a run can be
+        violated, too.
+        """
         return row_verdict(*conditions, trials=[self.trial] if self.trial else [])
 
 
 def name_of(network: EisensteinJacobi) -> str:
-    """EJ_{a+brho}^(n)."""
+    """Name the network EJ_{a+brho}^(n)."""
     return network.title.split()[-1]
 
 
 def counted(cache: RunCache, algorithm: str, a: int, b: int, n: int, *, run: bool) -> Counted:
-    """The counts of one algorithm in EJ_{a+b rho}^(n), with a run if `run` is set."""
+    """Count the nodes of one algorithm in EJ_{a+b rho}^(n), with a run if `run` is set."""
     network = EisensteinJacobi(a, b, n)
     trial = cache.run(network, "broadcast", algorithm, duplex="half") if run else None
     return Counted(network, ALGORITHMS[algorithm](network), trial)

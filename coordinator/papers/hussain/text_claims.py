@@ -35,7 +35,7 @@ def averages_of_receipt(cache: RunCache) -> Iterator[dict[str, object]]:
 
 
 def recurrences(cache: RunCache) -> Iterator[dict[str, object]]:
-    """Eqs. (20) to (23) compared with the run; EJ_{2+3rho}^(2) is the example of the paper."""
+    """Compare eqs. (20) to (23) with the run; EJ_{2+3rho}^(2) is the example of the paper."""
     printed = {(2, 3, 2): ((1, 12, 48, 72), (12, 60, 144, 144))}
     for a, b, n in ((2, 3, 2), *((A, B, n) for n in cache.sizes)):
         if n not in cache.sizes:
@@ -65,7 +65,7 @@ MISPRINTED: Mapping[int, Sequence[tuple[int, int]]] = {
 
 
 def misprint(cache: RunCache) -> Iterator[dict[str, object]]:
-    """Algorithm 1 with line 6 as printed: the nodes it reaches, and the number of duplicates."""
+    """Run algorithm 1 with line 6 as printed: the nodes that it reaches, and the number of duplicates."""
     for n in cache.sizes:
         for a, b in MISPRINTED[n]:
             network = EisensteinJacobi(a, b, n)

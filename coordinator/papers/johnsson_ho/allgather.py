@@ -111,7 +111,9 @@ ONE_PORT = (("BRG", "brg"), ("SBT", "sbt"), ("nESBT", "nesbt"), ("nRSBT", "nrsbt
 
 
 def _one_dimension(cache: RunCache) -> Iterator[dict[str, object]]:
-    """Lemma 6.1: one dimension per cycle, equal loads on its edges, and therefore the least transfer, N - 1 messages."""
+    """Check lemma 6.1: one dimension per cycle, equal loads on its edges, and therefore the least transfer, N - 1
+    messages.
+    """
     for (graph, algorithm), n in product(ONE_PORT, cache.sizes):
         trial = trial_of(cache, "allgather", algorithm, ONE, n)
         loads = trial.journal().group_by("step", "port", "sender").agg(pl.col("bytes").cast(pl.Int64).sum())

@@ -38,7 +38,9 @@ EVALUATED_SIZES = (8, 16, 32, 64, 128, 256, 512)
 
 
 def _constants(cache: RunCache) -> Iterator[dict[str, object]]:
-    """Transfer over sqrt(n) N, measured for small cubes and evaluated for large ones, where it tends to 1/sqrt(2π)."""
+    """Compare transfer over sqrt(n) N, measured for small cubes and evaluated for large ones, where it tends to
+    1/sqrt(2π).
+    """
     sbt = next(entry for entry in printed_times(17) if entry.graph == "SBT")
     for n in [*cache.sizes, *EVALUATED_SIZES]:
         exact, table_17 = binomial_transfer(n), sbt.printed(CubeCase(n)).transfer
@@ -74,7 +76,9 @@ GRAPHS_7_5: tuple[tuple[str, str, Callable[[int], Fraction], Callable[[int], int
 
 
 def _theorem_7_5(cache: RunCache) -> Iterator[dict[str, object]]:
-    """Bandwidth per node and start-ups over one port; a graph meets the bound on transfer if and only if it is greedy."""
+    """Check bandwidth per node and start-ups over one port; a graph meets the bound on transfer if and only if it is
+    greedy.
+    """
     for (graph, algorithm, levels, height), n in product(GRAPHS_7_5, cache.sizes):
         trial = trial_of(cache, "alltoall", algorithm, ONE, n)
         order, bound = 1 << n, Fraction(n << n, 2)

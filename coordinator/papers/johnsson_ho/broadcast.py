@@ -53,11 +53,11 @@ class Pipeline:
     least_n: int = 2
 
     def parts(self, n: int) -> int:
-        """s."""
+        """Return s."""
         return n if self.splits_across_trees else 1
 
     def cost(self, n: int, packets: int) -> Cost:
-        """T for M = `packets` B."""
+        """Return T for M = `packets` B."""
         if self.merged:
             # table 4, nRSBT over one port: i of the n parts share a link in cycles i and 2n - i
             startups = 2 * sum(ceil(Fraction(packets * i, n)) for i in range(1, n)) + packets
@@ -81,7 +81,7 @@ class Pipeline:
         return cache.run(f"hypercube:{n}", "broadcast", self.algorithm, **about)
 
     def optimum(self, n: int, size: int, ratio: float) -> tuple[float, float]:
-        """B_opt, and T_min / t_c, for a message of `size` elements and tau / t_c."""
+        """Return B_opt, and T_min / t_c, for a message of `size` elements and tau / t_c."""
         if self.merged:
             return size, n * size + (2 * n - 1) * ratio
         part, a, b = size / self.parts(n), float(self.a(n)), float(self.b(n))
@@ -168,7 +168,7 @@ def _bound(line: Pipeline, n: int) -> Cost:
 
 
 def _times(cache: RunCache, lines: list[Pipeline]) -> Iterator[dict[str, object]]:
-    """T of table 4 or 5, with many packets and with one packet per tree."""
+    """Compare T of table 4 or 5, with many packets and with one packet per tree."""
     for line, n in _cases(cache, lines):
         for packets in (PACKETS, line.parts(n)):
             trial = line.run(cache, n, packets)
@@ -197,7 +197,9 @@ def _long_run(cache: RunCache, line: Pipeline, n: int, size: int, count: int, st
 
 
 def _optima(cache: RunCache, lines: list[Pipeline]) -> Iterator[dict[str, object]]:
-    """B_opt and T_min of table 4 or 5, and the best whole number of packets: one more or less must not be faster."""
+    """Compare B_opt and T_min of table 4 or 5, and the best whole number of packets: one more or less must not be
+    faster.
+    """
     for line, n in _cases(cache, lines):
         if line.merged:
             continue
@@ -220,7 +222,7 @@ def _optima(cache: RunCache, lines: list[Pipeline]) -> Iterator[dict[str, object
 def optimum_cells(
     line: Pipeline, n: int, packet: float, best: int, least: float, found: float, closed: float | None = None
 ) -> dict[str, object]:
-    """B_opt as printed and measured, T_min as printed, predicted by `closed` and measured, in milliseconds."""
+    """Return B_opt as printed and measured, T_min as printed, predicted by `closed` and measured, in milliseconds."""
     predicted = {} if closed is None else {"predicted": round(1e3 * closed, 3)}
     return {
         "graph": line.graph,
@@ -268,7 +270,7 @@ class Regime:
         return slowest_packet(trial, n) if line.merged and self.amount == 1 else cycles(line, trial)
 
     def predicted(self, line: Pipeline, n: int) -> float:
-        """By tables 4 and 5: cycles, or T in units of t_c."""
+        """Predict by tables 4 and 5: cycles, or T in units of t_c."""
         if self.startup is None:
             if line.merged and self.amount == 1:
                 return n  # down one SBT, as in table 2

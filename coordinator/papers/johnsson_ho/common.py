@@ -48,7 +48,7 @@ class CubeCase:
         return 1 << self.n
 
     def packets(self, messages: Number) -> int:
-        """ceil(x M / B) for x messages."""
+        """Return ceil(x M / B) for x messages."""
         return ceil(Fraction(messages) / self.packet) if self.packet else 1
 
     def sum_of(self, loads: Iterable[Number]) -> int:
@@ -87,7 +87,7 @@ def printed_times(table: int) -> list[PrintedTime]:
 
 
 def time_formula(loads: str, least_startups: str, transfer: str) -> Callable[[CubeCase], Cost]:
-    """T from the loads of the heaviest link in each cycle, which add up to the transfer if none is printed."""
+    """Return T from the loads of the heaviest link in each cycle, which add up to the transfer if none is printed."""
 
     def cost(case: CubeCase) -> Cost:
         terms = evaluate_terms(loads, n=case.n, N=case.order)
@@ -140,12 +140,12 @@ def _cost_formula(startups: str, transfer: str) -> Callable[[int], Cost]:
 
 
 def text(value: Number) -> str:
-    """Fractions exactly, roots and logarithms to four digits."""
+    """Write fractions exactly, roots and logarithms to four digits."""
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def cost_text(cost: Cost) -> str:
-    """T as the paper writes it."""
+    """Write T like the paper."""
     return f"{text(cost.startups)} τ + {text(cost.transfer)} M t_c"
 
 
@@ -178,7 +178,7 @@ def predicted(trial: Trial, case: CubeCase) -> Cost:
 
 
 def largest_packet(trial: Trial) -> Fraction:
-    """B_opt / M: the load of the heaviest link in the heaviest cycle of a run without a packet limit."""
+    """Return B_opt / M: the load of the heaviest link in the heaviest cycle of a run without a packet limit."""
     return Fraction(max(trial.series("heaviest_link_bytes_per_step")), int(trial.number("message_bytes")))
 
 

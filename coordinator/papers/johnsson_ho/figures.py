@@ -120,7 +120,7 @@ def _figure_5(loads: Mapping[Arc, Fraction]) -> Figure:
 
 
 def sbt_of_nesbt(tree: int) -> Branch:
-    """Tree j of nESBT in Q_3 before its edge to the source is reversed: an SBT rooted at e_j, the source a leaf."""
+    """Draw tree j of nESBT in Q_3 before its edge to the source is reversed: an SBT rooted at e_j, the source a leaf."""
     trees, root = EdgeDisjointBinomialTrees(Q3), 1 << tree
 
     def children(rank: Rank) -> Sequence[Port]:

@@ -117,7 +117,7 @@ def _by_level(loads: measure.Table, levels: range) -> str:
 
 
 def _totals(cache: RunCache) -> Iterator[dict[str, object]]:
-    """E_d: the load of a link of dimension d over a whole all-to-all broadcast."""
+    """Check E_d: the load of a link of dimension d over a whole all-to-all broadcast."""
     for graph, n in product(GRAPHS, cache.sizes):
         trial = _run(cache, n, "allgather", graph, "allgather")
         assert trial is not None

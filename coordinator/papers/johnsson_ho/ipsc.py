@@ -37,7 +37,7 @@ def milliseconds(size: int) -> float:
 
 
 def time_of(trial: Trial) -> float:
-    """Milliseconds of a run: the sum over steps of the time of the heaviest link."""
+    """Return the milliseconds of a run: the sum over steps of the time of the heaviest link."""
     return sum(milliseconds(load) for load in trial.series("heaviest_link_bytes_per_step"))
 
 
@@ -195,7 +195,7 @@ def _figure_18(cache: RunCache) -> Rows:
 
 
 def _gap(trial: Trial) -> int:
-    """Median number of cycles between packets on the most used port of the source."""
+    """Return the median number of cycles between packets on the most used port of the source."""
     root = trial.journal().filter(pl.col("sender") == pl.col("origin")).select("step", "port").unique().collect()
     most = root.group_by("port").len().sort("len", "port", descending=[True, False])["port"][0]
     return int(root.filter(pl.col("port") == most).sort("step")["step"].diff().drop_nulls().median())  # type: ignore[arg-type]
@@ -230,7 +230,7 @@ def _figure_19(cache: RunCache) -> Rows:
 
 
 def _labelled(trial: Trial) -> float:
-    """Milliseconds for the loads that the algorithm claims."""
+    """Return the milliseconds for the loads that the algorithm claims."""
     claims = [claim for claim in trial.plan.algorithm.claims() if claim.name == "heaviest_link_segments_per_step"]
     loads = claims[0].predicted
     assert isinstance(loads, tuple)

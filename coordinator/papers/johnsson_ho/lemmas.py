@@ -67,7 +67,7 @@ def level_sizes(parents: Parents) -> tuple[int, ...]:
 
 
 def _subtrees(n: int, trial: Trial, graph: str) -> Iterator[dict[str, object]]:
-    """Lemmas 3.16 and 3.27: no child has more nodes at a distance than its parent."""
+    """Check lemmas 3.16 and 3.27: no child has more nodes at a distance than its parent."""
     parents = parents_of(trial)
     behind = nodes_behind(parents)
     more = sum(behind[child][far] > behind[rank][far] for child, rank in parents.items() for far in range(n + 1))
@@ -75,7 +75,7 @@ def _subtrees(n: int, trial: Trial, graph: str) -> Iterator[dict[str, object]]:
 
 
 def _weights(n: int, trial: Trial) -> Iterator[dict[str, object]]:
-    """Corollary 3.2: the parts that come in over all edges are the whole message."""
+    """Check corollary 3.2: the parts that come in over all edges are the whole message."""
     received = trial.table("links").group_by("receiver").agg(pl.col("bytes").sum())
     whole = received.filter((pl.col("bytes") == MESSAGE_BYTES) & (pl.col("receiver") != 0))
     yield _stated(n, "nRSBT", "weights", len(whole), trial)

@@ -52,7 +52,7 @@ TABLE_7 = (GRAY_PATH, *printed_times(7))
 
 
 def _beside(cache: RunCache) -> Iterator[dict[str, object]]:
-    """BRG: T = (N-1) M t_c + max(ceil((N-1) M/B), N-1) tau; messages longer than B are cut."""
+    """Compare BRG: T = (N-1) M t_c + max(ceil((N-1) M/B), N-1) tau; messages longer than B are cut."""
     for n, packet in product(cache.sizes, (Fraction(1, 2), Fraction(1), Fraction(4))):
         size, limit = MESSAGE_BYTES, int(MESSAGE_BYTES * packet)
         about = {"port_model": BESIDE, "message_bytes": size, "segments": max(1, size // limit), "packet_limit": limit}
@@ -158,7 +158,7 @@ def _rest_row(cache: RunCache, rest: Rest, n: int, k: int) -> dict[str, object]:
 
 @cache
 def edge_loads(n: int, turn: Turn) -> Loads:
-    """Elements on each link when one tree carries one element to every node, counted along the paths."""
+    """Count the elements on each link along the paths, when one tree carries one element to every node."""
     trees = TurnedBinomialTrees(Hypercube(n), [turn])
     paths = (trees.path(rank, 0) for rank in range(1, 2**n))
     return Counter((here, (here ^ there).bit_length() - 1) for path in paths for here, there in pairwise(path))

@@ -69,7 +69,7 @@ def _winners(cache: RunCache) -> Iterator[dict[str, object]]:
 
 
 def _broadcasts(cache: RunCache) -> Iterator[dict[str, object]]:
-    """T for one element, for at most one per edge-disjoint tree, and for many with the best packet size."""
+    """Compare T for one element, for at most one per edge-disjoint tree, and for many with the best packet size."""
     for n in cache.sizes:
         yield _small(cache, LINES[ONE, "SBT"], n, "one-port, M = 1", 1)
         yield _small(cache, LINES[ALL, "nRSBT"], n, "n-port, M <= n", n)
@@ -78,7 +78,7 @@ def _broadcasts(cache: RunCache) -> Iterator[dict[str, object]]:
 
 
 def _small(cache: RunCache, line: Pipeline, n: int, assumption: str, elements: int) -> dict[str, object]:
-    """T = n (t_c + tau); an element is one byte here."""
+    """Compare T = n (t_c + tau); an element is one byte here."""
     trial = line.timed_run(cache, n, elements, STARTUP, packet_limit=1)
     printed, found = n * (PER_BYTE + STARTUP), trial.number("virtual_seconds")
     verdict = row_verdict(abs(found - printed) < 1e-12, trials=[trial])
@@ -86,7 +86,7 @@ def _small(cache: RunCache, line: Pipeline, n: int, assumption: str, elements: i
 
 
 def _large(cache: RunCache, line: Pipeline, n: int, assumption: str) -> dict[str, object]:
-    """T_min, a lower bound for every whole number of packets; the best one is within one percent."""
+    """Compare T_min, a lower bound for every whole number of packets; the best one is within one percent."""
     packet, least = line.optimum(n, LONG_BYTES, STARTUP / PER_BYTE)
     count, trial = best_run(cache, line, n, LONG_BYTES, STARTUP)
     found, printed = trial.number("virtual_seconds"), least * PER_BYTE

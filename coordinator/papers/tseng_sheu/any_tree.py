@@ -137,7 +137,7 @@ def run(star: StarGraph, parents: Parents) -> np.ndarray:
 
 
 def any_tree(n: int) -> Iterator[dict[str, object]]:
-    """Four statements on each tree: steps, reached nodes, equal loads of links in every step, and the transfer."""
+    """Check four statements on each tree: steps, reached nodes, equal loads of links in every step, and the transfer."""
     star = StarGraph(n)
     for name, make in TREES.items():
         parents = make(star)

@@ -17,12 +17,12 @@ PER_BYTE = 1e-6
 
 
 def seconds(cost: Cost) -> float:
-    """startups Ts + bytes Tc."""
+    """Return startups Ts + bytes Tc."""
     return cost.time(STARTUP, PER_BYTE)
 
 
 def height(n: int) -> int:
-    """h: the largest of D_n + n + gcd(n, i) - 2."""
+    """Return h: the largest of D_n + n + gcd(n, i) - 2."""
     return StarGraph(n).diameter + n + max(gcd(n, i) for i in range(1, n)) - 2
 
 
@@ -32,13 +32,14 @@ def phases(n: int) -> int:
 
 
 def algorithm_1(n: int, m: int, p: int) -> Cost:
-    """(h + p - 1)(Ts + 2m/(p(n-1)) Tc), with segments rounded up to whole bytes."""
+    """Return (h + p - 1)(Ts + 2m/(p(n-1)) Tc), with segments rounded up to whole bytes."""
     slots = height(n) + p - 1
     return Cost(slots, slots * 2 * ceil(m / (p * (n - 1))))
 
 
 def recursion(n: int, m: int) -> Cost:
-    """Down through the substars S_n, .., S_3 and up again, i - 1 packets of m (i-1)!/n! bytes at each level; one at S_2.
+    """Return the cost of the way down through the substars S_n, .., S_3 and up again: i - 1 packets of m (i-1)!/n!
+    bytes at each level; one at S_2.
 
     A segment, 2m/n!, is rounded up to whole bytes.
     """
@@ -48,18 +49,20 @@ def recursion(n: int, m: int) -> Cost:
 
 
 def pipelined(height: int, m: int, p: int) -> Cost:
-    """(h + p - 1)(Ts + m/p Tc) on one tree of this height."""
+    """Return (h + p - 1)(Ts + m/p Tc) on one tree of this height."""
     slots = height + p - 1
     return Cost(slots, slots * ceil(m / p))
 
 
 def best_pipeline(height: int, m: int) -> Cost:
-    """`pipelined` with the best p."""
+    """Return `pipelined` with the best p."""
     return _best(lambda p: pipelined(height, m, p), sqrt((height - 1) * m * PER_BYTE / STARTUP), m)
 
 
 def stepped_pipeline(n: int, m: int) -> Cost:
-    """((p - 1) ceil(log2 n) + sum ceil(log2 i))(Ts + m/p Tc) with the best p: one packet per ceil(log2 n) phases."""
+    """Return ((p - 1) ceil(log2 n) + sum ceil(log2 i))(Ts + m/p Tc) with the best p: one packet per ceil(log2 n)
+    phases.
+    """
     every, first = ceil(log2(n)), phases(n)
 
     def cost(p: int) -> Cost:

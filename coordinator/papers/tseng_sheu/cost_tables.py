@@ -54,7 +54,7 @@ def broadcast(
 
 
 def pieces(trial: Trial) -> int:
-    """p, the number of segments on each tree."""
+    """Return p, the number of segments on each tree."""
     return trial.plan.spec.segments
 
 
@@ -91,12 +91,12 @@ def _cost_rows(
 
 
 def _tidy(value: float) -> float:
-    """Whole numbers as int, others to nine digits."""
+    """Round to nine digits; whole numbers become int."""
     return int(value) if float(value).is_integer() else float(f"{value:.9g}")
 
 
 def table_1(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
-    """One-to-all broadcast."""
+    """Compare the times of a one-to-all broadcast."""
     star, m = StarGraph(n), BROADCAST_BYTES
     bounds = {
         "all-port": Cost(star.diameter, m / star.degree),
@@ -128,7 +128,7 @@ def table_1(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
 
 
 def without_pipelining(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
-    """Section 6.1: h' (Ts + m Tc) along one tree of height h', the message in one piece."""
+    """Compare section 6.1: h' (Ts + m Tc) along one tree of height h', the message in one piece."""
     star, m = StarGraph(n), BROADCAST_BYTES
     trial = broadcast(cache, n, "greedy-tree", m, segments=1)
     bounds = {"startups": star.diameter, "transfer_bytes": m / star.degree}
@@ -140,14 +140,14 @@ def without_pipelining(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
 
 
 def excess() -> dict[str, object]:
-    """Section 6.1: the bytes of one tree without pipelining are an order of n^2 above the optimum m/(n-1)."""
+    """Check section 6.1: the bytes of one tree without pipelining are an order of n^2 above the optimum m/(n-1)."""
     found = spread("diameter*(n-1)", "n^2")
     about: dict[str, object] = {"quantity": "bytes of Day [7] over the optimum", "paper": "O(n^2)"}
     return about | {"form": "D_n (n-1)", "spread": round(found, 3), VERDICT: status(found)}
 
 
 def best_segments_row(cache: RunCache, n: int) -> dict[str, object]:
-    """T at the paper's real-valued optimum is the least of all T(p); the nearest whole p comes close."""
+    """Check that T at the paper's real-valued optimum is the least of all T(p); the nearest whole p comes close."""
     m, h = BROADCAST_BYTES, height(n)
     trial = broadcast(cache, n, "congestion2-trees", m)
     real = sqrt(2 * m * (h - 1) * PER_BYTE / ((n - 1) * STARTUP))
@@ -172,7 +172,7 @@ def best_segments_row(cache: RunCache, n: int) -> dict[str, object]:
 
 
 def over_message_size(cache: RunCache, n: int) -> Figure:
-    """T of the greedy tree and of algorithm 1 over the message size."""
+    """Draw T of the greedy tree and of algorithm 1 over the message size."""
 
     def line(time: Callable[[int], float]) -> list[tuple[float, float]]:
         return [(m, 1e3 * time(m)) for m in CURVE_BYTES]
@@ -207,7 +207,7 @@ def over_message_size(cache: RunCache, n: int) -> Figure:
 
 
 def over_segments(cache: RunCache, n: int) -> Figure:
-    """T of algorithm 1 over the number of segments."""
+    """Draw T of algorithm 1 over the number of segments."""
     m = BROADCAST_BYTES
     measured = [
         (p, 1e3 * broadcast(cache, n, "congestion2-trees", m, segments=p).number("virtual_seconds"))
@@ -234,7 +234,7 @@ def over_segments(cache: RunCache, n: int) -> Figure:
 
 
 def table_2(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
-    """All-to-all broadcast."""
+    """Compare the times of an all-to-all broadcast."""
     star, m = StarGraph(n), ALLGATHER_BYTES
     others, d = star.order - 1, star.diameter
     all_port, one_port = Cost(d, others * m / star.degree), Cost(max(d, ceil(log2(star.order))), others * m)

@@ -34,12 +34,12 @@ def from_zero(rank: Rank) -> str:
 
 
 def rotated_root(i: int) -> Rank:
-    """rho^i of the identity: its label shifted right by i, cyclically."""
+    """Return rho^i of the identity: its label shifted right by i, cyclically."""
     return STAR.rank_of(STAR.identity[-i:] + STAR.identity[:-i]) if i else 0
 
 
 def figure_1() -> Figure:
-    """L(r) for the identity and its three shifts."""
+    """Draw L(r) for the identity and its three shifts."""
     trees, roots = GreedyTree(STAR), [rotated_root(i) for i in range(STAR.n)]
     panels = [
         network_panel(
@@ -98,7 +98,7 @@ def figure_3() -> Figure:
 
 
 def _ring(title: str, cycle: Sequence[int]) -> Panel:
-    """Dimensions in a circle, clockwise from the top, with an arrow from each to the next."""
+    """Draw dimensions in a circle, clockwise from the top, with an arrow from each to the next."""
     width, middle = 260.0, HEAD + RING + 2 * DISC
     turn = 2 * pi / len(cycle)
     places = [(width / 2 + RING * sin(k * turn), middle - RING * cos(k * turn)) for k in range(len(cycle))]
@@ -126,7 +126,7 @@ def _arrow(start: tuple[float, float], end: tuple[float, float]) -> str:
 
 
 def figure_4() -> Figure:
-    """L(0123), its label change and its dimension change."""
+    """Draw L(0123), its label change and its dimension change."""
     greedy, rotated = GreedyTree(STAR), RotatedTrees(STAR, GreedyTree(STAR))
     root = STAR.rank(LABEL_CHANGE)
     parts = (
@@ -142,7 +142,7 @@ def figure_4() -> Figure:
 
 
 def figure_checks() -> Iterator[dict[str, object]]:
-    """Statements of the paper about the trees; raises ContractError if they do not span S_4."""
+    """Check statements of the paper about the trees; raises ContractError if they do not span S_4."""
     greedy, hats, rotated = GreedyTree(STAR), CongestionTwoTrees(STAR), RotatedTrees(STAR, GreedyTree(STAR))
     for trees in (greedy, hats, rotated):
         check_trees(trees)

@@ -13,7 +13,9 @@ from emunode.topologies.star import StarGraph
 
 
 def greedy_tree(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
-    """Lemmas 3 and 4: L in a broadcast; its shifts in reduces to rho^i(r), whose packets follow the arcs to the root."""
+    """Check lemmas 3 and 4: L in a broadcast; its shifts in reduces to rho^i(r), whose packets follow the arcs to the
+    root.
+    """
     star = StarGraph(n)
     shifts = [star.identity[-i:] + star.identity[:-i] for i in range(1, n)]
     trial = broadcast(cache, n, "greedy-tree", 60, segments=1)
@@ -41,7 +43,7 @@ def _reduce_to(cache: RunCache, n: int, root: str) -> Trial:
 
 
 def heights(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
-    """Lemmas 5 and 6. A height is the last step in which a tree delivers; congestion counts one segment per tree.
+    """Check lemmas 5 and 6. A height is the last step in which a tree delivers; congestion counts one segment per tree.
 
     The path p_i is as long as the level of its end rho^i(r) in tree i: the step in which that tree reaches it.
     """
@@ -64,7 +66,7 @@ def heights(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
 
 
 def level_loads(cache: RunCache, n: int) -> dict[str, object]:
-    """Lemma 7: segments on each directed link in each step."""
+    """Check lemma 7: segments on each directed link in each step."""
     trial = cache.run(f"star:{n}", "allgather", "rotated-trees", port_model="all-port", message_bytes=ALLGATHER_BYTES)
     nodes = StarGraph(n).distance_distribution()[1:]
     links = trial.table("links")["segments"]

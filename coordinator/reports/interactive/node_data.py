@@ -76,7 +76,9 @@ def node_data(data: RunData, layout: Layout, packets: int | None) -> NodeData | 
 
 
 def _ends(topology: Topology) -> dict[str, str]:
-    """By rank and port, the rank at the other end and the port of the same link there; -1 where there is no port."""
+    """Return for each rank and port the rank at the other end and the port of the same link there; -1 where there is no
+    port.
+    """
     peers = np.full((topology.order, topology.degree), -1, dtype=np.int64)
     ports = np.full_like(peers, -1)
     for rank in topology.ranks():
@@ -86,7 +88,9 @@ def _ends(topology: Topology) -> dict[str, str]:
 
 
 def _nodes(data: RunData) -> dict[str, object] | None:
-    """By rank, the segments that arrived, the messages due, the first and the last arrival, and the state at the end."""
+    """Return for each rank the segments that arrived, the messages due, the first and the last arrival, and the final
+    state.
+    """
     nodes = data.nodes
     if nodes is None:
         return None

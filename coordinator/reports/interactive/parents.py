@@ -101,7 +101,9 @@ def _roots(data: RunData) -> list[int]:
 
 
 def _arcs(hops: pl.LazyFrame, name: str, roots: list[int]) -> pl.DataFrame:
-    """root, tree, rank, parent, port of the sender, lost: the arc to the parent of every rank, by its first packet."""
+    """Return root, tree, rank, parent, port of the sender, lost: the arc to the parent of every rank, by its first
+    packet.
+    """
     lost = pl.col("outcome").cast(pl.String) == "lost"
     child, parent = ("sender", "receiver") if name in UP else ("receiver", "sender")
     match name:

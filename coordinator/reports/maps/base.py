@@ -48,7 +48,7 @@ def map_script(positions: Positions, texts: Sequence[str]) -> dict[str, object]:
 
 
 def map_legend(scene: Scene, keys: Sequence[str], omitted: Sequence[str], width: int, *more: str) -> str:
-    """Keys and notes as HTML; `width` is the number of steps in one position of the slider."""
+    """Render keys and notes as HTML; `width` is the number of steps in one position of the slider."""
     notes = list(omitted)
     if not has_layout(scene.topology):
         family = escape(scene.topology.family)
@@ -59,7 +59,7 @@ def map_legend(scene: Scene, keys: Sequence[str], omitted: Sequence[str], width:
 
 
 def texts_of_tables(scene: Scene, positions: Positions) -> list[str]:
-    """By position, the packets in it and the nodes that are done after it, from the tables of the run."""
+    """Write for each position the packets in it and the nodes that are done after it, from the tables of the run."""
     finish, missing = scene.finish, scene.lacking
     due = scene.due(finish.tolist())
     complete = due & (finish > 0) & (True if missing is None else ~missing)

@@ -73,7 +73,7 @@ def _squares(scene: Scene, layout: Layout) -> Squares:
 
 
 def _finish_map(scene: Scene, layout: Layout) -> NetworkMap:
-    """Squares in the colour of the step in which their nodes were done, or of the value that they elected."""
+    """Draw squares in the colour of the step in which their nodes were done, or of the value that they elected."""
     finish, state = scene.finish, np.zeros(scene.order, dtype=np.int64)
     if scene.votes is not None:
         state = scene.votes.state
@@ -111,7 +111,7 @@ def _finish_map(scene: Scene, layout: Layout) -> NetworkMap:
 
 
 def _of_squares(squares: Squares, finish: Ranks, state: Ranks) -> tuple[Ranks, Ranks]:
-    """By square, the mean step (rounded) in which its nodes were done, 0 for never, and their worst state."""
+    """Return for each square the mean step (rounded) in which its nodes were done, 0 for never, and their worst state."""
     served = np.bincount(squares.cell, weights=finish > 0)
     mean = np.bincount(squares.cell, weights=finish) / np.maximum(served, 1)
     worst = np.zeros(len(served), dtype=np.int64)
@@ -123,7 +123,7 @@ def _of_squares(squares: Squares, finish: Ranks, state: Ranks) -> tuple[Ranks, R
 
 
 def _progress_map(scene: Scene, layout: Layout) -> NetworkMap:
-    """Squares in the shade of the share that their nodes have of what they are due."""
+    """Draw squares in a shade for the share of their due segments that their nodes have."""
     squares = _squares(scene, layout)
     most = min(MOST_FRAMES, max(1, LEVEL_ENTRIES // len(squares.x)))
     positions = Positions(scene.steps, max(1, -(-scene.steps // most)))
@@ -160,7 +160,7 @@ def _progress_map(scene: Scene, layout: Layout) -> NetworkMap:
 
 
 def _received(scene: Scene, positions: Positions) -> Ranks:
-    """By frame and rank, the segments received until the end of the frame."""
+    """Count for each frame and rank the segments received until the end of the frame."""
     assert scene.packets is not None
     gains = marks_of(scene.packets, positions.width, giving=False).gains
     received = np.zeros((positions.count, scene.order), dtype=np.int64)
@@ -181,7 +181,7 @@ def _source(scene: Scene, layout: Layout, side: float) -> list[str]:
 
 
 def _marks(scene: Scene, layout: Layout, side: float, positions: Positions, frame: int | None) -> list[str]:
-    """Diamonds for byzantine nodes, crosses for other faulty ones."""
+    """Draw diamonds for byzantine nodes, crosses for other faulty ones."""
     marks = []
     for rank, mark in list(scene.broken.items())[:MARKED_NODES]:
         at = float(layout.x[rank]), float(layout.y[rank]), max(4.0, side)

@@ -70,7 +70,7 @@ def draw(scene: Scene, layout: Layout) -> NetworkMap:
 
 
 def _packed(table: pl.DataFrame, columns: Sequence[str], frames: int) -> list[str]:
-    """By frame, the values of these columns, row by row."""
+    """Return for each frame the values of these columns, row by row."""
     ends = np.searchsorted(table["frame"].to_numpy(), np.arange(frames + 1))
     values = np.stack([table[name].to_numpy() for name in columns], axis=1)
     return [pack(values[low:high]) for low, high in pairwise(ends.tolist())]
@@ -179,7 +179,7 @@ def _idle_links(scene: Scene, layout: Layout) -> str:
 
 
 def width_class(load: int, most: int) -> int:
-    """0, 1 or 2 for a load in the lower, middle or upper third up to `most`; 1 if no link carries more than one."""
+    """Return 0, 1 or 2 for a load in the lower, middle or upper third up to `most`; 1 if no link carries more than one."""
     return 1 if most <= 1 else min(2, -(-3 * load // most) - 1)
 
 
@@ -216,7 +216,7 @@ def _texts(scene: Scene, due: np.ndarray) -> list[str]:
 
 
 def _done(scene: Scene, due: np.ndarray) -> list[int]:
-    """By frame, the nodes that have everything due to them after it."""
+    """Count for each frame the nodes that have everything due to them after it."""
     have = scene.marks.gains.with_columns(have=pl.col("segments").cum_sum().over("rank"))
     full = pl.DataFrame({"rank": np.arange(scene.order), "full": scene.full, "due": due})
     complete = have.join(full, "rank").filter(pl.col("due"), pl.col("full") > 0, pl.col("have") >= pl.col("full"))

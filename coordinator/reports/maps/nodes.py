@@ -66,7 +66,7 @@ class Nodes:
         return sorted({*self.byzantine, *([] if self.scene.source is None or judged else [self.scene.source])})
 
     def draw(self, at: int | None) -> list[str]:
-        """Circles with their pies, labels and marks, after frame `at` or at the end of the run."""
+        """Draw circles with their pies, labels and marks, after frame `at` or at the end of the run."""
         x, y, radius = self.layout.x.tolist(), self.layout.y.tolist(), self.layout.radius
         positions, scene = self.scene.positions, self.scene
         held = scene.end if at is None else scene.held(at)
@@ -102,7 +102,7 @@ class Nodes:
         return [*crosses, *layers, *around] if self.labelled else [*layers, *crosses, *around]
 
     def _paint(self, rank: int, held: Held, fixed: set[int]) -> tuple[str, str]:
-        """Colours of a node and of its label; the script of the page chooses in the same way (`steps.js`)."""
+        """Return the colours of a node and of its label; the script of the page chooses in the same way (`steps.js`)."""
         if rank in fixed:
             return (BYZANTINE, "#111") if rank in self.byzantine else ("var(--ink)", "var(--paper)")
         if self.pies:
@@ -180,7 +180,7 @@ class Nodes:
         return parts
 
     def _segments_by_colour(self) -> Iterator[tuple[str, dict[int, int]]]:
-        """For every few frames, their colour and the segments that each node received in them."""
+        """Yield for every few frames their colour and the segments that each node received in them."""
         count, gains = self.scene.positions.count, self.scene.marks.gains
         every = max(1, -(-count // (SLICES if self.scene.order <= NODES_WITH_SLICES else SLICES // 4)))
         for first in range(0, count, every):
@@ -191,7 +191,7 @@ class Nodes:
             yield self._colours[min(first + every // 2, count - 1)], got
 
     def _votes_by_colour(self) -> Iterator[tuple[str, dict[int, int]]]:
-        """For every state, its colour and the segments of each node in that state."""
+        """Yield for every state its colour and the segments of each node in that state."""
         votes = self.scene.marks.votes.group_by("rank", "state").agg(pl.col("segments").sum())
         for state, colour in STATE_COLOURS.items():
             yield colour, dict(votes.filter(pl.col("state") == state).select("rank", "segments").iter_rows())

@@ -47,7 +47,7 @@ class NodeMark(NamedTuple):
 
 
 def broken_nodes(data: RunData) -> dict[int, NodeMark]:
-    """By rank, the first fault of each faulty node."""
+    """Return for each faulty rank its first fault."""
     found: dict[int, NodeMark] = {}
     for fault in data.faults:
         rank, step, kind = fault.get("rank"), fault.get("step"), str(fault.get("kind"))
@@ -62,7 +62,7 @@ def broken_nodes(data: RunData) -> dict[int, NodeMark]:
 
 
 def lacking(data: RunData) -> NDArray[np.bool_] | None:
-    """By rank, whether a healthy node lacks something that is due to it; None if the nodes are unknown."""
+    """Return for each rank whether a healthy node lacks something that is due to it; None if the nodes are unknown."""
     if data.nodes is None:
         return None
     if data.get("intact_deliveries") == data.get("expected_deliveries"):

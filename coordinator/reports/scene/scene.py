@@ -146,7 +146,9 @@ class Scene:
         return segments_due(data.plan)
 
     def due(self, gained: Sequence[int] | Ranks) -> NDArray[np.bool_]:
-        """By rank, whether the node is to receive (or send) anything: not the source, and not a faulty node."""
+        """Return for each rank whether the node is to receive (or send) anything: not the source, and not a faulty
+        node.
+        """
         if self.data.nodes is None or self.giving:
             return np.asarray(gained) > 0 if any(gained) else np.ones(len(gained), dtype=np.bool_)
         return np.asarray(self.data.nodes["expected"].fill_null(0).to_numpy() > 0)

@@ -93,12 +93,12 @@ class Votes:
         return words if self.expected == due else f"{intact}; {words}"
 
     def heard_by(self, width: int) -> pl.DataFrame:
-        """First copies in frames of `width` steps, as `Marks.heard`."""
+        """Return first copies in frames of `width` steps, as `Marks.heard`."""
         table = self.first_copies.select("rank", step="heard", segments="count")
         return framed(table, width).group_by(GAIN[:2]).agg(pl.col("segments").sum()).sort(GAIN[:2])
 
     def settled_by(self, width: int) -> pl.DataFrame:
-        """Settled votes in frames of `width` steps, as `Marks.votes`."""
+        """Return settled votes in frames of `width` steps, as `Marks.votes`."""
         table = self.segments.select("rank", "state", step="settled", segments="count")
         return framed(table, width).group_by(VOTE[:3]).agg(pl.col("segments").sum()).sort(VOTE[:3])
 
@@ -179,7 +179,7 @@ class BallotBox:
         return heard.sort("step", "rank"), settled.sort("step", "rank", "state")
 
     def close(self) -> pl.DataFrame:
-        """By rank, the segments on which votes are still open, by the state that they end in."""
+        """Count for each rank the segments on which votes are still open, by the state in which the votes end."""
         if self._votes is None:
             return pl.DataFrame(schema={"rank": pl.Int64, "state": pl.Int64, "count": pl.Int64})
         found = ballots(self._votes, self._copies).rename({self._who: "rank"})
@@ -233,15 +233,16 @@ def _by_rank(plan: Plan, segments: pl.DataFrame, messages: pl.DataFrame) -> Vote
 
 
 def segments_due(plan: Plan) -> list[int]:
-    """By rank, the segments that a node is due in the run, or in a gather those that it gives.
+    """Count for each rank the segments that are due to a node in the run, or in a gather the segments that it gives.
 
-    A node to which nothing is due has the number of the others: a faulty one is drawn with its share of that.
+    A node to which nothing is due has the number of the other nodes: a faulty node is drawn with its share of that
+    number.
     """
     return _without_zeros(_segments_by_rank(plan))
 
 
 def judged_ranks(plan: Plan) -> NDArray[np.bool_]:
-    """By rank, whether a message is due to the node; in a gather, from it."""
+    """Return for each rank whether a message is due to the node; in a gather, from the node."""
     return np.asarray(_messages_by_rank(plan) > 0)
 
 
@@ -271,7 +272,7 @@ def _without_zeros(counts: Sequence[int]) -> list[int]:
 
 
 def _messages_by_rank(plan: Plan) -> NDArray[np.signedinteger]:
-    """By rank, the messages that are due to it; in a gather, those that are due from it."""
+    """Count for each rank the messages that are due to it; in a gather, the messages that are due from it."""
     if plan.spec.collective is not Collective.GATHER:
         return messages_due(plan)
     due = np.full(plan.topology.order, plan.spec.messages)

@@ -165,7 +165,7 @@ LARGEST_COMPONENT = AfterFaults(
 
 
 def _extra_by_flows(network: FigureNetwork, g: int, budget: Budget) -> int:
-    """kappa_g by flows between connected sets of g + 1 nodes.
+    """Return kappa_g by flows between connected sets of g + 1 nodes.
 
     A set that is as wanted separates two such sets, so the smallest separator of any two of them is a lower bound. The
     neighbourhood of a connected set is an upper bound if it leaves no small component. Raises NotKnownError if they differ.

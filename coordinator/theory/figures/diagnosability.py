@@ -75,7 +75,7 @@ class ConditionalDiagnosability(Diagnosability):
 
 
 def by_closed_neighbourhoods(network: FigureNetwork, budget: Budget) -> int:
-    """t under the PMC model: the minimum of |N(S)| + ceil(|S| / 2), less one, over connected sets S of nodes.
+    """Return t under the PMC model: the minimum of |N(S)| + ceil(|S| / 2), less one, over connected sets S of nodes.
 
     A link from outside both into their difference S distinguishes two sets. Without one both contain N(S), and the
     larger one at least half of S; a component of S alone needs no more nodes. The sets are grown from a root: every

@@ -57,7 +57,7 @@ class FigureValue:
         return last == self.closed_form
 
     def record(self) -> dict[str, object]:
-        """As plain values."""
+        """Return the invariant as plain values."""
         return {**asdict(self), "agrees": self.agrees}
 
 

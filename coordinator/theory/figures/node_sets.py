@@ -51,7 +51,9 @@ def set_count(order: int, size: int, *, with_first: bool) -> int:
 
 
 def _splits(nodes: int, size: int) -> Iterator[tuple[tuple[int, ...], int, int]]:
-    """Members among the last nodes, the number of first nodes, and how many of them complete a set: at most BLOCK ways."""
+    """Yield members among the last nodes, the number of first nodes, and how many of them complete a set: at most BLOCK
+    ways.
+    """
     stack: list[tuple[tuple[int, ...], int, int]] = [((), nodes, size)]
     while stack:
         chosen, nodes, size = stack.pop()
@@ -84,7 +86,7 @@ def flood(table: NDArray[np.intp], start: Rows, through: Rows) -> Rows:
 
 
 def advance(table: NDArray[np.intp], reach: Rows, through: Rows) -> Rows:
-    """`reach` and those of its neighbours that are in `through`."""
+    """Return `reach` and its neighbours that are in `through`."""
     grown = reach.copy()
     for port in range(table.shape[1]):
         grown |= reach[table[:, port]]
@@ -93,7 +95,7 @@ def advance(table: NDArray[np.intp], reach: Rows, through: Rows) -> Rows:
 
 
 def lowest(rows: Rows) -> Rows:
-    """Of every set, the member of lowest rank."""
+    """Return of every set the member of lowest rank."""
     before = np.bitwise_or.accumulate(rows, axis=0)
     first = rows.copy()
     first[1:] &= ~before[:-1]
@@ -109,7 +111,7 @@ def components(table: NDArray[np.intp], nodes: Rows) -> Iterator[Rows]:
 
 
 def any_member(rows: Rows, count: int) -> Flags:
-    """For each of `count` sets, whether it has a member."""
+    """Return for each of `count` sets whether it has a member."""
     return unpack(np.bitwise_or.reduce(rows, axis=0), count)
 
 

@@ -86,7 +86,7 @@ def _disconnecting(network: FigureNetwork, size: int, budget: Budget) -> int:
 
 
 def _splits(network: FigureNetwork, block: Block) -> Flags:
-    """For each set, whether it disconnects the rest."""
+    """Return for each set whether it disconnects the rest."""
     reached = flood(network.table, lowest(block.others), block.others)
     return any_member(block.others & ~reached, block.sets)
 

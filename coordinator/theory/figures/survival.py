@@ -22,7 +22,9 @@ RATES: Final = (0.01, 0.05, 0.1)
 
 
 def reliability(survived: Sequence[int], elements: int, rate: float) -> float:
-    """R, where each of some elements fails with probability `rate`; `survived[k]` sets of k failures are survived."""
+    """Return R, where each of some elements fails with probability `rate`; `survived[k]` sets of k failures are
+    survived.
+    """
     return sum(sets * rate**failed * (1 - rate) ** (elements - failed) for failed, sets in enumerate(survived))
 
 
@@ -98,7 +100,7 @@ Blocks = tuple[int, ...]
 
 
 def joining_sets(network: FigureNetwork, terminals: frozenset[Rank], budget: Budget) -> tuple[int, ...]:
-    """For k = 0, 1, .. failed links: the number of sets that leave the terminals joined.
+    """Return for k = 0, 1, .. failed links the number of sets that leave the terminals joined.
 
     The links are decided one after another, in breadth-first order of their ends. What matters of the decided ones is
     how they join the nodes of the frontier, which have both decided and undecided links. All sets of working links with
