@@ -72,7 +72,7 @@ class KnownPaths:
 
 
 def _paths(algorithm: Algorithm, origin: Rank, wanted: Container[int]) -> Iterator[CopyPath]:
-    """Yield the paths of the copies of some segments to the ranks that they are meant for."""
+    """Yield the paths of the copies of some segments to the ranks that are to receive them."""
     personal = algorithm.collective not in (Collective.BROADCAST, Collective.ALLGATHER)
     topology = algorithm.topology
     brought: dict[CopyId, dict[Rank, Send]] = {}
@@ -93,7 +93,8 @@ def _paths(algorithm: Algorithm, origin: Rank, wanted: Container[int]) -> Iterat
 
 
 def _sends_of(algorithm: Algorithm, origin: Rank, wanted: Container[int]) -> Iterator[tuple[Send, Segment]]:
-    """All sends of the copies of some segments, by ascending step, in a run in which nothing else is sent."""
+    """Yield all sends of the copies of some segments, by ascending step, in a run in which nothing else is sent."""
+    # Rules of their own for every origin: the state of a rule that has been played is that of a run.
     topology, rules = algorithm.topology, dict[Rank, Rule]()
     # A rule that waits for answers starts later segments only after earlier ones.
     waits = algorithm.dependence is Dependence.UNSTATED
@@ -116,6 +117,7 @@ def _sends_of(algorithm: Algorithm, origin: Rank, wanted: Container[int]) -> Ite
             receiver, its_port = topology.end(rank, port)
             arrivals.setdefault(receiver, {}).setdefault(its_port, []).append(segment)
         for rank, by_port in arrivals.items():
+            # By ascending port, as `Node.step` reads them: the rule has to decide here as it will in the run.
             packets = [(port, tuple(by_port[port])) for port in sorted(by_port)]
             for when, port, content in rule_of(rank).receive(step, packets):
                 due.setdefault(when, []).append((rank, port, content))

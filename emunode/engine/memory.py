@@ -1,8 +1,8 @@
 """The memory engine: all nodes of a network in one loop, without sockets, with the same journal.
 
-It serves large networks and campaigns, and it is the reference that runs over sockets are compared with. Nodes are created
-when they are first needed. A packet is handed over as the very tuple that its sender made. So it has to consist of numbers
-and bytes, through which no node can change the state of another one.
+The engine serves large networks and campaigns, and is the reference for runs over sockets. Nodes are created on first use. A
+packet is handed over as the very tuple that its sender made. So it has to consist of numbers and bytes, through which no
+node can change the state of another one.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ MOST_ENDS = 2**20
 
 
 class OtherEnds(dict[int, Rank]):
-    """The rank behind a link end, by rank x degree + port; looked up in the topology when it is first needed."""
+    """The rank behind a link end, by rank x degree + port; looked up in the topology on first use."""
 
     def __init__(self, topology: Topology) -> None:
         super().__init__()
@@ -71,6 +71,7 @@ class MemoryEngine:
 
     def abandon(self) -> None:
         """Stop the step that another thread is running; its result is incomplete, and no step may follow."""
+        # No lock: the loop of `_run_all` reads the flag before every rank, and one rank more does no harm.
         self._abandoned = True
 
     def step(self, step: Step, faults: Sequence[Fault] = ()) -> bytearray:

@@ -3,8 +3,8 @@
 Model. Step t of a node reads what arrived in step t-1 and decides what leaves in step t; what leaves is handed to the
 engine as at most one packet per port. Arrivals of a step are read by ascending port, whatever order they came in, so the
 timing of an engine cannot influence a history. In every step the node enforces the guarantees of the algorithm: one packet
-per port, the link capacity, the port model. A RuleError that names the rank, the step and the ports stops a rule that breaks
-one. Classifying an arrival (`HopOutcome`) is measurement, not routing: the rule never sees the outcome.
+per port, the link capacity, the port model. A rule that breaks a guarantee is stopped by a RuleError, which names the rank,
+the step and the ports. Classifying an arrival (`HopOutcome`) is measurement, not routing: the rule never sees the outcome.
 
 An engine calls `step` whenever a node has an inbox or `due` equals the step. A packet is read in the step after its arrival,
 so one more step follows the last packet.
@@ -43,9 +43,9 @@ port_of = itemgetter(0)
 class Node:
     """One rank of a network, which follows its rule.
 
-    `due` is the next step in which it sends without receiving anything first, or None. `queueing` is for runs in which
-    faults make packets late: sends that the port model or the link capacity forbids wait for the next step, in order; sends
-    that are late leave now; and receipts are not checked against the port model.
+    `due` is the next step in which the node sends without receiving anything first, or None. `queueing` is for runs in
+    which faults make packets late: sends that the port model or the link capacity forbids wait for the next step, in
+    order; late sends leave at once; and receipts are not checked against the port model.
     """
 
     __slots__ = (
@@ -83,7 +83,10 @@ class Node:
         except Exception as error:
             raise failure(algorithm, rank, 1, error) from error
         self._agenda: dict[Step, Leaving] = {}
+        # By origin, an integer with a bit for each segment: a set of (origin, segment) would take about a hundred bytes
+        # for each segment, at every node.
         self._seen: dict[Rank, int] = {}
+        # Of the last step only: receipts of step t are checked when step t + 1 begins, before anything of it is sent.
         self._sent: tuple[Step, list[Port]] = (0, [])
         self._unchecked = algorithm.unchecked_receipts
         self.due: Step | None = self._next[0] if self._next else None
@@ -93,7 +96,8 @@ class Node:
             )
 
     def step(self, step: Step, inbox: list[PortPacket]) -> tuple[list[PortPacket], list[Hop]]:
-        """Read the packets that arrived in step - 1; return those that leave in `step`, by ascending port, and the hops.
+        """Read the packets that arrived in step - 1; return the packets that leave in `step`, by ascending port, and
+        the hops.
 
         RuleError if the rule violates its port model, its link capacity or causality.
         """
@@ -102,11 +106,15 @@ class Node:
             agenda = self._agenda
             if inbox:
                 if len(inbox) > 1:
+                    # Sockets deliver in any order. A link carries one packet per step, so ports are distinct here, and
+                    # sorting by them alone gives every engine the same order.
                     inbox.sort(key=port_of)
                 # All-port and one-port need no comparison with what was sent, unless links are half-duplex.
                 if len(inbox) > self._unchecked:
                     self._check_receipts(step - 1, inbox)
                 self._read(inbox, hops)
+                # The rule is given the step in which the packets crossed, by which schedules in papers count; its
+                # answer can leave in `step` at the earliest.
                 for when, port, segment in self._rule.receive(step - 1, inbox):
                     if when in agenda:
                         # Hot path: two dict look-ups in place of `setdefault`, which would build an empty list every
@@ -123,6 +131,7 @@ class Node:
             # Most ranks have nothing of their own to send after the first step.
             leaving = agenda.pop(step, ()) if own is None else self._leaving(step)
             if leaving and self.queueing:
+                # Only now, with own sends and answers together: either may be the one that has to wait.
                 leaving = self._possible(step, leaving)
             outbox = self._outbox(step, leaving) if leaving else []
             due = None if own is None or (own := self._next) is None else own[0]
@@ -145,20 +154,21 @@ class Node:
                 self._next = next(self._own, None)
         except Exception as error:
             raise failure(self._algorithm, self.rank, step, error) from error
-        # A list first: the dict must not change while it is read.
+        # Only the sends of missed steps go, as at a process that was stopped: what the rule has received and decided for
+        # later steps is still there. A list first: the dict must not change while it is read.
         for when in [when for when in self._agenda if when < step]:
             del self._agenda[when]
         own = [self._next[0]] if self._next is not None else []
         self.due = min([*own, *self._agenda], default=None)
 
     def enable_queueing(self) -> None:
-        """From now on, queue sends that cannot leave, since faults may have made them late."""
+        """Queue sends that cannot leave from now on, since faults may have made them late."""
         self.queueing = True
         # Late packets arrive beside punctual ones, so receipts per step prove nothing about the rule.
         self._unchecked = sys.maxsize
 
     def _possible(self, step: Step, leaving: Leaving) -> Leaving:
-        """The sends that may leave in one step, in order; the others go first on the agenda of the next step."""
+        """Return the sends that may leave in one step, in order; the others go first on the agenda of the next step."""
         capacity = self._algorithm.link_capacity
         one_port = self._algorithm.spec.port_model is not PortModel.ALL_PORT
         loads: dict[Port, int] = {}
@@ -166,6 +176,7 @@ class Node:
         later: Leaving = []
         for item in leaving:
             port = item[0]
+            # A capacity of None is no limit: it equals no load below.
             load = loads.get(port, 0)
             # The link is full; or, over one port, another port is already in use in this step.
             if load == capacity or (one_port and loads and not load):
@@ -179,7 +190,7 @@ class Node:
         return now
 
     def _leaving(self, step: Step) -> Leaving:
-        """All sends of `step`: those of the rule's own schedule, and those decided on arrivals."""
+        """Return all sends of `step`: the sends of the rule's own schedule, and the sends decided on arrivals."""
         leaving: Leaving = []
         own = self._next
         while own is not None and own[0] == step:
@@ -240,11 +251,12 @@ class Node:
                     )
         # No two ports are equal, so packets are never compared.
         outbox = sorted(packets.items())
+        # A node whose receipts are never checked need not keep a list of its ports alive.
         self._sent = (step, [port for port, _ in outbox]) if self._unchecked < len(self._ports) else (0, [])
         return outbox
 
     def _check_receipts(self, step: Step, inbox: list[PortPacket]) -> None:
-        """RuleError if the port model does not allow these receipts beside what was sent in `step`."""
+        """Raise RuleError if the port model does not allow these receipts beside the sends of `step`."""
         spec = self._algorithm.spec
         # `_sent` may be of an earlier step: ranks that sent nothing since do not overwrite it.
         sent = self._sent[1] if self._sent[0] == step else []
@@ -252,12 +264,15 @@ class Node:
         match spec.port_model:
             case PortModel.ALL_PORT:
                 legal = True
+            # The sends of the step have passed `_outbox`, and one-port lets a node receive on another port than it
+            # sends.
             case PortModel.ONE_PORT:
                 legal = len(received) <= 1
             case PortModel.EXCHANGE:
                 legal = len({*received, *sent}) <= 1
             case PortModel.SEND_OR_RECEIVE:
                 legal = len(received) + len(sent) <= 1
+        # In addition to the port model: a half-duplex link that was sent on cannot have delivered in the same step.
         if spec.duplex is Duplex.HALF and not set(sent).isdisjoint(received):
             legal = False
         if not legal:
@@ -280,7 +295,8 @@ class Node:
                 elif target != rank and target != everyone:  # noqa: PLR1714  # half the cost of a membership test
                     outcome = RELAY
                 else:
-                    # A rank may receive a partial result and a finished one of the same origin and number.
+                    # A rank may receive a partial result and a finished one of the same origin and number. They differ in
+                    # having a target; `~` maps the origins of those with one to negative keys, which no rank has.
                     place = origin if target < 0 else ~origin
                     had = seen.get(place, 0)
                     # A rank that receives its own message back has had it all along.

@@ -1,8 +1,8 @@
 """A node with a protocol between its rule and its ports, in lock-step.
 
-What arrives goes through the protocol to the rule, and what the rule sends goes through the protocol to the ports. Packets
-then leave when the protocol says so, hence a send of the rule is never too late, and what the port model or the link
-capacity does not allow waits its turn. A port model limits what a node sends in a step. What it receives depends on others,
+Arrivals go through the protocol to the rule, and sends of the rule go through the protocol to the ports. Packets then leave
+when the protocol says so. Hence a send of the rule is never too late, and a send that the port model or the link capacity
+does not allow waits its turn. A port model limits the sends of a node in a step. Its receipts depend on its neighbours,
 which send when their own time-outs come, so receipts are not checked, as for packets that faults make late.
 """
 
@@ -26,7 +26,9 @@ class ProtocolNode(Node):
         self._note_due(now)
 
     def step(self, step: Step, inbox: list[PortPacket]) -> tuple[list[PortPacket], list[Hop]]:
-        """Read the packets that arrived in step - 1; return those that leave in `step`, by ascending port, and the hops."""
+        """Read the packets that arrived in step - 1; return the packets that leave in `step`, by ascending port, and
+        the hops.
+        """
         hops: list[Hop] = []
         try:
             if inbox:
@@ -52,29 +54,31 @@ class ProtocolNode(Node):
         return self.protocol.reports
 
     def resume(self, step: Step) -> None:
-        """Skip to `step`, discarding sends of the rule for the missed steps; time-outs of these steps come in it."""
+        """Skip to `step`: sends of the rule for the missed steps are discarded, time-outs of these steps come in `step`."""
         super().resume(step)
         self.protocol.resume(step)
         self._note_due(step, ready=bool(self.protocol.ready(step)))
 
     def _read_apart(self, inbox: list[PortPacket], hops: list[Hop]) -> None:
-        """Classify every arrival; what a control segment says is the business of the protocol alone."""
+        """Classify every arrival. Control segments are recorded, and left to the protocol."""
         data = []
         for port, packet in inbox:
             hops += [Hop(port, HopOutcome.CONTROL, segment) for segment in packet if is_control(segment)]
+            # Control segments never become FIRST or DUPLICATE: deliveries are counted from data alone.
             data.append((port, tuple(segment for segment in packet if not is_control(segment))))
         self._read(data, hops)
 
     def _decide(self, step: Step, passed: list[PortPacket]) -> None:
-        """Let the rule decide on what has passed the protocol."""
+        """Let the rule decide on the segments that have passed the protocol."""
         for when, port, segment in self._rule.receive(step - 1, passed) if passed else ():
             # A rule that plans by steps may get what it waited for late: then it sends now.
             self._agenda.setdefault(max(when, step), []).append((port, segment))
 
     def _through_protocol(self, step: Step) -> list[PortPacket]:
-        """Hand over what the rule sends in `step`, and let leave what the protocol and the port model allow."""
+        """Hand over the sends of the rule in `step`; return the packets that the protocol and the port model allow."""
         protocol = self.protocol
         if protocol.alarm is not None and protocol.alarm <= step:
+            # Before new sends: a segment that has timed out is older than they are, and leaves ahead of them.
             protocol.wake(step)
         self._submit(step, step)
         ready = tuple(protocol.ready(step))
@@ -87,25 +91,30 @@ class ProtocolNode(Node):
         return packets
 
     def _submit(self, step: Step, now: int) -> None:
-        """Hand over to the protocol what the rule sends in `step`."""
+        """Hand the sends of the rule in `step` over to the protocol."""
         for port, item in self._leaving(step):
             segment = make_segment(item)
+            # The neighbour would take a tree of the reserved range for a control segment, and its rule would never see
+            # the data.
             if is_control(segment) or port not in self._ports:
                 reason = f"tree {segment[2]} is reserved" if port in self._ports else f"port {port} does not exist"
                 raise RuleError(f"{self._algorithm.name} at rank {self.rank}, step {step}: {reason}")
             self.protocol.submit(now, port, segment)
 
     def _allowed(self, ready: tuple[tuple[Port, Segment], ...]) -> list[PortPacket]:
-        """Return the packets of what may leave in one step, by ascending port. Control segments do not count against
-        the capacity.
+        """Return the packets that may leave in one step, by ascending port. Control segments do not count against the
+        capacity.
         """
         capacity = self._algorithm.link_capacity
         one_port = self._algorithm.spec.port_model is not PortModel.ALL_PORT
         packets: dict[Port, list[Segment]] = {}
         loads: dict[Port, int] = {}
         for port, segment in ready:
+            # The first segment decides which port is used, since `ready` has the most urgent one first.
             if one_port and packets and port not in packets:
                 continue
+            # If control segments counted, an acknowledgement would move the data of a link of capacity 1 to the next
+            # step, and a run without faults would not keep the steps of its schedule.
             if not is_control(segment):
                 if loads.get(port, 0) == capacity:
                     continue
@@ -117,6 +126,7 @@ class ProtocolNode(Node):
         """Set the next step, `least` or later, in which this node acts without receiving anything first."""
         alarm = self.protocol.alarm
         if ready or (alarm is not None and alarm < least):
+            # A time-out of a step that is over, or of one that was missed, is acted upon in the next step that runs.
             alarm = least
         own = [self._next[0]] if self._next is not None else []
         self.due = min([*own, *self._agenda, *([alarm] if alarm is not None else [])], default=None)

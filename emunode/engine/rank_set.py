@@ -43,6 +43,7 @@ class RankSet:
         self._knows = spec.knowledge in (FaultKnowledge.NEIGHBOURS, FaultKnowledge.ALL)
         self.notified: set[Rank] = set()
         """Ranks whose protocols were notified of a port in the last `apply_faults`."""
+        # A dictionary is a set with an order. Protocols are notified in this order, which decides what they send first.
         self._pending_notifications: dict[tuple[Rank, Port], None] = {}
         """Ports of ranks that hang of which their protocols have to be notified."""
         detects = spec.detection if spec.knowledge is FaultKnowledge.DETECT else None
@@ -75,6 +76,8 @@ class RankSet:
         protocol = make_protocol(self._algorithm, view) if self.has_protocol else None
         if protocol is None:
             return Node(view.rank, self._algorithm, rule)
+        # An agreement that shrinks the network starts further runs at a rank, which takes a node that can hold two of
+        # them.
         if isinstance(protocol, AgreementLayer) and protocol.shrinks:
             return SurvivorNode(view.rank, self._algorithm, rule, protocol, self._step)
         return ProtocolNode(view.rank, self._algorithm, rule, protocol, self._step)
@@ -176,10 +179,13 @@ def altered_copies(step: Step, rank: Rank, hops: Sequence[Hop]) -> list[AlteredC
     return [
         (step, rank, port, origin, tree, index, _number(payload))
         for port, outcome, (origin, target, tree, index, payload) in hops
+        # A relay has no vote: copies count at their targets.
         if outcome is HopOutcome.CORRUPT and target in (ALL_RANKS, rank)
     ]
 
 
 def _number(payload: bytes) -> int:
     """Return a signed 64-bit hash of a payload."""
+    # Votes only ask whether payloads are equal, so eight bytes stand for a payload of any size. `hash` would not do: it
+    # differs between the processes that report copies of one run.
     return int.from_bytes(blake2b(payload, digest_size=8).digest(), signed=True)

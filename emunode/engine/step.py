@@ -35,7 +35,7 @@ reverse_ports_of = lru_cache(maxsize=1)(ReversePorts)
 
 
 class StepRunner:
-    """Runs the steps of the ranks that one engine has, and keeps what it has recorded of them."""
+    """The steps of the ranks of one engine, and the records of these steps that the engine has not taken yet."""
 
     def __init__(self, algorithm: Algorithm, rank_set: RankSet, ranks: range) -> None:
         self.rank_set = rank_set
@@ -51,6 +51,8 @@ class StepRunner:
         self._has_protocol = rank_set.has_protocol
         self._noted: dict[Rank, Step] = {}
         """With a protocol, the step in which each rank acts next: a time-out that does not come may lie far ahead."""
+        # Other ranks are created by their first packet, so a broadcast over a million ranks begins with one node. A
+        # protocol that waits acts at ranks that have received nothing, and these have to exist.
         for rank in ranks if rank_set.protocol_waits else algorithm.sources:
             if rank in ranks:
                 self._note_node(rank, rank_set.node(rank).due)
@@ -86,11 +88,12 @@ class StepRunner:
     def apply_faults(
         self, step: Step, faults: Sequence[Fault], waking: AbstractSet[Rank], read: Callable[[Rank], object]
     ) -> set[Rank]:
-        """Put faults into force; returns the ranks that wake. `read` runs the step of a rank that only reads in it."""
+        """Put faults into force and return the ranks that wake. `read` runs the step of a rank that only reads in it."""
         awake, deactivated = self.rank_set.apply_faults(step, faults, waking)
         for rank, reads in deactivated:
             if reads:  # what arrived before the fault is still received; what the rank decides on it is not sent
                 read(rank)
+            # After the read, because it removes the node of a crashed rank.
             self._note_node(rank, self.rank_set.deactivate(rank))
         for rank in self.rank_set.notified - awake:
             self._note_node(rank, self.rank_set.node(rank).due)
@@ -99,7 +102,7 @@ class StepRunner:
     def run(
         self, step: Step, rank: Rank, inbox: list[PortPacket], peers: Sequence[Rank] | Mapping[int, Rank], base: int
     ) -> list[PortPacket]:
-        """Let a rank read its inbox and decide; returns its packets. `peers[base + port]` is the rank behind a port."""
+        """Let a rank read its inbox and decide; return its packets. `peers[base + port]` is the rank behind a port."""
         # Hot path, once per active rank and step.
         # `or`: creating nodes is rare, and a look-up is cheaper than the call of `node`.
         node = self.rank_set.nodes.get(rank) or self.rank_set.node(rank)
@@ -121,8 +124,10 @@ class StepRunner:
         return outbox
 
     def through_faults(self, step: Step, rank: Rank, outbox: Sequence[PortPacket]) -> list[PortPacket]:
-        """Return the packets that leave a rank in a step after the faults in force; losses are recorded."""
+        """Return the packets of a rank that cross its ports in a step under the faults in force; losses are recorded."""
         if self.rank_set.detection is not None:
+            # Before the faults: a packet that is withheld never reaches its link, so a fault that counts packets does
+            # not count it.
             outbox = self._unsuspected(step, rank, outbox, self.rank_set.detection)
         crossings = self.faults.crossings(step, rank, outbox)
         for port, packet, arrives in crossings:

@@ -44,11 +44,13 @@ class SurvivorNode(ProtocolNode):
         super().__init__(rank, algorithm, rule, layer, now)
 
     def step(self, step: Step, inbox: list[PortPacket]) -> tuple[list[PortPacket], list[Hop]]:
+        # The layer of the agreement has abandoned the first run, and drops data: segments of a repetition go past it.
         repeated, others = _split(inbox)
         outbox, hops = super().step(step, others)
         layer = self._layer
         if layer.abandoned:
             self._agenda.clear()
+            # The rule's own schedule too, or `due` would wake the node for sends that are not wanted any more.
             self._next = None
         if len(layer.decisions) > self._taken:
             self._taken = len(layer.decisions)
@@ -57,6 +59,7 @@ class SurvivorNode(ProtocolNode):
             # A decision that has not been taken yet will change the network again.
             self._repetition = None
         sent, read = self._step_again(step, repeated)
+        # Again: `super().step` has noted a step before the repetition began or ran.
         self._note_due(step + 1, ready=bool(layer.ready(step)))
         return _merged(outbox, sent), hops + read
 
@@ -66,13 +69,15 @@ class SurvivorNode(ProtocolNode):
         super().resume(step)
 
     def _repeat(self, decision: Decision) -> "Repetition | None":
-        """Begin what follows from a decision, and report it."""
+        """Begin the repetition that follows from a decision, and report it."""
         report, names, algorithm = follow(self._algorithm.topology, self._algorithm.spec, self.rank, decision)
         self.reports.append(report)
         return None if names is None or algorithm is None else Repetition(names, algorithm, decision.step)
 
     def _step_again(self, step: Step, inbox: list[PortPacket]) -> tuple[list[PortPacket], list[Hop]]:
-        """Return a step of the repetition. Segments of another one are received, and left unread."""
+        """Return the packets and hops of a step of the repetition. Segments of another repetition are received, and
+        left unread.
+        """
         current = self._repetition
         stale, arrived = [], []
         for port, packet in inbox:
@@ -134,8 +139,11 @@ class Repetition:
 
     def __init__(self, names: Renumbering, algorithm: Algorithm, began: Step) -> None:
         self.names = names
+        # Step `began` of the run is step 1 of the repetition.
         self._before = began - 1
         self._node = Node(names.view.rank, algorithm, algorithm.rule(names.view))
+        # Faults go on, and a rank that hung decides later than others: packets of a repetition may be late although no
+        # rule is wrong.
         self._node.enable_queueing()
 
     @property
@@ -144,7 +152,7 @@ class Repetition:
         return None if self._node.due is None else self._node.due + self._before
 
     def step(self, step: Step, inbox: Sequence[PortPacket]) -> tuple[list[PortPacket], list[Hop]]:
-        """Read the packets that arrived in step - 1; return those that leave in `step`, and the hops."""
+        """Read the packets that arrived in step - 1; return the packets that leave in `step`, and the hops."""
         names, ports = self.names, self.names.ports
         arrived = [(ports.index(port), tuple(map(names.inwards, packet))) for port, packet in inbox]
         outbox, hops = self._node.step(step - self._before, arrived)
@@ -154,14 +162,16 @@ class Repetition:
         )
 
     def resume(self, step: Step) -> None:
-        """Skip to a step, without what was to be sent before it."""
+        """Skip to a step; sends that were due before it are discarded."""
         self._node.resume(step - self._before)
 
 
 def follow(
     topology: Topology, spec: CollectiveSpec, rank: Rank, decision: Decision
 ) -> tuple[Segment, Renumbering | None, Algorithm | None]:
-    """Return what follows from a decision at one rank: its report, and its names and the algorithm of a repetition."""
+    """Return the consequences of a decision for one rank: its report, and its names and the algorithm of a repetition."""
+    # By the cuts that the news lie in, not by the decisions of this rank: a rank that hung takes the last decision
+    # only, and has to choose the same trees as all others.
     number = len({news.seen for news in decision.news}) - 1
     part = largest_part(topology, spec, decision.links, number)
     included = rank in part.ranks
@@ -173,7 +183,7 @@ def follow(
 
 
 def _split(inbox: Sequence[PortPacket]) -> tuple[list[PortPacket], list[PortPacket]]:
-    """Return the segments of repetitions, and all others."""
+    """Return the segments of repetitions in an inbox, and all other segments."""
     kinds: tuple[list[PortPacket], list[PortPacket]] = ([], [])
     for port, packet in inbox:
         for kind, segments in zip(kinds, apart(packet), strict=True):
@@ -183,7 +193,7 @@ def _split(inbox: Sequence[PortPacket]) -> tuple[list[PortPacket], list[PortPack
 
 
 def apart(packet: Packet) -> tuple[Packet, Packet]:
-    """Return the segments of repetitions in a packet, and all others."""
+    """Return the segments of repetitions in a packet, and all other segments."""
     repeated = tuple(segment for segment in packet if AGAIN_TREE <= segment[2] < CONTROL_TREE)
     return repeated, tuple(segment for segment in packet if segment not in repeated) if repeated else packet
 
@@ -192,5 +202,6 @@ def _merged(outbox: Sequence[PortPacket], more: Sequence[PortPacket]) -> list[Po
     """Return one packet for each port, by ascending port."""
     packets = dict(outbox)
     for port, packet in more:
+        # One packet per port and step, as everywhere: the segments of the repetition follow those of the agreement.
         packets[port] = packets.get(port, ()) + packet
     return sorted(packets.items(), key=port_of)

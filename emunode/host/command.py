@@ -30,6 +30,7 @@ from emunode.runtime import MOST_TOKEN_BYTES, TOKEN_VARIABLE
 
 def run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
     """Run what the command line asks for and return the exit status of `emunode`."""
+    # First: everything else may execute code of others, such as plug-ins and programs that play ranks.
     forgo_privileges()
     if os.getpid() == 1:  # the kernel delivers only signals with a handler to the first process of a container
         signal.signal(signal.SIGTERM, lambda *_: os._exit(128 + signal.SIGTERM))
@@ -45,6 +46,7 @@ def _run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
         die_with_parent()
         if os.getppid() != options.parent:  # it died before, so the signal would never come
             return FAILED
+    # One deadline for the token file and for the coordinator: the user waits for both.
     deadline = time.monotonic() + options.join_seconds
     try:
         token = _token(options.token_file, deadline)
@@ -78,6 +80,7 @@ def _run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
 
 def _read_network(descriptor: int) -> None:
     """Keep the network in an open file for the hosts of this process; OSError, or FrameError if it is malformed."""
+    # `pread`, because the processes that inherit the descriptor share its offset.
     preload_network(os.pread(descriptor, os.fstat(descriptor).st_size, 0))
     os.close(descriptor)
 
@@ -100,6 +103,7 @@ def _token(file: str | None, deadline: float) -> bytes:
     while True:
         try:
             with Path(file).open("rb") as content:
+                # One byte more than allowed shows that a file is too large without reading all of it.
                 token = content.read(MOST_TOKEN_BYTES + 1)
             if len(token) > MOST_TOKEN_BYTES:
                 raise OSError(errno.EFBIG, f"it has more than {MOST_TOKEN_BYTES} bytes", file)

@@ -45,6 +45,7 @@ class LinkTable:
         self._streams = streams
         self._secret = secret
         self._tell = tell
+        # Drawn anew by every process, so a hello that was recorded before a restart of this host proves nothing to it.
         self._nonce = os.urandom(wire.NONCE_BYTES)
         placement = Placement(topology.order, config.hosts)
         self.ranks = placement.ranks(config.host)
@@ -74,6 +75,8 @@ class LinkTable:
             if peer > self.ranks[slot // self.degree]:
                 self._to_dial.setdefault(self.peer_hosts[slot], []).append(slot)
         self._listeners: dict[int, Listener] = {}
+        # The first ports need privileges. The cycle goes on where it stopped: a port that was just used is the least
+        # likely to be free.
         self._source_ports = cycle(range(FIRST_PORT, LAST_PORT + 1))
         self._wave = -1
         self._dialled = self._accepted = self._reported = 0
@@ -112,10 +115,11 @@ class LinkTable:
 
     def _first_end(self, slot: int) -> int:
         peer = self.peers[slot]
+        # The same number for both ends of a link within this host: `flush` sorts by it, to have them in a row.
         return min(slot, self.slot(peer, self.reverse[slot])) if peer in self.ranks else slot
 
     def register(self, fd: int, slot: int = -1) -> None:
-        """Note the link end of a descriptor; none, for a stream without a hello so far."""
+        """Note the link end of a descriptor; -1 for a stream without a hello so far."""
         if fd >= len(self.slots):
             # Doubles the array: descriptors are small numbers, handed out from the lowest.
             self.slots.extend([-1] * (fd + 1))
@@ -181,7 +185,10 @@ class LinkTable:
         # The dialler is authenticated from the start: its hello proves itself to the listener, not the other way
         # round.
         self._streams.add(fd, authenticated=True)
+        # The stream may still be connecting, and take no bytes yet: `BlockedWrites` keeps the hello until it does, and
+        # later packets stay behind it.
         self._streams.send(fd, hello)
+        # Counted before the peer has accepted: the coordinator waits until as many links are accepted as were dialled.
         self._dialled += 1
 
     def _bind(self, stream: socket.socket) -> None:
@@ -213,6 +220,7 @@ class LinkTable:
 
     def report_progress(self) -> None:
         """Report how many links are up, if that has changed since the last report."""
+        # Asked after every poll, so it says something only if there is news.
         if self._wave >= 0 and self._accepted != self._reported:
             self._report(self._wave)
 
@@ -238,6 +246,7 @@ class LinkTable:
         fd = self.descriptors[slot]
         if fd >= 0:
             self.forget(fd)
+            # By a reset, so that the other end notices at once and neither end keeps the port pair in TIME_WAIT.
             self._streams.close(fd, reset=True)
 
     def forget(self, fd: int) -> int:

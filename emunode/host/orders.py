@@ -1,7 +1,7 @@
 """Orders of the coordinator as typed records, decoded and checked where they enter a host.
 
-What passes here has the right shape and names ranks and ports that exist; FrameError for everything else. So nothing
-behind it needs to guard against malformed orders, and an exception there is a mistake of ours.
+A decoded order has the right shape and names ranks and ports that exist; FrameError for everything else. So no code behind
+the decoders needs to guard against malformed orders, and an exception there is a mistake of the emulator.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -99,7 +99,7 @@ Order = HostConfig | Connect | Dial | CloseLinks | Reset | OpenStep | TimedOrder
 
 
 def read_order(frame: bytes, topology: Topology | None) -> Order:
-    """Decode an order; `topology` is that of the run, None before the host is configured."""
+    """Decode an order; `topology` is the topology of the run, None before the host is configured."""
     name, *fields = wire.decode_control(frame)
     decode = DECODERS.get(str(name))
     if decode is not None:  # first, because nearly all orders are steps
@@ -229,6 +229,7 @@ def _link_ends(values: object, topology: Topology) -> list[LinkEnd]:
         (integer(rank, 0, topology.order - 1), integer(port)) for rank, port in (items(end, 2) for end in items(values))
     ]
     for rank, port in ends:
+        # Not a comparison with the degree: at the border of a mesh, say, ports are missing in between.
         if port not in topology.ports(rank):
             raise FrameError(f"port {port} of rank {rank}, which does not exist")
     return ends

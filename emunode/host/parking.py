@@ -12,7 +12,7 @@ import trio
 
 
 def parked_message() -> Any:
-    """Return the message a task yields to trio to be parked until it is rescheduled; made once and shared by all ranks."""
+    """Return the message that parks a task until it is rescheduled, once yielded to trio; all ranks share it."""
     # The abort function is shared: it always lets trio cancel the task.
     first = trio.lowlevel.wait_task_rescheduled(lambda _: trio.lowlevel.Abort.SUCCEEDED)  # noqa: ASYNC105
     # The first value that the coroutine yields is the message itself; the coroutine is not needed for more.
@@ -23,7 +23,7 @@ def parked_message() -> Any:
 
 @coroutine
 def at_every_wake(message: Any, call: Callable[[], None]) -> Generator[Any, Any, None]:
-    """Park the current task and call `call` each time it is rescheduled; ends only by cancellation."""
+    """Park the current task and call `call` each time the task is rescheduled; end only by cancellation."""
     # Hot path, once per active rank and step; in plain form a loop of `await wait_task_rescheduled(abort)` and `call()`.
     while True:
         # Yielding to trio directly: the same object every time, so a wait allocates nothing.

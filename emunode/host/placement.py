@@ -18,6 +18,7 @@ class Placement:
 
     def host(self, rank: Rank) -> int:
         """Return the host that runs `rank`."""
+        # By arithmetic: a table would take memory for every rank at every host. `ranks` is the inverse.
         return rank * self.hosts // self.order
 
     def ranks(self, host: int) -> range:

@@ -51,10 +51,10 @@ def run_host(
     advertise: str = "",
     allow_plugins: bool = False,
 ) -> int:
-    """Run one host until its run is over; 0 if the run ended normally, CANNOT_JOIN or FAILED if not.
+    """Run one host until its run is over; return 0 if the run ended normally, else CANNOT_JOIN or FAILED.
 
-    A coordinator that cannot be reached yet is tried again for `patience` seconds. Peers dial `advertise`; by default the
-    address from which this host reaches the coordinator. Plug-ins are executed only with `allow_plugins`.
+    A coordinator that cannot be reached yet is tried again for `patience` seconds. Peers dial `advertise`; by default
+    the address from which this host reaches the coordinator. Plug-ins are executed only with `allow_plugins`.
     """
     try:
         control = join(address, port, secret, index, patience, advertise)
@@ -84,15 +84,17 @@ def keep_memory() -> None:
     By default it returns the top of the heap after every step, and the kernel has to clear and map it again.
     """
     if libc.has("mallopt"):
+        # Either option also ends the C library's own adjustment of both thresholds (mallopt(3)), so both have to be
+        # set.
         for option in (M_TRIM_THRESHOLD, M_MMAP_THRESHOLD):
             libc.call("mallopt", option, KEPT_BYTES)
 
 
 def join(address: str, port: int, secret: bytes, index: int, patience: float = 0.0, advertise: str = "") -> int:
-    """Connect to the coordinator and authenticate both sides; returns the descriptor of the connection.
+    """Connect to the coordinator and authenticate both sides; return the descriptor of the connection.
 
-    Each side proves on the other's nonce that it knows the secret, before either parses anything. OSError or FrameError if
-    that fails. Connecting takes at most `patience` seconds, each exchange at most JOIN_SECONDS.
+    Each side proves on the other's nonce that it knows the secret, before either parses anything. OSError or FrameError
+    if a proof or the connection fails. Connecting takes at most `patience` seconds, each exchange at most JOIN_SECONDS.
     """
     with _connect(address, port, patience) as stream:
         # Frames of the handshake wait for each other, so they must leave at once.
@@ -105,6 +107,7 @@ def join(address: str, port: int, secret: bytes, index: int, patience: float = 0
         # Mutual: a host must not obey whatever listens at this address.
         if not wire.proves(_receive_frame(stream), secret, b"coordinator", nonce):
             raise FrameError("the coordinator does not know the run's secret")
+        # From here on the stream belongs to the session's poller, which never waits for one stream.
         stream.setblocking(False)
         return stream.detach()
 
@@ -157,9 +160,11 @@ def fork_hosts(
     advertise: str = "",
     allow_plugins: bool = False,
 ) -> int:
-    """Fork `hosts` hosts of indices `first`, `first` + 1, .. (or of any free places) and wait for all; the exit status.
+    """Fork `hosts` hosts of indices `first`, `first` + 1, .. (or of any free places), wait for all and return the exit
+    status.
 
-    0 if at least one host joined and the run ended normally for all that did; 4 otherwise, or if a fork fails.
+    The status is 0 if at least one host joined and the run ended normally for every host that joined; 4 otherwise, or
+    if a fork fails.
     """
     if first != ANY_HOST:  # the coordinator started this process, and stops it
         die_with_parent()
@@ -171,6 +176,7 @@ def fork_hosts(
     living = set()
     # A KeyboardInterrupt would be lost in the functions that Python runs after a fork.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    # Before any event loop: trio's poller and wake-up pipe must not be shared by parent and child.
     for number in range(hosts):
         index = ANY_HOST if first == ANY_HOST else first + number
         try:
@@ -180,6 +186,7 @@ def fork_hosts(
             return FAILED  # the hosts forked so far end with this process
         if not pid:
             remaining = deadline - time.monotonic()
+            # Ends the child, which therefore forks no hosts of its own.
             _child(me, index, partial(run_host, address, port, secret, index, remaining, advertise, allow_plugins))
         living.add(pid)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
@@ -189,12 +196,14 @@ def fork_hosts(
             pid, status = os.wait()
             living.discard(pid)
             statuses.append(os.waitstatus_to_exitcode(status))
+    # More hosts than the run has places: those that found none are no failure.
     joined = [status for status in statuses if status != CANNOT_JOIN]
     return FAILED if not joined or any(joined) else 0
 
 
 def _child(parent: int, index: int, run: Callable[[], int]) -> None:
-    """Become one host and never return."""
+    """Become one host: run it and end this process; never return."""
+    # EX_SOFTWARE of sysexits.h, unless the run returns.
     status = 70
     try:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
@@ -214,5 +223,5 @@ def _child(parent: int, index: int, run: Callable[[], int]) -> None:
 
 
 def die_with_parent() -> None:
-    """Ask for SIGKILL when the parent dies; raises RunError where the kernel cannot do that."""
+    """Ask for SIGKILL at the death of the parent; RunError where the kernel cannot do that."""
     libc.require("prctl", PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)

@@ -1,8 +1,8 @@
 """A host: one process that runs ranks, from the proof of its identity to the end of the run.
 
-The session owns the control connection and the poller that carries it, the listener and all links. It decodes orders and
-hands them to the parts that carry them out: the link table, the step engine, or the timed clock. An order that cannot be
-carried out is answered with `failed`; the coordinator decides what that means for the run.
+The session owns the control connection and the poller that carries it, the listener and all links. Orders are decoded and
+handed to the parts that carry them out: the link table, the step engine, or the timed clock. The answer to an order that
+cannot be carried out is `failed`; the coordinator decides about the run.
 
     (both sides prove the token) -> assign -> listening -> connect, wave by wave -> step 1, 2, .. -> shutdown
 """
@@ -137,6 +137,7 @@ class Session:
     # Its own task, because the poller sleeps while nothing arrives.
     async def _expire_unauthenticated(self) -> None:
         while True:
+            # Five looks per deadline, so a stream without a hello ends at most a fifth of it late.
             await trio.sleep(HELLO_SECONDS / 5)
             self._streams.expire_unauthenticated()
 
@@ -157,6 +158,7 @@ class Session:
     def _on_end(self, fd: int, why: str) -> None:
         if fd == self._control:
             self._control = -1
+            # Without the coordinator there is no run: the host ends, with `problem` as it was.
             self._finished.set()
             return
         slot = self._ranks.links.forget(fd) if self._ranks else -1
@@ -214,6 +216,7 @@ class Session:
         """Create the link ends and the ranks; once every rank's task is parked, report where this host listens."""
         if self._ranks is not None:
             raise FrameError("a second configuration")
+        # Before the network and the algorithm are looked up: they may be those of a plug-in.
         self._load_plugins(config)
         topology = _network(config)
         if config.hosts > topology.order:
@@ -221,11 +224,13 @@ class Session:
         if self._configured is not None:
             self._configured(config, topology)
         algorithm = _algorithm(topology, config)
+        # After all checks of the job: a host that refuses it has opened no listener.
         links = LinkTable(config, topology, self._streams, self._secret, self._tell, self._listen(config))
         # So that the slot array covers every descriptor that the frame handler may be asked about.
         links.register(self._control)
         engine = StepEngine(algorithm, links, self._tell, self._fail, self._on_other_frame)
         self._ranks = Ranks(config, links, engine)
+        # Nearly all frames are packets of links from now on: the engine sees them first, and hands over the others.
         self._streams.set_frame_handler(engine.on_frame)
         for rank in links.ranks:
             # Started here, parked before the first step: a step then only reschedules tasks.
@@ -240,6 +245,7 @@ class Session:
         if config.spec.program:
             if not self._allow_plugins:
                 raise RunError("this host does not execute programs; start it with emunode --allow-plugins")
+            # This one command line, and no other that an order may name later.
             ALLOWED.add(command_text(shlex.split(config.spec.program)))
 
     def _listen(self, config: HostConfig) -> socket.socket:
@@ -267,16 +273,18 @@ class Session:
             await links.up.wait()
             return
         missing = links.missing
+        # Three names are enough to find the mistake; a host may miss thousands of links.
         names = ", ".join(map(links.name, missing[:3]))
         self._fail(RunError(f"{len(missing)} links did not come up within the deadline, such as {names}"))
 
     def _timed_run(self) -> TimedRun:
-        """Return the timed clock, created by the first of its orders; from then on it drives the ranks."""
+        """Return the timed clock. The first of its orders creates it; from then on it drives the ranks."""
         if self._timed is None:
             _, links, engine = self._require_ranks()
             ends = LinkEnds(links.ranks, links.peers, links.reverse, links.descriptors, links.slots)
             callbacks = HostCallbacks(engine.node, self._tell, self._fail, self._on_other_frame)
             self._timed = TimedRun(engine.algorithm, self._streams, ends, callbacks)
+            # Between two events of the timed clock a host has nothing to say: heartbeats show that it lives.
             self._nursery.start_soon(self._send_heartbeats, self._timed)
         return self._timed
 
@@ -311,6 +319,7 @@ async def serve(
 
 def _own_address(fd: int) -> str:
     """Return the local address of a connection."""
+    # A duplicate, because the socket object closes its descriptor.
     with socket.socket(fileno=os.dup(fd)) as stream:
         address: str = stream.getsockname()[0]
         return address
@@ -329,7 +338,7 @@ def prepare_algorithm(spec: CollectiveSpec, network_sha256: str = "") -> None:
 
 
 def _algorithm(topology: Topology, config: HostConfig) -> Algorithm:
-    """Return the algorithm of a run, if possible with tables that are computed already."""
+    """Return the algorithm of a run, with tables that the parent has computed, if there are any."""
     return PREPARED.get((config.network_sha256, config.spec)) or make_algorithm(topology, config.spec)
 
 
@@ -344,9 +353,7 @@ def preload_network(data: bytes) -> None:
 
 
 def _network(config: HostConfig) -> Topology:
-    """Return the network of a run: preloaded, or sent along if its name does not define it; FrameError for another
-    digest.
-    """
+    """Return the network of a run: preloaded, sent along, or defined by its name; FrameError for another digest."""
     if not config.network_sha256:
         return parse_topology(config.spec.topology)
     if config.network_sha256 in PRELOADED:

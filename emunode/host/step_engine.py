@@ -1,8 +1,8 @@
 """The steps of one host: wake the ranks that have something to do, move their packets, count, report.
 
 A step: put new faults into force, let every rank with work read, decide and send, then report how many packets went to
-which host. The coordinator opens the next step when the counts of all hosts agree. A packet carries its step, since it
-may arrive before the order for that step does; arrivals are filed under it. A packet of step t is read in step t + 1, so
+which host. The coordinator opens the next step when the counts of all hosts agree. A packet carries its step, since a packet
+may arrive before the order for its step; arrivals are filed by step. A packet of step t is read in step t + 1, so
 two files, indexed by `step & 1`, are enough: when step t is open, packets of t and t + 1 can arrive, and what arrived in
 t - 1 was emptied into inboxes when t was opened. When the count of arrivals grows after the report, it is reported again.
 """
@@ -39,10 +39,10 @@ Arrivals = tuple[list[int], list[Packet]]
 
 
 class StepEngine:
-    """Runs the ranks of one host step by step; every rank is a trio task, parked between steps.
+    """The ranks of one host in lock-step; every rank is a trio task, parked between steps.
 
-    `tell` sends a message to the coordinator, `fail` reports an error to it, `on_other_frame` takes frames of streams that
-    are no links.
+    `tell` sends a message to the coordinator, `fail` reports an error to it, `on_other_frame` takes frames of streams
+    that are no links.
     """
 
     def __init__(
@@ -66,6 +66,7 @@ class StepEngine:
         self._arrivals: tuple[Arrivals, Arrivals] = (([], []), ([], []))
         self._queued = 0
         """Bytes of the frames that wait to be written; one that leaves by several ports counts once."""
+        # A list and not a Counter: `_send` adds to it for every packet.
         self._sent = [0] * (max(links.peer_hosts, default=0) + 1)
         """Packets of this step by the host they went to."""
         self._received: Counter[int] = Counter()
@@ -115,7 +116,7 @@ class StepEngine:
     # --- tasks -----------------------------------------------------------------------------------------------------
 
     async def run_rank(self, rank: Rank, on_all_parked: Callable[[], None]) -> None:
-        """The task of one rank; calls `on_all_parked` when it is the last to be about to park."""
+        """Run the task of one rank; call `on_all_parked` when it is the last to be about to park."""
         self._tasks[rank] = trio.lowlevel.current_task()
         # The last rank to start: the host is ready once all its tasks are parked.
         if len(self._tasks) == len(self._links.ranks):
@@ -123,7 +124,7 @@ class StepEngine:
         await at_every_wake(self._parked, partial(self._take_turn, rank))
 
     def _take_turn(self, rank: Rank) -> None:
-        """One step of one rank; the last one of the step reports."""
+        """Run one step of one rank; the last rank of the step reports."""
         try:
             self.run_node(rank)
         except EmulatorError as error:
@@ -136,7 +137,7 @@ class StepEngine:
     # --- arrivals --------------------------------------------------------------------------------------------------
 
     def on_frame(self, fd: int, frame: bytes) -> None:
-        """File a packet of a link under its step; FrameError for one of another step than this or the next."""
+        """File a packet of a link under its step; FrameError for a packet of another step than this or the next."""
         slot = self._slots[fd]
         if slot < 0:
             self._on_other_frame(fd, frame)
@@ -152,10 +153,11 @@ class StepEngine:
 
     def link_ended(self, slot: int, why: str) -> None:
         """Note that a link ended by itself; the next step checks whether a fault explains it."""
+        # Not an error yet: the poller may see the end before the order that explains it.
         self._unexplained.append((slot, why))
 
     def _take_inboxes(self, arrivals: Arrivals) -> dict[Rank, list[PortPacket]]:
-        """Empty what arrived in a step into an inbox for each rank."""
+        """Return the arrivals of a step as an inbox for each rank; the arrivals are empty afterwards."""
         inboxes: dict[Rank, list[PortPacket]] = {}
         if not arrivals[0]:  # most steps of a host with few active ranks
             return inboxes
@@ -181,6 +183,7 @@ class StepEngine:
         if order.kind == "catch_up":
             self._links.forget_waves()
         self._sent = [0] * len(self._sent)
+        # Packets of this step that were early are in its file already, and are counted with those that follow.
         self._received.clear()
         # What arrived in step - 1 is complete, because the coordinator has compared the counts.
         self._inbox = self._take_inboxes(self._arrivals[(step - 1) & 1])
@@ -199,7 +202,7 @@ class StepEngine:
             trio.lowlevel.reschedule(self._tasks[rank])
 
     def _apply_faults(self, order: OpenStep, waking: AbstractSet[Rank]) -> set[Rank]:
-        """Let faults take effect on ranks and links; returns the ranks that wake in this step."""
+        """Put faults into force on ranks and links; return the ranks that wake in this step."""
         if order.kind != "step":  # sends scheduled for steps that this process does not run are discarded
             # A process that is about to be killed sends nothing more; one that was stopped skips what it missed.
             self._runner.forget_due(FOREVER if order.kind == "drain" else order.step)
@@ -209,7 +212,7 @@ class StepEngine:
         return awake
 
     def _check_ended_links(self) -> None:
-        """RunError if a link ended that no fault closes: this run cannot be trusted."""
+        """Raise RunError if a link ended that no fault closes: this run cannot be trusted."""
         for slot, why in self._unexplained:
             # A fault at either end may close the stream before this host learns of the step of the fault.
             if self._connections.link(*self._links.end(slot)) not in self._connections.concerned:
@@ -217,7 +220,7 @@ class StepEngine:
         self._unexplained.clear()
 
     def run_node(self, rank: Rank) -> None:
-        """One step of one rank: read, decide, send."""
+        """Run one step of one rank: read, decide, send."""
         outbox = self._run_step(rank)
         if self._faults.needs_filter:
             outbox = self._runner.through_faults(self._step, rank, outbox)
@@ -230,13 +233,13 @@ class StepEngine:
             rows.clear()
 
     def _run_step(self, rank: Rank) -> list[PortPacket]:
-        """Let a rank read its inbox and decide; returns its packets."""
+        """Let a rank read its inbox and decide; return its packets."""
         links = self._links
         # The rank's inbox is gone afterwards: a rank runs once per step.
         return self._runner.run(self._step, rank, self._inbox.pop(rank, []), links.peers, links.slot(rank, 0))
 
     def _send(self, rank: Rank, outbox: Sequence[PortPacket]) -> None:
-        """Queue packets of a rank on its links; those whose link is down are lost."""
+        """Queue packets of a rank on its links; packets whose link is down are lost."""
         # Hot path, once per rank and step: attributes are bound to locals, and a packet that leaves by several ports is
         # encoded once.
         links, step = self._links, self._step
@@ -248,8 +251,11 @@ class StepEngine:
             slot = base + port
             fd = descriptors[slot]
             if fd < 0:
+                # Recorded, and not counted as sent: it will not be received, and the step would never end.
                 wire.encode_losses(self._runner.rows, step, rank, port, links.peers[slot], packet, HopOutcome.LOST)
                 continue
+            # A rule that forwards hands the same segments to several ports; comparing them is cheap, since Python
+            # compares the objects first.
             if packet != previous:
                 previous, frame = packet, wire.encode_packet(step, packet)
                 self._queued += len(frame)
@@ -260,6 +266,7 @@ class StepEngine:
 
     def _flush(self) -> None:
         """Write all packets that were decided so far."""
+        # Frames that were written, or dropped with their link: an estimate that decides when to write is enough.
         self._queued = 0
         self._links.flush()
 
@@ -267,6 +274,7 @@ class StepEngine:
 
     def _report(self) -> None:
         """Report that every rank has finished its part of this step, with the counts and rows so far."""
+        # First: the coordinator waits until as many packets are received as are reported here.
         self._flush()
         runner = self._runner
         if runner.altered_copies:
@@ -275,6 +283,7 @@ class StepEngine:
         self._reported = True
         # The coordinator skips steps in which no host is due; 0 stands for none.
         due = min(runner.due) if runner.due else 0
+        # Only hosts that got something: most ranks talk to few hosts, and the report of an idle step stays short.
         sent = {host: packets for host, packets in enumerate(self._sent) if packets} if any(self._sent) else {}
         self._tell("report", self._step, sent, self._count_received(), due, bytes(runner.rows))
         runner.rows.clear()
@@ -286,7 +295,7 @@ class StepEngine:
             self._tell("received", self._step, self._count_received())
 
     def _count_received(self) -> Mapping[int, int]:
-        """Return the packets that arrived in this step so far, by the host that sent them."""
+        """Return the number of packets that arrived in this step so far, by the host that sent them."""
         slots, _ = self._arrivals[self._step & 1]
         if len(slots) > self._counted:
             # `islice` from what was counted before: arrivals are counted once each.

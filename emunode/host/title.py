@@ -19,7 +19,7 @@ KEEP_ENVIRONMENT: Final = "SPT_NOENV"
 
 
 def title_of(config: HostConfig, topology: Topology) -> str:
-    """Such as "emunode: host 1 of 2, nodes 3124 to 4321 of star:4"."""
+    """Return a title such as "emunode: host 1 of 2, nodes 3124 to 4321 of star:4"."""
     ranks = Placement(topology.order, config.hosts).ranks(config.host)
     first, last = topology.label(ranks[0]), topology.label(ranks[-1])
     nodes = f"node {first}" if len(ranks) == 1 else f"nodes {first} to {last}"
@@ -33,6 +33,7 @@ def show_title(config: HostConfig, topology: Topology) -> None:
         os.environ[KEEP_ENVIRONMENT] = given or "1"
         setproctitle(title_of(config, topology))
         if given is None:
+            # Programs that this host starts must not inherit a setting that the user did not make.
             del os.environ[KEEP_ENVIRONMENT]
     # The library takes the first letters of the title, in which the number of the host may be cut off.
     if has("prctl"):

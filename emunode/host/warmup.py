@@ -47,7 +47,7 @@ async def _run_once() -> None:
 
 
 async def _coordinate(control: trio.SocketStream) -> None:
-    """The least that a coordinator has to send and wait for."""
+    """Send, and wait for, the least that a coordinator has to."""
     async with control:
         await control.send_all(wire.encode_control("assign", *CONFIG.to_record()))
         port, nonce, _ = await _receive(control, "listening")
@@ -63,6 +63,7 @@ async def _coordinate(control: trio.SocketStream) -> None:
             while sent != received:
                 _, received = await _receive(control, "received")
         await control.send_all(wire.encode_control("shutdown"))
+        # The host closes this connection last: the next network finds no links of this one.
         await control.receive_some()
 
 

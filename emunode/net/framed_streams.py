@@ -88,7 +88,7 @@ class FramedStreams:
         return not self._partial and not self._blocked
 
     def set_frame_handler(self, on_frame: Callable[[int, bytes], None]) -> None:
-        """From the next poll on, call `on_frame` for every whole frame."""
+        """Call `on_frame` for every whole frame from the next poll on."""
         self._on_frame = on_frame
 
     # --- which descriptors -----------------------------------------------------------------------------------------
@@ -128,6 +128,7 @@ class FramedStreams:
 
     def expire_unauthenticated(self, seconds: float = HELLO_SECONDS) -> None:
         """End the streams whose peers have not authenticated themselves within `seconds`."""
+        # A copy, because `_end` takes streams out of the dictionary.
         for fd, since in list(self._unauthenticated.items()):
             # The dict is in order of acceptance, so the first young one ends the search.
             if time.monotonic() - since < seconds:
@@ -163,6 +164,8 @@ class FramedStreams:
 
     def _leave(self, fd: int) -> None:
         """Ignore further events of this batch for the number `fd`, which may belong to a new stream by now."""
+        # Both sets until the next poll: the kernel gives a free number to the next stream at once, and `events` may
+        # still hold an event of the old one.
         self._gone.add(fd)
         self._special.add(fd)
 
@@ -186,6 +189,7 @@ class FramedStreams:
     def _evict_unauthenticated(self, listener: socket.socket, reason: str | None) -> None:
         """Free a descriptor when they run out: end the oldest unauthenticated stream, or stop accepting."""
         if self._unauthenticated:
+            # The oldest has had the longest time to prove itself, so it is the least likely to do so.
             self._end(next(iter(self._unauthenticated)), f"no room: {reason}")
         else:  # the listener would stay readable, and every poll would fail again
             self.unwatch(listener.fileno())
@@ -194,7 +198,7 @@ class FramedStreams:
     # --- writing ---------------------------------------------------------------------------------------------------
 
     def send(self, fd: int, frame: bytes) -> None:
-        """`send_all` for one frame."""
+        """Write one frame, as `send_all` does."""
         self._blocked.send_all(((fd, frame),))
 
     def send_all(self, frames: Iterable[tuple[int, bytes]]) -> None:
@@ -227,7 +231,7 @@ class FramedStreams:
             trio.lowlevel.notify_closing(self.fileno())
 
     async def linger(self, seconds: float) -> bool:
-        """`poll`, after other tasks of this thread had a turn if they had none for YIELD_SECONDS."""
+        """Poll after other tasks of this thread had a turn, if they had none for YIELD_SECONDS."""
         # Hot path, at least once per step; plain form: a checkpoint before every poll. One checkpoint takes as long as
         # everything else that a host does in an idle step.
         if time.monotonic() >= self._yield_at:
@@ -236,7 +240,7 @@ class FramedStreams:
         return self.poll(seconds)
 
     def poll(self, seconds: float = 0.0) -> bool:
-        """Read and write whatever is ready now or within `seconds`; returns whether anything was."""
+        """Read and write all streams that are ready now or within `seconds`; return whether there were any."""
         # Hot path, once per batch of packets. Plain form: `for fd, event in events: self._handle(fd, event)`.
         # 1. All reads come before all frames are handed over, so that first the kernel and then the owner find their code
         #    and data in the processor's cache.
@@ -348,7 +352,7 @@ class FramedStreams:
 
 
 def prepare(stream: socket.socket) -> None:
-    """Set what the streams of a run need before they connect; those that are accepted inherit it from their listener."""
+    """Set the options of a run's streams before they connect; accepted streams inherit them from their listener."""
     # A packet is one small write: Nagle's algorithm would hold it back for an acknowledgement.
     stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     # Acknowledgements ride on the answer: otherwise the kernel sends one of its own for each of the first packets.

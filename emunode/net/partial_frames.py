@@ -42,9 +42,11 @@ class PartialFrames:
             stop = start + LENGTH.size + LENGTH.unpack_from(whole, start)[0]
             if stop > len(whole):
                 break
+            # Bytes for the same reason: the owner keeps the payload of a frame beyond the next read.
             yield bytes(whole[start:stop])
             start = stop
         if start < len(whole):
+            # A copy: `data` may be a view of the shared buffer, which the next read of any stream overwrites.
             rest = bytearray(whole[start:])
             # For its check of the limit; how much is missing does not matter here.
             _missing(rest, limit(fd))

@@ -36,7 +36,7 @@ class HostConfig(NamedTuple):
     """Plug-ins to load before the network and the algorithm are looked up."""
 
     def to_record(self) -> tuple[object, ...]:
-        """Plain values for the wire."""
+        """Return plain values for the wire."""
         return records.encode_record(self)
 
     @classmethod

@@ -41,6 +41,7 @@ def _plain(value: object) -> object:
     return [_plain(each) for each in value] if isinstance(value, tuple) else value
 
 
+# Cached: annotations are texts, and evaluating them takes far longer than decoding a record.
 @cache
 def _decoders(kind: type) -> tuple[Decoder, ...]:
     hints = get_type_hints(kind, include_extras=True)

@@ -42,7 +42,7 @@ def number(value: object) -> float:
 
 
 def flag(value: object) -> bool:
-    """True or false."""
+    """Return true or false."""
     if not isinstance(value, bool):
         raise FrameError(f"expected true or false, got {value!r:.80}")
     return value
@@ -64,7 +64,7 @@ def address(value: object) -> str:
 
 
 def octets(value: object, multiple: int = 1) -> bytes:
-    """Return the bytes whose length is a multiple of `multiple`."""
+    """Return bytes whose length is a multiple of `multiple`."""
     if not isinstance(value, bytes) or len(value) % multiple:
         raise FrameError(f"expected bytes, a multiple of {multiple} long, got {value!r:.80}")
     return value
@@ -78,12 +78,12 @@ def nonce(value: object) -> bytes:
 
 
 def rows(value: object) -> bytes:
-    """Packed journal rows, ROW.size bytes each."""
+    """Return packed journal rows, ROW.size bytes each."""
     return octets(value, ROW.size)
 
 
 def counts(value: object, hosts: int) -> Mapping[int, int]:
-    """Return the numbers of packets by host index."""
+    """Return numbers of packets by host index."""
     if not isinstance(value, dict):
         raise FrameError(f"expected counts by host, got {value!r:.200}")
     for host, packets in value.items():
@@ -94,5 +94,6 @@ def counts(value: object, hosts: int) -> Mapping[int, int]:
 
 
 def altered_copies(value: object) -> list[tuple[int, ...]]:
-    """Altered copies, seven integers each."""
+    """Return altered copies, seven integers each."""
+    # 64 bits, signed: the last of the seven is a hash of the payload.
     return [tuple(integers(copy, 7, -INT64, INT64 - 1)) for copy in items(value)]

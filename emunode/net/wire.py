@@ -29,7 +29,8 @@ PROOF_BYTES = 32
 LENGTH = Struct("<I")
 # Length, step, count. Little-endian without padding, so that hosts of different machines understand each other.
 _HEADER = Struct("<III")
-# Length, step, count, then origin, target, tree, index and size of the only segment.
+# Length, step, count, then origin, target, tree, index and size of the only segment. The target is signed, since ALL_RANKS
+# is -1. Decoders bound trees and indices to the signed fields of a journal row (`ROW`), which is narrower by one bit.
 _SINGLE = Struct("<IIIiiHII")
 _TIMED_HEADER = Struct("<IQII")
 _TIMED_SINGLE = Struct("<IQIIiiHII")
@@ -95,7 +96,7 @@ def encode_timed_packet(deadline: int, step: Step, segments: Packet) -> bytes:
 
 
 def decode_timed_packet(frame: bytes, order: int) -> tuple[int, Step, Packet]:
-    """Deadline, step and segments; raises FrameError as `decode_packet` does."""
+    """Return deadline, step and segments of a timed packet; FrameError as in `decode_packet`."""
     if len(frame) < _TIMED_HEADER.size:
         raise FrameError(f"malformed packet: {len(frame)} bytes")
     deadline = _TIMED_HEADER.unpack_from(frame)[1]
@@ -182,6 +183,9 @@ def prove(secret: bytes, role: bytes, *parts: bytes) -> bytes:
     """
     # Hot path, twice per link; plain form: `hmac.digest(..)`, which spends two thirds of its time on the key.
     mac = _keyed(secret).copy()
+    # With the role, or one side could be made to compute the proof that an impostor of the other side lacks. No role is
+    # the beginning of another one, and all parts but the last have a fixed length, so no two proofs cover the same
+    # bytes.
     mac.update(role + b"".join(parts))
     return mac.digest()
 
@@ -193,7 +197,8 @@ def _keyed(secret: bytes) -> hmac.HMAC:
 
 
 def proves(proof: bytes, secret: bytes, role: bytes, *parts: bytes) -> bool:
-    """Constant-time check of `prove`."""
+    """Compare a proof with the result of `prove`, in constant time."""
+    # A comparison that ends at the first difference would show by its duration how much of a forged proof is right.
     return hmac.compare_digest(proof, prove(secret, role, *parts))
 
 
@@ -204,7 +209,7 @@ def link_hello(secret: bytes, run: int, nonce: bytes, sender: Rank, port: int, r
 
 
 def read_link_hello(frame: bytes, secret: bytes, run: int, nonce: bytes) -> tuple[Rank, int, Rank, int]:
-    """(sender, port, receiver, its port) of a proven hello; FrameError otherwise."""
+    """Return (sender, port, receiver, its port) of a proven hello; FrameError otherwise."""
     link, proof = frame[LENGTH.size : -PROOF_BYTES], frame[-PROOF_BYTES:]
     # The length first: HMAC over a truncated hello would only say that it is wrong.
     if len(link) != _LINK.size:

@@ -43,7 +43,7 @@ TREES: Final = frozenset(
 
 
 class News(NamedTuple):
-    """Something to agree on; a link is named by that of its two ends, (rank, port), that is less."""
+    """A piece of news to agree on; a link is named by the lesser of its two ends, (rank, port)."""
 
     seen: Step
     """The step or round in which it was first noticed."""
@@ -66,7 +66,7 @@ class Decision(NamedTuple):
 
 
 def is_news(segment: Segment) -> bool:
-    """Return whether a segment is one by which ranks agree."""
+    """Return whether a segment is a control segment of the agreement."""
     return segment[2] in TREES
 
 
@@ -80,6 +80,7 @@ class AgreementLayer(Protocol):
         self._rank = rank
         self._ports = topology.ports(rank)
         self.known: set[News] = set()
+        # Both ends may report one link, in different steps: each report is news, the link is one.
         self._links: set[tuple[Rank, Port]] = set()
         """The links in `known`."""
         self._avoided: set[Port] = set()
@@ -103,15 +104,18 @@ class AgreementLayer(Protocol):
     @property
     def abandoned(self) -> bool:
         """Whether the rule of the rank neither sends nor receives any more."""
+        # From the first news on, not from the decision: a decision follows in any case, and then the collective runs
+        # again, so what the rule still sends would be wasted.
         return self._settings.shrink and bool(self.known)
 
     @property
     def settled(self) -> bool:
-        """Whether everything known has been decided."""
+        """Whether all known news are covered by a decision."""
         return bool(self.decisions) and not self._pending()
 
     @property
     def alarm(self) -> int | None:
+        # The decision on a cut is taken at the end of its round, when the news of that round have crossed.
         due = min(map(self._due, self._pending()), default=None)
         return None if due is None else due * self._settings.round
 
@@ -129,18 +133,23 @@ class AgreementLayer(Protocol):
                 case ControlKind.REOPENING:
                     self._learn(now, News(segment[3], segment[0], REOPENS), port)
                 case ControlKind.QUESTION:
+                    # The neighbour ran again, and missed an unknown part of the news: all of them, since they are few.
                     self._tell_everything(port)
+                # A control segment that a fault has altered matches no case, and is dropped: it could name any link.
                 case _ if not is_control(segment):
                     passed.append(segment)
+        # Decided at the end: news in this very packet may have come ahead of the data.
         return () if self.abandoned else tuple(passed)
 
     def suspects(self, now: int, port: Port, suspected: bool) -> None:
         if not suspected:
             self._avoided.discard(port)
+            # The link may be part of a decision. Its neighbour is alive, so it has to learn that it is excluded.
             if self._link(port) in self._links:
                 self._remind(port)
             return
         self._avoided.add(port)
+        # News from the other end, or from a former suspicion, are on their way already.
         if self._link(port) not in self._links:
             seen = self._round(now)
             news = News(seen, *self._link(port))
@@ -149,16 +158,19 @@ class AgreementLayer(Protocol):
             self._send(port, news)
 
     def resume(self, now: int) -> None:
+        # By every port, suspected ones too: it is unknown which of them work now, and one answer is enough.
         for port in self._ports:
             self._leave(port, control_segment(ControlKind.QUESTION, self._rank, ALL_RANKS, self._round(now)))
 
     def wake(self, now: int) -> None:
-        """Decide on the last cut whose time has come."""
+        """Decide on the last cut that is due."""
         now = self._round(now)
+        # A rank that hung may find several cuts due. The last one has the news of all of them.
         cut = max((cut for cut in self._pending() if self._due(cut) <= now), default=None)
         if cut is not None:
             news = sorted(news for news in self.known if news.seen <= cut)
             self.decisions.append(Decision(cut, now, frozenset(news)))
+            # Sorted, because the journal has the reports in this order and a set has none that two hosts share.
             self.reports += map(self.segment_of, news)
 
     def submit(self, now: int, port: Port, segment: Segment) -> None:
@@ -167,7 +179,9 @@ class AgreementLayer(Protocol):
 
     def ready(self, now: int) -> Sequence[PortSegment]:
         if self.abandoned:
+            # Handed over before the first news: sends of the run that is given up.
             self._passing.clear()
+        # News first: decisions rely on news that cross a link in every step, whatever data waits for it.
         return [*self._leaving, *super().ready(now)]
 
     def sent(self, now: int, port: Port, segment: Segment) -> None:
@@ -177,47 +191,56 @@ class AgreementLayer(Protocol):
             super().sent(now, port, segment)
 
     def segment_of(self, news: News) -> Segment:
-        """Return the control segment that tells a neighbour of this."""
+        """Return the control segment that tells a neighbour a piece of news."""
         if news.port == REOPENS:
             return control_segment(ControlKind.REOPENING, news.rank, ALL_RANKS, news.seen)
         peer = self._topology.neighbour(news.rank, news.port)
         return control_segment(ControlKind.SUSPICION, news.rank, peer, news.seen, news.port)
 
     def _learn(self, now: Step, news: News, source: Port | None = None) -> None:
-        """Take note of what is new, and pass it on."""
+        """Note a piece of news if it is new, and pass it on."""
         if news in self.known:
             return
+        # Noted before it is passed on: a rank passes on each piece of news once, so flooding ends on every network.
         self.known.add(news)
         if news.port != REOPENS:
             self._links.add((news.rank, news.port))
         for port in self._ports:
+            # The neighbour behind `source` has sent it, and the one behind an avoided port would not be reached.
             if port != source and port not in self._avoided:
                 self._send(port, news)
         cut = self.decisions[-1].cut if self.decisions else 0
         # One reopening that is not decided yet is enough: it covers all that came before it.
         reopened = any(each.port == REOPENS and each.seen > cut for each in self.known)
         if news.seen <= cut and not reopened:
+            # The recursion ends here: `now` lies after every cut that has been decided.
             self._learn(now, News(now, self._rank, REOPENS))
 
     def _pending(self) -> set[Step]:
-        """Return the cuts that are not decided yet: steps in which there was news."""
+        """Return the cuts that are not decided yet: steps with news."""
+        # Older news that came late are covered by the reopening that they caused.
         last = self.decisions[-1].cut if self.decisions else 0
         return {news.seen for news in self.known if news.seen > last}
 
     def _due(self, cut: Step) -> Step:
-        """Return the step or round in which all news up to `cut` are here."""
+        """Return the step or round in which all news up to `cut` have arrived."""
+        # A reopening proves that news took longer than D steps, so D is replaced by the bound that no faults can
+        # exceed.
         reopened = any(news.port == REOPENS and news.seen <= cut for news in self.known)
         return cut + (max(self._settings.steps, self.slowest) if reopened else self._settings.steps)
 
     def _remind(self, port: Port) -> None:
         """Tell everything to a neighbour that was suspected and is heard again."""
         known, times = self._reminded.get(port, (0, 0))
+        # Counted anew when there is more to tell: only the same news are bounded.
         times = times + 1 if known == len(self.known) else 1
         self._reminded[port] = len(self.known), times
+        # Two ends of a link that loses packets until the end may suspect and hear each other without end.
         if times <= REMINDERS:
             self._tell_everything(port)
 
     def _tell_everything(self, port: Port) -> None:
+        # Sorted: the order in which packets leave must not depend on the order of a set.
         for news in sorted(self.known):
             self._send(port, news)
 
@@ -225,8 +248,10 @@ class AgreementLayer(Protocol):
         self._leave(port, self.segment_of(news))
 
     def _leave(self, port: Port, segment: Segment) -> None:
+        # A reminder repeats news that may still wait here for their turn.
         if (port, segment) not in self._leaving:
             self._leaving.append((port, segment))
 
     def _link(self, port: Port) -> tuple[Rank, Port]:
+        # The lesser end names the link, so both ends use one name without exchanging a message.
         return min((self._rank, port), self._topology.end(self._rank, port))

@@ -53,6 +53,7 @@ def control_segment(kind: ControlKind, origin: Rank, target: Rank, number: int, 
     Its payload holds the value and a checksum of everything, so that two control segments differ in several bytes, and one
     that a fault has altered is taken for no other.
     """
+    # Over the decimal text: the same on every machine, and the commas keep a field from running into the next one.
     checksum = crc32(b"%d,%d,%d,%d,%d" % (kind, origin, target, number, value))
     return origin, target, CONTROL_TREE + kind, number, _PAYLOAD.pack(value, checksum)
 
@@ -65,9 +66,11 @@ def is_control(segment: Segment) -> bool:
 def control_kind(segment: Segment) -> ControlKind | None:
     """Return the kind of a control segment; None for a segment of data, and for a control segment that was altered."""
     origin, target, tree, number, payload = segment
+    # Before the enum and the struct are asked, which raise errors for a tree without a kind and for another length.
     if tree - CONTROL_TREE not in _KINDS or len(payload) != CONTROL_BYTES:
         return None
     kind, (value, _) = ControlKind(tree - CONTROL_TREE), _PAYLOAD.unpack(payload)
+    # Built again and compared as a whole, so an altered field is noticed wherever it stands.
     return kind if control_segment(kind, origin, target, number, value) == segment else None
 
 
@@ -91,6 +94,7 @@ class Timing(NamedTuple):
     """A control segment that crosses a link."""
 
 
+# In lock-step a step is its own time: `int` is the identity.
 LOCK_STEP: Final = Timing(int, 1, 1)
 
 
@@ -114,10 +118,10 @@ class Protocol:
         """Begin at the time at which the node begins; a node that recovers begins anew."""
 
     def resume(self, now: int) -> None:
-        """Note that the node runs again from `now` on, after it hung or crashed; what happened before is unknown."""
+        """Note that the node runs again from `now` on, after a hang or a crash; what happened before is unknown."""
 
     def receive(self, now: int, port: Port, packet: Packet) -> Packet:
-        """Process a packet that has arrived by `port`; returns what goes up: to the layer above, at the top to the rule."""
+        """Process a packet that has arrived by `port`; return the segments for the layer above, at the top for the rule."""
         del now, port
         return packet
 
@@ -137,6 +141,7 @@ class Protocol:
         for it.
         """
         del now
+        # The list itself, not a copy: nodes ask before every packet, and only `sent` changes it.
         return self._passing
 
     def sent(self, now: int, port: Port, segment: Segment) -> None:
@@ -154,6 +159,7 @@ class Stack(Protocol):
         self._top, self._bottom = self._layers[0], self._layers[-1]
         self.waits = any(layer.waits for layer in layers)
         for layer in self._layers:
+            # One list for all layers, from which the engine takes the reports of the stack.
             layer.reports = self.reports
 
     @property
@@ -169,6 +175,7 @@ class Stack(Protocol):
             layer.resume(now)
 
     def receive(self, now: int, port: Port, packet: Packet) -> Packet:
+        # From the ports up to the rule. A packet of which a layer leaves nothing does not exist for the layers above.
         for layer in reversed(self._layers):
             packet = layer.receive(now, port, packet)
             if not packet:
@@ -181,6 +188,7 @@ class Stack(Protocol):
 
     def wake(self, now: int) -> None:
         for layer in self._layers:
+            # The driver knows the earliest alarm only: each layer acts at its own.
             if layer.alarm is not None and layer.alarm <= now:
                 layer.wake(now)
 
@@ -189,6 +197,7 @@ class Stack(Protocol):
 
     def ready(self, now: int) -> Sequence[PortSegment]:
         # A layer has sent what the layer below has taken, which may be long before it leaves the node.
+        # From the rule down, so that a segment passes all layers in one call if each of them lets it.
         for above, below in zip(self._layers, self._layers[1:], strict=False):
             for port, segment in tuple(above.ready(now)):
                 above.sent(now, port, segment)

@@ -25,6 +25,8 @@ def _agreement(algorithm: Algorithm, view: LocalView, _timing: Timing) -> Protoc
     return None if settings is None else AgreementLayer(settings, algorithm.topology, view.rank)
 
 
+# Reliable links come last, next to the ports, so that requests and news are acknowledged and sent again as data are.
+# Repair comes first: a segment that was asked for passes the other layers as if the rule had sent it.
 LAYERS: Final[list[Callable[[Algorithm, LocalView, Timing], Protocol | None]]] = [_repair, _agreement, _reliable]
 """Makes each layer for one rank, or None if the run has no such layer; from the rule down to the ports."""
 

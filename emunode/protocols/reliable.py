@@ -55,9 +55,12 @@ class ReliableLayer(Protocol):
         super().__init__()
         self._settings = settings
         self._acknowledgements: list[PortSegment] = []
+        # Segments outside the window stay here, as many as the rule sends: a window bounds what is under way, not what
+        # waits.
         self._queues: dict[Port, deque[Segment]] = {}
         self._windows: dict[Port, dict[Segment, Outstanding]] = {}
         """Unacknowledged segments by port, and by the acknowledgement that each waits for."""
+        # Never emptied: a copy is sent again whenever its acknowledgement was lost, however late.
         self._received: set[tuple[Port, Segment]] = set()
         """Segments that have been passed on, by port and acknowledgement."""
         self._to_send: list[Outstanding] = []
@@ -70,7 +73,8 @@ class ReliableLayer(Protocol):
         return min((each.deadline for each in self._outstanding() if each.deadline is not None), default=None)
 
     def receive(self, now: int, port: Port, packet: Packet) -> Packet:
-        """Answer what arrives, and return what is new; an acknowledgement that a fault has altered counts for nothing."""
+        """Answer segments that arrive, and return the new ones; an acknowledgement that a fault has altered is ignored."""
+        # Any packet proves that the neighbour can be heard, an altered one too.
         self.given_up.pop(port, None)
         passed = []
         for segment in packet:
@@ -78,6 +82,8 @@ class ReliableLayer(Protocol):
             if kind is ControlKind.ACKNOWLEDGEMENT:
                 self._acknowledged(port, segment)
             elif kind is not None or not is_control(segment):
+                # A copy that was received before is answered as well: it is here because the answer to an earlier copy
+                # was lost.
                 answer = acknowledgement_of(segment)
                 # Copies that arrive together, as from a link that duplicates packets, get one answer.
                 if (port, answer) not in self._acknowledgements:
@@ -92,18 +98,22 @@ class ReliableLayer(Protocol):
         self._fill(port)
 
     def wake(self, now: int) -> None:
-        """Send again what has timed out, or give it up."""
+        """Send timed-out segments again, or give them up."""
+        # A list first: giving up a segment takes it out of the window that is read.
         for each in [each for each in self._outstanding() if each.deadline is not None and each.deadline <= now]:
             each.deadline = None
             if each.attempts < self._settings.attempts:
+                # At the end of the line: segments that became ready before it leave first.
                 self._to_send.append(each)
             else:
                 del self._windows[each.port][acknowledgement_of(each.segment)]
                 self.given_up[each.port] = self.given_up.get(each.port, 0) + 1
+                # Its place in the window is free, and the next segment can do no worse.
                 self._fill(each.port)
 
     def ready(self, now: int) -> Sequence[PortSegment]:
         del now
+        # A late acknowledgement makes the neighbour send again what is here, so acknowledgements wait for nothing.
         return [*self._acknowledgements, *((each.port, each.segment) for each in self._to_send)]
 
     def sent(self, now: int, port: Port, segment: Segment) -> None:
@@ -114,19 +124,25 @@ class ReliableLayer(Protocol):
         self._to_send.remove(each)
         each.attempts += 1
         settings = self._settings
+        # From the beginning of the transmission on: the time for which a segment waits for its port is no sign of a
+        # loss.
         each.deadline = now + time_out(settings.retransmit_after, each.attempts, settings.back_off)
 
     def _acknowledged(self, port: Port, answer: Segment) -> None:
-        """Take a segment that has arrived out of the window. An answer to what was given up, or was answered, is ignored."""
+        """Take an acknowledged segment out of the window. Answers to segments that were given up, or answered before,
+        are ignored.
+        """
         each = self._windows.get(port, {}).pop(answer, None)
         if each is None:
             return
         if each.deadline is None:
+            # It timed out and waits to be sent again, but the acknowledgement was only late.
             self._to_send.remove(each)
         self._fill(port)
 
     def _fill(self, port: Port) -> None:
         """Move segments from the queue of a port into its window."""
+        # Called whenever a place may be free: after a new segment, an acknowledgement, and a segment that was given up.
         queue, window = self._queues.get(port, deque()), self._windows.setdefault(port, {})
         while queue and len(window) < self._settings.window:
             segment = queue.popleft()

@@ -1,9 +1,9 @@
 """A collective that runs again on what is left of a network.
 
-Without the links that are given up a network falls into parts. The largest one goes on, of equal ones that with the lowest
-rank; the nodes of all others are excluded. So never do two parts both go on, even if a link between them only seemed dead.
-Its nodes are renumbered in the order of their ranks, and an algorithm for any network runs on them. Every rank computes
-the same from the decision that all have in common.
+Without the links that are given up a network falls into parts. The largest part continues; ties go to the lowest rank. The
+nodes of all other parts are excluded. So two parts never both continue, even if a link between them only seemed dead. The
+nodes of the largest part are renumbered in the order of their ranks, and run an algorithm for any network. Every rank
+computes the same part from the decision that all ranks have in common.
 """
 
 from collections.abc import Collection, Mapping
@@ -86,9 +86,10 @@ class RenumberedPayloads(Payloads):
         return super().message_name(ranks[origin], target if target == ALL_RANKS else ranks[target], number)
 
 
+# Cached: all ranks of a host ask for the same part after the same decision.
 @lru_cache(maxsize=16)
 def parts_of(topology: Topology, links: Links) -> tuple[tuple[Rank, ...], ...]:
-    """Return the parts of a network without these links, each named by one of its ends: ranks ascending, the largest
+    """Return the parts of a network without these links, each link named by either end: ranks ascending, the largest
     part first.
     """
     given_up = {end for link in links for end in (link, topology.end(*link))}
@@ -97,33 +98,41 @@ def parts_of(topology: Topology, links: Links) -> tuple[tuple[Rank, ...], ...]:
     while left:
         part = [next(iter(left))]
         del left[part[0]]
+        # The list grows while it is read: breadth first without a second queue.
         for rank in part:
             for port, peer in topology.adjacent(rank):
                 if peer in left and (rank, port) not in given_up:
                     del left[peer]
                     part.append(peer)
         found.append(tuple(sorted(part)))
+    # Largest first, then lowest rank: all ranks that know the same links choose the same part.
     return tuple(sorted(found, key=lambda ranks: (-len(ranks), ranks[0])))
 
 
 @lru_cache(maxsize=16)
 def largest_part(topology: Topology, spec: CollectiveSpec, links: Links, number: int) -> Part:
-    """Return the part that goes on, for the repetition with this number, from 0."""
+    """Return the part that continues, for the repetition with this number, from 0."""
     ranks = parts_of(topology, links)[0]
+    # The trees of a further repetition would be those of control segments.
     if number >= MOST_RUNS:
         return Part(ranks, RunEnd.TOO_MANY_FAILURES)
+    # Under a permutation every rank is a source for a target of its own, and no rank matters to all.
     rooted = spec.collective not in ROOTLESS and not spec.permutation
     roots = {spec.source, spec.target} - {ALL_RANKS} if rooted else set()
     if not roots.issubset(ranks):
         return Part(ranks, RunEnd.ROOT_FAILED)
     if len(ranks) == 1:
+        # It has its own data, and no other rank is left to exchange data with.
         return Part(ranks, RunEnd.REPEATED)
+    # After the checks that need no network: to build one takes time in proportion to its links.
     network = sub_network(topology, ranks, links)
     try:
         again = _spec_on(network, spec, ranks)
         algorithm = make_algorithm(network, with_blocks(find_algorithm(network, again), network, again))
+    # Every rank computes the same refusal from the same decision, so all end alike.
     except ScenarioError:
         return Part(ranks, RunEnd.NO_ALGORITHM)
+    # The messages keep their contents, named by the old ranks: a repetition delivers what the first run was to deliver.
     algorithm.use_payloads(algorithm.make_payloads(partial(RenumberedPayloads, ranks)))
     return Part(ranks, RunEnd.REPEATED, algorithm)
 
@@ -134,6 +143,7 @@ def sub_network(
     """Return the network of these ranks, renumbered, without some links."""
     given_up = {end for link in links for end in (link, topology.end(*link))}
     new = {rank: number for number, rank in enumerate(ranks)}
+    # Each link once, at its lower rank: the table adds the other direction.
     kept = [
         (number, new[peer])
         for rank, number in new.items()
@@ -141,6 +151,7 @@ def sub_network(
         if peer in new and rank < peer and (rank, port) not in given_up
     ]
     switches = [number for rank, number in new.items() if topology.is_switch(rank)]
+    # With the old labels, so that messages and logs name a node as before.
     return TableTopology("survivors", map(topology.label, ranks), kept, switches=switches)
 
 
@@ -170,7 +181,9 @@ def _spec_on(network: Topology, spec: CollectiveSpec, ranks: tuple[Rank, ...]) -
     permutation = tuple(new.get(spec.permutation[rank], new[rank]) for rank in ranks) if spec.permutation else ()
     return spec_again(spec)._replace(
         topology=network.name,
+        # Without a root the old rank 0 may be gone; the field is 0 all the same, as in every collective of that sort.
         source=new.get(spec.source, 0),
+        # ALL_RANKS is no rank, so it stays.
         target=new.get(spec.target, ALL_RANKS),
         permutation=permutation,
     )

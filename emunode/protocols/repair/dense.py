@@ -22,7 +22,7 @@ class DenseRule(PlannedRule):
         return found
 
     def require_nodes(self, broken: Broken) -> None:
-        """ScenarioError for broken links."""
+        """Raise ScenarioError for broken links."""
         if not broken.only_nodes:
             raise self.refusal("it goes round nodes that crash or hang, not links; use spanning-tree")
 

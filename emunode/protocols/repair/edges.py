@@ -49,6 +49,7 @@ class CoordinateReduction(Trees):
 def orientations(topology: Topology) -> Iterator[CoordinateReduction]:
     """Yield the trees for every cyclic order of the units."""
     degree = topology.degree
+    # A reflection of the network turns one sense into the other, but not the faults with it: both have to be tried.
     for sense in (1, -1):
         for first in range(degree):
             yield CoordinateReduction(topology, [(first + sense * place) % degree for place in range(degree)])
@@ -59,7 +60,7 @@ MOST_NODES: Final = 10_000
 
 
 class Edges(DenseRule):
-    """Of all orientations the one whose components are joined to the tree of least depth.
+    """The orientation whose components are joined to the tree of least depth.
 
     The broadcast runs over that tree, whatever the tree of the algorithm is.
     """
@@ -98,6 +99,7 @@ def shallowest(broken: Broken) -> tuple[CoordinateReduction, Joining]:
     best: Joining | None = None
     for tree in orientations(broken.topology):
         found = _joined(Joining(Forest(tree, broken)), best, least)
+        # Only a strictly better one: of equal orientations the first stays, at every rank.
         if found is not best:
             kept, best = tree, found
     assert kept is not None
@@ -114,15 +116,18 @@ def _eccentricity(broken: Broken) -> int:
 
 
 def _joined(joining: Joining, best: Joining | None, least: int) -> Joining | None:
-    """Return the components joined with least depth, by branch and bound; `best` if none is better; `least` is never
-    beaten.
+    """Return the joining of least depth, by branch and bound; `best` if none is better. No joining is less deep than
+    `least`.
     """
+    # A joining only gets deeper with every component, so from the depth of the best one on none can win.
     if best is not None and (joining.depth >= best.depth or best.depth == least):
         return best
     left = joining.left
     if not left:
         return joining
     for number in left:
+        # Sorted by depth, then by ranks: the ways that are left out lead deeper, or are ties that all ranks break
+        # alike.
         for entry in joining.ways_into(number)[:WAYS]:
             best = _joined(joining.join(number, entry), best, least)
     return best

@@ -9,10 +9,10 @@ from emunode.registry import register
 
 
 class NextPort(PullRule):
-    """A rank asks the port after that of its parent, and so on cyclically; its parent comes last.
+    """Requests by the port after the port of the parent, and so on cyclically; the parent comes last.
 
-    Every healthy rank that is connected to the source by healthy ranks and links is served: on a shortest such path from a
-    served rank the first unserved one asks its predecessor, as one of at most `degree` requests.
+    Every healthy rank that is connected to the source by healthy ranks and links is served: on a shortest such path
+    from a served rank the first unserved rank asks its predecessor, as one of at most `degree` requests.
     """
 
     name = "next-port"
@@ -22,6 +22,7 @@ class NextPort(PullRule):
     def ports(self, algorithm: TreeCollective, relative: Rank, tree: int) -> Sequence[Port]:
         ports = sorted(algorithm.rooted.ports(relative))
         place = ports.index(algorithm.trees.parent(relative, tree))
+        # The parent last: it is the one that did not send, and may have got the segment by then.
         return [*ports[place + 1 :], *ports[: place + 1]]
 
 

@@ -36,7 +36,7 @@ Piece = tuple[int, int]
 
 
 class PullRule(RepairRule):
-    """A rule that says which ports a rank asks, and in which order."""
+    """A rule by which ranks ask for missing segments: it names the ports that a rank asks, and their order."""
 
     @abstractmethod
     def ports(self, algorithm: TreeCollective, relative: Rank, tree: int) -> Sequence[Port]:
@@ -52,7 +52,7 @@ class PullRule(RepairRule):
 
 
 def overdue(timing: Timing, repair: Repair, crossing: Step) -> int:
-    """Return the time from which on a segment is asked for that crosses its last link in a step without faults."""
+    """Return the time from which on a segment is asked for that crosses its last link in step `crossing` without faults."""
     # What crosses in a step is read in the next one.
     return timing.begins(crossing + 1) + repair.after * timing.step
 
@@ -86,13 +86,14 @@ class Awaited:
         self.advance()
 
     def advance(self) -> None:
-        """Go on to the next segment."""
+        """Continue with the next segment."""
         self.deadline, self.piece = next(self._deadlines, (None, self.piece))
 
 
 class PullLayer(Protocol):
     """The layer of one rank: it asks for what is missing, and answers others."""
 
+    # A rank that has received nothing lacks the most: it has to exist to ask.
     waits = True
 
     def __init__(self, rule: PullRule, algorithm: TreeCollective, view: LocalView, timing: Timing) -> None:
@@ -104,6 +105,7 @@ class PullLayer(Protocol):
         self._source = algorithm.spec.source
         self._relative = view.relative(self._source)
         self._awaited: list[Awaited] = []
+        # As received: a rank that has received an altered segment answers with that, as it forwards it to its children.
         self._held: dict[Piece, Segment] = {}
         self._searches: dict[Piece, Search] = {}
         self._askers: dict[Piece, list[Port]] = {}
@@ -122,25 +124,29 @@ class PullLayer(Protocol):
             self._awaited = [Awaited(self._deadlines(tree)) for tree in range(algorithm.trees.count)]
 
     def _deadlines(self, tree: int) -> Iterator[tuple[int, Piece]]:
-        """By ascending time: when each segment of a tree is overdue, and known to be so."""
+        """Yield, by ascending time, when each segment of a tree is overdue and known to be so."""
         algorithm, spec = self._algorithm, self._algorithm.spec
         assert spec.repair is not None
         first = algorithm.crossing_step(self._relative, tree, 0)
         # By stop and wait a link takes a segment every other step.
         steps = max(algorithm.period, 2 if spec.reliable is not None and spec.reliable.window == 1 else 1)
+        # Lazily: a message of a million segments has one deadline per tree at a time.
         for number, segment in algorithm.copies_on_tree(tree):
             yield overdue(self._timing, spec.repair, first + number * steps), (tree, segment)
 
     def receive(self, now: int, port: Port, packet: Packet) -> Packet:
-        """Note requests; pass on what is new, and answer those who asked for it."""
+        """Note requests, pass on new segments, and send them to the ports that asked for them."""
         passed = []
         for segment in packet:
             kind = control_kind(segment)
+            # Altered control segments have no kind: a request that cannot be read is not answered, and the asker goes
+            # on to its next port.
             if kind is ControlKind.REQUEST:
                 self._asked(port, (control_value(segment), segment[3]))
             if is_control(segment):
                 continue
             piece = segment[2], segment[3]
+            # A copy, or a message that came back to its source: neither is news for the rule.
             if piece in self._held or not self._relative:
                 continue
             self._held[piece] = segment
@@ -148,22 +154,25 @@ class PullLayer(Protocol):
             passed.append(segment)
             for asker in self._askers.pop(piece, ()):
                 self._pass(asker, segment)
+        # Deadlines of segments that came early have to go too, or `alarm` would wake the node for nothing.
         for each in self._awaited:
             while each.deadline is not None and each.piece in self._held:
                 each.advance()
         return tuple(passed)
 
     def suspects(self, now: int, port: Port, suspected: bool) -> None:
-        """Ask a port that was skipped when it works again."""
+        """Ask a skipped port once it works again."""
         for piece, search in self._searches.items():
             if not suspected and port in search.skipped:
                 search.skipped.remove(port)
                 search.ports.append(port)
+                # A search is idle once every port was asked. One whose request waits to leave is not: `sent` sets its
+                # next time.
                 if search.due is None and not self._waiting(piece):
                     search.due = now
 
     def wake(self, now: int) -> None:
-        """Begin the searches whose time has come, and send the next request of each."""
+        """Begin the searches that are due, and send the next request of each."""
         for each in self._awaited:
             while each.deadline is not None and each.deadline <= now:
                 # A segment that came before an earlier one of its tree is not missing.
@@ -171,11 +180,13 @@ class PullLayer(Protocol):
                     ports = self._rule.ports(self._algorithm, self._relative, each.piece[0])
                     self._searches[each.piece] = Search(ports, now)
                 each.advance()
+        # Read once for all searches of this time: no search can change it.
         live = self._view.live_ports
         for (tree, number), search in self._searches.items():
             while search.due is not None and search.due <= now:
                 if not search.ports:
                     search.due = None  # every port was asked, or does not work
+                # One port after the other, and not all at once: the first answer usually ends the search.
                 elif (port := search.ports.popleft()) in live:
                     request = control_segment(ControlKind.REQUEST, self._source, ALL_RANKS, number, tree)
                     self._requests.append((port, request))
@@ -188,6 +199,7 @@ class PullLayer(Protocol):
         self._pass(port, segment)
 
     def ready(self, now: int) -> Sequence[PortSegment]:
+        # Requests first: `period` allows for a request that crosses without waiting for data.
         return [*self._requests, *self._passing]
 
     def sent(self, now: int, port: Port, segment: Segment) -> None:
@@ -202,15 +214,17 @@ class PullLayer(Protocol):
         return any((control_value(request), request[3]) == piece for _, request in self._requests)
 
     def _end_search(self, piece: Piece) -> None:
-        """Stop asking for a segment that has come."""
+        """Stop asking for a segment that has arrived."""
         if self._searches.pop(piece, None) is not None:
+            # A request that has not left yet would only fetch another copy.
             self._requests = [each for each in self._requests if (control_value(each[1]), each[1][3]) != piece]
 
     def _asked(self, port: Port, piece: Piece) -> None:
-        """Answer a request, now or when the segment has come."""
+        """Answer a request: at once, or when the segment has arrived."""
         if not self._relative:
             # A source has its messages even if it has just recovered.
             me, (tree, number) = self._source, piece
+            # Made again from the seed, because a node that has recovered holds nothing.
             payload = self._algorithm.payloads.segment(me, ALL_RANKS, number)
             self._pass(port, (me, ALL_RANKS, tree, number, payload))
         elif piece in self._held:

@@ -5,8 +5,8 @@ are leaves, and nothing is lost (B. Albader, arXiv 2606.18712 for Eisenstein-Jac
 Gaussian ones). The message goes to that node first, and is at every healthy node after at most two diameters. Three faults
 may have no such node.
 
-The papers do not say how the message gets there around faults, and which node is taken of several. Here it takes a shortest
-route over healthy nodes, to a node with the least such route, of several the one of lowest rank as seen from the source.
+The papers do not say how the message gets there around faults, or which of several nodes is taken. Here the message takes a
+shortest route over healthy nodes, to the node with the shortest route; ties go to the lowest rank as seen from the source.
 """
 
 from itertools import pairwise
@@ -29,6 +29,8 @@ MOST_FAULTS = 2
 def valid_sources(broken: Broken) -> list[Rank]:
     """Return the ranks at the largest distance from every faulty one, ascending."""
     topology = broken.topology
+    # A rank at the largest distance lies on no shortest path to another rank, so it is a leaf of every shortest-path
+    # tree.
     shells = (
         {rank for rank in topology.ranks() if topology.distance(rank, dead) == topology.diameter}
         for dead in broken.dead
@@ -37,10 +39,10 @@ def valid_sources(broken: Broken) -> list[Rank]:
 
 
 class ReRoot(DenseRule):
-    """The message goes to a node from which all faults are at the largest distance, and from there to all others.
+    """Broadcast from a node at the largest distance from all faults, to which the message goes first.
 
-    Ranks on the way have it already, and serve their subtrees from then on. If no node is at the largest distance from all
-    faults, nothing is repaired.
+    Ranks on the way have the message already, and serve their subtrees from then on. If no node is at the largest
+    distance from all faults, nothing is repaired.
     """
 
     name = "re-root"
@@ -56,6 +58,8 @@ class ReRoot(DenseRule):
         routes = [_route(before, root) for root in valid_sources(broken) if root in place]
         if not routes:
             return None
+        # The shortest route delays the broadcast least; the rank decides between routes of one length, so all ranks
+        # agree.
         route = min(routes, key=lambda ranks: (len(ranks), ranks[-1]))
         root = route[-1]
         tree = algorithm.trees if algorithm.trees.shortest else BreadthFirstTree(topology)
@@ -65,6 +69,7 @@ class ReRoot(DenseRule):
             for rank in before
             if rank not in route
         }
+        # The tree stays rooted at the old source: along the route each rank hangs below the one before it.
         for rank, following in pairwise(route):
             parents[following] = port_to(topology, following, rank)
         return RepairedTree(PartialTree(topology, parents))

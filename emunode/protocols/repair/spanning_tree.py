@@ -10,11 +10,11 @@ from emunode.trees.components import Broken, Forest, Joining
 
 
 class SpanningTree(PlannedRule):
-    """The components of the tree are joined by links between them, one after the other.
+    """A spanning tree of the components of the broken tree, which links between them join one after the other.
 
-    Of all links from what is joined to another component the one is taken below which that component reaches least deep;
-    of several the one with the lowest ranks. c components take c - 1 links, the fewest that can join them. Links that work
-    in one direction only are not used.
+    The next link is the link from the joined part to another component below which that component is least deep; ties
+    go to the lowest ranks. c components take c - 1 links, the fewest that can join them. Links that work in one
+    direction only are not used.
     """
 
     name = "spanning-tree"
@@ -28,9 +28,12 @@ class SpanningTree(PlannedRule):
         heapify(ways)
         left = set(joining.left)
         while left:
+            # The depth of a joined component does not change any more, so an entry of the heap stays right; one whose
+            # component was joined by another way in the meantime is skipped.
             entry, number = heappop(ways)
             if number in left:
                 left.remove(number)
+                # The component that was joined offers its own links from here on.
                 joining = joining.join(number, entry)
                 for way in joining.ways_from(number):
                     heappush(ways, way)

@@ -10,10 +10,11 @@ from emunode.registry import register
 
 
 class SwitchTree(PullRule):
-    """A rank whose tree is broken asks its parents in the other trees, the next tree first, and serves its subtree.
+    """Requests to the parents in other trees: a rank whose tree is broken asks the parent in the next tree first, and
+    serves its subtree.
 
-    What it gets belongs to the broken tree, so its children there get it as usual. Every healthy rank is served that the
-    arcs of all trees together connect to the source, as far as ranks and links are healthy.
+    The segment belongs to the broken tree, so the children of the rank there get it as usual. Every healthy rank is
+    served that the arcs of all trees together connect to the source, as far as ranks and links are healthy.
     """
 
     name = "switch-tree"
