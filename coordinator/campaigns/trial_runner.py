@@ -20,7 +20,6 @@ from coordinator.results.claims import Verdict
 from coordinator.results.conclude import rule_counted
 from coordinator.results.latency import completion_seconds
 from coordinator.results.metrics import TrialCounts, count_trial
-from coordinator.scenario.fault_syntax import parse_faults
 from coordinator.scenario.model import Scenario, knowledge_of
 from emunode.engine.memory import MemoryEngine
 from emunode.errors import EmulatorError, RuleError, RunError, ScenarioError
@@ -191,12 +190,7 @@ class TrialRunner:
         # `renew` drops what depends on the seed; tables of the network stay.
         if spec != base.algorithm.spec:
             base.algorithm.renew(spec)
-        return replace(
-            base,
-            scenario=scenario,
-            spec=spec,
-            faults=parse_faults(faults, base.topology, timed=scenario.clock == "timed"),
-        )
+        return replace(base, scenario=scenario, spec=spec).with_faults(faults)
 
     async def _open(self, plan: Plan) -> Network:
         """Return a network in its initial state: the open one after a reset, if it fits the plan, else a new one."""

@@ -30,8 +30,8 @@ def print_plan(file: Path | None, flags: Any, as_json: bool) -> int:
         needs["table_seconds"] = round(process_time() - began, 3)
     # To find out whether the evaluator is exact may take as long as a run.
     needs["evaluator_bytes"] = evaluator_bytes(made) if reason is None else None
-    kept, left_out = fault_free_claims(made)
-    claims, dropped = predictions(kept), [each.record() for each in left_out]
+    sifted = fault_free_claims(made)
+    claims, dropped = predictions(sifted.kept), [each.record() for each in sifted.dropped]
     if as_json:
         found = {"claims": claims, "dropped_claims": dropped}
         print_json({**needs, **found, "possible": reason is None, "impossible_because": reason})

@@ -282,7 +282,7 @@ def _joined(parts: Sequence[Outcome]) -> Outcome:
 
 def evaluator_of(plan: Plan) -> Evaluator:
     """Return the evaluator of a plan for which `why_inexact` has no reason. Raises InexactError."""
-    free = replace(plan, faults=())
+    free = replace(plan, faults=(), records=())
     schedule, records = trace(plan.algorithm, plan.scenario.step_limit)
     found = count_deliveries(free, record_arrivals(free, records)[0]).metrics
     if found["intact_deliveries"] != found["expected_deliveries"] or not len(schedule):

@@ -179,6 +179,9 @@ class ResolvedRun:
     spec: CollectiveSpec
     algorithm: Algorithm
     faults: tuple[Fault, ...]
+    """In the order in which they take effect."""
+    records: tuple[tuple[Fault, ...], ...]
+    """For each text in `scenario.fault`, its records among `faults`."""
     features: tuple[Feature, ...]
     """The protocols of its nodes."""
     late_faults_count: bool = False

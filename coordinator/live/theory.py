@@ -60,7 +60,7 @@ class Predictor:
         root = broken_root(own)
         try:
             return Prediction(
-                own.scenario.fault, claims_of(own), root and f"{root}, and theory makes no claim about that"
+                own.scenario.fault, claims_of(own).kept, root and f"{root}, and theory makes no claim about that"
             )
         except EmulatorError as error:
             return Prediction(own.scenario.fault, (), f"no prediction: {error}")

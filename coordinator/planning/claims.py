@@ -39,6 +39,8 @@ class Sifted(NamedTuple):
 
     kept: list[Claim]
     dropped: list[Dropped]
+    broken: Sequence[Broken] = ()
+    """The assumptions that fail in the run."""
 
 
 def run_claims(run: ResolvedRun) -> Sifted:
@@ -50,14 +52,14 @@ def run_claims(run: ResolvedRun) -> Sifted:
         own = _claims_of_features(run, run.effective_timeline)
         # Protocols come first where faults slow packets down: then most other claims are dropped.
         both = [*own, *found.kept] if run.effective_faults else [*found.kept, *own]
-        return Sifted(both + outcome.kept, found.dropped + outcome.dropped)
+        return Sifted(both + outcome.kept, found.dropped + outcome.dropped, broken)
     own = _claims_of_features(run, run.effective_timeline)
     speaking = (feature.claims_with_faults(run) for feature in run.features)
     deliveries = next((claims for claims in speaking if claims is not None), None)
     if deliveries is None:
         deliveries = _claims_with_faults(run)
     found = _sift([*own, *deliveries] if own else deliveries, broken)
-    return Sifted(found.kept + outcome.kept, found.dropped + outcome.dropped)
+    return Sifted(found.kept + outcome.kept, found.dropped + outcome.dropped, broken)
 
 
 def fault_free_claims(run: ResolvedRun) -> Sifted:
@@ -66,12 +68,11 @@ def fault_free_claims(run: ResolvedRun) -> Sifted:
     Of equal claims the more specific one is kept, and of all lower bounds on a metric the largest.
     """
     found = _sift(_claims_without_faults(run), broken_assumptions(run, NO_FAULTS))
-    return Sifted(found.kept + _claims_of_features(run, NO_FAULTS), found.dropped)
+    return found._replace(kept=found.kept + _claims_of_features(run, NO_FAULTS))
 
 
-def dropped_claims(run: ResolvedRun) -> list[Dropped]:
-    """Return all claims that do not hold in a run; of a run with faults also those for runs without any."""
-    dropped = run_claims(run).dropped
+def dropped_claims(run: ResolvedRun, dropped: list[Dropped]) -> list[Dropped]:
+    """Return `dropped`, the claims that `run_claims` drops, and for a run with faults also the claims without faults."""
     if not run.harmful_faults:
         return dropped
     because = f"faults: {', '.join(run.scenario.fault)}" if run.scenario.fault else "faults"
@@ -180,7 +181,7 @@ def _sift(claims: Iterable[Claim], broken: Sequence[Broken]) -> Sifted:
             kept.append(claim)
         else:
             dropped.append(Dropped(claim, failing.assumption, failing.because))
-    return Sifted(kept, dropped)
+    return Sifted(kept, dropped, broken)
 
 
 def _fails(claim: Claim, broken: Broken) -> bool:

@@ -18,7 +18,7 @@ from coordinator.planning.run_time import run_time_of
 from coordinator.scenario.drivers import DRIVERS, JoinEndpoint
 from coordinator.scenario.fault_draws import FaultSites, WorstSet, resolve
 from coordinator.scenario.fault_sets import FaultSetSpec
-from coordinator.scenario.fault_syntax import parse_fault, parse_faults
+from coordinator.scenario.fault_syntax import checked_faults, parse_fault
 from coordinator.scenario.model import Scenario, knowledge_of
 from coordinator.scenario.networks import network_of
 from coordinator.scenario.permutations import described, is_file
@@ -73,17 +73,15 @@ class Plan(ResolvedRun):
             return {"permutation": self.scenario.permutation}
         return {"target": self.topology.label(self.spec.target)}
 
-    def faults_of(self, spec: str) -> list[Fault]:
-        """Return the faults that one specification of the scenario stands for, as they are in `faults`."""
-        return [self.translated.get(fault, fault) for fault in parse_fault(spec, self.topology)]
-
     def with_faults(self, specs: Sequence[str]) -> "Plan":
         """Return this plan with the faults of `specs` in place of its own; the network and its algorithm stay the same.
 
         ScenarioError if one is invalid or contradicts another. Nodes must not know the faults beforehand.
         """
-        faults = parse_faults(specs, self.topology)
-        return replace(self, scenario=self.scenario.model_copy(update={"fault": tuple(specs)}), faults=faults)
+        records = tuple(parse_fault(spec, self.topology) for spec in specs)
+        faults = checked_faults(specs, records, timed=self.scenario.clock == "timed")
+        scenario = self.scenario.model_copy(update={"fault": tuple(specs)})
+        return replace(self, scenario=scenario, faults=faults, records=records)
 
 
 def make_plan(
@@ -115,7 +113,8 @@ def make_plan(
         lambda fault_set, sites, given: _worst_set(fault_set, sites, scenario, given),
         run_time_of(scenario),
     )
-    faults = parse_faults(specs, topology, timed=scenario.clock == "timed")
+    records = tuple(parse_fault(spec, topology) for spec in specs)
+    faults = checked_faults(specs, records, timed=scenario.clock == "timed")
     if faults or faults_may_come or (spec.detection is not None and scenario.clock == "timed"):
         known = broken_from_the_start(topology, faults) if scenario.fault_knowledge is FaultKnowledge.ALL else ()
         spec = spec._replace(knowledge=knowledge_of(scenario)[0], broken=known)
@@ -137,6 +136,7 @@ def make_plan(
         spec=spec,
         algorithm=algorithm,
         faults=faults,
+        records=records,
         features=active_features(spec),
         hosts=hosts,
         endpoint=endpoint,

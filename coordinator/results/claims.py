@@ -13,7 +13,7 @@ from math import isclose
 from coordinator.features.base import Metric, ResolvedRun
 from coordinator.history.lateness import LatenessReport
 from coordinator.history.timetable import PredictionInputs, Timetable
-from coordinator.planning.claims import broken_assumptions, run_claims
+from coordinator.planning.claims import Sifted, run_claims
 from coordinator.planning.plan import Plan
 from coordinator.results.tables import startups
 from emunode.algorithms.claims import Assumption, Claim
@@ -106,18 +106,18 @@ def ratio_to(bound: Metric | None, measured: Metric | None) -> float | None:
     return round(measured / bound, 4)
 
 
-def claims_of(plan: ResolvedRun) -> list[Claim]:
+def claims_of(plan: ResolvedRun) -> Sifted:
     """Return the claims of theory about this run and its faults, and the claim of model conformance."""
-    claims = run_claims(plan).kept
-    doubtful = broken_assumptions(plan, plan.effective_timeline)
-    trusting = all(each.assumption is not Assumption.NO_WRONG_SUSPICION for each in doubtful)
+    sifted = run_claims(plan)
+    claims = sifted.kept
+    trusting = all(each.assumption is not Assumption.NO_WRONG_SUSPICION for each in sifted.broken)
     # Faults keep contributions away, and then the payloads show it.
     counted = trusting and plan.spec.collective in FOLDING and not plan.harmful_faults
     undisturbed = trusting and not plan.faults and not plan.algorithm.negative_control
     if undisturbed and not any(claim.name in DELIVERY for claim in claims):
         source = f"definition of {plan.spec.collective}: without faults every message arrives"
         claims = [*claims, Claim("delivery_ratio", 1.0, "==", source)]
-    return [*claims, *([COUNTED_ONCE] if counted else []), MODEL_CONFORMANCE]
+    return sifted._replace(kept=[*claims, *([COUNTED_ONCE] if counted else []), MODEL_CONFORMANCE])
 
 
 def broken_root(plan: Plan) -> str | None:

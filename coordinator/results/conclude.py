@@ -14,7 +14,7 @@ from coordinator.features.base import Metric
 from coordinator.features.journals.rows import data_hops
 from coordinator.history.lateness import judge_times
 from coordinator.history.timetable import Timetable
-from coordinator.planning.claims import dropped_claims
+from coordinator.planning.claims import Dropped, dropped_claims
 from coordinator.planning.plan import Plan
 from coordinator.results.claims import (
     CONFORMANCE,
@@ -86,10 +86,12 @@ class Conclusion:
     """Under the timed clock, the entries of `served.json` and `suspicions.json`, by the name of the file."""
     metrics: Mapping[str, Metric] = field(default_factory=dict)
     """The metrics of the measurement, of the timed clock and of the replay."""
+    dropped: list[Dropped] = field(default_factory=list)
+    """The claims that assume what fails in this run."""
 
     def stated(self) -> dict[str, object]:
         """Return further keys of summary.json: what features state, and the claims that do not hold in this run."""
-        dropped = [each.record() for each in dropped_claims(self.plan)]
+        dropped = [each.record() for each in dropped_claims(self.plan, self.dropped)]
         return {**self.measurement.stated, **({"dropped_claims": dropped} if dropped else {})}
 
 
@@ -112,7 +114,8 @@ def conclude(
     measurement = measure(plan, history.journal, history.altered, timetable, history.rows, cut_short=cut_short)
     metrics = dict(measurement.metrics)
     metrics.update(own_metrics(plan, data_hops(plan.spec, history.journal)))
-    reasons, claims, timeline = [history.ended], claims_of(plan), None
+    sifted = claims_of(plan)
+    reasons, claims, timeline = [history.ended], [*sifted.kept], None
     if history.ended is None:
         claims += derived(plan, claims)
     records: dict[str, Sequence[Mapping[str, object]]] = {}
@@ -143,7 +146,8 @@ def conclude(
             # Only of a program that plays the nodes and answers differently now, or not at all.
             ended = f"the replay in memory failed: {error}"
     ruling = rule(plan, claims, metrics, ended)
-    return Conclusion(plan, measurement, ruling, cut_off(plan, measurement), timeline, records, metrics)
+    unreached = cut_off(plan, measurement)
+    return Conclusion(plan, measurement, ruling, unreached, timeline, records, metrics, sifted.dropped)
 
 
 def rule(plan: Plan, claims: Sequence[Claim], metrics: Mapping[str, Metric], ended: str | None) -> Ruling:
@@ -183,7 +187,7 @@ def _why_not(plan: Plan, claim: Claim, ended: str | None, invalid: str | None, n
 def rule_counted(plan: Plan, metrics: Mapping[str, Metric], ended: str | None) -> Ruling:
     """Judge a trial by the metrics that were counted; claims about other metrics are left out."""
     # A trial counts few metrics; a claim without a measurement would be undecided and would hide the others.
-    return rule(plan, [claim for claim in claims_of(plan) if claim.name in metrics], metrics, ended)
+    return rule(plan, [claim for claim in claims_of(plan).kept if claim.name in metrics], metrics, ended)
 
 
 def _invalid(plan: Plan, metrics: Mapping[str, Metric]) -> str | None:

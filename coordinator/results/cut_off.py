@@ -1,6 +1,6 @@
 """The nodes that a run cut off, with the responsible faults."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from coordinator.dependence.losses import losses
@@ -51,12 +51,12 @@ def cut_off(plan: Plan, measurement: Measurement) -> CutOff:
 def faults_without_effect(plan: Plan) -> list[str]:
     """Return the faults of the scenario that begin after the last step and so have no effect."""
     effective = set(plan.effective_faults)
-    return [spec for spec in plan.scenario.fault if effective.isdisjoint(plan.faults_of(spec))]
+    return [spec for spec, records in _texts(plan) if effective.isdisjoint(records)]
 
 
 def _cause(plan: Plan) -> Callable[[Rank], str | None]:
     """Return a function from a rank to the faults that cut it off: the only fault, or those that block its paths."""
-    faults = {spec: plan.faults_of(spec) for spec in plan.scenario.fault}
+    faults = dict(_texts(plan))
     effective = set(plan.effective_faults)
     # Faults that cannot cost a delivery, such as a rate of 0, are not named as causes.
     breaking = [spec for spec, records in faults.items() if any(map(_breaks, effective.intersection(records)))]
@@ -85,6 +85,11 @@ def _cause(plan: Plan) -> Callable[[Rank], str | None]:
         return ", ".join(spec for spec in breaking if spec in named) or None
 
     return because
+
+
+def _texts(plan: Plan) -> Iterable[tuple[str, Sequence[Fault]]]:
+    """Return each text of a fault in the scenario with its records."""
+    return zip(plan.scenario.fault, plan.records, strict=True)
 
 
 def _breaks(fault: Fault) -> bool:

@@ -62,6 +62,7 @@ def in_steps(plan: Plan, timetable: Timetable) -> Plan:
     return replace(
         plan,
         faults=tuple(translated[each.fault] for each in inputs.faults),
+        records=tuple(tuple(translated.get(fault, fault) for fault in found) for found in plan.records),
         in_effect=tuple(in_effect),
         exact_steps=on_time or (outages is not None and outages.permanent),
         translated=translated,

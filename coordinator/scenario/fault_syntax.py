@@ -8,7 +8,7 @@ determines whether WHEN is optional; without it, the fault begins in step 1, at 
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Final
 
@@ -76,7 +76,18 @@ def parse_faults(specs: Iterable[str], topology: Topology, *, timed: bool = Fals
 
     Faults that have times, or change nothing but times, need the timed clock.
     """
-    parsed = [(fault, spec) for spec in specs for fault in parse_fault(spec, topology)]
+    texts = tuple(specs)
+    return checked_faults(texts, [parse_fault(spec, topology) for spec in texts], timed=timed)
+
+
+def checked_faults(
+    specs: Sequence[str], records: Sequence[Sequence[Fault]], *, timed: bool = False
+) -> tuple[Fault, ...]:
+    """Return the faults of `records`, which belong to the texts `specs`, in the order in which the faults take effect.
+
+    ScenarioError if two of them contradict each other, or one needs the timed clock.
+    """
+    parsed = [(fault, spec) for spec, found in zip(specs, records, strict=True) for fault in found]
     spec_of = {id(fault): spec for fault, spec in parsed}
     faults = in_order(fault for fault, _ in parsed)
     for fault, spec in parsed:

@@ -84,6 +84,7 @@ def repetition_of(run: ResolvedRun, journal: pl.LazyFrame, verdicts: Verdicts) -
         spec=part.algorithm.spec,
         algorithm=part.algorithm,
         faults=(),
+        records=(),
         features=(),
         in_effect=(),
     )

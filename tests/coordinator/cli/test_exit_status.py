@@ -45,7 +45,10 @@ def raising(error: BaseException) -> Callable[..., None]:
 
 def test_status_1_is_for_a_violated_claim(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = Claim("steps", 1, "==", "wishful thinking")
-    monkeypatch.setattr("coordinator.results.conclude.claims_of", lambda plan: [*claims_of(plan), wrong])
+    monkeypatch.setattr(
+        "coordinator.results.conclude.claims_of",
+        lambda plan: claims_of(plan)._replace(kept=[*claims_of(plan).kept, wrong]),
+    )
     ended = call(FLOOD)
     assert ended.status == 1
     assert "verdict: violated" in ended.out

@@ -99,7 +99,9 @@ def test_certificates_by_runs_verify_where_paths_decide_nothing(
 def test_a_violated_claim_alone_refutes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = Claim("steps", 1, "==", "a claim that is wrong")
     with monkeypatch.context() as patched:
-        patched.setattr(conclude, "claims_of", lambda plan: [*claims_of(plan), wrong])
+        patched.setattr(
+            conclude, "claims_of", lambda plan: claims_of(plan)._replace(kept=[*claims_of(plan).kept, wrong])
+        )
         path = made(tmp_path, "hypercube:3", "nesbt", 3, "nodes<=1", runs=True)
         assert json.loads(path.read_text())["verdict"] == "violated"
         assert verify_certificate(path).findings == []

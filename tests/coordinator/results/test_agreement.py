@@ -245,8 +245,8 @@ def test_nodes_that_disagree_are_no_success_where_nothing_is_claimed() -> None:
     plan = plan_for(CUBE | AGREE, fault=["hang:001@2-3"])
     result = run(plan, MemorySink())
     metrics = result.conclusion.metrics
-    assert rule(plan, claims_of(plan), metrics, None).verdict is Verdict.HOLDS
-    ruling = rule(plan, claims_of(plan), {**metrics, "agreement_errors": 2}, None)
+    assert rule(plan, claims_of(plan).kept, metrics, None).verdict is Verdict.HOLDS
+    ruling = rule(plan, claims_of(plan).kept, {**metrics, "agreement_errors": 2}, None)
     assert ruling.verdict is Verdict.UNDECIDED
     assert ruling.undecided == "2 errors of agreement, about which nothing is claimed under these faults"
 
