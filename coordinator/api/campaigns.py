@@ -191,7 +191,7 @@ class Campaign(Judged):
         return self._table(list(trial_rows(self._grid, self._findings)), TRIAL_TYPES)
 
     def _table(self, plain: list[Row], types: Mapping[str, type[pl.DataType] | pl.DataType]) -> pl.DataFrame:
-        """Return the rows as a frame, with a column per varied field in place of the one that names the variant."""
+        """Return the rows as a frame, in which a column per varied field replaces the column that names the variant."""
         overrides = {name: kind for name, kind in types.items() if plain and name in plain[0]}
         frame = pl.DataFrame(plain, schema_overrides=overrides, infer_schema_length=None)
         label = label_of(self._grid)
@@ -324,7 +324,7 @@ class Campaign(Judged):
 
 
 def export_curves(curves: Sequence[ReportRow], latex: Path | str | None, table: Path | str | None) -> dict[str, Path]:
-    """Write curves, as `curve_rows` gives them, to the files that are named."""
+    """Write curves, in the form of `curve_rows`, to the files that are named."""
     files: dict[str, Path] = {}
     if latex is not None:
         files["pgfplots"] = write_lines(Path(latex), pgfplots.pgfplots(curves), "pgfplots")
@@ -344,7 +344,7 @@ def _values(name: str, values: Sequence[object]) -> pl.Series:
 
 
 def run_grid(findings: FinishedTrials, workers: int | None, progress: Progress) -> Campaign:
-    """Run the trials of a grid that are left."""
+    """Run the remaining trials of a grid."""
     session = run_campaign(findings, workers, progress)
     return Campaign(findings.grid, findings, session)
 
@@ -379,7 +379,7 @@ def on_disk(net: BaseNetwork) -> Iterator[Mapping[str, object]]:
 
 
 def result_files(done: Campaign) -> dict[str, str]:
-    """Return the figures, the page and the tables of a campaign as the texts of the files in its folder."""
+    """Return the figures, the page and the tables of a campaign: the text of each file in its folder."""
     figures = {
         f"{re.sub(r'[^a-z0-9]+', '-', name.lower()).strip('-')}.svg": svg for name, svg in done.pictures().items()
     }

@@ -81,7 +81,7 @@ def topology_rows() -> list[Row]:
 
 
 def fault_rows() -> list[Row]:
-    """List the kinds of faults, blocks and strategies; `use` says which of them a row is."""
+    """List the kinds of faults, blocks and strategies; `use` says which of the three a row is."""
     blocks: list[Row] = [
         {"kind": name, "written": f"random:{kind.form}", "meaning": (kind.__doc__ or "").strip().splitlines()[0]}
         for name, kind in BLOCK_KINDS.items()

@@ -17,7 +17,7 @@ from emunode.runtime import collect_seldom
 
 
 def answer(line: bytes) -> dict[str, object]:
-    """Run the scenario in a line, and return its row, or the reason why it did not run."""
+    """Run the scenario in a line, and return its row, or the reason why the scenario did not run."""
     try:
         return {"row": run_plan(make_plan(make_scenario(json.loads(line))), None, False).row()}
     except EmulatorError as error:

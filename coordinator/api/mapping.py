@@ -102,7 +102,7 @@ def _row(network_name: str, scenario: Scenario, answer: Answer) -> dict[str, Any
 def _run_all(
     scenarios: Sequence[Scenario], size: int, timeout: float | None, show: Progress
 ) -> tuple[list[Answer], bool]:
-    """Run scenarios in `size` processes; the answers in their order, and whether it was interrupted."""
+    """Run scenarios in `size` processes; return the answers in their order, and whether the call was interrupted."""
     answers: list[Answer] = [{}] * len(scenarios)
     with InterruptGuard() as stop:
         trio.run(_Mapping(scenarios, size, timeout, show, answers).run, stop)
@@ -161,7 +161,7 @@ class _Mapping:
                 await self._end(worker)
 
     async def _ask(self, worker: Worker, scenario: Scenario) -> tuple[Answer, bool]:
-        """Return the answer of a process, or the reason of its silence; and whether the process is lost."""
+        """Return the answer of a process, or the reason of its silence, and whether the process is lost."""
         try:
             with trio.fail_after(float("inf") if self._timeout is None else self._timeout):
                 await worker.send(encode(scenario.model_dump(mode="json", exclude_none=True)))

@@ -139,7 +139,7 @@ def restore_network(
     plugins: Sequence[str],
     loaded: Sequence[Plugin],
 ) -> BaseNetwork:
-    """Make a network from its pickle; as with all pickles, this executes what its author wants."""
+    """Make a network from its pickle; like every pickle, this executes any code that its author wants."""
     load_kept_plugins(loaded)
     return kind(restore_topology(kept), plugins)
 
@@ -248,7 +248,7 @@ def _identifier(collective: Collective) -> str:
 
 
 def _plain(default: object) -> object:
-    """Return the default of an option as a user writes it."""
+    """Return the default of an option in the form in which a user writes it."""
     return default.value if isinstance(default, Enum) else default
 
 

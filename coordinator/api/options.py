@@ -16,15 +16,15 @@ NOT_OPTIONS = ("topology", "network_sha256", "relabel", "collective", "algorithm
 
 
 def scenario_of(values: Mapping[str, object], faults: Faults, options: Mapping[str, object]) -> Scenario:
-    """Return a scenario from the values of its network and algorithm, faults, and options; ScenarioError names what is
-    invalid.
+    """Return a scenario from the values of its network and algorithm, faults, and options; ScenarioError names the
+    invalid value.
     """
     return make_scenario(scenario_values(values, faults, options))
 
 
 def scenario_values(values: Mapping[str, object], faults: Faults, options: Mapping[str, object]) -> dict[str, object]:
     """Return the values of a scenario file, not validated yet; the driver is `memory` unless `options` name another
-    one.
+    driver.
     """
     for name in NOT_OPTIONS:
         if name in options:
@@ -56,5 +56,5 @@ def require_number(name: str, value: object, kinds: type | tuple[type, ...] = in
 
 
 def _with_unit(value: object) -> object:
-    """Return a duration as a scenario file has it."""
+    """Return a duration in the form of a scenario file."""
     return f"{value!r}s" if isinstance(value, int | float) and not isinstance(value, bool) else value

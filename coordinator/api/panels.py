@@ -45,7 +45,7 @@ def panel_of_run(data: RunData, name: str) -> Panel:
 
 
 def shown_panels(data: RunData) -> list[str]:
-    """Return the name the panels that have something to show of a run, in the order of the report."""
+    """Return the names of the panels that have something to show of a run, in the order of the report."""
     report = Report(data)
     return [name for name, draw in _drawers().items() if draw(report) is not None]
 

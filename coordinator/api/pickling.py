@@ -16,7 +16,7 @@ KeptTopology: TypeAlias = str | dict[str, Any]
 
 
 def keep_topology(topology: Topology) -> KeptTopology:
-    """Return what a topology can be made from again."""
+    """Return the values from which a topology can be made again."""
     if not isinstance(topology, TableTopology):
         return topology.name
     from coordinator.scenario.network_files import network_document  # noqa: PLC0415  # only for networks from files
@@ -25,7 +25,7 @@ def keep_topology(topology: Topology) -> KeptTopology:
 
 
 def restore_topology(kept: KeptTopology) -> Topology:
-    """Return the topology that was kept; this process then knows one from a file by its name and digest."""
+    """Return the topology that was kept; this process then knows a topology from a file by its name and digest."""
     if isinstance(kept, str):
         return parse_topology(kept)
     from coordinator.scenario.network_files import network_from  # noqa: PLC0415  # as in `keep_topology`

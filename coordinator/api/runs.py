@@ -71,9 +71,9 @@ class Run(Judged):
     def __init__(
         self, data: RunData | None, result: RunResult | MemoryRun | None = None, log: str | None = None
     ) -> None:
-        """Take the data of a stored run, or the result of a run in memory: its data is put together on first use.
+        """Take the data of a stored run, or the result of a run in memory, whose data is put together on first use.
 
-        `log` is that of a run in memory that comes from a pickle.
+        `log` is the log of a run in memory that comes from a pickle.
         """
         assert data is not None or isinstance(result, MemoryRun)
         self._data = data
@@ -359,7 +359,7 @@ def _execute(plan: Plan, out: Path | None, progress: Progress, page: "Watch | No
 
 
 def run_of(result: RunResult | MemoryRun) -> Run:
-    """Return a run that has just ended."""
+    """Return the run that has just ended."""
     return Run(None if isinstance(result, MemoryRun) else read_run(result.path), result)
 
 

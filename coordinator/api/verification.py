@@ -134,7 +134,7 @@ def _has_trials(path: Path, expected: pl.DataFrame) -> bool:
 
 
 def _check_violations(folder: Path, verification: Verification) -> None:
-    """Run the scenarios that are kept because they violate a claim."""
+    """Run the scenarios that the campaign kept because they violate a claim."""
     for path in sorted(folder.glob("violated-*.toml")):
         try:
             values = read_toml(path, follow=False)

@@ -274,7 +274,7 @@ def threat_name(tolerance: Tolerance) -> str:
 
 
 def argument_text(tolerance: Tolerance) -> str:
-    """Return the argument of one tolerance in a sentence or two."""
+    """Write the argument of one tolerance in a sentence or two."""
     classes, threat = tolerance.classes, threat_name(tolerance)
     messages = sum(len(each.members) for each in classes)
     over = f"{threat}: {plural(messages, 'message')} in {plural(len(classes), 'class', 'es')} under symmetry"
@@ -296,7 +296,7 @@ def argument_text(tolerance: Tolerance) -> str:
 
 
 def smallest_kinds(tolerance: Tolerance) -> dict[str, int]:
-    """Return how many faults of each kind a smallest set has that defeats a message; empty if no set does."""
+    """Return how many faults of each kind a smallest defeating set has; empty if no set defeats a message."""
     smallest = tolerance.smallest
     strikes = () if smallest is None or smallest.least is None else smallest.least
     return dict(Counter(tolerance.threats.parts[part].kind for part, _ in strikes))

@@ -93,9 +93,9 @@ class CertificateEngine(ABC):
 
     @abstractmethod
     def prepare(self, fault_sets: Sequence[FaultSetSpec], sample: int | None) -> tuple[Certificate, list[Level]]:
-        """Return a certificate without levels, and a level for each fault set, of which nothing is decided.
+        """Return a certificate without levels, and for each fault set a level with all sets undecided.
 
-        Raises ScenarioError, or an error of its own, before anything runs, where it cannot decide them all.
+        Raises ScenarioError, or an error of its own, before anything runs, if this engine cannot decide all sets.
         """
 
     @abstractmethod
@@ -160,13 +160,13 @@ class Certifier:
         return Orbits(self.plan.algorithm, kept, self.plan.scenario.fault)
 
     def draw(self, level: Level) -> random.Random:
-        """Return the random numbers by which sets of a level are drawn, the same each time."""
+        """Return the random numbers that draw sets of a level, the same each time."""
         return random.Random(f"{self.scenario.seed}/{level.faults}")
 
     def run(
         self, certificate: Certificate, sets: Sequence[tuple[str, ...]], workers: int = 1
     ) -> list[tuple[tuple[str, ...], TrialResult]]:
-        """Run some sets with messages, in one round; returns the sets that were run before an interrupt, with results."""
+        """Run some sets with messages, in one round; return the sets that ran before an interrupt, with their results."""
         pending = iter([[Trial(0, faults, self.scenario.seed) for faults in sets]])
         found: dict[int, TrialResult] = {}
         runner = CampaignRunner([self.scenario], workers, self.log, self.progress)
@@ -188,7 +188,7 @@ class Certifier:
 
 
 def level_of(fault_set: FaultSetSpec, sets: int) -> Level:
-    """Return a level of which nothing is decided yet."""
+    """Return a level with all sets undecided."""
     return Level(fault_set.name.removeprefix("all:"), fault_set.size, sets)
 
 
@@ -263,7 +263,7 @@ class MessageEngine(CertificateEngine):
 
 
 def count_trials(certificate: Certificate, campaign_runner: CampaignRunner) -> None:
-    """Add the trials of a runner to those of a certificate."""
+    """Add the trials of a runner to the trials of a certificate."""
     certificate.interrupted = campaign_runner.interrupted
     certificate.trials += campaign_runner.clock.done
     certificate.seconds += campaign_runner.clock.seconds

@@ -43,7 +43,7 @@ class Times:
         return sum((Fraction(steps, served) for served, (_, steps) in self.sums.items()), Fraction(0))
 
     def add(self, other: Self) -> None:
-        """Add those of other trials."""
+        """Add the latencies of other trials."""
         self.packets += other.packets
         self.longest += other.longest
         self.by_step += other.by_step
@@ -88,7 +88,7 @@ class Times:
 
     @classmethod
     def of_record(cls, fields: Mapping[str, Any]) -> Self:
-        """Return the inverse of `record`."""
+        """Build latencies from a record: the inverse of `record`."""
         sums = {served: list(each) for served, *each in fields["sums"]}
         return cls(fields["packets"], sums, fields["longest"], Counter(dict(map(tuple, fields["by_step"]))))
 
@@ -290,7 +290,7 @@ class Block:
 
     @classmethod
     def of_record(cls, fields: Mapping[str, Any]) -> Self:
-        """Return the inverse of `record`."""
+        """Build a block from a line of the record: the inverse of `record`."""
         names = ("trials", "undecided", "violated", "steps", "segments")
         # Blocks of earlier versions have no times.
         times = Times.of_record(fields["times"]) if fields.get("times") else None

@@ -105,7 +105,7 @@ class CutEngine(CertificateEngine):
             self._proved[tolerance] = level, fault_set
 
     def _refute(self, certificate: Certificate, faults: tuple[str, ...], least: tuple[str, ...]) -> None:
-        """Run a set that defeats a message; `least` is the part of it that is needed."""
+        """Run a set that defeats a message; `least` is the part of the set that is needed."""
         results = dict(self.certifier.run(certificate, list(dict.fromkeys([faults, least]))))
         for each, result in results.items():
             if not failed(result):
@@ -139,7 +139,7 @@ def specs_of(strikes: Sequence[Strike], fault_set: FaultSetSpec, places: FaultSi
 
 
 def contradiction(faults: tuple[str, ...], outcome: str) -> RunError:
-    """Return the error of a run that differs from what its paths say, which is an error of this software."""
+    """Return the error of a run that differs from the prediction of its paths: an error of this software."""
     return RunError(
         f"a run with {', '.join(faults) or 'no faults'} {outcome}, and the paths of its fault-free run say otherwise; "
         "certify with --method runs"

@@ -137,7 +137,7 @@ class BitRowEngine(CertificateEngine):
     def _repeat(
         self, certificate: Certificate, point: PointEvaluator, sets: Sequence[tuple[str, ...]], *, failing: bool
     ) -> list[str]:
-        """Run sets with messages, the last one if it is `failing`; their hashes. RunError if a result differs."""
+        """Run sets with messages, the last one if it is `failing`; return their hashes. RunError if a result differs."""
         trials, seconds = certificate.trials, certificate.seconds
         results = [result for _, result in self.certifier.run(certificate, sets)]
         # The rate of the evaluator.
@@ -159,8 +159,8 @@ class BitRowEngine(CertificateEngine):
 
 
 def _in_rounds(orbits: Orbits, fault_set: FaultSetSpec) -> Iterator[tuple[Indices, Indices]]:
-    """Yield the sets of a level up to symmetry, with the sizes of their orbits, in the rounds in which messages run
-    them.
+    """Yield the sets of a level up to symmetry, with the sizes of their orbits, in the rounds in which messages would
+    run the sets.
     """
     blocks = orbits.rows_of(fault_set)
     rows, sizes = next(blocks)

@@ -62,7 +62,7 @@ def evaluate_points(store: FinishedTrials, progress: Progress) -> Session:
 
 
 def unfinished(store: FinishedTrials, point: int, variants: Sequence[int]) -> list[int]:
-    """Return the variants of a point that get the next block; with a precision all in turn, until all are precise
+    """Return the variants of a point that get the next block; with a precision, all in turn until all are precise
     enough.
     """
     grid = store.grid

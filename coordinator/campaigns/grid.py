@@ -248,8 +248,8 @@ class Grid:
         return self.variants[variant].is_random or any(part.is_random for part in fault_set.parts)
 
     def _seed_of(self, point: int, variant: int, number: int) -> int:
-        """Return the seed of a trial: that of the scenario, or one of its own if faults draw random numbers during the
-        run.
+        """Return the seed of a trial: the scenario's seed, or a seed of its own if faults draw random numbers during
+        the run.
         """
         seed = self.variants[variant].scenario.seed
         # Any value counts, also a rate of 1 or a number of steps: campaigns of earlier versions have these seeds.
@@ -257,8 +257,8 @@ class Grid:
         return (seed + number) % 2**63 if own else seed
 
     def counted(self, point: int, variant: int, finished: Collection[int]) -> Collection[int]:
-        """Return the finished draws that enter the figures. As long as sets of `all` are missing, only its random
-        sample does.
+        """Return the finished draws that enter the statistics: while sets of `all` are missing, only the random sample
+        of sets.
         """
         if self.points[point].how != "all" or len(finished) == self.set_count(point, variant):
             return finished
@@ -411,7 +411,7 @@ def _places_of(plan: Plan) -> FaultSites:
 
 
 def _described(scenario: Scenario) -> dict[str, object]:
-    """Return a scenario as version 0.1.0 wrote it, so that fields that no trial depends on do not change the
+    """Return a scenario in the form of version 0.1.0, so that fields that no trial depends on do not change the
     fingerprint.
     """
     values = scenario.model_dump(mode="json", exclude=set(UNCOUNTED))

@@ -94,7 +94,7 @@ def _downtime(grid: Grid, point: int, variant: int, number: int) -> Counter[Faul
 
 
 def _quantiles(values: Sequence[float]) -> dict[str, float | None]:
-    """Return the quantiles of sorted values with their intervals; None for what is infinite or not bounded."""
+    """Return the quantiles of sorted values with their intervals; None for an infinite or unbounded value."""
     found: dict[str, float | None] = {}
     for share in QUANTILES:
         name = f"q{round(100 * share)}"

@@ -109,7 +109,7 @@ class Clock:
 
 
 def duration(seconds: float) -> str:
-    """Return a time for display: `8 s`, `3 min 20 s`, `2 h 5 min`."""
+    """Write a time for display: `8 s`, `3 min 20 s`, `2 h 5 min`."""
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"

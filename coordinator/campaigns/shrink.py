@@ -17,7 +17,7 @@ SPEC = re.compile(r"(?P<kind>[a-z-]+):(?P<where>.+?)(?P<argument>:[0-9.]+)?@(?P<
 
 
 async def shrink(scenario: Scenario, fails: Callable[[Scenario], Awaitable[bool]]) -> Scenario:
-    """Return a scenario that `fails` like the given one, while no single simplification of it does.
+    """Return a scenario that `fails` like the given one, although no single simplification of it fails.
 
     At most MOST_TRIALS simplifications are tried.
     """

@@ -14,7 +14,7 @@ def half_width(outcomes: Iterable[bool | None]) -> float:
 
 
 def half_width_of(served: int, trials: int) -> float:
-    """Return the same from the number of trials in which every node was served."""
+    """Return half the width of the interval, given the number of trials in which every node was served."""
     # Wilson rather than the normal approximation: it stays within 0..1 and keeps its coverage near both ends.
     low, high = wilson(served, trials)
     return (high - low) / 2
@@ -80,8 +80,8 @@ def _bets(groups: Iterable[Mapping[float, int]], level: float) -> Iterator[_Bet]
 
 
 def _end(bets: Sequence[_Bet], level: float, *, above: bool) -> float:
-    """Return the lower end, above which means are not excluded by the gambler who bets on a larger one, or the upper
-    end.
+    """Return the lower end of the interval (`above`), below which the gambler who bets on a larger mean excludes all
+    means, or the upper end.
     """
     inner, outer = (1.0, 0.0) if above else (0.0, 1.0)
     for _ in range(40):
@@ -94,7 +94,7 @@ def _end(bets: Sequence[_Bet], level: float, *, above: bool) -> float:
 
 
 def _highest(bets: Sequence[_Bet], mean: float, *, above: bool) -> float:
-    """Return the highest log-capital after a group of a gambler who bets that the mean is above `mean`, or below it."""
+    """Return the highest log-capital after any group of a gambler who bets that the mean is above `mean`, or below it."""
     log_capital = highest = 0.0
     for values, counts, bet in bets:
         gains = (values - mean) if above else (mean - values)

@@ -71,7 +71,7 @@ class FinishedTrials:
         self.sockets[key] = result
 
     def add_block(self, block: Block) -> None:
-        """Keep a block of draws, which follows those of its cell."""
+        """Keep a block of draws, which follows the earlier blocks of its cell."""
         cell = self.blocks.setdefault((block.point, block.variant), [])
         # Once all sets are wanted, blocks of a random sample of them do not count.
         if cell and cell[-1].whole != block.whole:
@@ -103,7 +103,7 @@ class FinishedTrials:
         return counts
 
     def open_log(self) -> TextIO:
-        """Return the log of a session, to which worker processes write too; here, nothing is kept of it."""
+        """Return the log of a session, to which worker processes write too; a session in memory keeps nothing of it."""
         return Path(os.devnull).open("w", encoding="utf-8")
 
 
@@ -190,15 +190,13 @@ class Store(FinishedTrials):
         replace_file(self.folder / name, content)
 
     def files_of(self, scenario: Scenario) -> dict[str, object]:
-        """Return the values of a scenario in this folder that name its plug-ins, and its network if that comes from a
-        file.
+        """Return the values of a scenario in this folder that name its plug-ins, and its network if the network comes
+        from a file.
         """
         return self.kept_network(scenario) | keep_plugins(scenario.plugin, self.folder)
 
     def kept_network(self, scenario: Scenario) -> dict[str, object]:
-        """Return the values of a scenario in this folder that name its network, written once, if that comes from a
-        file.
-        """
+        """Write a network from a file once, and return the values of a scenario in this folder that name the network."""
         topology = network_of(scenario)
         if not isinstance(topology, TableTopology):
             return {}
@@ -208,7 +206,7 @@ class Store(FinishedTrials):
         return self._networks[digest]
 
     def _with_files(self, values: dict[str, Any]) -> dict[str, Any]:
-        """Return the values of the grid with copies in this folder in place of the files that they name."""
+        """Return the values of the grid, in which copies in this folder replace the files of the user."""
         kept = {variant.scenario.topology: self.kept_network(variant.scenario) for variant in self.grid.variants}
         named = {name: values["topology"] for name, values in kept.items() if values}
         base, vary = values["scenario"], values["vary"]
@@ -227,7 +225,7 @@ class Store(FinishedTrials):
             raise ScenarioError("out", str(self.folder), "another process is running the campaign in it") from None
 
     def _load(self) -> None:
-        """Read the records and truncate an incomplete last line, as a kill leaves it."""
+        """Read the records and truncate an incomplete last line, which a killed process leaves."""
         try:
             whole = load_records(self, self.folder / RECORDS)
         except RefusedError as error:

@@ -170,9 +170,9 @@ class TrialRunner:
         return replace(result, seconds=completion_seconds(judged, records, timetable)) if result.served else result
 
     def plan(self, trial: Trial) -> Plan:
-        """Return the plan of a trial: that of its scenario with other faults and another seed.
+        """Return the plan of a trial: the plan of its scenario with other faults and another seed.
 
-        It is valid until the next call, because plans of one scenario share their algorithm.
+        The plan is valid until the next call, because plans of one scenario share their algorithm.
         """
         base = self._plans.get(trial.variant)
         if base is None:
@@ -193,7 +193,7 @@ class TrialRunner:
         return replace(base, scenario=scenario, spec=spec).with_faults(faults)
 
     async def _open(self, plan: Plan) -> Network:
-        """Return a network in its initial state: the open one after a reset, if it fits the plan, else a new one."""
+        """Return a network in its initial state: the open network after a reset, if it fits the plan, else a new one."""
         scenario = plan.scenario
         # What a network cannot change by a reset.
         kind = (plan.topology.name, scenario.driver, plan.hosts, scenario.netns)
@@ -233,7 +233,7 @@ class Rows:
 
 
 def judge_trial(plan: Plan, counts: TrialCounts, execution: ExecutionResult) -> TrialResult:
-    """Judge a trial as every run is judged. It is undecided only if its measurement is invalid."""
+    """Judge a trial by the rules for runs. A trial is undecided only if its measurement is invalid."""
     metrics = counts.metrics
     ruling = rule_counted(plan, metrics, execution.undecided)
     # The prediction that the table compares with the measured mean.
@@ -262,7 +262,7 @@ EXACT = ("intact_deliveries", "==")
 
 
 def result_of(fields: Mapping[str, object]) -> TrialResult:
-    """Return a finding from plain values, as JSON gives them."""
+    """Return a trial result from plain values, in the form of JSON."""
     return TrialResult(**{name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()})  # type: ignore[arg-type]
 
 

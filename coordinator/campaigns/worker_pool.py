@@ -162,16 +162,16 @@ class Worker:
         return LostWorkerError(f"a worker process ended unexpectedly ({cause})")
 
     def stop(self) -> None:
-        """Ask the process to end what it does and itself, by SIGTERM; also if it is stopped."""
+        """Ask the process to end its work and itself, by SIGTERM; a stopped process is continued for this."""
         for number in (signal.SIGTERM, signal.SIGCONT):
             self._process.send_signal(number)
 
     def dismiss(self) -> None:
-        """Close its standard input, upon which it ends."""
+        """Close the standard input of the process, upon which the process ends."""
         self._in.close()
 
     async def gone(self) -> None:
-        """Wait until it has closed its standard output."""
+        """Wait until the process has closed its standard output."""
         while await self._out.receive_some(65536):
             pass
 
@@ -205,7 +205,7 @@ ERRORS: Mapping[str, type[EmulatorError]] = {
 
 
 def read_answer(line: bytes) -> TrialResult:
-    """Return the inverse of `write_answer`; raises the error that the line describes."""
+    """Read an answer, the inverse of `write_answer`; raises the error that the line describes."""
     fields = json.loads(line)
     if "error" in fields:
         raise ERRORS.get(fields["error"], RunError)(*fields["fields"])

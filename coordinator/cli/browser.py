@@ -8,7 +8,7 @@ DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
 
 
 def open_page(page: Path | str) -> str | None:
-    """Open a file or an address in the browser; if that is not possible, the reason.
+    """Open a file or an address in the browser; return the reason if that is not possible.
 
     Without a display, `webbrowser` would start a browser for terminals, which shows neither a map nor a slider. It is
     started only if the variable BROWSER names it.

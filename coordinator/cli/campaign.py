@@ -170,7 +170,7 @@ def _varied(texts: Iterable[str]) -> dict[str, list[object]]:
 
 
 def _networks(given: str) -> list[object]:
-    """Return the names of networks, some of which hold commas: every name begins with its family and a colon."""
+    """Split names of networks, some of which contain commas: every name begins with its family and a colon."""
     return [absolute_network(name, Path.cwd()) for name in re.split(r",(?=[A-Za-z-]+:)", given) if name]
 
 
@@ -219,7 +219,7 @@ def show_campaign(
 
 
 def _shown(label: str, row: Row) -> dict[str, object]:
-    """Return a row of the table that is printed."""
+    """Return a row of the printed table."""
     verdict = f"{row['violated']} violated" if row["violated"] else "theory excluded" if row["finding"] else "holds"
     return {
         label: row[label],

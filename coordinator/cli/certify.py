@@ -92,7 +92,7 @@ def certify(  # noqa: PLR0913  # its flags
 
 
 def _symmetries(count: int) -> str:
-    """Return the symmetries that sets of faults are counted up to, as a clause."""
+    """Describe the symmetries up to which sets of faults are counted, as a clause."""
     verbs = ("fixes", "keeps") if count == 1 else ("fix", "keep")
     return f"{plural(count, 'symmetr', 'ies', 'y')} {verbs[0]} the source and {verbs[1]} the trees"
 
@@ -112,7 +112,7 @@ def show_certificate(certificate: Certificate, path: Path | None) -> None:
 
 
 def _row(level: Level, method: str) -> dict[str, object]:
-    """Return the columns of a level that say something under this method; numbers that are only bounded as a range."""
+    """Return the columns of a level that are informative under this method; bounds of a number are shown as a range."""
     row = level.record()
     least, most = row.pop("survived_least"), row.pop("survived_most")
     survived = f"{least:,}" if least == most else f"{least:,} to {most:,}"

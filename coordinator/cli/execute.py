@@ -55,7 +55,7 @@ def run_scenario(
 
 
 def _page_options(page: PageFlags) -> tuple[float, int]:
-    """Return the seconds that a watched run may be paused, and the port of its page, 0 for a free one."""
+    """Return the seconds for which a watched run may be paused, and the port of its page, 0 for a free port."""
     timeout, port = page.watch_timeout, page.watch_port
     for name, value in (("watch_timeout", timeout), ("watch_port", port)):
         if value is not None and not page.watch:

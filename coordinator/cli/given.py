@@ -40,7 +40,7 @@ def values_from(file: Path | None, flags: Any) -> dict[str, object]:
 
 
 def _plugins(in_file: Any, named: Sequence[str]) -> tuple[str, ...]:
-    """Return the plug-ins of a scenario: those that flags name, which are executed, if the file names no others."""
+    """Return the plug-ins of a scenario: the plug-ins named by flags, which are executed, if the file names no others."""
     loaded = load_plugins(named)
     return loaded + tuple(entry for entry in require_loaded(in_file) if entry not in loaded)
 

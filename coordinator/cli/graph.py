@@ -125,7 +125,9 @@ def _write(path: Path, text: str) -> None:
 
 
 def record(topology: Topology, values: Mapping[str, Known], picture: Path | None = None) -> dict[str, object]:
-    """Return the properties as plain values; those that are not computed are null and explained under `not_computed`."""
+    """Return the properties as plain values; properties that are not computed are null and explained under
+    `not_computed`.
+    """
     return {
         "topology": topology.name,
         "title": topology.title,
@@ -153,7 +155,9 @@ def show_properties(topology: Topology, values: Mapping[str, Known]) -> None:
 
 
 def show_figures(figures: Sequence[FigureValue], *, counts: bool) -> None:
-    """Print figures as a table, below it the sources of closed forms and why values are missing; `counts`: all of them."""
+    """Print invariants as a table, below it the sources of closed forms and why values are missing; `counts`: all of
+    them.
+    """
     named = dict.fromkeys(each.source for each in figures if each.source)
     sources = {source: number for number, source in enumerate(named, 1)}
     rows = [

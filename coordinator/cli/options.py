@@ -67,7 +67,7 @@ def texts_of(_hint: object, tokens: Sequence[Token]) -> list[str]:
 
 
 def _shown(option: ScenarioOption, defaults: Mapping[str, object]) -> str | bool:
-    """Return the default as a user writes it; False, which hides it, where the description states it."""
+    """Return the default in the form in which a user writes it; False, which hides it, where the description states it."""
     stated = None if option.field.is_required() else option.field.default
     default = defaults.get(option.name, stated)
     return False if default is None or default == () else option.written(default)

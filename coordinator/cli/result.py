@@ -71,7 +71,7 @@ def _run_lines(plan: Plan, summary: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _notes(plan: Plan, summary: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the nodes that were cut off, idle links that are not listed, and faults without effect."""
+    """Yield the unreachable nodes, idle links that are not listed, and faults without effect."""
     yield from (escape(remark) for remark in plan.topology.remarks)
     yield from (escape(search) for search in plan.searches)
     yield from _repair(plan, summary)
@@ -129,8 +129,8 @@ def _decisions(summary: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _repetition(summary: Mapping[str, Any]) -> str:
-    """Return the line of the repetition, which counts, before the line of the first run, which nodes abandoned; else
-    empty.
+    """Return the line of the repetition, which counts; the line of the first run, which nodes abandoned, follows it.
+    Empty without a repetition.
     """
     if summary.get("repetition_steps") is None:
         return ""
@@ -142,7 +142,7 @@ def _repetition(summary: Mapping[str, Any]) -> str:
 
 
 def _missing(plan: Plan, summary: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the contributions that the result of a reduction lacks, if faults keep any from it."""
+    """Yield the contributions that the result of a reduction lacks, if faults keep some contributions from it."""
     labels = summary.get("missing_contributions")
     if not labels:
         return
@@ -156,7 +156,7 @@ def _missing(plan: Plan, summary: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _cut_off(summary: Mapping[str, Any]) -> Iterator[str]:
-    """Yield one line per fault that cut healthy nodes off from something that was due to them."""
+    """Yield one line per fault that kept healthy nodes from something that was due to them."""
     groups: dict[str | None, list[str]] = {}
     for node in summary.get("cut_off") or ():
         groups.setdefault(node["because"], []).append(node["label"])

@@ -23,7 +23,7 @@ def words_for(trials: int) -> int:
 
 
 def no_trials(things: int, words: int) -> Bits:
-    """Return the rows in which every bit is 0."""
+    """Return rows in which every bit is 0."""
     return np.zeros((things, words), np.uint64)
 
 
@@ -49,7 +49,7 @@ def packed_tables(flags: NDArray[np.bool_]) -> Bits:
 
 
 def unpacked(rows: Bits) -> NDArray[np.uint8]:
-    """Return the inverse of `packed`, as 0 and 1, for whole words."""
+    """Unpack bits to 0 and 1, for whole words: the inverse of `packed`."""
     return np.unpackbits(np.ascontiguousarray(rows, "<u8").view(np.uint8), axis=-1, bitorder="little")
 
 
@@ -101,7 +101,7 @@ def counted(rows: Bits) -> list[Bits]:
 
 
 def greater(one: Sequence[Bits], other: Sequence[Bits]) -> Bits:
-    """Return the trials in which the first number is greater than the second; one of them has a plane at least."""
+    """Return the trials in which the first number is greater than the second; one of the two has at least one plane."""
     like = (*one, *other)[0]
     zero = np.zeros_like(like)
     larger = zero
@@ -152,9 +152,7 @@ class Groups:
         return self.combined(np.bitwise_and, rows.__getitem__)
 
     def combined(self, operation: np.ufunc, rows_of: Callable[[Indices], Bits]) -> Bits:
-        """Return the members of each group combined; `rows_of` gives the rows of some members, which may be changed in
-        place.
-        """
+        """Combine the members of each group; `rows_of` gives the rows of some members, which may be changed in place."""
         if not self.columns:
             return rows_of(self.order)
         found = rows_of(self.columns[0])

@@ -145,7 +145,9 @@ _DEPENDENTS: Final[WeakKeyDictionary[Algorithm, Dependents | None]] = WeakKeyDic
 
 
 def dependents_of(algorithm: Algorithm) -> Dependents | None:
-    """Trace an algorithm, once, and return its hops by what they need; None if the hops do not determine one another."""
+    """Trace an algorithm once, and return its hops by the hops they need; None if the hops do not determine one
+    another.
+    """
     from coordinator.dependence.schedule import trace  # noqa: PLC0415  # it imports numpy
 
     if algorithm not in _DEPENDENTS:
@@ -233,7 +235,7 @@ class _Walk:
                     heappush(waiting, each)
 
     def _blocked(self) -> Iterator[int]:
-        """Yield the hops at places that are ever out of service."""
+        """Yield the hops at places that are out of service at any time."""
         on, outages = self._on, self._outages
         for rank in outages.nodes:
             yield from on.sent_by.get(rank, ())

@@ -55,8 +55,9 @@ class Outages:
 def outages_of(faults: Iterable[Fault], faulty: Collection[Rank], topology: Topology, seed: int) -> Outages | None:
     """Return the outages that the faults amount to, or None if a fault has another effect.
 
-    The silence of a node is an outage of all links over which it should send. A crash that ends is not an outage, since the
-    node has lost its state; nor is a fault that loses, alters, repeats or delays single packets, or that states no effects.
+    The silence of a node is an outage of all links over which the node should send. A crash that ends is not an outage,
+    since the node has lost its state. Faults that lose, alter, repeat or delay single packets, or that state no
+    effects, are no outages either.
     """
     timeline = FaultTimeline(faults)
     if timeline.opaque:

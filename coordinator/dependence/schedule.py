@@ -103,7 +103,7 @@ def trace(algorithm: Algorithm, step_limit: Step, most_hops: int = MOST_HOPS) ->
 
 
 def _linked(algorithm: Algorithm, records: Records) -> Schedule:
-    """Return the hops of a journal, each with those that it depends on."""
+    """Return the hops of a journal, each with the hops that it depends on."""
     column = {name: records[name].astype(np.int64) for name in records.dtype.names or () if name != "outcome"}
     step, sender, receiver = column["step"], column["sender"], column["receiver"]
     origin, target, segment = column["origin"], column["target"], column["segment"]

@@ -50,9 +50,9 @@ class Followed(NamedTuple):
 
 
 def derived_claims(plan: Plan, claims: Sequence[Claim]) -> list[Claim]:
-    """Return the claims about the deliveries of a run under its faults, where `claims` leave them open.
+    """Return the claims about the deliveries of a run under its faults, where `claims` leave the deliveries open.
 
-    Empty where the hops of the schedule do not determine them, too.
+    Empty if the hops of the schedule do not determine the deliveries either.
     """
     folds = plan.spec.collective in FOLDING
     known = any(claim.name in DELIVERY for claim in claims)
@@ -168,7 +168,7 @@ class _Walk:
             self._send(step, sender, port, together)
 
     def _is_held(self, hop: int, sender: Rank) -> bool:
-        """Return whether the sender has the content: as its own, or because it has come in during the present life."""
+        """Return whether the sender has the content: its own, or content received since the sender last started."""
         carried = int(self._schedule.carried[hop])
         return carried == BEGIN or (bool(self._found.arrived[carried]) and self._is_remembered(carried, sender))
 
@@ -176,7 +176,7 @@ class _Walk:
         return bool(self._schedule.step[hop] >= self._births.get(rank, 0))
 
     def _fill(self, hop: int, sender: Rank) -> None:
-        """Give a hop the content that its sender has."""
+        """Give a hop the content of its sender."""
         found, carried = self._found, int(self._schedule.carried[hop])
         if carried != BEGIN:
             found.wrong[hop], found.apart[hop] = found.wrong[carried], found.apart[carried]

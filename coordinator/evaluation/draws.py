@@ -66,7 +66,7 @@ class Draws:
         return [self._expanded(each) for each in self._struck(numbers)]
 
     def _struck(self, numbers: Indices) -> list[Struck]:
-        """Return the same with numbers of blocks as places, for terms that break blocks."""
+        """Return the numbers of the struck blocks, or places, of each term, for draws with these numbers."""
         if self.fault_set.how == "all":
             return list(self._of_every_set(numbers))
         found: dict[FaultSetTerm, list[tuple[Indices, Indices]]] = {term: [] for term in self.fault_set.parts}
@@ -86,7 +86,7 @@ class Draws:
         ]
 
     def _expanded(self, each: Struck) -> Struck:
-        """Return the nodes or links of blocks; each once, where several blocks of a draw have it."""
+        """Return the nodes or links of blocks, once each, where several blocks of a draw share them."""
         if not each.term.block:
             return each
         starts, members = self._members[each.term.block]

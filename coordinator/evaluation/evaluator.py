@@ -98,7 +98,7 @@ class Evaluator:
     def evaluate(self, batch: FaultBatch, *, copies: bool = False, latencies: bool = False) -> Outcome:
         """Return the results of every trial.
 
-        `least_copies` and `elected` only with `copies`, else zeros; `latencies` only if they are asked for.
+        `least_copies` and `elected` are zeros without `copies`; `latencies` are None unless requested.
         """
         rows = len(self.schedule) * ((8 if self._tracer.has_values(batch) else 3) + latencies)
         words = max(1, PASS_BYTES // (8 * rows))
@@ -167,7 +167,8 @@ class Evaluator:
         return sorted(self.ranks[bits.astype(np.bool_)].tolist())
 
     def informed(self, batch: FaultBatch) -> Iterator[tuple[Step, Bits]]:
-        """Step by step: by receiver (in the order of `ranks`), the trials in which it has received all of its messages.
+        """Yield for each step, by receiver (in the order of `ranks`), the trials in which the receiver has all of its
+        messages.
 
         Each piece counts from the first right copy of it. Rows of ranks that are faulty, and of messages that are not due,
         are included. Uses memory for all trials at once: pass batches of moderate size.
@@ -195,7 +196,7 @@ class Evaluator:
         return rows & healthy[owner] if self._silent else rows
 
     def _expected(self, healthy: Bits, owed: Bits, trials: int) -> Indices:
-        """Return the messages due, by trial: as `messages_due`, from the number of healthy ranks."""
+        """Count the messages due in each trial: like `messages_due`, from the number of healthy ranks."""
         alive, roots = count_by_trial(healthy[self._data], trials), count_by_trial(healthy[self._roots], trials)
         others = np.maximum(alive - 1, 0)
         match self.plan.spec.collective:

@@ -19,7 +19,8 @@ LEAST_BYTES: Final = 8
 
 
 def why_inexact(plan: Plan, further: Iterable[Fault] = ()) -> str | None:
-    """Return why the evaluator is not exact for a plan, its faults and further ones, wherever these are; or None.
+    """Return why the evaluator is not exact for a plan, its faults and `further` ones, wherever these are; None if it
+    is exact.
 
     The answer needs no run; `evaluator_of` may still find that the hops of a schedule do not determine one another.
     """
@@ -27,7 +28,9 @@ def why_inexact(plan: Plan, further: Iterable[Fault] = ()) -> str | None:
 
 
 def why_untraceable(plan: Plan) -> str | None:
-    """Return why the schedule without faults does not tell what happens under faults, whatever these are, or None."""
+    """Return why the schedule without faults does not determine the history under faults, whatever these are; None if
+    it does.
+    """
     return _of_scenario(plan) or _of_algorithm(plan.algorithm)
 
 
@@ -73,7 +76,7 @@ def _of_faults(plan: Plan, faults: Sequence[Fault]) -> str | None:
 
 
 def _is_followed(fault: Fault) -> bool:
-    """Report whether the evaluator follows everything that a fault does."""
+    """Report whether the evaluator follows every effect of a fault."""
     if not states_effects(type(fault)):
         return False
     on_link = isinstance(fault, LinkFault)
@@ -103,8 +106,8 @@ def _is_exact(effect: Effect, interval: Interval, *, on_link: bool) -> bool:
 
 
 def evaluator_bytes(plan: Plan) -> int | None:
-    """Return the memory that evaluating fault sets for a plan takes, about; None where that is not exact or not
-    predicted.
+    """Estimate the memory that evaluating fault sets for a plan takes; None where the evaluator is not exact or the
+    size is unknown.
 
     The schedule and a pass over it; a pass is bounded, and other trials wait.
     """

@@ -31,7 +31,7 @@ class Latencies:
 
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:
-        """Return the latencies of consecutive trials."""
+        """Join the latencies of consecutive trials."""
         arrays = {
             name: np.concatenate([getattr(part, name) for part in parts]) for name in ("served", "sums", "longest")
         }
@@ -74,10 +74,10 @@ class LatencyCounter:
         ]
 
     def count(self, right: Bits, owed: Bits, served: Bits, trials: int) -> Latencies:
-        """Return the latencies of a batch.
+        """Count the latencies of a batch.
 
-        `right` has the trials in which each hop brings a right copy, `owed` those in which each message is due, and `served`
-        those in which each receiver has one.
+        `right` has the trials in which each hop brings a right copy, `owed` the trials in which each message is due,
+        and `served` the trials in which each receiver has a message.
         """
         missing = owed[self._message]
         first: list[Bits] = []

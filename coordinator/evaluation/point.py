@@ -71,7 +71,7 @@ class PointEvaluator:
     def evaluate(
         self, drawn: Indices, *, copies: bool = False, latencies: bool = False
     ) -> tuple[Outcome, NDArray[np.bool_]]:
-        """Return the results of the draws with these numbers, and whether each breaks a promise of theory about
+        """Return the results of the draws with these numbers, and whether each draw breaks a promise of theory about
         deliveries.
         """
         episodes = [*(episode for episode, _ in self._given), *chain.from_iterable(self._drawn.values())]
@@ -100,8 +100,8 @@ class PointEvaluator:
     # --- promises ------------------------------------------------------------------------------------------------------
 
     def _promised(self, batch: FaultBatch, struck: Sequence[Struck]) -> NDArray[np.bool_]:
-        """Return whether the algorithm promises every delivery under the faults of each trial: as `Plan.claims` counts
-        them.
+        """Return whether the algorithm promises every delivery under the faults of each trial; faults are counted like
+        in `Plan.claims`.
         """
         algorithm, trials = self._plan.algorithm, batch.trials
         faulty = self.evaluator.faulty(batch)

@@ -181,7 +181,7 @@ class _Walk:
         self._send(step, rank)
 
     def _read(self, rank: Rank, port: Port, items: Iterable[Item]) -> list[int]:
-        """Answer what arrives; return hops that are new."""
+        """Acknowledge the copies that arrive; return the hops that are new."""
         new = []
         for is_answer, hop in items:
             if is_answer:

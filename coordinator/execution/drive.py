@@ -62,13 +62,17 @@ class Steering(Protocol):
         """The plan with the faults that were added so far."""
 
     async def before_step(self, step: Step) -> str | None:
-        """Wait until `step` is to run; if the run is to end instead, the reason. No fault of `step` is added later."""
+        """Wait until `step` is to run; return the reason if the run is to end instead. No fault of `step` is added
+        later.
+        """
 
     def after_step(self, step: Step, result: StepResult) -> bool:
-        """Take note of the result of `step`; whether it was the last one. No fault is added after the last one."""
+        """Take note of the result of `step`; return whether it was the last step. No fault is added after the last
+        step.
+        """
 
     def end(self) -> None:
-        """Accept no faults any more: the run has ended, for whatever reason."""
+        """Accept no more faults: the run has ended, for whatever reason."""
 
     @property
     def waited_seconds(self) -> float:
@@ -204,7 +208,7 @@ async def take_steps(
 
 
 async def _wait_for_step(network: Network, steering: Steering, step: Step) -> str | None:
-    """Wait as `Steering.before_step`; raises the error of a network that fails meanwhile: a pause may last for hours."""
+    """Wait like `Steering.before_step`; raises the error of a network that fails meanwhile: a pause may last for hours."""
     failures: list[EmulatorError] = []
 
     async def watch() -> None:

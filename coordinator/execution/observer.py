@@ -59,7 +59,7 @@ class RunObserver:
         self.forward(phase, done, total)
 
     def conclude(self, result: FinishedRun) -> None:
-        """Take note of the end of the run, and of what only its judgement knows."""
+        """Take note of the end of the run, and of the facts that only its judgement knows."""
         self._seconds = self.seconds
         self.phase, self.result = "finished", result
         self.steps, self.links = result.execution.steps, result.execution.links_opened

@@ -16,12 +16,12 @@ MOST_HOSTS: Final = 256
 
 
 def metrics_text(observer: RunObserver) -> str:
-    """Return the metrics as they are now, in the text format of OpenMetrics."""
+    """Return the present metrics, in the text format of OpenMetrics."""
     return exposition(families(observer))
 
 
 def families(observer: RunObserver) -> Iterator[Family]:
-    """Yield the metrics as they are now; those that are not known yet have no samples."""
+    """Yield the present metrics; a metric that is not known yet has no samples."""
     plan, counters = observer.plan, observer.counters
     scenario, result = plan.scenario, observer.result
     summary: Mapping[str, Any] = {} if result is None else result.summary

@@ -114,7 +114,7 @@ class Sink(Protocol[Result_co]):
 
     @abstractmethod
     def close(self) -> None:
-        """Release everything; what was not finished is removed."""
+        """Release everything; remove an unfinished run."""
 
 
 class DirectorySink(Sink[RunResult]):
@@ -236,7 +236,7 @@ def _write_conclusion(directory: RunDirectory, conclusion: Conclusion, summary: 
 
 
 def _list(directory: RunDirectory) -> str | None:
-    """Add a finished run to the index of the folder that holds the runs; the error in words if that fails."""
+    """Add a finished run to the index of the folder that holds the runs; return the error in words if that fails."""
     folder = index_folder(directory.final.absolute())
     if folder is None:
         return None
@@ -250,7 +250,9 @@ def _list(directory: RunDirectory) -> str | None:
 
 
 def _draw(directory: RunDirectory) -> str | None:
-    """Write report.html. A failure does not lose the run: it is logged with its traceback, and returned in words."""
+    """Write report.html. A failure does not lose the run: the failure is logged with its traceback, and returned in
+    words.
+    """
     try:
         from coordinator.reports.run_report import write_report  # noqa: PLC0415  # spares every other command its imports
 

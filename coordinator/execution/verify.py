@@ -236,8 +236,8 @@ def _read_scenario(path: Path, verification: Verification) -> tuple[Scenario, bo
 
 
 def _with_whole_vector(scenario: Scenario, summary: dict[str, Any]) -> tuple[Scenario, dict[str, Any]]:
-    """Return a run of an earlier version, which called the size of a block that of the message, in the words of this
-    version.
+    """Return a run of an earlier version in the words of this version: it called the size of a block the size of the
+    message.
     """
     topology = network_of(scenario)
     entry = find_algorithm(topology, CollectiveSpec(topology.name, scenario.collective, scenario.algorithm, 0))
@@ -247,8 +247,8 @@ def _with_whole_vector(scenario: Scenario, summary: dict[str, Any]) -> tuple[Sce
 
 
 def plan_of(scenario: Scenario) -> Plan:
-    """Return the plan of a stored scenario, on the memory driver; UnreadableError if it has none, or checking takes too
-    long.
+    """Return the plan of a stored scenario, on the memory driver; UnreadableError without a valid one, or if checking
+    takes too long.
     """
     try:
         return _bounded_plan(scenario)

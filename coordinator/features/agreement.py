@@ -51,13 +51,13 @@ class AgreementFeature(Feature):
     def settled_by(self, run: ResolvedRun, step: Step) -> Step:
         """Return the step in which a neighbour can have been heard again after faults that ended up to `step`.
 
-        It learns then that it is given up.
+        A node that is heard again learns in that step that it is given up.
         """
         # Its sign of life crosses in the step after the end, and has been read in the next one.
         return max([step, *(fault.end + 2 for fault in run.faults if fault.end <= step)])
 
     def claims_of_outcome(self, run: ResolvedRun) -> Iterator[Claim]:
-        """Yield the claims about the agreement under faults that last; none if others are among them."""
+        """Yield the claims about the agreement under lasting faults; none if other faults are among them."""
         agreement, topology, timeline = settings_of(run), run.topology, run.timeline
         if run.goes_by_events:
             # A fault that begins when all is over is not noticed.
@@ -128,7 +128,9 @@ def settings_of(run: ResolvedRun) -> Agreement:
 
 
 def agreement_of(scenario: Scenario, topology: Topology, spec: CollectiveSpec) -> Agreement | None:
-    """Return how the nodes of a scenario agree, None if they do not; ScenarioError if that contradicts the scenario."""
+    """Return how the nodes of a scenario agree, None if the nodes do not agree; ScenarioError if agreement contradicts
+    the scenario.
+    """
     if scenario.on_failure is OnFailure.CONTINUE:
         return None
     value = str(scenario.on_failure)
@@ -178,8 +180,9 @@ def _in_rounds(scenario: Scenario, topology: Topology, spec: CollectiveSpec, agr
 def news_steps(topology: Topology) -> Step:
     """Return the steps in which news reach every node, if fewer nodes fail than the connectivity.
 
-    The fault diameter, from the literature or by trying all sets; else the longest of as many disjoint paths as the
-    connectivity to every node, one of which is whole; else a path through all nodes.
+    The number is the fault diameter, from the literature or by trying all sets. If that is unknown, it is the longest
+    of as many disjoint paths as the connectivity to every node, one of which is whole; if these are unknown, a path
+    through all nodes.
     """
     from coordinator.theory.figures.base import Budget, FigureNetwork, NotKnownError  # noqa: PLC0415  # they import numpy
     from coordinator.theory.figures.diameters import FaultDiameter  # noqa: PLC0415
@@ -203,5 +206,7 @@ def news_steps(topology: Topology) -> Step:
 
 
 def longest_disjoint_path(topology: Topology) -> Step:
-    """Return the longest of all disjoint paths from rank 0 to any rank, those to each being of least total length."""
+    """Return the longest of all disjoint paths from rank 0 to any rank; the paths to each rank are of least total
+    length.
+    """
     return max(len(path) for rank in range(1, topology.order) for path in disjoint_families(topology, rank)[-1])

@@ -106,12 +106,14 @@ class Feature(ABC):
         return False
 
     def final_step(self, run: "ResolvedRun", step: Step | None) -> Step | None:
-        """Return the last step without faults, or an upper bound; `step` is that without the protocol. None: unknown."""
+        """Return the last step without faults, or an upper bound; `step` is the last step without the protocol. None:
+        unknown.
+        """
         del run
         return step
 
     def settled_by(self, run: "ResolvedRun", step: Step) -> Step:
-        """Return the step by which nodes have noticed what happened up to `step`: the run does not end before."""
+        """Return the step by which nodes have noticed all events up to `step`: the run does not end before."""
         del run
         return step
 
@@ -123,7 +125,7 @@ class Feature(ABC):
         return ()
 
     def claims_of_outcome(self, run: "ResolvedRun") -> Iterable[Claim]:
-        """Make the claims about what comes of the collective in the end."""
+        """Make the claims about the final outcome of the collective."""
         del run
         return ()
 
@@ -133,7 +135,9 @@ class Feature(ABC):
         return ()
 
     def claims_with_faults(self, run: "ResolvedRun") -> Iterable[Claim] | None:
-        """Make the claims about deliveries under the harmful faults; None if the protocol has no part in deliveries."""
+        """Make the claims about deliveries under the harmful faults; None if the protocol has no influence on
+        deliveries.
+        """
         del run
         return None
 
@@ -145,7 +149,9 @@ class Feature(ABC):
     # --- judging
 
     def rows(self, run: "ResolvedRun") -> "pl.Expr | None":
-        """Return which rows of a journal the protocol alone makes: they are illegal in a run without it."""
+        """Return the rows of a journal that only this protocol makes: such rows are illegal in a run without the
+        protocol.
+        """
         del run
         return None
 
@@ -160,7 +166,7 @@ class Feature(ABC):
         return ()
 
     def files(self, run: "ResolvedRun", timetable: "Timetable") -> Mapping[str, Sequence[Mapping[str, object]]]:
-        """Return the entries of further JSON files of a run under the timed clock, by name."""
+        """Return the entries of further JSON files of a run under the timed clock, by file name."""
         del run, timetable
         return {}
 
@@ -292,7 +298,7 @@ class ResolvedRun:
         return self.algorithm.claims_with_known_faults(self.states) if self.known_faults else []
 
     def count_broken(self) -> tuple[int, int]:
-        """Count the nodes and links that lose, delay or repeat packets, and those that alter them.
+        """Count the nodes and links that lose, delay or repeat packets, and the nodes and links that alter packets.
 
         A faulty node counts once, its links included; a link counts once for both directions.
         """
@@ -325,9 +331,7 @@ class ResolvedRun:
         return max((step for step, rank in self.timeline.recoveries if rank in sources), default=0)
 
     def settled_by(self, step: Step) -> Step:
-        """Return the step by which nodes have noticed all that happened up to `step`, as far as their protocols do
-        that.
-        """
+        """Return the step by which nodes have noticed all events up to `step`, as far as their protocols notice events."""
         return max([step, *(feature.settled_by(self, step) for feature in self.features)])
 
     def is_over(self, step: Step, busy: bool) -> bool:

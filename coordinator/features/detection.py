@@ -122,7 +122,9 @@ def _require_time(scenario: Scenario, algorithm: Algorithm, detects: Detection) 
 
 
 def step_claims(detection: Detection, timeline: FaultTimeline) -> Iterator[Claim]:
-    """Yield the claims about the detectors: perfect where every live neighbour is heard in time, and then as fast as K."""
+    """Yield the claims about the detectors: perfect where every live neighbour is heard in time, and then as fast as K
+    steps allow.
+    """
     if timeline.opaque:
         return
     effects = {type(effect) for place, _, effect in timeline if _concerns_signs(place, effect)}
@@ -143,15 +145,17 @@ def _own(name: str, value: float, formula: str, *, at_most: bool = False) -> Cla
 
 
 def _concerns_signs(place: Place, effect: Effect) -> bool:
-    """Return whether an effect can keep signs of life away. Faults do not count signs, and ranks withhold none."""
+    """Return whether an effect can keep signs of life away. Faults that count packets do not count signs, and faulty
+    ranks withhold no signs.
+    """
     if isinstance(effect, Loses):
         return effect.packet is None and not isinstance(place, int)
     return not isinstance(effect, Alters | Duplicates)
 
 
 def claims_with_outages(topology: Topology, algorithm: Algorithm, outages: Outages) -> list[Claim]:
-    """Return the claims about the deliveries: nodes withhold what would be lost, and more if a link works in one
-    direction or again.
+    """Return the claims about the deliveries: nodes withhold packets that would be lost, and more if a link works in
+    one direction or again.
     """
     places = dict(outages.places)
     for link, intervals in outages.links.items():
@@ -208,6 +212,6 @@ def is_perfect(scenario: Scenario, algorithm: Algorithm, timeline: FaultTimeline
 
 
 def _ranks_crash_or_slow(timeline: FaultTimeline) -> bool:
-    """Return whether no rank does anything else: then a rank that has not crashed keeps its packets and its clock."""
+    """Return whether ranks only crash or slow down: then a rank that has not crashed keeps its packets and its clock."""
     at_ranks = {type(effect) for place, _, effect in timeline if isinstance(place, int)}
     return not timeline.opaque and timeline.ranks_only_crash and at_ranks <= {Stops, Slows}

@@ -112,7 +112,7 @@ class ReliableFeature(Feature):
 
 
 def _links(run: ResolvedRun) -> ReliableLinks:
-    """Return the settings of the links of a run that has reliable ones."""
+    """Return the settings of the links of a run with reliable links."""
     assert run.spec.reliable is not None
     return run.spec.reliable
 
@@ -130,8 +130,8 @@ def round_trip(spec: CollectiveSpec, topology: Topology, window: int) -> Step:
 
 
 def reliable_links(scenario: Scenario, topology: Topology, spec: CollectiveSpec) -> ReliableLinks | None:
-    """Return the settings of the links of a scenario, None if they are not reliable; ScenarioError if they contradict
-    it.
+    """Return the settings of the links of a scenario, None if the links are not reliable; ScenarioError if they
+    contradict it.
     """
     if not scenario.reliable:
         return None
@@ -205,7 +205,8 @@ def _without_time_outs(claims: Iterable[Claim]) -> Iterator[Claim]:
 def _is_punctual(run: ResolvedRun) -> bool:
     """Return whether every acknowledgement comes before its time-out under the timed clock if nothing breaks.
 
-    It may wait for a segment that goes the other way, for the acknowledgements before it, and for signs of life.
+    An acknowledgement may wait for a segment in the opposite direction, for the acknowledgements before it, and for
+    signs of life.
     """
     links = _links(run)
     data, control = longest_packet(run.scenario, run.algorithm), control_packet(run.scenario)
@@ -235,7 +236,7 @@ def _pipe_claims(run: ResolvedRun) -> Iterator[Claim]:
 
 
 def link_claims(run: ResolvedRun) -> Iterator[Claim]:
-    """Yield the claims that reliable links add, under faults, to those that go by the number of faults.
+    """Yield the claims that reliable links add, under faults, to the claims that count faults.
 
     Where time-outs are not in steps, nothing is claimed of links that come up again.
     """
@@ -273,7 +274,7 @@ def link_claims(run: ResolvedRun) -> Iterator[Claim]:
 
 
 def _most_segments(topology: Topology, algorithm: Algorithm) -> int:
-    """Return the segments that all links carry in a run without faults, at most."""
+    """Return an upper bound on the segments that all links carry in a run without faults."""
     stated = [claim.predicted for claim in algorithm.claims() if claim.name == "segments" and claim.relation != ">="]
     whole = [int(number) for number in stated if not isinstance(number, tuple)]
     spec = algorithm.spec
@@ -285,7 +286,7 @@ def _most_segments(topology: Topology, algorithm: Algorithm) -> int:
 
 
 def _failure(links: ReliableLinks, spells: Sequence[Spell]) -> float:
-    """Return the probability, at most, that no attempt of a segment crosses a link that has these effects."""
+    """Return an upper bound on the probability that no attempt of a segment crosses a link with these effects."""
     crossing, attempts = 1.0, links.attempts
     for interval, effect, _ in spells:
         if isinstance(effect, Loses):

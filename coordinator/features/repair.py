@@ -74,7 +74,9 @@ class RepairFeature(Feature):
 
 
 def repair_of(scenario: Scenario) -> Repair | None:
-    """Return how a scenario is repaired, None if it is not; ScenarioError if its settings contradict each other."""
+    """Return how a scenario is repaired, None if it is not; ScenarioError if the settings of repair contradict each
+    other.
+    """
     after = scenario.repair_after
     if scenario.repair is None:
         return None
@@ -93,10 +95,10 @@ def repair_of(scenario: Scenario) -> Repair | None:
 
 
 def _pull_claims(run: ResolvedRun) -> Iterator[Claim]:
-    """Yield the claims of a rule by which nodes ask, under faults.
+    """Yield the claims of a rule by which nodes request segments, under faults.
 
-    Every healthy rank is served to which a path of healthy links and ranks leads, each of which asks over its link. No other
-    one can be if the faults are outages from step 1 to the end, and begin with it.
+    Every healthy rank is served if a path of healthy links and ranks leads to it, each of which sends a request over
+    its link. No other rank can be served if the faults are outages that last from step 1 to the end.
     """
     yield from _service_claims(run)
     if run.spec.reliable is not None:
@@ -140,8 +142,8 @@ def _served(
 def _reached(
     rule: PullRule, algorithm: TreeCollective, tree: int, gone: Container[Rank], broken: Container[tuple[Rank, Port]]
 ) -> frozenset[Rank]:
-    """Return the ranks that the segments of a tree can reach: over its arcs, and over those by which ranks ask for
-    them.
+    """Return the ranks that the segments of a tree can reach: over its arcs, and over links on which ranks request the
+    segments.
     """
     topology, source = algorithm.topology, algorithm.spec.source
     onward: dict[Rank, list[Rank]] = {}

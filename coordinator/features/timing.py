@@ -20,7 +20,7 @@ def control_packet(scenario: Scenario) -> int:
 
 
 def longest_news(scenario: Scenario, topology: Topology) -> int:
-    """Return the nanoseconds of a packet with all news that there can be: every link, and a reopening of every node."""
+    """Return the nanoseconds of a packet with all possible news: every link, and a reopening of every node."""
     ends = sum(len(topology.ports(rank)) for rank in topology.ranks())
     return costs_of(scenario).nanoseconds(CONTROL_BYTES * (ends // 2 + topology.order))
 

@@ -65,7 +65,7 @@ class AlgorithmGrader:
         self.marks["bound"].required = self.within is not None
 
     def grade(self) -> list[Mark]:
-        """Return all marks; what was not checked for lack of time says so."""
+        """Return all marks; a requirement that was not checked for lack of time says so."""
         try:
             for topology in self.networks:
                 self._grade_on(topology)
@@ -330,8 +330,8 @@ def _single_faults(topology: Topology, source: Rank) -> Iterator[Faults]:
 
 
 def fewest_steps(run: PlayedRun) -> tuple[int, str] | None:
-    """Return a lower bound on the steps, and its reason; None where nothing is known. Packets hold what `link_capacity`
-    says.
+    """Return a lower bound on the steps, and its reason; None where no bound is known. `link_capacity` is the capacity
+    of a packet.
     """
     spec = run.spec
     capacity = run.opened.get("link_capacity")

@@ -71,7 +71,7 @@ class Surroundings:
 
 
 def surroundings(wanted: Collection[Layer], readable: Sequence[Path], namespaces: Protection) -> Surroundings:
-    """Find out whom a process of this server can become."""
+    """Find the user that a process of this server can change to."""
     if Layer.OTHER_USER not in wanted or os.geteuid():
         return Surroundings(readable, namespaces, None, None)
     reason = ""

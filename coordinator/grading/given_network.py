@@ -18,7 +18,7 @@ class GivenNetwork(Topology):
     defined_by_name = False
 
     def __init__(self, name: str, table: dict[str, Any]) -> None:
-        """Raise ScenarioError (field `topology`) for a malformed table; `problems` finds what else is wrong."""
+        """Raise ScenarioError (field `topology`) for a malformed table; `problems` finds other mistakes."""
         labels: Any = table.get("labels")
         neighbours: Any = table.get("neighbours")
         degree: Any = table.get("degree")

@@ -167,7 +167,7 @@ class Player:
 
     @staticmethod
     def _ask(process: SubmissionProcess, at: Step, do: str, **arguments: Any) -> dict[str, Any]:
-        """Ask for what belongs to step `at`; the error of a submission that does not answer names the step."""
+        """Request an answer of step `at`; the error of a submission that does not answer names the step."""
         try:
             return process.ask(do, **arguments)
         except SubmissionEndedError as error:
@@ -257,11 +257,11 @@ class Player:
         return len(payload) == len(own) and int.from_bytes(payload) == int.from_bytes(own) ^ self._folded[fold]
 
     def _folders(self) -> Sequence[Rank]:
-        """Return the ranks that a result is folded for."""
+        """Return the ranks for which a result is folded."""
         return (self._spec.source,) if self._spec.collective is Collective.REDUCE else self._topology.data_ranks
 
     def _carry(self, step: Step, leaving: list[Sent]) -> Inbox:
-        """Hold the packets of a step against the model, and hand over what is not lost."""
+        """Check the packets of a step against the model, and deliver the packets that are not lost."""
         self.run.sent += leaving
         packets: dict[tuple[Rank, Port], list[Sent]] = defaultdict(list)
         for each in leaving:
@@ -388,7 +388,7 @@ def step_limit(order: int, collective: Collective) -> int:
 
 
 def named(topology: Topology, ranks: Sequence[Rank]) -> str:
-    """Return the labels of some ranks; of many, the first ones and how many more."""
+    """Return the labels of some ranks; of many ranks, the first labels and the number of the others."""
     shown = ", ".join(map(topology.label, ranks[:NAMED]))
     return shown if len(ranks) <= NAMED else f"{shown} and {len(ranks) - NAMED} more"
 

@@ -62,7 +62,7 @@ class Session:
         return found
 
     def _describe(self, error: BaseException) -> str:
-        """Return an exception with the last line of the submission that it passed through."""
+        """Describe an exception, with the last line of the submission that it passed through."""
         lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == self._name]
         at = "" if self._at is None else f"{self._topology.label(self._at)}: "
         at += f"line {lines[-1]}: " if lines else ""
@@ -77,7 +77,7 @@ class Session:
     # --- loading -----------------------------------------------------------------------------------------------------
 
     def do_load(self, name: str, text: str) -> dict[str, Value]:
-        """Execute the file; what it registered, and which trees it defines."""
+        """Execute the file; return the entries that it registered, and the trees that it defines."""
         before, families = set(ALGORITHMS), set(FAMILIES)
         self._name = self._module.__file__ = name
         sys.modules[MODULE] = self._module
@@ -161,7 +161,9 @@ class Session:
         }
 
     def do_step(self, step: Step, inbox: list[list[Value]]) -> dict[str, Value]:
-        """Pass the arrivals of the step before to their ranks; what leaves in this step, and what is too late."""
+        """Pass the arrivals of the step before to their ranks; return the sends of this step, and sends that are too
+        late.
+        """
         late, leaving = [], []
         with self._watch or nullcontext():
             for rank, packets in inbox:
@@ -174,7 +176,7 @@ class Session:
         return {"sends": leaving, "late": late, "due": min(self._agenda, default=None)}
 
     def _plan(self, rank: Rank, sends: Iterable[ScheduledSend], earliest: Step) -> list[list[Value]]:
-        """Keep the sends of a rank for their steps; returns (rank, step) of those that are before step `earliest`."""
+        """Keep the sends of a rank for their steps; returns (rank, step) of sends before step `earliest`."""
         late: list[list[Value]] = []
         if not isinstance(sends, Iterable):
             raise TypeError(f"expected sends (step, port, segment), found {sends!r:.100}")

@@ -117,7 +117,7 @@ class SubmissionServer:
         self._server.wait()
 
     def order(self, order: bytes, number: int, reply: Struct, descriptors: Sequence[int] = ()) -> Any:
-        """Give the server an order; returns the values of its reply, NotGradedError if it does not come in time."""
+        """Give the server an order; returns the values of its reply, NotGradedError if the reply does not come in time."""
         if self._lost:
             raise NotGradedError("could not grade it: an order was interrupted")
         # Until the first reply the server may still import modules.
@@ -214,9 +214,9 @@ class SubmissionProcess:
             self._end(closing=False)
 
     def _end(self, *, closing: bool) -> tuple[int, bool, float]:
-        """End the process: its status, whether it had to be killed, and its processor time.
+        """End the process; return its status, whether it had to be killed, and its processor time.
 
-        With `closing` it may be about to end by itself.
+        With `closing`, the process may be about to end by itself.
         """
         if self._closed:
             return 0, True, 0.0
@@ -228,7 +228,7 @@ class SubmissionProcess:
         return status, killed, seconds
 
     def ask(self, do: str, **arguments: Any) -> dict[str, Any]:
-        """Return the answer to a request; SubmissionEndedError if it does not come, OutOfTimeError if the time is over."""
+        """Return the answer to a request; SubmissionEndedError if no answer comes, OutOfTimeError if the time is over."""
         limits = self._server.limits
         deadline = time.monotonic() + limits.answer_seconds
         data = json.dumps({"do": do, "with": arguments}).encode()
@@ -268,7 +268,7 @@ class SubmissionProcess:
                 raise SubmissionEndedError(f"it did not answer within {limits.answer_seconds:g} s")
 
     def _require_running(self) -> None:
-        """Raise NotGradedError if somebody stopped the process, which it cannot do itself."""
+        """Raise NotGradedError if the process was stopped from outside; a submission cannot stop itself."""
         (state,) = self._server.order(LOOK, self.pid, NUMBER)
         if state == STOPPED:
             raise NotGradedError("could not grade it: its process was stopped from outside (SIGSTOP)")
@@ -284,7 +284,7 @@ class SubmissionProcess:
             raise SubmissionEndedError(f"it printed more than {self._server.limits.output_bytes:,} bytes")
 
     def _read_answer(self, answer: bytearray) -> bool:
-        """Read what is there; True if the answer is complete."""
+        """Read the available bytes; return whether the answer is complete."""
         try:
             data = self._channel.recv(1 << 16)
         except OSError:

@@ -224,7 +224,7 @@ def _program(kind: Architecture, process: int) -> Iterator[Instruction]:
 
 
 def _call(number: int | None, block: list[Instruction]) -> Iterator[Instruction]:
-    """Run a block, which ends with a decision, for one number."""
+    """Assemble a block, which ends with a decision, for one number."""
     if number is not None:
         yield JUMP_EQUAL, 0, len(block), number
         yield from block
@@ -250,7 +250,7 @@ def _jump(target: int, away: int) -> int:
 
 
 def _tests(condition: Condition, process: int) -> Iterator[Instruction]:
-    """Test one condition; jump to `FAILED`, or go on after the last instruction."""
+    """Assemble the test of one condition: jump to `FAILED`, or continue after the last instruction."""
     low = ARGUMENTS + 8 * condition.argument
     if not isinstance(condition, AllBits) and condition.wide:
         yield LOAD, 0, 0, low + 4

@@ -62,7 +62,7 @@ def grade_trees(topology: Topology, trees: Sequence[Answers], wanted: Sequence[s
 
 
 def read_parents(topology: Topology, answers: Answers) -> tuple[list[Rank], list[str]]:
-    """Return the parent of every rank, and what is wrong with the answers."""
+    """Return the parent of every rank, and the mistakes in the answers."""
     parents, problems = [], []
     for rank in topology.ranks():
         parent, problem = _parent(topology, rank, answers[rank] if rank < len(answers) else MISSING)
@@ -141,7 +141,7 @@ def _property(topology: Topology, trees: Sequence[Parents], count: int, name: st
 
 
 def _depth(topology: Topology, trees: Sequence[Parents]) -> Mark:
-    """Return how deep the trees are, beside the least possible depth."""
+    """Return the depth of the trees, beside the least possible depth."""
     mark = Mark("depth", "the deepest tree, as a multiple of the largest distance from its root", required=False)
     ratios = []
     for tree, parents in enumerate(trees):

@@ -66,7 +66,9 @@ def serve(control: socket.socket, setting: Setting) -> None:
 
 
 def _stop(pid: int, *, closing: bool) -> tuple[int, bool, float]:
-    """End a process, which with `closing` may end by itself: its status, whether it had to be killed, its processor time."""
+    """End a process, which with `closing` may end by itself; return its status, whether it had to be killed, and its
+    processor time.
+    """
     deadline = time.monotonic() + (CLOSING_SECONDS if closing else 0)
     while not (ended := os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)) and time.monotonic() < deadline:
         time.sleep(0.005)
@@ -127,7 +129,9 @@ def receive(channel: socket.socket) -> Any:
 
 
 def send(channel: socket.socket, message: object) -> None:
-    """Send one message; what JSON cannot hold is the submission's mistake, and is reported in its place."""
+    """Send one message. A value that JSON cannot hold is a mistake of the submission, and is reported in place of the
+    message.
+    """
     try:
         data = json.dumps(message).encode()
     except (TypeError, ValueError, RecursionError) as error:

@@ -154,7 +154,7 @@ def _sorting(records: np.ndarray) -> np.ndarray:
 
 
 def records_of_rows(rows: pl.LazyFrame) -> np.ndarray:
-    """Return the rows of a table as records, sorted as a journal is."""
+    """Return the rows of a table as records, sorted like a journal."""
     frame = rows.with_columns(pl.col("outcome").to_physical()).sort(*SORT_KEY, "outcome", "bytes").collect()
     records = np.empty(len(frame), RECORD)
     for name in COLUMNS:

@@ -36,7 +36,7 @@ def timed_faults(faults: Iterable[Fault], steps: StepTimes) -> tuple[TimedFault,
 def prediction(
     algorithm: Algorithm, faults: Sequence[Fault], costs: LinearCostModel, limit: Step
 ) -> Generator[Step, None, Timetable]:
-    """Yield the computation of the timetable of a run; yields after every step, and returns it."""
+    """Compute the timetable of a run; yields after every step, and returns the timetable."""
     engine, rows = MemoryEngine(without_protocols(algorithm)), []
     for turn in play(engine, limit=limit + 1):
         rows.append(turn)
@@ -50,7 +50,7 @@ def prediction(
 
 
 def history_of(inputs: PredictionInputs, algorithm: Algorithm) -> Generator[Step, None, Timetable]:
-    """Yield the computation of the timetable under faults; yields after every step, and returns it."""
+    """Compute the timetable under faults; yields after every step, and returns the timetable."""
     timed = inputs.engine(algorithm)
     for step, _ in enumerate(play(timed, limit=inputs.limit + 1), 1):
         yield step
@@ -73,7 +73,7 @@ def without_protocols(algorithm: Algorithm) -> Algorithm:
 
 
 def completed(computation: Generator[Step, None, Timetable]) -> Timetable:
-    """Run a computation to its end; the timetable."""
+    """Run a computation to its end; return its timetable."""
     while True:
         try:
             next(computation)

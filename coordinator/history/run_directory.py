@@ -118,7 +118,9 @@ class RunDirectory:
 
 
 def replace_file(path: Path, content: Content) -> None:
-    """Replace a file as a whole; `clean` finds what a killed process leaves. OSError if that is not possible."""
+    """Replace a file as a whole; `clean` finds the partial file of a killed process. OSError if the file cannot be
+    replaced.
+    """
     partial = partial_of(path)
     _write_note(partial)
     try:
@@ -152,7 +154,7 @@ def _translate_claim(claim: Any) -> Any:
 
 
 def _names(folder: Path, seed: int) -> Iterator[Path]:
-    """Yield the names of a run that begins now. Later ones have later times, for a clock that was set back to a time
+    """Yield the names of a run that begins now. Later names have later times, even if the clock was set back to a time
     already used.
     """
     now = datetime.now(UTC)

@@ -72,7 +72,7 @@ class Timetable:
         }
 
     def times(self) -> bytes:
-        """Return the times as hosts report them on a machine that is never late."""
+        """Return the times that hosts report on a machine that is never late."""
         return b"".join(
             TIME.pack(step, sender, port, ended, moment, moment)
             for step, sender, port, *moments in self.packets.select(*HOP, "start", "end").iter_rows()
@@ -134,7 +134,7 @@ class PredictionInputs:
         }
 
     def packed(self) -> dict[Rank, tuple[bytes, bytes]]:
-        """Return the same as bytes: the receipts of each step (`wire.RECEIPTS`), and the departures (`wire.DEPARTURE`)."""
+        """Pack the plans of ranks: the receipts of each step (`wire.RECEIPTS`), and the departures (`wire.DEPARTURE`)."""
         return {
             rank: (
                 b"".join(RECEIPTS.pack(step, count, plan.ends[step]) for step, count in plan.receipts.items()),
@@ -165,7 +165,7 @@ def make_timetable(
 
 
 def _times(packets: pl.DataFrame, model: PortModel, degree: int, costs: LinearCostModel) -> Iterator[tuple[int, int]]:
-    """Start and end of every packet: within a step all departures, then all receipts."""
+    """Return start and end of every packet: within a step all departures, then all receipts."""
     ports: dict[Rank, PortOccupancy] = {}
     # Step by step, as the nodes do: `PortOccupancy` wants calls in the order of steps.
     for (step,), group in packets.group_by("step", maintain_order=True):

@@ -110,7 +110,7 @@ class HttpConnection:
             self._http.receive_data(bytes(await self._stream.receive_some(CHUNK_BYTES)))
 
     async def answer(self, response: Response) -> bool:
-        """Send an answer; whether another request may follow on this connection."""
+        """Send an answer; return whether another request may follow on this connection."""
         await self._begin(response.status, response.type, ("content-length", str(len(response.content))))
         # An answer to HEAD has the headers of one with content, and h11 raises an error if content follows.
         if not self._head_only:
@@ -192,7 +192,7 @@ async def _converse(connection: HttpConnection, answer: Answer) -> None:
 
 
 def require_local(request: Request, host: str, port: int) -> None:
-    """Refuse a request under another name than that of this server, or from a page of another one."""
+    """Refuse a request under another name than the name of this server, or from a page of another server."""
     hosts = (f"{host}:{port}", f"localhost:{port}")
     named = request.headers.get("host", "")
     # A page of another site can make its own name resolve to this address; the name then shows here.

@@ -123,7 +123,7 @@ class Server:
             self._compare()
 
     async def _measure(self) -> None:
-        """Measure what has happened, now and then."""
+        """Measure the run so far, from time to time."""
         known: object = None
         while True:
             changed, began = self._changed, trio.current_time()

@@ -94,12 +94,12 @@ class Session:
             return self._end
 
     def ready(self) -> tuple[bool, float]:
-        """Return whether the next step may begin, and how many seconds after the beginning of the last one."""
+        """Return whether the next step may begin, and how many seconds after the beginning of the last step."""
         with self._lock:
             return self._left != 0, 1 / self._rate if self._rate and not self._at_once else 0.0
 
     def begin(self, step: Step) -> None:
-        """Begin `step`: from now on, added faults take effect in the one after it."""
+        """Begin `step`: from now on, added faults take effect in the next step."""
         with self._lock:
             self._next_step, self._at_once = step + 1, False
             if self._left:
@@ -107,7 +107,7 @@ class Session:
             self._version += 1
 
     def after(self, step: Step, result: StepResult) -> bool:
-        """Take note that `step` has run; whether it was the last one."""
+        """Take note that `step` has run; return whether it was the last step."""
         with self._lock:
             over = is_last(self._plan, step, result)
             if over:
@@ -115,7 +115,7 @@ class Session:
             return over
 
     def finish(self) -> None:
-        """Accept no faults any more, and forget those that had no step to take effect in."""
+        """Accept no more faults, and forget faults that had no step to take effect in."""
         with self._lock:
             self._finish()
 

@@ -31,7 +31,7 @@ class Prediction:
     """Why theory says nothing, or less than usual."""
 
     def beside(self, metrics: Mapping[str, Metric]) -> dict[str, Any]:
-        """Return the claims with what has been measured, for pages."""
+        """Return the claims beside their measured values, for pages."""
         claims = [
             {
                 "name": claim.name,
@@ -69,7 +69,7 @@ class Predictor:
 def measure_so_far(
     plan: Plan, journal: np.ndarray | None, altered_copies: Sequence[AlteredCopy]
 ) -> Mapping[str, Metric]:
-    """Return the metrics of a run of which these steps have been recorded; none without a journal."""
+    """Return the metrics of a run whose journal has these steps so far; none without a journal."""
     if journal is None or not len(journal):
         return {}
     return measure(plan, table(sorted_records([journal.tobytes()])).lazy(), altered_copies).metrics

@@ -104,7 +104,7 @@ class Watch:
         return self._session.plan
 
     async def before_step(self, step: Step) -> str | None:
-        """Wait until a page lets `step` begin; the reason if the run is to end instead."""
+        """Wait until a page lets `step` begin; return the reason if the run is to end instead."""
         began = time.monotonic()
         self._run_token = trio.lowlevel.current_trio_token()
         try:
@@ -148,7 +148,7 @@ class Watch:
             self._requested.set()
 
     def after_step(self, step: Step, result: StepResult) -> bool:
-        """Record what `step` did; whether it was the last one."""
+        """Record the effects of `step`; return whether it was the last step."""
         self._frames.add(result.rows, step, result.altered_copies)
         over = self._session.after(step, result)
         self._server.altered_copies += result.altered_copies
@@ -156,7 +156,7 @@ class Watch:
         return over
 
     def end(self) -> None:
-        """Accept no faults any more."""
+        """Accept no more faults."""
         self._session.finish()
         self._frames.finish(self._last_step)
         self._thread.call(self._server.changed)

@@ -145,7 +145,7 @@ class Admission:
         raise FrameError(f"malformed hello {hello!r:.200}")
 
     def forget(self, fd: int, reason: str) -> bool:
-        """Note that a connection ended; whether it had no place."""
+        """Note that a connection ended; return whether it had no place."""
         pending = self._challenges.pop(fd, None) is not None
         if pending:
             self.refusals[reason] += 1

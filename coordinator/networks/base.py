@@ -46,7 +46,7 @@ class Network(Protocol):
         """Put `faults` into force and run the step of every rank with work; RunError if the step cannot end."""
 
     async def failure(self) -> EmulatorError:
-        """Wait between two steps until a node or link has failed that was not to fail; returns the reason."""
+        """Wait between two steps until a node or link has failed that was not to fail; return the reason."""
 
     async def reset(self, plan: Plan) -> None:
         """Prepare for another run of the same scenario, with the seed and faults of `plan`; the next step is 1.

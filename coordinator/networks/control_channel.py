@@ -64,7 +64,7 @@ class ControlChannel:
         return [host for host in self.in_order if host.active]
 
     def listen(self, address: str, port: int) -> int:
-        """Accept hosts at an address; the port, which the system chooses if `port` is 0."""
+        """Accept hosts at an address; return the port, which the system chooses if `port` is 0."""
         try:
             listener = listening_socket(address, port, backlog=LISTEN_BACKLOG)
         except OSError as error:
@@ -133,7 +133,7 @@ class ControlChannel:
             raise self._error
 
     async def failure(self) -> EmulatorError:
-        """Process messages until a host has failed or disconnected, however long that takes; returns the error."""
+        """Process messages until a host has failed or disconnected, however long that takes; return the error."""
         while self._error is None:
             with trio.move_on_after(HELLO_SECONDS):
                 await trio.lowlevel.wait_readable(self._streams.fileno())

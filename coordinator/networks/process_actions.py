@@ -61,7 +61,7 @@ class ProcessActions:
         return await self._send("stop", host, self._launch.pause)
 
     async def resume(self, host: ConnectedHost) -> Sent:
-        """Let the process of a host go on."""
+        """Let the process of a host continue."""
         return await self._send("continue", host, self._launch.resume)
 
     async def restart(self, host: ConnectedHost) -> Sent:

@@ -33,7 +33,7 @@ class ProcessFaultPlan:
         self.learn(plan.faults)
 
     def learn(self, faults: Iterable[Fault]) -> None:
-        """Take note of faults, also of such that were not planned."""
+        """Take note of faults, also of faults that were not planned."""
         for fault in faults:
             if isinstance(fault, NodeFault) and fault.revives:
                 self._recoveries.setdefault(fault.rank, set()).add(fault.step)

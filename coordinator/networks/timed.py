@@ -92,7 +92,7 @@ class Timed(Protocol):
         """Bring every node and link up; RunError if that fails."""
 
     async def run(self, timetable: Timetable, progress: Progress) -> None:
-        """Run every node on its own to the end; RunError if it does not come."""
+        """Run every node on its own to the end; RunError if the end does not come."""
 
     async def close(self) -> None:
         """Take everything down; safe after a failure at any point, and fast."""

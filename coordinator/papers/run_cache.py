@@ -65,7 +65,7 @@ class RunCount:
         self._made = 0.0
 
     def add(self, scenario: str, *, kept: bool) -> None:
-        """Note that a run is done; a kept one took no time."""
+        """Note that a run is done; a kept run took no time."""
         expected = self._planned.get(scenario, 0.0)
         self._left -= expected
         self._made += 0.0 if kept else expected
@@ -149,7 +149,7 @@ class RunCache:
 
 
 def _completed(plan: Plan) -> str:
-    """Return the scenario as the plan completes it: `source` may be omitted or written in several ways."""
+    """Return the scenario in the form that the plan completes: `source` may be omitted or written in several ways."""
     source = plan.topology.label(plan.spec.source)
     return plan.scenario.model_copy(update={"source": source}).model_dump_json()
 

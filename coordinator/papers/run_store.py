@@ -51,7 +51,7 @@ class RunStore:
         return self._folder / hashlib.sha256(scenario.encode()).hexdigest()[:32]
 
     def find(self, scenario: str) -> dict[str, Any] | None:
-        """Return the summary of a kept run, or None without a run that can be trusted."""
+        """Return the summary of a kept run, or None if there is no run that can be trusted."""
         if self._key is None:
             return None
         if scenario not in self._found:

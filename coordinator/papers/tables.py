@@ -182,7 +182,7 @@ def marked(text: object, *, erratum: bool) -> str:
 
 @cache
 def printed(name: str) -> Sequence[Mapping[str, str]]:
-    """Return the rows of `data/NAME.csv`: what a paper prints, by column."""
+    """Return the rows of `data/NAME.csv`: the numbers that a paper prints, by column."""
     with (DATA / f"{name}.csv").open(encoding="utf-8", newline="") as file:
         return tuple(csv.DictReader(file))
 

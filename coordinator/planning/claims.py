@@ -22,7 +22,7 @@ class Dropped(NamedTuple):
     because: str
 
     def record(self) -> dict[str, object]:
-        """Return it as plain values, for summary.json."""
+        """Return the claim as plain values, for summary.json."""
         claim = self.claim
         return {
             "name": claim.name,
@@ -80,7 +80,7 @@ def dropped_claims(run: ResolvedRun, dropped: list[Dropped]) -> list[Dropped]:
 
 
 def predictions(claims: Iterable[Claim]) -> list[dict[str, object]]:
-    """Return claims that nothing has been measured for as plain values."""
+    """Return claims without measurements as plain values."""
     return [
         {"name": claim.name, "predicted": claim.predicted, "relation": claim.relation, "source": claim.source}
         for claim in claims
@@ -88,7 +88,9 @@ def predictions(claims: Iterable[Claim]) -> list[dict[str, object]]:
 
 
 def run_bounds(run: ResolvedRun) -> tuple[Claim, ...]:
-    """Return bounds that no algorithm can beat in this run without faults; none for one that reproduces an error."""
+    """Return bounds that no algorithm can beat in this run without faults; none for an algorithm that reproduces an
+    error.
+    """
     spec, algorithm = run.spec, run.algorithm
     # A repaired tree is one of what faults have left.
     if algorithm.negative_control or algorithm.original is not algorithm:
@@ -130,7 +132,7 @@ def _broken_by_events(run: ResolvedRun, *, slowed: bool) -> Iterator[Broken]:
 
 
 def _broken_by_arrivals(run: ResolvedRun) -> Iterator[Broken]:
-    """Yield the assumptions that fail because nodes pass on by arrival what is late."""
+    """Yield the assumptions that fail because nodes pass late segments on when they arrive."""
     if not run.goes_by_arrivals:
         return
     if not run.algorithm.on_schedule:
@@ -156,7 +158,7 @@ def _claims_without_faults(run: ResolvedRun) -> list[Claim]:
 
 
 def _claims_with_faults(run: ResolvedRun) -> list[Claim]:
-    """Return the claims about deliveries under harmful faults, where no feature has a part in them."""
+    """Return the claims about deliveries under harmful faults, where no feature influences deliveries."""
     around, outages, algorithm = run.claims_around_faults, run.outages, run.algorithm
     if around:
         return around

@@ -58,8 +58,8 @@ def collective_spec(scenario: Scenario, topology: Topology) -> CollectiveSpec:
 
 
 def _message_bytes(scenario: Scenario, topology: Topology) -> int:
-    """Return the size of what a rank contributes, which does not depend on the algorithm, so that algorithms can be
-    compared.
+    """Return the size of the contribution of a rank. The size does not depend on the algorithm, so that algorithms can
+    be compared.
     """
     if scenario.message_bytes is not None:
         return scenario.message_bytes

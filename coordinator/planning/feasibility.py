@@ -28,7 +28,9 @@ MOST_CONTAINERS = 1000
 
 
 def describe_needs(plan: Plan) -> dict[str, object]:
-    """Return the resources that a run takes, and those of this machine: the output of `coordinator plan --json`."""
+    """Return the resources that a run takes, and the resources of this machine: the output of `coordinator plan
+    --json`.
+    """
     topology, hosts = plan.topology, plan.hosts
     return {
         "topology": topology.name,
@@ -78,7 +80,7 @@ def tracking_exceeded(plan: Plan) -> str | None:
 
 
 def warning(plan: Plan) -> str | None:
-    """Return a warning about a run that moves far more than it delivers, so that it takes long; None for others."""
+    """Return a warning about a run that moves far more than it delivers, so that it takes long; None for other runs."""
     made, crossing = deliveries(plan), hops(plan)
     if crossing < MANY_HOPS or crossing < WASTEFUL * made:
         return None

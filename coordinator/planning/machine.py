@@ -55,7 +55,7 @@ def process_memory() -> int | None:
 
 
 def _left_in_groups() -> Iterator[int]:
-    """Yield the bytes that the control groups of this process leave; nothing where none limits memory."""
+    """Yield the bytes that the control groups of this process leave; nothing where no group limits memory."""
     for group, most, used in _limited_groups(CONTROL_GROUPS):
         with contextlib.suppress(OSError, ValueError):  # the limit was lifted
             # Pages of files are counted as used, although they are given up on demand.

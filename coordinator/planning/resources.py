@@ -52,7 +52,7 @@ def deliveries(plan: Plan) -> int:
 
 
 def hops(plan: Plan) -> int:
-    """Return the segments that cross links in a run without faults, at least: the rows of its journal."""
+    """Return a lower bound on the segments that cross links in a run without faults: the rows of its journal."""
     spec, made = plan.spec, deliveries(plan)
     if spec.collective in RELAYED:
         return int(made * least_average_distance(plan.topology))

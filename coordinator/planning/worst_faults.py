@@ -227,7 +227,7 @@ class _Table:
         return best, reached[0], made
 
     def _greedy(self, counts: Sequence[int], victim: int | None) -> list[int]:
-        """Return the places that harm most one after the other; with a victim, those that stop its copies come first."""
+        """Return the places that harm most one after the other; with a victim, places that stop its copies come first."""
         chosen: list[int] = []
         left = list(counts)
         while any(left):

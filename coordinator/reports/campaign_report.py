@@ -106,7 +106,7 @@ def _int(value: object) -> int:
 
 
 def _curves(rows: Sequence[Row], families: Mapping[str, Family]) -> dict[str, tuple[str, str, Mapping[str, Estimates]]]:
-    """Return the name -> title, label of the x axis, lines."""
+    """Return name -> title, label of the x axis, lines."""
     found: dict[str, tuple[str, str, Mapping[str, Estimates]]] = {}
     for family, points in families.items():
         for column, (title, prefix, theory) in MEASURES.items():
@@ -150,7 +150,7 @@ def page(
     processes: Sequence[Row] = (),
     searches: Sequence[str] = (),
 ) -> str:
-    """Return the campaign as one self-contained page.
+    """Render the campaign as one self-contained page.
 
     `losses` has point, variant, `nodes_lost` and `trials`; `worst` the worst trials, with `repeat` as the last column;
     `processes` availability and completion times; `searches` how each set of the strategy `worst` was found, in words.
@@ -182,7 +182,7 @@ def page(
 
 
 def _rounded(value: object) -> object:
-    """Return the value with numbers of at most nine digits, to keep the page small."""
+    """Round numbers to at most nine digits, to keep the page small."""
     if isinstance(value, float):
         return round(value, 9)
     if isinstance(value, Mapping):

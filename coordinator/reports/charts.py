@@ -57,7 +57,7 @@ class Bins:
 
 
 def step_bars(title: str, values: Sequence[float], colour: str, faults: Sequence[int] = ()) -> str:
-    """Return one value per step as bars, with dashed lines at faults."""
+    """Draw one value per step as bars, with dashed lines at faults."""
     bins = Bins(len(values))
     bars = bins.of(values)
     frame = Frame(8, 33, 312, 108, max(bars, default=0))
@@ -92,7 +92,7 @@ def step_lines(
     *,
     narrow: bool = False,
 ) -> str:
-    """Return the shares of `most` after every step as named staircases: name -> (colour, values)."""
+    """Draw the shares of `most` after every step as named staircases: name -> (colour, values)."""
     steps = max((len(values) for _, values in lines.values()), default=0)
     top = 24 + 16 * len(lines)
     frame = Frame(40, top, NARROW - 8, top + 150, most) if narrow else Frame(42, 14, 880, 190, most)
@@ -177,8 +177,8 @@ def grouped_bars(title: str, groups: Mapping[str, Sequence[float | None]], names
 
 
 def served_chart(lines: Mapping[str, Sequence[float]], total: int, *, narrow: bool) -> str:
-    """Return the nodes served against time; `lines` has by name the times in seconds, ascending, at which one more of
-    `total` was.
+    """Draw the nodes served against time; `lines` has by name the ascending times, in seconds, at which one more of
+    `total` was served.
     """
     width = NARROW if narrow else 1040
     frame = Frame(44, 48, width - 16, 198, total)
@@ -344,7 +344,7 @@ def _grid(chart: Chart, x: Axis, y: Axis) -> None:
 
 
 def _spread(heights: Sequence[float], apart: float) -> list[float]:
-    """Return the heights in the given order, moved down where they would be closer than `apart`."""
+    """Return the heights in the given order, moved down where two of them would be closer than `apart`."""
     found = list(heights)
     last = float("-inf")
     for at in sorted(range(len(found)), key=lambda at: found[at]):

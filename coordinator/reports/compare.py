@@ -101,7 +101,7 @@ def _ratio(one: object, other: object) -> float | None:
 
 
 def compare_figure(runs: Mapping[str, RunData]) -> str:
-    """Return the main metrics as bars in an SVG document."""
+    """Draw the main metrics as bars in an SVG document."""
     groups: dict[str, list[float | None]] = {}
     for key in PLOTTED:
         values = [run.summary.get(key) for run in runs.values()]

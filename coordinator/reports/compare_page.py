@@ -131,7 +131,7 @@ def _value_text(value: object) -> str:
 
 
 def _first_difference(one: RunData, other: RunData) -> tuple[Difference | None, str | None]:
-    """Return the first difference of the journals; or why it is not known."""
+    """Return the first difference of the journals, or the reason why it is not known."""
     if one.journal is None or other.journal is None:
         return None, "The journals cannot be compared: one of them is missing or damaged."
     try:

@@ -20,7 +20,7 @@ SHADES: Final = 16
 def heat_map(
     title: str, rows: Sequence[str], counts: Sequence[Sequence[float]], steps: int, *, narrow: bool = False
 ) -> str:
-    """Return one row per name and one column per step (or a few of them), brighter where more is carried."""
+    """Draw one row per name and one column per step (or a few steps), brighter where more is carried."""
     bins = Bins(steps, NARROW_COLUMNS if narrow else MOST_COLUMNS)
     table = [bins.of(row) for row in counts]
     height = max(6.0, min(22.0, 260 / max(1, len(rows)))) if len(rows) <= 12 else 15.0
@@ -52,7 +52,7 @@ def heat_map(
 
 
 def _shades(table: Sequence[Sequence[float]], frame: Frame, width: float, height: float, most: float) -> list[str]:
-    """Return the cells of each shade as one path."""
+    """Draw the cells of each shade as one path."""
     shades: dict[int, list[str]] = {}
     for at, row in enumerate(table):
         x, y = frame.left, frame.top + at * height

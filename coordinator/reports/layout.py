@@ -164,9 +164,7 @@ CIRCLE = FamilyLayout(_circle_layout)
 
 
 def _star_layout(topology: Any) -> Layout:
-    """Return the blocks of blocks, for every family on permutations whose ports 0 and 1 move only the first three
-    symbols.
-    """
+    """Lay out blocks of blocks, for every family on permutations whose ports 0 and 1 move only the first three symbols."""
     return _scaled(*_star(topology), _star_spacing(topology.n))
 
 
@@ -297,7 +295,7 @@ RING = 0.34
 
 
 def _rings_layout(topology: Any) -> Layout:
-    """Return a ring of the n positions at the place of every word on the grid of the hypercube."""
+    """Lay out a ring of the n positions at the place of every word on the grid of the hypercube."""
     x, y = (np.repeat(places, topology.n) for places in _grid(topology.n))
     # A quarter of the angle between two positions more: no two are at the same height or in the same column, so links
     # between words do not run over other nodes.
@@ -307,7 +305,7 @@ def _rings_layout(topology: Any) -> Layout:
 
 
 def _rings_shapes(topology: Any, senders: Ranks, _: Ranks, receivers: Ranks) -> Shapes:
-    """Return the links between words bow as those of the hypercube do."""
+    """Bow the links between words like the links of the hypercube."""
     words, others = senders // topology.n, receivers // topology.n
     between = words != others
     bow = np.zeros(len(senders))
@@ -383,7 +381,7 @@ def _sizes_of(topology: Topology) -> list[int]:
 
 
 def _grid_shapes(topology: Topology, senders: Ranks, _: Ranks, receivers: Ranks) -> Shapes:
-    """Return the links from one border of the grid to the other are stubs."""
+    """Draw links from one border of the grid to the other as stubs."""
     sizes = _sizes_of(topology)
     if len(sizes) > 2:
         return _straight(senders)

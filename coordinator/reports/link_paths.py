@@ -10,7 +10,7 @@ Tip = tuple[float, float, float, float]
 
 
 def link_paths(layout: Layout, shapes: Shapes, senders: Ranks, receivers: Ranks) -> tuple[list[str], list[str]]:
-    """Return a line and an arrowhead per directed link, from rim to rim of its nodes."""
+    """Draw a line and an arrowhead per directed link, from rim to rim of its nodes."""
     lines, heads = [], []
     radius, stub = layout.radius, 0.5 * layout.spacing
     head = max(2.2, min(8.0, 0.4 * radius))
@@ -29,7 +29,7 @@ def link_paths(layout: Layout, shapes: Shapes, senders: Ranks, receivers: Ranks)
 
 
 def _stubs(one: Point, other: Point, unit: Point, radius: float, stub: float, aside: float) -> tuple[str, Tip]:
-    """Return two stubs: out of the hexagon at one end and into it at the other."""
+    """Draw two stubs: out of the hexagon at one end and into it at the other."""
     (x1, y1), (x2, y2), (wx, wy) = one, other, unit
     sx, sy = -wy * aside, wx * aside
     line = (
@@ -40,7 +40,7 @@ def _stubs(one: Point, other: Point, unit: Point, radius: float, stub: float, as
 
 
 def _curve(one: Point, other: Point, bow: float, radius: float, aside: float) -> tuple[str, Tip]:
-    """Return a line or an arc from rim to rim, shifted to the right so that the two directions of a link stay apart."""
+    """Draw a line or an arc from rim to rim, shifted to the right so that the two directions of a link stay apart."""
     (x1, y1), (x2, y2) = one, other
     dx, dy = x2 - x1, y2 - y1
     length = hypot(dx, dy) or 1.0

@@ -25,7 +25,7 @@ STYLE: Final = (
 
 
 def draw_network(topology: Topology) -> str:
-    """Return the network on its layout. Links and labels are drawn where there is room for them; every node has a
+    """Draw the network on its layout. Links and labels are drawn where there is room for them; every node has a
     tooltip.
     """
     if topology.order > LARGEST_PICTURE:

@@ -43,7 +43,7 @@ CSS = """
 
 
 def network_map(scene: Scene) -> NetworkMap | None:
-    """Return the map of a run, or None if neither its nodes nor its packets are known."""
+    """Draw the map of a run; None if neither its nodes nor its packets are known."""
     if scene.data.nodes is None and scene.packets is None:
         return None
     draw = link_map.draw if scene.order <= link_map.NODES_WITH_LINKS else cell_map.draw

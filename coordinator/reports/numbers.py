@@ -45,7 +45,7 @@ def verdict_sentence(summary: Mapping[str, Any]) -> str:
 
 
 def show(value: object, digits: int = 6, *, decimals: int | None = None) -> str:
-    """Return a value as text: thousands separated, `digits` significant digits, long sequences cut.
+    """Write a value as text: thousands separated, `digits` significant digits, long sequences cut.
 
     With `decimals`, fractions below one have exactly that many decimals, so that ratios line up in a column.
     """
@@ -71,7 +71,7 @@ def _show_float(value: float, digits: int, decimals: int | None) -> str:
 
 
 def abbreviate(value: float) -> str:
-    """Return a number in the space of an axis tick: 5M for millions, 5G for thousands of millions."""
+    """Write a number in the space of an axis tick: 5M for millions, 5G for thousands of millions."""
     for size, unit in ((1e9, "G"), (1e6, "M")):
         if abs(value) >= size:
             return f"{show(round(value / size, 3), 4)}{unit}"
@@ -79,7 +79,7 @@ def abbreviate(value: float) -> str:
 
 
 def show_seconds(value: float) -> str:
-    """Return a duration in s, ms or µs."""
+    """Write a duration in s, ms or µs."""
     for unit, size in (("s", 1.0), ("ms", 1e-3)):
         if value >= size:
             return f"{value / size:.4g} {unit}"
@@ -87,7 +87,7 @@ def show_seconds(value: float) -> str:
 
 
 def plural(count: int, noun: str, ending: str = "s", singular: str = "") -> str:
-    """Return a count and its noun: `1 node`, `2 nodes`; `ending` and `singular` are what follows the stem (`ies`, `y`)."""
+    """Write a count and its noun: `1 node`, `2 nodes`; `ending` and `singular` follow the stem (`ies`, `y`)."""
     return f"{count:,} {noun}{singular if count == 1 else ending}"
 
 

@@ -80,7 +80,7 @@ def _with_repairs(data: RunData, packets: pl.DataFrame) -> pl.DataFrame:
 
 
 def suspicion_words(each: dict[str, Any]) -> str:
-    """Return an entry of suspicions.json in words."""
+    """Write an entry of suspicions.json in words."""
     if not each.get("suspected"):
         return f"{each.get('label')} hears {each.get('neighbour')} again"
     return f"{each.get('label')} suspects {each.get('neighbour')}{'' if each.get('silent') else ', wrongly'}"

@@ -69,12 +69,12 @@ def template(path: Path) -> Template:
 
 
 def fragment(panel: str, **values: object) -> Markup:
-    """Return the part of a report that the template of a panel makes of `values`."""
+    """Render the part of a report that the template of a panel makes of `values`."""
     return Markup(template(FOLDER / "panels" / f"{panel}.html.jinja").render(values))
 
 
 def markup(text: str | None) -> Markup | None:
-    """Return the text made by this program, whose parts from files are already escaped."""
+    """Mark text as markup: this program made it, and its parts from files are already escaped."""
     return None if text is None else Markup(text)
 
 

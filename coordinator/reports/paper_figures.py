@@ -99,7 +99,7 @@ def network_panel(
     names: Mapping[Arc, str] | None = None,
     width: float = PANEL,
 ) -> Panel:
-    """Return the network with dotted links, and `arcs` by colour drawn over them.
+    """Draw the network with dotted links, and `arcs` by colour over them.
 
     `ringed` nodes, such as roots, have a ring. `shades` colours nodes by a share from 0 to 1. `names` are written beside
     arcs, closer to the receiver.
@@ -129,7 +129,7 @@ def network_panel(
 
 
 def tree_arcs(trees: Trees, tree: int, root: Rank = 0, *, upward: bool = False) -> list[Arc]:
-    """Return the arcs of a tree translated to `root`: towards the children, or `upward` towards the root."""
+    """Draw the arcs of a tree translated to `root`: towards the children, or `upward` towards the root."""
     topology = trees.topology
     if upward:
         return [(topology.absolute(rank, root), trees.parent(rank, tree)) for rank in range(1, topology.order)]
@@ -201,8 +201,8 @@ def _fill(shade: float | None) -> tuple[str, str]:
 
 
 def block_panel(title: str, size: int, shaded: Iterable[tuple[int, int]], label: Callable[[int, int], str]) -> Panel:
-    """Return a square of blocks of data, of which those at the `shaded` (column, row) are coloured; (0, 0) is at the
-    top left.
+    """Draw a square of blocks of data; the blocks at the `shaded` (column, row) are coloured; (0, 0) is at the top
+    left.
     """
     dark, parts = set(shaded), []
     for column in range(size):

@@ -97,5 +97,5 @@ def _number(value: object) -> float:
 
 
 def _text(text: str) -> str:
-    """Return a text as LaTeX prints it."""
+    """Escape a text for LaTeX."""
     return text.translate(SPECIAL)

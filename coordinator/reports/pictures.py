@@ -53,9 +53,9 @@ class Picture:
 
 
 def frame(html: str, title: str, height: int) -> str:
-    """Return a page inside another one, such as a notebook: its styles, scripts and ids do not meet those of the other.
+    """Embed a page in another one, such as a notebook: styles, scripts and ids of the two pages stay apart.
 
-    The frame takes the height of its content as soon as that is known.
+    The frame takes the height of its content as soon as the height is known.
     """
     fit = "this.style.height=(this.contentDocument.documentElement.scrollHeight+8)+'px'"
     return (

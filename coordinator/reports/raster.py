@@ -15,7 +15,7 @@ FAMILIES = {
 
 
 def png_of(svg: str, field: str, path: Path, otherwise: str = "", *, zoom: int = 2) -> bytes:
-    """Return the figure as PNG, `zoom` times as large.
+    """Render the figure as PNG, `zoom` times as large.
 
     Raises ScenarioError (for `field`, with the advice `otherwise`) if the renderer or a font is missing.
     """

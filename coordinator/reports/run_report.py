@@ -75,7 +75,7 @@ def _script_data(report: Report) -> dict[str, object]:
 
 
 def headline(data: RunData) -> str:
-    """Return the scenario in one sentence."""
+    """Write the scenario in one sentence."""
     collective, algorithm = data.get("collective") or "a collective", data.get("algorithm") or "an unknown algorithm"
     source, where = data.get("source"), ""
     if collective == "unicast":

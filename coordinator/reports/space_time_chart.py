@@ -72,7 +72,7 @@ def space_time(
     *,
     narrow: bool,
 ) -> str:
-    """Return the diagram. `labels` are those of the nodes, from top to bottom."""
+    """Draw the diagram. `labels` are the labels of the nodes, from top to bottom."""
     names = [shortened(label, narrow=narrow) for label in labels]
     width = NARROW if narrow else WIDTH
     left = round(max(48, 14 + LETTER * max(map(len, names), default=0)))
@@ -109,14 +109,14 @@ def space_time(
 
 
 def symbol(kind: str, path: str) -> str:
-    """Return a path in the style of a kind of packet."""
+    """Draw a path in the style of a kind of packet."""
     colour, dashes, _ = STYLES[kind]
     dash = f' stroke-dasharray="{dashes}"' if dashes else ""
     return f'<path fill="none" stroke="var(--{colour})" stroke-width="1.2"{dash} d="{path}"/>'
 
 
 def _bar(mark: Mark, left: float, right: float, y: float) -> str:
-    """Return a fault on the row of a node: a bar for as long as it lasts, with a flag at its beginning."""
+    """Draw a fault on the row of a node: a bar for as long as the fault lasts, with a flag at its beginning."""
     return (
         f'<g><title>{escape(mark.name)}</title><rect x="{left:.1f}" y="{y - 5:.1f}" width="{max(1.0, right - left):.1f}" '
         f'height="10" fill="var(--red)" opacity=".15"/><path class="flag" d="M{left:.1f} {y - 6:.1f}v12l5 -6z"/></g>'
@@ -124,8 +124,8 @@ def _bar(mark: Mark, left: float, right: float, y: float) -> str:
 
 
 def _diamond(x: float, y: float, suspicion: Suspicion) -> str:
-    """Return a change of mind of a node: filled if it suspects a neighbour from then on, hollow if it does so no
-    longer.
+    """Draw a change of mind of a node: filled if the node suspects a neighbour from then on, hollow if it no longer
+    does.
     """
     fill = "var(--purple)" if suspicion.suspected else "var(--paper)"
     return (

@@ -20,7 +20,7 @@ COLUMNS = {
 
 
 def chart(title: str, metric: str, rows: Sequence[Row]) -> str:
-    """Return the metric by size as an SVG document: a line for each algorithm and family, and the lower bounds."""
+    """Draw the metric by size as an SVG document: a line for each algorithm and family, and the lower bounds."""
     return theme.standalone(_curves(title, metric, rows))
 
 
@@ -67,7 +67,7 @@ def _number(value: object) -> float:
 
 
 def page(title: str, metric: str, facts: Mapping[str, object], rows: Sequence[Row], left_out: Sequence[str]) -> str:
-    """Return the sweep as one self-contained page."""
+    """Render the sweep as one self-contained page."""
     numeric = [all(isinstance(row[column], int | float | None) for row in rows) for column in COLUMNS]
     return template(FOLDER / "sweep.html.jinja").render(
         title=title,

@@ -10,7 +10,7 @@ Row = Mapping[str, object]
 
 
 def to_csv(rows: Sequence[Row]) -> str:
-    """Return the rows with the same keys as CSV with a header line; a sequence becomes values separated by spaces.
+    """Write rows with the same keys as CSV with a header line; a sequence becomes values separated by spaces.
 
     The text is empty if there are no rows.
     """
@@ -25,7 +25,7 @@ def to_csv(rows: Sequence[Row]) -> str:
 
 
 def to_markdown(rows: Sequence[Row]) -> str:
-    """Return the rows with the same keys as a Markdown table; empty if there are no rows."""
+    """Write rows with the same keys as a Markdown table; empty if there are no rows."""
     if not rows:
         return ""
     lines = [

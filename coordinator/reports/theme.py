@@ -94,9 +94,7 @@ def mixture(one: str, other: str, share: float) -> str:
 
 
 def in_light_colours(svg: str) -> str:
-    """Return a drawing with the values of light screens in place of variables and mixtures, for programs that know
-    neither.
-    """
+    """Replace variables and mixtures in a drawing by the values of light screens, for programs that know neither."""
     plain = re.sub(r"var\(--(\w+)\)", lambda found: LIGHT[found[1]], svg)
     return re.sub(
         r"color-mix\(in srgb, (#\w{6}) (\d+)%, (#\w{6})\)",
@@ -106,7 +104,7 @@ def in_light_colours(svg: str) -> str:
 
 
 def responsive(draw: Callable[[bool], str]) -> str:
-    """Return a chart in its wide and its narrow form, of which the page shows one; `draw` takes whether to draw it
+    """Draw a chart in its wide and its narrow form, of which the page shows one; `draw` takes whether to draw it
     narrow.
     """
     return draw(False).replace('class="chart"', 'class="chart full"', 1) + draw(True).replace(
@@ -115,7 +113,7 @@ def responsive(draw: Callable[[bool], str]) -> str:
 
 
 def standalone(figure: str) -> str:
-    """Return a chart as an SVG document, in the light colours on a white background."""
+    """Write a chart as an SVG document, in the light colours on a white background."""
     css, figure = in_light_colours(CHART_CSS), in_light_colours(figure)
     head, _, rest = figure.partition(">")
     _, _, width, height = re.search(r'viewBox="([^"]*)"', head)[1].split()  # type: ignore[index]

@@ -35,8 +35,8 @@ STYLE: Final = "path{fill:none;stroke-linecap:round}"
 
 
 def thumbnail(data: RunData) -> str | None:
-    """Return the picture as an SVG document; None if the network or the state of its nodes is unknown, or if there are
-    too many.
+    """Draw the picture as an SVG document; None if the network or the state of its nodes is unknown, or if there are
+    too many nodes.
     """
     topology = data.topology
     if topology is None or data.nodes is None or topology.order > LARGEST:

@@ -87,7 +87,7 @@ def _metadata(kind: str, rank: int, thread: int, **values: object) -> dict[str, 
 def _packets(
     topology: Topology, packets: pl.DataFrame, began: str, ended: str, thread: int
 ) -> Iterator[dict[str, Any]]:
-    """Yield the packets as complete events; one that has no achieved end is as long as it takes to be written: nothing."""
+    """Yield the packets as complete events; a packet without an achieved end gets the duration 0."""
     ordered = packets.sort("sender", "port", began).with_columns(
         following=pl.col(began).shift(-1).over("sender", "port"), last=pl.coalesce(ended, began)
     )

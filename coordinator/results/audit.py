@@ -70,7 +70,7 @@ def broken_rules(
 
 
 def _strays(plan: ResolvedRun, journal: pl.LazyFrame) -> pl.LazyFrame:
-    """Return the rows that only features make which this run does not have, and control segments of no feature."""
+    """Return rows that only features make that this run does not have, and control segments of no feature."""
     own = pl.any_horizontal(pl.lit(value=False), *_rows_of(plan, plan.features))
     absent = [feature for feature in FEATURES.values() if feature not in plan.features]
     others = pl.any_horizontal(IS_CONTROL, *_rows_of(plan, absent))
@@ -78,7 +78,7 @@ def _strays(plan: ResolvedRun, journal: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def _rows_of(plan: ResolvedRun, features: Iterable[Feature]) -> list[pl.Expr]:
-    """Return which rows each of these features makes, as far as they make any of their own."""
+    """Return for each of these features the rows that only this feature makes."""
     return [rows for feature in features if (rows := feature.rows(plan)) is not None]
 
 
@@ -168,7 +168,8 @@ def _repeated(plan: ResolvedRun, journal: pl.LazyFrame) -> pl.LazyFrame:
     """Return the copies that crossed a link more than once in one step although no fault duplicates or delays packets
     there.
 
-    Downstream of a link that duplicates packets, a rank may send a copy as often as it received it before.
+    Downstream of a link that duplicates packets, a rank may send a copy once for every time that the copy arrived
+    before.
     """
     copy = [*PIECE, "tree"]
     again = journal.group_by("step", "sender", "port", *copy).agg(times=pl.len()).filter(pl.col("times") > 1)
@@ -190,7 +191,7 @@ def _repeated(plan: ResolvedRun, journal: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def _life(plan: ResolvedRun, times: Timetable | None) -> pl.Expr:
-    """Return the number of times that the receiver of a hop has recovered before it."""
+    """Count for each hop how often its receiver has recovered before it."""
     if times is not None and times.inputs is not None:
         recoveries, when = times.inputs.timeline.recoveries, pl.col("start")
     else:
@@ -252,8 +253,8 @@ COPY = {"step": pl.Int32, "sender": pl.Int32, "port": pl.Int16, **dict.fromkeys(
 def _withheld(plan: ResolvedRun, journal: pl.LazyFrame) -> pl.DataFrame:
     """Return the copies in the journal that byzantine nodes withheld.
 
-    On a link that delays packets they cannot be told apart from others, which crossed in a later step than they left: only
-    those that are recorded as lost count.
+    On a link that delays packets, such copies look like copies that left in an earlier step. There, only copies that
+    are recorded as lost count.
     """
     ranks = {fault.rank for fault in plan.faults if isinstance(fault, NodeFault) and fault.withholds}
     if not ranks:
@@ -283,8 +284,8 @@ def _only_crashes(timeline: FaultTimeline) -> bool:
 
 
 def _after_crashes(plan: ResolvedRun, journal: pl.LazyFrame) -> pl.LazyFrame:
-    """Return the same for crashes only, as one filter: crashed ranks send nothing, and exactly the hops to them are
-    lost.
+    """Return the violations for crashes only, as one filter: crashed ranks send nothing, and exactly the hops to them
+    are lost.
     """
     lost = pl.col("outcome") == "lost"
     crashed = {rank: first.start for rank, (first, *_) in plan.timeline.stops.items()}
@@ -404,11 +405,11 @@ def _sent_before_received(journal: pl.LazyFrame, copy: list[str], *, reported_on
 
 
 def port_model_violations(plan: ResolvedRun, journal: pl.LazyFrame, packets: pl.DataFrame) -> pl.LazyFrame:
-    """Return the packets larger than the link capacity, and ranks that used more ports in a step than the port model
+    """Return packets larger than the link capacity, and ranks that used more ports in a step than the port model
     allows.
 
-    Traffic that faults add is not counted: packets on links that delay or duplicate, and receipts after the first fault that
-    affects timing. Over reliable links receipts are not checked, and acknowledgements take a port but no capacity.
+    Traffic that faults add is not counted: packets on links that delay or duplicate, and receipts after the first fault
+    that affects timing. Over reliable links receipts are not checked, and acknowledgements take a port but no capacity.
     """
     spec, capacity = plan.spec, plan.algorithm.link_capacity
     sent = packets.lazy()
@@ -457,7 +458,7 @@ def _except(plan: ResolvedRun, packets: pl.LazyFrame, *effects: type[Effect]) ->
 
 
 def nonexistent_links(plan: ResolvedRun, links: pl.DataFrame) -> int:
-    """Return the number of packets between ranks that no link of the topology joins at that port."""
+    """Count the packets between ranks that no link of the topology joins at that port."""
     every = 1 + len(links) // AUDITED_LINKS
     sample = (links[name][::every].to_list() for name in ("sender", "port", "receiver", "packets"))
     return sum(

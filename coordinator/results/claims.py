@@ -183,9 +183,10 @@ def _claims_with_faults(plan: Plan, inputs: PredictionInputs, rounding: float) -
 
 
 def slow_down(timetable: Timetable, completion: float | None = None) -> dict[str, Metric]:
-    """Return the time of the last receipt without the faults of a run, and the ratio of the one with them to it.
+    """Return the time of the last receipt without the faults of a run, and the ratio between the times with and without
+    them.
 
-    With protocols, `completion` is the last receipt of data, and the time without faults is that over plain links.
+    With protocols, `completion` is the last receipt of data, and the time without faults is the time over plain links.
     """
     if timetable.inputs is None:
         return {}

@@ -87,10 +87,10 @@ class Conclusion:
     metrics: Mapping[str, Metric] = field(default_factory=dict)
     """The metrics of the measurement, of the timed clock and of the replay."""
     dropped: list[Dropped] = field(default_factory=list)
-    """The claims that assume what fails in this run."""
+    """The claims whose assumptions fail in this run."""
 
     def stated(self) -> dict[str, object]:
-        """Return further keys of summary.json: what features state, and the claims that do not hold in this run."""
+        """Return further keys of summary.json: statements of features, and the claims that do not hold in this run."""
         dropped = [each.record() for each in dropped_claims(self.plan, self.dropped)]
         return {**self.measurement.stated, **({"dropped_claims": dropped} if dropped else {})}
 
@@ -217,8 +217,8 @@ def _unproven(plan: Plan, claims: Sequence[Claim], metrics: Mapping[str, Metric]
 
 
 def _nothing_delivered(claims: Sequence[Claim], metrics: Mapping[str, Metric]) -> str | None:
-    """Return why the run proves nothing although it ended, or None. Results that lack contributions are judged by their
-    number.
+    """Return why the run proves nothing although it ended, or None. Results without all contributions are judged by
+    their number.
     """
     if any(claim.name == "least_contributions" for claim in claims):
         return None

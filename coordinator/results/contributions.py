@@ -89,7 +89,7 @@ def count_contributions(plan: ResolvedRun, journal: pl.LazyFrame) -> Contributio
 def _missing(
     plan: ResolvedRun, hops: pl.DataFrame, holder: Rank, births: Sequence[tuple[Step, Rank]]
 ) -> tuple[Rank, ...]:
-    """Return the ranks whose contributions one result lacks at `holder`; `hops` are those of its block and segment."""
+    """Return the ranks whose contributions one result lacks at `holder`; `hops` are the hops of its block and segment."""
     own = {rank: 1 << rank for rank in plan.topology.data_ranks}
     held = dict(own)
     left = list(births)

@@ -29,7 +29,7 @@ class CutOff:
     counted."""
 
     def record(self) -> dict[str, object]:
-        """Return the keys that the cut-off nodes have in summary.json."""
+        """Return the keys of the unreachable nodes in summary.json."""
         return {
             "cut_off": [{"label": label, "because": because} for label, because in self.nodes],
             "cut_off_count": self.count,

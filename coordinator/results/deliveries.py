@@ -93,7 +93,7 @@ def silent_sources(plan: ResolvedRun) -> list[Rank]:
 
 
 def messages_due(plan: ResolvedRun) -> Integers:
-    """Return the messages due to each rank.
+    """Count the messages due to each rank.
 
     A rank that ever crashes, hangs or alters messages counts as faulty throughout: nothing is due to it, even if it
     recovers. Where many ranks are sources, nothing is due from it either.
@@ -134,7 +134,7 @@ def switches(topology: Topology) -> list[Rank]:
 
 
 def count_deliveries(plan: ResolvedRun, arrivals: Arrivals) -> Deliveries:
-    """Put the pieces that arrived together to messages."""
+    """Combine the pieces that arrived into messages."""
     message = arrivals.segment // plan.algorithm.segments_per_message
     # Segment numbers come from a journal, which may be altered: those of no message are left out.
     counted = (message >= 0) & (message < plan.spec.messages)
@@ -223,7 +223,7 @@ def journal_arrivals(plan: ResolvedRun, journal: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def elected_arrivals(plan: ResolvedRun, elections: pl.DataFrame) -> pl.DataFrame:
-    """Return the same where copies were altered: a piece is intact if its right value was elected."""
+    """Return the arrivals of a journal with altered copies: a piece is intact if its right value was elected."""
     intact = pl.col("elected") == "right"
     return elections.select("receiver", "owner", "origin", "segment", "step", intact=intact).sort(*arrival_order(plan))
 

@@ -35,9 +35,7 @@ class Replay:
 
 
 def replay_mismatches(plan: Plan, journal: pl.LazyFrame, inputs: PredictionInputs | None = None) -> int:
-    """Return the number of hops that are only in the journal or only in its replay; `inputs` has the faults of the
-    timed clock.
-    """
+    """Count the hops that are only in the journal or only in its replay; `inputs` has the faults of the timed clock."""
     last = journal.select(pl.col("step").max()).collect(engine="streaming").item() or 0
     return replay(plan, journal, last, inputs=inputs).differences
 

@@ -19,7 +19,7 @@ Latency = int | float | tuple[int, ...]
 
 
 def served_latencies(plan: ResolvedRun, deliveries: Deliveries, arrivals: Arrivals) -> Integers:
-    """Return the latencies of the served ranks, by rank; `arrivals` are those of unaltered copies."""
+    """Return the latencies of the served ranks, by rank; `arrivals` are the arrivals of unaltered copies."""
     due = ~np.isin(arrivals.owner, silent_sources(plan))
     last = np.zeros(len(deliveries.due), np.int64)
     np.maximum.at(last, arrivals.receiver[due], arrivals.step[due])
@@ -43,7 +43,7 @@ def latency_metrics(latencies: Integers, nodes: int, packets: int, *, broadcast:
 
 
 def completion_seconds(plan: ResolvedRun, records: Records, timetable: Timetable) -> float:
-    """Return the time at which the last first copy of a piece reached a healthy rank that it is meant for.
+    """Return the time at which the last first copy of a piece reached a healthy rank that the piece is meant for.
 
     If every rank is served, all of them have everything due to them from then on. `records` are all rows of the run.
     """

@@ -117,7 +117,7 @@ def measure(
     *,
     cut_short: bool = False,
 ) -> Measurement:
-    """Measure a finished run without knowing what the algorithm was meant to do.
+    """Measure a finished run without knowledge of the algorithm's intentions.
 
     `altered_copies` are the altered copies that arrived, in scenarios with redundancy; `timetable` is that of a run
     under the timed clock; `rows` is the length of the journal, if it is known; `cut_short` says that rows of
@@ -227,7 +227,7 @@ def _step_metrics(steps: pl.DataFrame, last_arrivals: pl.DataFrame) -> dict[str,
 
 
 def completion(journal: pl.LazyFrame, timetable: Timetable) -> dict[str, float]:
-    """Return the time of the last receipt of something new by a rank that it is meant for."""
+    """Return the time of the last receipt of a new piece by a rank that the piece is meant for."""
     arrived = journal.filter(pl.col("outcome") == "first").select("step", "sender", "port").unique()
     ends = (
         timetable.arriving.lazy().join(arrived, on=["step", "sender", "port"], how="semi").select(pl.col("end").max())
@@ -236,7 +236,7 @@ def completion(journal: pl.LazyFrame, timetable: Timetable) -> dict[str, float]:
 
 
 def _votes(plan: ResolvedRun, arrivals: pl.DataFrame, elections: pl.DataFrame | None) -> dict[str, Metric]:
-    """Return the pieces due for which the right value, a wrong one or none was elected; 0 without redundancy."""
+    """Count the pieces due for which the right value, a wrong one or none was elected; 0 without redundancy."""
     counts: dict[str, int] = {}
     if plan.spec.redundancy > 1:
         # Messages of faulty origins may be due to no rank, as `expected_deliveries` has it.

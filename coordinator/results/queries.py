@@ -25,7 +25,7 @@ def collect(queries: Iterable[pl.LazyFrame], rows: int | None) -> list[pl.DataFr
 
 
 def count_rows(queries: Sequence[pl.LazyFrame], rows: int | None) -> int:
-    """Return how many rows all queries over a journal of `rows` rows give together; see `collect`."""
+    """Count the rows that all queries over a journal of `rows` rows give together; see `collect`."""
     counts = [query.select(pl.len()) for query in queries]
     if rows is not None and rows <= SHORT_ROWS:
         # As one query: each one that is started waits for a thread of polars, which takes long on a busy machine.

@@ -14,7 +14,7 @@ def served_records(plan: Plan, measurement: Measurement, journal: pl.LazyFrame, 
     """Return the entries of served.json: each healthy node to which something is due, with the time of its last new
     piece.
 
-    `seconds` is the intended time and `achieved_seconds` the achieved one; null for a node that misses something.
+    `seconds` is the intended time and `achieved_seconds` the achieved time; null for a node that misses something.
     """
     missing = set(measurement.cut_off)
     if plan.spec.collective is Collective.GATHER and measurement.metrics["delivery_ratio"] != 1.0:

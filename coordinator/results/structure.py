@@ -146,8 +146,8 @@ class Paths:
 
 
 def longest_detour(paths: Paths) -> int:
-    """Return most hops of a message beyond its distance from the root; the number of ranks if one did not come from the
-    root.
+    """Return the most hops of a message beyond its distance from the root; the number of ranks if a message did not
+    come from the root.
     """
     # Each message of a personalised collective has its own path, so its hops can simply be counted.
     if paths.plan.spec.collective in PERSONALISED:
@@ -193,20 +193,20 @@ def _ascend(parents: Ranks, root: Rank, ranks: Ranks) -> Iterator[tuple[int, Ran
 
 
 def trees_per_arc(paths: Paths) -> int:
-    """Return most trees of one root that use one directed link."""
+    """Return the most trees of one root that use one directed link."""
     # Lemma 6 of Tseng and Sheu (congestion 2) and the arc-disjointness of EDT, nESBT and the independent trees.
     return _largest(paths.hops.group_by("root", "parent", "port").agg(pl.col("tree").n_unique()), "tree")
 
 
 def trees_per_link(paths: Paths) -> int:
-    """Return most trees of one root that use one link, in either direction."""
+    """Return the most trees of one root that use one link, in either direction."""
     ends = [pl.min_horizontal("parent", "child").alias("one"), pl.max_horizontal("parent", "child").alias("other")]
     used = paths.hops.select("root", "tree", *ends)
     return _largest(used.group_by("root", "one", "other").agg(pl.col("tree").n_unique()), "tree")
 
 
 def paths_per_inner_node(paths: Paths) -> int:
-    """Return most paths from one root to one rank, in different trees, that pass through one other rank."""
+    """Return the most paths from one root to one rank, in different trees, that pass through one other rank."""
     if paths.plan.spec.collective in PERSONALISED:
         # The leaf is the end of its own paths; only nodes before it can break them.
         inner = paths.hops.filter(pl.col("child") != pl.col("leaf"))
@@ -230,14 +230,14 @@ def _shared_in_trees(paths: Paths, root: Rank, hops: pl.DataFrame) -> int:
 
 
 def same_type_per_step(paths: Paths) -> int:
-    """Return most directed links of one type (port) that messages of one root cross in one step."""
+    """Return the most directed links of one type (port) that messages of one root cross in one step."""
     # `unique`: several segments on one link in one step still use that link once.
     used = paths.hops.select("root", "step", "parent", "port").unique()
     return _largest(used.group_by("root", "step", "port").len(), "len")
 
 
 def segments_per_message(paths: Paths) -> int:
-    """Return the segments that a message was cut into."""
+    """Return the number of segments of a message."""
     return paths.segments // paths.plan.spec.messages
 
 
@@ -295,7 +295,7 @@ def off_period(paths: Paths) -> int:
 
 
 def inner_home_nodes(paths: Paths) -> int:
-    """Return the ranks with symbol 1 in first position, other than the root, that forwarded a message."""
+    """Count the ranks with symbol 1 in first position, other than the root, that forwarded a message."""
     star = paths.star()
     senders = paths.hops.filter(pl.col("parent") != pl.col("root")).select("root", "parent").unique()
     # Theorems 9.3 and 10.4: nodes with x_1 = 1 are leaves of the tree, so they never send.
@@ -303,7 +303,7 @@ def inner_home_nodes(paths: Paths) -> int:
 
 
 def unrotated_arcs(paths: Paths) -> int:
-    """Return the arcs of a subtree of the root whose cycle rotation is not an arc of the next subtree."""
+    """Count the arcs of a subtree of the root whose cycle rotation is not an arc of the next subtree."""
     star = paths.star()
     arcs: list[set[tuple[bytes, bytes]]] = [set() for _ in range(star.degree)]
     # Each arc belongs to the subtree of the root port through which its leaf is reached.

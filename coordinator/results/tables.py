@@ -142,8 +142,8 @@ def node_table(plan: ResolvedRun, arrivals: pl.DataFrame) -> pl.DataFrame:
 def fault_records(
     plan: ResolvedRun, journal: pl.LazyFrame, timetable: Timetable | None = None
 ) -> list[dict[str, object]]:
-    """Return the entries of faults.json: each fault with the step of its first evidence, and with its times where it
-    has some.
+    """Return the entries of faults.json: each fault with the step of its first evidence, and with its times if it has
+    times.
     """
     if not plan.faults:
         return []
@@ -171,8 +171,8 @@ def fault_records(
 
 
 def _fault_record(plan: ResolvedRun, fault: Fault, hops: pl.DataFrame) -> dict[str, object]:
-    """Return one entry; `hops` are those next to faults while this one was in force: those in other steps are of
-    others.
+    """Return one entry; `hops` are the hops next to faults while this fault was in force: other steps belong to other
+    faults.
     """
     label = plan.topology.label
     record: dict[str, object] = {"kind": kind_of(fault), "step": fault.step}

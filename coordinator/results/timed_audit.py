@@ -16,8 +16,8 @@ Possible = tuple[int, int, int, bool, bool, bool]
 
 
 def with_reads(journal: pl.LazyFrame, timetable: Timetable) -> pl.LazyFrame:
-    """Return the journal as by `with_starts`, with the order in which its receiver has read each packet, in the column
-    `read`.
+    """Return the journal in the form of `with_starts`, with a column `read`: the order in which the receiver read each
+    packet.
     """
     dated = with_starts(journal, timetable)
     inputs = timetable.inputs
@@ -37,8 +37,8 @@ def with_reads(journal: pl.LazyFrame, timetable: Timetable) -> pl.LazyFrame:
 
 
 def unplanned(journal: pl.LazyFrame, timetable: Timetable) -> pl.LazyFrame:
-    """Return the hops of packets that the timetable does not have, or that it has as lost although they arrived, or the
-    reverse.
+    """Return the hops of packets that the timetable does not have, or whose loss in the journal and in the timetable
+    differ.
     """
     return with_starts(journal, timetable).filter(pl.col("start").is_null()).select("step")
 

@@ -40,7 +40,9 @@ class BlockKind(ABC):
     """Whether its places are links, which go down, instead of nodes, which crash."""
 
     def read(self, argument: str) -> str:
-        """Return the canonical form of the text after the number; raises ValueError with what is allowed. Here none is."""
+        """Return the canonical form of the text after the number; ValueError states what is allowed. Here no text is
+        allowed.
+        """
         if argument:
             raise ValueError(f"{self.name!r} takes no value: {self.form}")
         return ""

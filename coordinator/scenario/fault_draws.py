@@ -251,7 +251,7 @@ def _members(site: Site) -> Sequence[Rank | Link]:
 
 
 def set_count(fault_set: FaultSetSpec, places: FaultSites) -> int | None:
-    """Return the number of sets: of `all` every one, 1 for strategies without randomness, None for random ones."""
+    """Return the number of sets: all sets for `all`, 1 for strategies without randomness, None for random strategies."""
     if fault_set.how in FIXED or (fault_set.how not in BY_SHARE and not fault_set.size):
         return 1
     return sets_of(fault_set.parts, _rooms(fault_set, places)) if fault_set.how == "all" else None
@@ -427,7 +427,7 @@ def resolve(
     search: Callable[[FaultSetSpec, FaultSites, Sequence[str]], WorstSet] | None = None,
     run_time: Callable[[Algorithm], int] | None = None,
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the faults of a scenario with every set replaced by drawn faults, so that the run can be repeated; and
+    """Return the faults of a scenario with every set replaced by drawn faults, so that the run can be repeated, and
     remarks.
 
     `algorithm` is called only if there are sets, some of which depend on a fault-free run. The places of explicit faults and

@@ -65,7 +65,7 @@ class Geometric:
     rate: float
 
     def wait(self, stream: str) -> Step | None:
-        """Return a number of steps, at least 1; None if what has this probability per step never happens."""
+        """Return a number of steps, at least 1; None if an event with this probability per step never happens."""
         if self.rate <= 0:
             return None
         if self.rate >= 1:

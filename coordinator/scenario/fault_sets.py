@@ -319,7 +319,7 @@ def _require_argument(kind: str, argument: str, word: str, text: str, field: str
 
 
 def _choices(word: str, how: str, text: str, field: str, repair: Mean | None = None) -> list[tuple[FaultSetTerm, ...]]:
-    """Return the terms that one part may stand for; `repair` is that of a process."""
+    """Return the terms that one part may stand for; `repair` is the repair of a process."""
     match = PART.fullmatch(word)
     if match is None:
         raise ScenarioError(field, text, f"invalid part {word!r}; write {FORM}")

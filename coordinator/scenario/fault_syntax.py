@@ -144,7 +144,7 @@ def read_time(text: str) -> int | None:
 
 
 def write_time(nanoseconds: int) -> str:
-    """Return a text that `read_time` reads as this number of nanoseconds."""
+    """Write a number of nanoseconds as a text that `read_time` reads."""
     unit = next(unit for unit, size in NANOSECONDS.items() if nanoseconds >= size or size == 1)
     return f"{(Decimal(nanoseconds) / NANOSECONDS[unit]).normalize():f}{unit}"
 

@@ -57,7 +57,7 @@ CONVERTERS: Final[Mapping[str, Callable[[str], object]]] = {
 
 
 def read_graphml(data: bytes) -> DeclaredNetwork:
-    """Return a document with one `graph`. Entities are never expanded, because a document that declares any is refused."""
+    """Read a document with one `graph`. Entities are never expanded, because a document that declares any is refused."""
     text = text_of(data)
     if "<!DOCTYPE" in text or "<!ENTITY" in text:
         raise ValueError("it has a document type declaration (<!DOCTYPE ..>), which may declare entities; remove it")
@@ -221,7 +221,7 @@ def shortened(error: Exception) -> str:
 
 
 def load_json(data: bytes) -> object:
-    """Return a JSON document; ValueError if the text is not JSON."""
+    """Parse a JSON document; ValueError if the text is not JSON."""
     try:
         return json.loads(text_of(data))
     except json.JSONDecodeError as error:
@@ -231,7 +231,7 @@ def load_json(data: bytes) -> object:
 
 
 def read_node_link(document: object) -> DeclaredNetwork:
-    """Return a document as `networkx.node_link_data` writes it, with its links under `edges`, or under `links` as
+    """Read a document in the form of `networkx.node_link_data`, with its links under `edges`, or under `links` like
     before 3.6.
     """
     if not isinstance(document, dict) or not isinstance(document.get("nodes"), list):
@@ -269,7 +269,7 @@ def others(record: Mapping[str, object], *keys: str) -> dict[str, object]:
 
 
 def read_graph6(data: bytes) -> DeclaredNetwork:
-    """Return a bit for every pair of nodes, column by column of the upper triangle."""
+    """Read a bit for every pair of nodes, column by column of the upper triangle."""
     order, rest = announced_order(single_graph(data, b">>graph6<<"))
     pairs = order * (order - 1) // 2
     if order > MAX_DENSE_NODES:
@@ -291,7 +291,7 @@ def read_graph6(data: bytes) -> DeclaredNetwork:
 
 
 def read_sparse6(data: bytes) -> DeclaredNetwork:
-    """Return a list of links in a stream of bits."""
+    """Read a list of links in a stream of bits."""
     import networkx  # noqa: PLC0415  # see `read_gml`
 
     line = single_graph(data, b">>sparse6<<")
@@ -320,7 +320,7 @@ def single_graph(data: bytes, header: bytes) -> bytes:
 
 
 def announced_order(line: bytes) -> tuple[int, bytes]:
-    """Return the number of nodes, which is written in 1, 4 or 8 bytes, and what follows."""
+    """Return the number of nodes, which is written in 1, 4 or 8 bytes, and the rest of the bytes."""
     skipped, digits = (2, 6) if line[:2] == b"~~" else (1, 3) if line[:1] == b"~" else (0, 1)
     number, rest = line[skipped : skipped + digits], line[skipped + digits :]
     if len(number) < digits:
@@ -335,7 +335,7 @@ def announced_order(line: bytes) -> tuple[int, bytes]:
 
 
 def read_edge_list(data: bytes) -> DeclaredNetwork:
-    """Return a link per line: two nodes, then nothing, a weight, or a dictionary of attributes; `#` begins a comment."""
+    """Read a link per line: two nodes, then nothing, a weight, or a dictionary of attributes; `#` begins a comment."""
     network = DeclaredNetwork()
     for number, line in enumerate(text_of(data).split("\n"), 1):
         words = line.partition("#")[0].split(maxsplit=2)
@@ -375,7 +375,7 @@ NS3_LINK: Final = ("rate", "delay", "error_rate")
 
 
 def read_ns3(data: bytes) -> DeclaredNetwork:
-    """Return the format of HPCC, ASTRA-sim and SimAI: counts, the ids of the switches, then five words for every link."""
+    """Read the format of HPCC, ASTRA-sim and SimAI: counts, the ids of the switches, then five words for every link."""
     first, _, rest = text_of(data).partition("\n")
     names = NS3_FIRST_LINES.get(len(first.split()))
     if names is None:

@@ -30,7 +30,7 @@ _held: WeakValueDictionary[tuple[str, str], TableTopology] = WeakValueDictionary
 
 
 def hold_network(topology: TableTopology) -> dict[str, object]:
-    """Return the values of a scenario that name a network of this process; they are valid as long as the network
+    """Return the values of a scenario that name a network of this process; the values are valid as long as the network
     exists.
     """
     _held[topology.name, topology.sha256] = topology

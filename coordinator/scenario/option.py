@@ -169,7 +169,7 @@ class ScenarioOption:
         return " | ".join(dict.fromkeys(TYPES[each.get("type", "string")] for each in self.variants))
 
     def written(self, value: object) -> str:
-        """Return a value as a user writes it."""
+        """Write a value in the form in which a user writes it."""
         return format_duration(value) if isinstance(value, float) and self.is_duration else str(value)
 
     def help(self, required: bool = False) -> str:

@@ -80,7 +80,7 @@ def targets_of(permutation: str, topology: Topology, seed: int) -> tuple[Rank, .
 
 
 def described(topology: Topology, targets: Iterable[Rank]) -> str:
-    """Return a permutation as text, which `targets_of` reads."""
+    """Write a permutation as text that `targets_of` reads."""
     moved = ((rank, target) for rank, target in enumerate(targets) if rank != target)
     return ";".join(f"{topology.label(rank)}>{topology.label(target)}" for rank, target in moved)
 

@@ -81,8 +81,8 @@ def loaded_plugins(entries: Iterable[str], *, all_of_them: bool = False) -> tupl
 
 
 def plugin_flags(entries: Iterable[str]) -> str:
-    """Return the flags that name the plug-ins of a scenario, each with a space before it, for a command that repeats
-    something.
+    """Return the flags that name the plug-ins of a scenario, each with a space before it, for a command that repeats a
+    run or a trial.
     """
     return "".join(f" --plugin {_short(_split(entry)[0])}" for entry in entries)
 
@@ -161,6 +161,6 @@ def _is_file(entry: str) -> bool:
 
 
 def _short(name: str) -> str:
-    """Return a path as seen from the current folder, if it is below that."""
+    """Return a path relative to the current folder, if it is below that folder."""
     path = Path(name)
     return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else name

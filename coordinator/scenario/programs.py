@@ -88,7 +88,7 @@ def is_allowed(program: str) -> bool:
 
 
 def with_digest(program: str) -> str:
-    """Return the program of a scenario with its digest; one that has a digest need not exist on this machine."""
+    """Return the program of a scenario with its digest; a program that has a digest need not exist on this machine."""
     return program if DIGEST in program else resolved_program(program, Path.cwd())
 
 

@@ -35,10 +35,10 @@ def exists(path: Path) -> bool:
 
 
 def read_bytes(path: Path, most: int = TEXT_BYTES, *, follow: bool = True) -> bytes:
-    """Return the content of a regular file; the null device is an empty one.
+    """Return the content of a regular file; the null device counts as an empty file.
 
-    Unless `follow`, a symbolic link is refused too, as in folders that somebody else may have made. OSError if it is a
-    folder or cannot be opened; RefusedError if it is a device or a pipe, or has more than `most` bytes.
+    Unless `follow`, a symbolic link is refused too, because another user may have made the folder. OSError if the path
+    is a folder or cannot be opened; RefusedError if it is a device or a pipe, or has more than `most` bytes.
     """
     descriptor = _open(path, follow=follow)
     try:
@@ -123,7 +123,7 @@ def parse_json(text: str | bytes, largest: int = LARGEST_INTEGER) -> Any:
 
 
 def read_toml(path: Path, most: int = TEXT_BYTES, *, follow: bool = True) -> dict[str, Any]:
-    """Return the values of a TOML file; OSError or ValueError as `read_text`, or as `parse_toml`."""
+    """Return the values of a TOML file; OSError or ValueError like `read_text`, or like `parse_toml`."""
     return parse_toml(read_text(path, most, follow=follow))
 
 

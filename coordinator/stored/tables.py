@@ -72,7 +72,9 @@ def read_table(path: Path, columns: Columns, rows: int) -> pl.DataFrame:
 
 
 def require_regular(path: Path) -> None:
-    """Refuse what is not a regular file: polars follows links, and waits for pipes. OSError if the file is missing."""
+    """Refuse a path that is not a regular file: polars follows links, and waits for pipes. OSError if the file is
+    missing.
+    """
     mode = path.lstat().st_mode
     if stat.S_ISLNK(mode):
         raise RefusedError("it is a symbolic link")

@@ -27,7 +27,7 @@ def partial_of(path: Path) -> Path:
 
 
 def replace_file(path: Path, content: Content) -> None:
-    """Replace a file as a whole, or create it; OSError if that is not possible, and then nothing has changed."""
+    """Replace a file as a whole, or create it; OSError if that fails, and then nothing has changed."""
     with replacing(path) as file:
         if isinstance(content, bytes):
             file.write(content)

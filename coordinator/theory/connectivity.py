@@ -14,6 +14,7 @@ from emunode.topologies.all_pairs import Adjacency
 
 def edge_connectivity(adjacency: Adjacency, expired: Expired = never) -> int:
     """Return the least number of links whose loss disconnects a connected network."""
+    # The node of least degree is isolated by losing all its links, so no flow has to exceed that number.
     least = min(map(len, adjacency))
     earlier = {0}
     for rank in breadth_first_order(adjacency)[1:]:
@@ -29,10 +30,14 @@ def vertex_connectivity(adjacency: Adjacency, expired: Expired = never) -> int:
     earlier = set[Rank]()
     for rank in breadth_first_order(adjacency):
         check_time(expired)
+        # A separator that improves the result has fewer than `least` nodes, so it leaves out an earlier node. If `rank`
+        # is the first node that it cuts off, the paths to all earlier nodes at once are as few as the separator has
+        # nodes.
         if len(earlier) >= least:
             least = node_disjoint_paths(adjacency, rank, earlier, least)
         else:
             # All earlier nodes may be among those that separate: each is tried alone, by paths to its neighbours.
+            # Neighbours of `rank` are left out: no loss of nodes separates two nodes that share a link.
             for other in earlier.difference(adjacency[rank]):
                 least = min(least, node_disjoint_paths(adjacency, rank, set(adjacency[other]), least))
         earlier.add(rank)
@@ -55,11 +60,15 @@ def link_disjoint_paths(adjacency: Adjacency, source: Rank, goals: Collection[Ra
     flow = set[tuple[Rank, Rank]]()
 
     def steps(rank: Rank) -> Iterable[Rank]:
+        # The residual network: an arc that carries flow is closed in its direction but open in the other one, so that a
+        # later path can undo an earlier choice.
         return [neighbour for neighbour in adjacency[rank] if (rank, neighbour) not in flow]
 
     for found in range(limit):
         path = _shortest_path(source, steps, goals.__contains__)
         if path is None:
+            # No further path: by the theorem of Ford and Fulkerson the flow is a maximum, and by Menger's theorem this
+            # is the number of disjoint paths.
             return found
         for one, other in path:
             # Flows in both directions of a link cancel out.
@@ -87,12 +96,15 @@ def node_disjoint_paths(adjacency: Adjacency, source: Rank, goals: Collection[Ra
         return [*onward, 2 * rank] if rank in previous else onward
 
     def is_free_goal(state: int) -> bool:
+        # The goals of two paths differ: a goal with a predecessor is the end of an earlier path, or inside one.
         return state % 2 == 0 and state // 2 in goals and state // 2 not in previous
 
     for found in range(limit):
         path = _shortest_path(2 * source + 1, steps, is_free_goal)
         if path is None:
             return found
+        # The links along which the new path turns back are undone first. A rank at which the path has turned back gets
+        # its new predecessor in the second loop, which must not be deleted again.
         for entrance, leaving in path:
             if entrance % 2 == 0 and leaving // 2 != entrance // 2:
                 del previous[entrance // 2]
@@ -106,6 +118,7 @@ def _shortest_path(
     start: int, steps: Callable[[int], Iterable[int]], is_goal: Callable[[int], bool]
 ) -> list[tuple[int, int]] | None:
     """Return the steps from `start` to the nearest goal, or None."""
+    # The start is its own predecessor, the mark at which `_steps_to` ends.
     came_from = {start: start}
     queue = [start]
     for state in queue:

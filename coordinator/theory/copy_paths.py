@@ -36,6 +36,7 @@ def joined(one: Use | None, other: Use | None) -> Use | None:
     """Return the places that two copies depend on together; None if one of them is lost in any case."""
     if one is None or other is None:
         return None
+    # Sets as bits: a union is one operation on whole numbers, and equal unions are equal keys.
     return Use(one.nodes | other.nodes, one.links | other.links, one.packets | other.packets)
 
 
@@ -72,6 +73,8 @@ class CopyPaths:
         for segment in range(self.algorithm.spec.messages * self.algorithm.segments_per_message):
             for tree, hops in self.paths.hops_by_copy(self._piece(segment)).items():
                 places[tree, segment] = frozenset((hop.sender, hop.port, hop.step if timed else 0) for hop in hops)
+        # Copies that cross the same places are lost together under every draw. One copy stands for all of them, so that
+        # sums over sets of copies have fewer terms. Sorted: the representative is the same in every process.
         first: dict[frozenset[tuple[Rank, Port, Step]], Copy] = {}
         return {copy: first.setdefault(places[copy], copy) for copy in sorted(places)}
 
@@ -85,6 +88,7 @@ class CopyPaths:
             carriers.setdefault(segment, set()).add(copy)
         pieces = self.algorithm.segments_per_message
         return Counter(
+            # A segment without any carrier keeps an empty need, which no copy can meet: its message is never complete.
             frozenset(frozenset(carriers.get(segment, ())) for segment in range(first, first + pieces))
             for first in range(0, self.algorithm.spec.messages * pieces, pieces)
         )
@@ -97,6 +101,7 @@ class CopyPaths:
             uses: list[Use | None] = []
             # A broken copy is None, not an empty use: an empty use would always arrive.
             for tree, segment in self.copies:
+                # Without a path, the copy does not reach this rank at all.
                 path = copies[segment].get(tree, ())
                 lost = not path or not all(map(self._passing_given, path))
                 uses.append(None if lost else self._use_of(path))
@@ -110,6 +115,7 @@ class CopyPaths:
         chance: Number = 1
         for place in (sender, (sender, port)):
             for effect in self.given.at(place, step):
+                # `given_faults` refuses effects for which `passing` is None; 0 is for type checkers.
                 chance *= passing(effect, place) or 0
         # A silent rank reads, a stopped one does not.
         stopped = any(isinstance(effect, Stops) for effect in self.given.at(receiver, step))
@@ -145,10 +151,12 @@ class CopyPaths:
         return chance * self._chance_by_crossings(tuple(sorted(crossed.items())))
 
     def _count_crossings(self, crossed: tuple[tuple[int, int], ...]) -> Number:
-        """Return the same, from pairs (packets that cross a link, number of such links)."""
+        """Return this probability from pairs (packets that cross a link, number of such links)."""
         draws = self.draws
         if not draws.link_parts:
             return 1
+        # Faults on links that no copy uses do no harm, but these links take part in the draw: without them a fixed
+        # number of faults would always strike used ones.
         unused = 0, len(draws.links) - sum(size for _, size in crossed)
         # Weight of a part on a link: 0 if it is down and used, 1 if unused, rate^packets if it loses packets.
         groups = [
@@ -163,9 +171,12 @@ class CopyPaths:
         return quotient(placements(groups, counts), placements([(len(draws.links), [1] * len(counts))], counts))
 
     def _chance_of_packets(self, packets: int) -> tuple[Number, Mapping[int, int]]:
-        """Return the probability that given losses spare some packets, and how many of these cross each random link."""
+        """Return the probability that given losses spare some packets, and the number of these packets on each random
+        link.
+        """
         chance: Number = 1
         on_link: Counter[int] = Counter()
+        # Dictionaries keep the order of insertion, so the number of a packet is its position in this list.
         known = list(self._packets)
         for at in set_bits(packets):
             step, sender, _, receiver = known[at]

@@ -63,19 +63,20 @@ class PairCut(NamedTuple):
     name: str
 
     def demand(self, *, half_duplex: bool) -> int:
-        """Return the messages that share the links in one direction, or half-duplex in both."""
+        """Return the messages that share the links in one direction, or half-duplex in both directions."""
         return self.outwards + self.inwards if half_duplex else max(self.outwards, self.inwards)
 
 
 def busiest_cut(topology: Topology, pairs: Sequence[tuple[Rank, Rank]], *, half_duplex: bool) -> PairCut | None:
-    """Return the searched cut that the most messages per link cross, if every rank is the origin and the target of one
-    at most.
+    """Return the searched cut with the most messages per link, if every rank is the origin and the target of at most
+    one message.
 
     None for networks whose cuts are not searched.
     """
     best: PairCut | None = None
     for cut in _cuts_of_pairs(topology, dict(pairs)):
         demand = cut.demand(half_duplex=half_duplex)
+        # Messages per link, multiplied out: no division, and no rounding between equal cuts.
         if best is None or demand * best.links > best.demand(half_duplex=half_duplex) * cut.links:
             best = cut
     return best
@@ -92,6 +93,9 @@ def _cuts_of_pairs(topology: Topology, targets: Mapping[Rank, Rank]) -> Iterator
             # Counted without `rank`: what it adds if it enters the set is what it takes along if it leaves.
             links += sign * sum(-1 if peer in inside else 1 for _, peer in topology.adjacent(rank))
             target, origin = targets.get(rank), origins.get(rank)
+            # The message that `rank` sends. If its target is inside, the message no longer crosses the border inwards
+            # once `rank` is inside too; if its target is outside, the message crosses outwards from now on. A rank that
+            # leaves reverses both.
             if target is not None:
                 inwards, outwards = (inwards - sign, outwards) if target in inside else (inwards, outwards + sign)
             if origin is not None:
@@ -106,14 +110,17 @@ def _cuts_of_pairs(topology: Topology, targets: Mapping[Rank, Rank]) -> Iterator
 def _walks(topology: Topology) -> Iterator[tuple[str, Iterable[Rank]]]:
     """Yield sequences of nodes that change sides, beginning with the empty set, and the form of the names of the sets."""
     if topology.order <= EXACT_NODES:
-        # A Gray code, over all sets without the last rank.
+        # A Gray code, over all sets without the last rank: the other sets are complements of these, with the same
+        # border.
         yield "", ((code & -code).bit_length() - 1 for code in range(1, 1 << topology.order - 1))
     elif topology.order * topology.degree <= SEARCHED_ENDS:
         yield from _orders(topology).items()
 
 
 def closed_form(topology: Topology) -> Cut | None:
-    """Return the bisection of a family for which it is known; None for others, and for tori whose longest side is odd."""
+    """Return the bisection of a family whose bisection is known; None for others, and for tori whose longest side is
+    odd.
+    """
     order, links = topology.order, 0
     match topology:
         case Hypercube():
@@ -122,6 +129,7 @@ def closed_form(topology: Topology) -> Cut | None:
             # Half the links of one dimension, and all complements: every one of them changes that bit.
             links = order
         case Complete() if order % 2 == 0:
+            # Every node of one half has a link to every node of the other.
             links = (order // 2) ** 2
         case RingNetwork() if order % 2 == 0:
             links = 2
@@ -147,6 +155,7 @@ def _all_cuts(topology: Topology) -> Iterator[Cut]:
         changed = (code & -code).bit_length() - 1
         inside = (neighbours[changed] & members).bit_count()
         others = neighbours[changed].bit_count() - inside
+        # Links to the side that the node leaves join the border, and links to the side that it enters drop out of it.
         links += inside - others if members >> changed & 1 else others - inside
         members ^= 1 << changed
         count = (members & data).bit_count()
@@ -168,16 +177,22 @@ def _cuts_of_orders(topology: Topology) -> Iterator[Cut]:
         links = count = 0
         for index, rank in enumerate(order[:-1]):
             for _, peer in topology.adjacent(rank):
+                # A link to a peer that is still outside joins the border. A link to an earlier peer joined the border
+                # when that peer entered, and drops out now.
                 links += 1 if place[peer] > index else -1
             count += not topology.is_switch(rank)
             if 0 < count < total:
                 name = f"{form.format(index + 1)}, {links} links"
+                # Bounds ask for the nodes on one side, and either side may be the one.
                 yield Cut(count, total - count, links, name)
                 yield Cut(total - count, count, links, name)
 
 
 def _orders(topology: Topology) -> dict[str, list[Rank]]:
     """Return the orders of the nodes, by the form of the names of their beginnings."""
+    # Ranks of most families count through blocks of their recursive structure, so a beginning of that order has few
+    # links to the rest. The other orders follow the links alone, for networks whose ranks mean nothing, such as a
+    # network from a file.
     far = max(topology.ranks(), key=topology.distances_from(0).__getitem__)
     return {
         "the first {} nodes": list(topology.ranks()),
@@ -193,8 +208,12 @@ def _by_distance(topology: Topology, root: Rank) -> list[Rank]:
 
 
 def _grown(topology: Topology, root: Rank) -> list[Rank]:
-    """Return all nodes, each next one with the fewest links to nodes outside, less those to nodes inside."""
+    """Return all nodes, ordered such that each next one has the fewest links to nodes outside, less its links to nodes
+    inside.
+    """
     outside = {rank: len(topology.ports(rank)) for rank in topology.ranks()}
+    # The heap is not updated when the key of a node changes: keys only decrease, so the newest entry of a node comes
+    # first, and later entries are skipped.
     queue, order, taken = [(0, root)], list[Rank](), set[Rank]()
     while queue:
         _, rank = heappop(queue)
@@ -203,6 +222,7 @@ def _grown(topology: Topology, root: Rank) -> list[Rank]:
         taken.add(rank)
         order.append(rank)
         for _, peer in topology.adjacent(rank):
+            # One link of the peer changes from outside to inside: one less outside, and one more to subtract.
             outside[peer] -= 2
             if peer not in taken:
                 heappush(queue, (outside[peer], peer))
@@ -210,7 +230,7 @@ def _grown(topology: Topology, root: Rank) -> list[Rank]:
 
 
 def _named(topology: Topology, ranks: list[Rank]) -> str:
-    """Return the smaller side of a cut in words."""
+    """Describe the smaller side of a cut in words."""
     inside = set(ranks)
     if 2 * len(ranks) > topology.order:
         inside = set(topology.ranks()) - inside

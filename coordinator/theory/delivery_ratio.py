@@ -25,8 +25,8 @@ MOST_TERMS: Final = 2_000_000
 
 
 def delivery_ratio(paths: CopyPaths) -> Number | None:
-    """Return the mean of served to due messages, over the draws in which messages are due; None if it takes too many
-    terms.
+    """Return the mean ratio of served to due messages, over the draws in which messages are due; None if it takes too
+    many terms.
     """
     terms = _terms(paths)
     if terms is None:
@@ -52,6 +52,7 @@ def delivery_ratio(paths: CopyPaths) -> Number | None:
             )
             total += probability * quotient(served, comb(places, count) * receivers * messages)
             weight += probability * quotient(sets, comb(places, count))
+    # Draws without receivers are in neither sum, so the quotient is the mean under the condition that something is due.
     return quotient(total, weight) if weight else None
 
 
@@ -64,6 +65,7 @@ def _terms(paths: CopyPaths) -> dict[int, int] | None:
     most = MOST_TERMS // paths.algorithm.topology.order
     total: Counter[int] = Counter()
     for needs, messages in paths.message_needs.items():
+        # Messages with equal needs arrive with equal probability, so their number is a common factor.
         terms = Counter({0: messages})
         # All pieces of a message are needed: the sums of its needs are multiplied.
         for need in needs:
@@ -72,6 +74,7 @@ def _terms(paths: CopyPaths) -> dict[int, int] | None:
                 return None
             terms = _multiplied(terms, choices)
         total.update(terms)
+    # Terms of different messages may cancel out; a term of 0 would still be evaluated for every receiver.
     found = {union: factor for union, factor in total.items() if factor}
     return found if len(found) <= most else None
 
@@ -99,12 +102,14 @@ def _terms_by_use(paths: CopyPaths, terms: Mapping[int, int]) -> Mapping[tuple[i
 
 
 def _signed_unions(bits: Sequence[int]) -> Counter[int]:
-    """Return inclusion and exclusion: at least one of some events, as a signed sum over sets of events that happen
-    together.
+    """Return the signed sum of inclusion and exclusion for "at least one of some events", over sets of events that
+    happen together.
     """
     # Starting from -1 makes the empty set the constant, which is removed: 1 - product of (1 - event).
     unions = Counter({0: -1})
     for bit in bits:
+        # Each set with the new event has the opposite sign of the set without it. No union has this bit yet, so the new
+        # keys are different from the old keys and from each other.
         unions.update({union | bit: -factor for union, factor in list(unions.items())})
     del unions[0]
     return unions
@@ -113,6 +118,8 @@ def _signed_unions(bits: Sequence[int]) -> Counter[int]:
 def _multiplied(terms: Mapping[int, int], choices: Mapping[int, int]) -> Counter[int]:
     found: Counter[int] = Counter()
     for (one, factor), (other, sign) in product(terms.items(), choices.items()):
+        # Both sets of copies have to arrive. A copy in both sets is needed once, which is why unions are taken and
+        # probabilities are not multiplied.
         found[one | other] += factor * sign
     return found
 

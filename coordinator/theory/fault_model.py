@@ -32,7 +32,10 @@ def passing(effect: Effect, place: Place) -> Number | None:
         case Stops():
             return 0
         case Loses(probability=probability, choice=Choice.PACKET, packet=None) if on_link:
+            # The whole numbers 0 and 1 keep a sum of fractions exact; one float would turn the whole sum into a float.
             return 1 - probability if probability < 1 else 0
+        # A node that sends on no port is as good as stopped for the copies that it should forward, although it still
+        # reads.
         case Loses(probability=probability, choice=Choice.PORT, packet=None) if not on_link and probability >= 1:
             return 0
     return None
@@ -75,6 +78,7 @@ class RandomFaults:
 
     def _counts(self, places: int, parts: Sequence[FaultSetTerm]) -> Mapping[int, Number]:
         if not self.independent:
+            # The number is fixed, and only the places are drawn.
             return {sum(part.count for part in parts): 1}
         # A place is whole if no part strikes it; parts draw independently of each other.
         share = 1 - prod(1 - part.share for part in parts)
@@ -130,7 +134,9 @@ def _passing_under(fault: Fault) -> Number | None:
 
 
 def given_faults(algorithm: Algorithm, faults: Sequence[Fault]) -> FaultTimeline | None:
-    """Return the timeline of the faults of a scenario, or None if theory cannot count any, or if any is at the source."""
+    """Return the timeline of the faults of a scenario, or None if theory cannot count one of them, or if one is at the
+    source.
+    """
     timeline = FaultTimeline(faults)
     faulty = {fault.rank for fault in faults if isinstance(fault, NodeFault)}
     # A node whose faults have no effect is faulty all the same.

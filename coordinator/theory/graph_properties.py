@@ -107,6 +107,7 @@ class GraphProperties:
     def links(self) -> int:
         """Number of links."""
         topology = self.topology
+        # A family that overrides the general definition, which looks at every rank, has a formula.
         known = isinstance(topology, RegularTopology) or type(topology).link_count is not Topology.link_count
         self._require(known or self.order <= LARGEST_TABLE, LARGEST_TABLE)
         return topology.link_count
@@ -284,8 +285,10 @@ def distance_table(adjacency: Adjacency, expired: Expired = never) -> DistanceTa
             if distance == len(at_distance):
                 at_distance.append(np.zeros(order, dtype=np.int64))
             within = np.fromiter(map(int.bit_count, reach), dtype=np.int64, count=order)
+            # `reach` has everything within a distance, so the ranks at exactly this distance are the new ones.
             at_distance[distance] += within - before
             before = within
+    # A column has the counts of one rank at all distances, so equal columns are ranks with equal profiles.
     profiles = np.unique(np.stack(at_distance), axis=1).shape[1]
     return DistanceTable(tuple(int(counts.sum()) for counts in at_distance), profiles)
 
@@ -311,6 +314,7 @@ def _shorter_cycle(
     queue = [root]
     for rank in queue:
         here = distance[rank]
+        # A cycle that is closed at this distance or beyond has at least 2 x distance + 1 links.
         if shortest is not None and 2 * here + 1 >= shortest:
             break
         if len(distance) > LARGEST_CYCLE_SEARCH:
@@ -320,6 +324,8 @@ def _shorter_cycle(
             if neighbour not in distance:
                 distance[neighbour], parent[neighbour] = here + 1, rank
                 queue.append(neighbour)
+            # The link closes a walk through the root. If the two paths share a beginning, the walk is longer than the
+            # cycle in it, so lengths are never too small, and exact at a root on a shortest cycle.
             elif neighbour != parent[rank]:
                 length = here + distance[neighbour] + 1
                 shortest = length if shortest is None else min(shortest, length)

@@ -68,6 +68,8 @@ class SetTable:
 
     def __init__(self, paths: CopyPaths) -> None:
         order, draws = paths.algorithm.topology.order, paths.draws
+        # Rounded up to whole words: the bits of one copy begin at a word, so that the copies of a need are combined
+        # word by word.
         self._block = -(-order // 64)
         self._bit = {copy: at for at, copy in enumerate(paths.copies)}
         self._needs = paths.needs
@@ -95,6 +97,8 @@ class SetTable:
                 # Only the shorter table is iterated in Python.
                 # The shorter table is iterated in Python, the longer one in numpy.
                 few, many = sorted((by_node, by_link | self._lost), key=len)
+                # Faults of nodes and of links are drawn independently, so every pair of a row of one table with a row
+                # of the other is equally likely.
                 survivors = sum(self._survivors(many | row) for row in few)
                 yield (count, down), Fraction(survivors, len(few) * len(many))
 
@@ -110,6 +114,8 @@ class SetTable:
 
 def unions(rows: Words, counts: Collection[int]) -> Iterator[tuple[int, Words]]:
     """Yield for each of some counts, ascending, the unions of every set of that many rows."""
+    # A set is extended only by rows after its last one, so every set of a size is built exactly once, without
+    # comparisons.
     united = np.zeros((1, rows.shape[1]), dtype=np.uint64)
     last = np.array([-1])
     for count in count_from(0):
@@ -119,5 +125,7 @@ def unions(rows: Words, counts: Collection[int]) -> Iterator[tuple[int, Words]]:
             return
         more = len(rows) - 1 - last  # each set is extended by every row after its last one
         ends = np.cumsum(more)
+        # All extensions in one array, without a loop in Python. The first `repeat` takes off the extensions of the sets
+        # before, so that every set counts from 0; the second one adds the first row after the last row of the set.
         added = np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - more, more) + np.repeat(last + 1, more)
         united, last = np.repeat(united, more, axis=0) | rows[added], added

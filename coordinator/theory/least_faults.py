@@ -76,6 +76,7 @@ def struck(copies: Sequence[Copy], strike: Strike, weights: Sequence[int]) -> li
 
 def is_lost(copies: Sequence[Copy]) -> bool:
     """Return whether the right value has no majority among the copies that arrive."""
+    # The sum of damages is the c + 2 a of the module's docstring: 1 for each stopped copy, 2 for each altered one.
     return sum(copy.damage for copy in copies) >= len(copies)
 
 
@@ -103,6 +104,7 @@ def _search(
         return chosen
     taken = {place for _, place in chosen}
     strikes = {at: list(_strikes(copies[at], budget, taken)) for at in open_copies if not copies[at].damage}
+    # A copy that no affordable fault strikes stays as it is, and is closed for the whole branch.
     strikes = {at: found for at, found in strikes.items() if found}
     gains = Counter[Strike]()
     for found in strikes.values():
@@ -116,6 +118,8 @@ def _search(
         return None
     # Either some fault strikes this copy, or none does; the copy with the fewest places has the fewest cases.
     at = min(strikes, key=lambda each: (len(strikes[each]), each))
+    # The most harmful fault first, since a defeat ends the search. Equal gains are ordered by the fault itself, so that
+    # the result does not depend on the order of sets.
     for strike in sorted(strikes[at], key=lambda each: (-gains[each], each)):
         after = struck(copies, strike, budget.weights)
         result = _search(after, budget.less(strike[0]), (*chosen, strike), list(strikes), cases)
@@ -125,8 +129,8 @@ def _search(
 
 
 def _largest_gains(gains: Counter[Strike], budget: Budget) -> int:
-    """Return the sum of the largest gains, at most as many of each part as its faults, and as many in all as there may
-    be.
+    """Return the sum of the largest gains: at most as many of each part as the part has faults, and at most the total
+    number of faults.
     """
     by_part: list[list[int]] = [[] for _ in budget.parts]
     for (part, _), gain in gains.items():

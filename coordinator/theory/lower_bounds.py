@@ -181,6 +181,7 @@ class Distances:
             before = degree = 0
             for _, peer in topology.adjacent(rank):
                 degree += 1
+                # Whatever reaches this level, or passes it, crosses one of these links.
                 before += distances[peer] < distance
             links[distance] += before
             if not topology.is_switch(rank):
@@ -189,13 +190,13 @@ class Distances:
         return tuple(Level(nodes[at], links[at], degrees.get(at, 0)) for at in range(max(nodes) + 1))
 
     def _estimate(self, root: Rank) -> tuple[Level, ...]:
-        """Return the levels of a network that is too large to look at all links: as many of them as could join two
-        levels.
-        """
+        """Estimate the levels of a network too large to look at all links: as many links as could join two levels."""
         topology, degree = self.topology, self.topology.degree
         if self.nodes < topology.order or not (self.symmetric or topology.order <= SEARCH_LIMIT):
             return (Level(1, 0, degree), Level(self.nodes - 1, degree, degree))
         counts = topology.distribution_from(root)
+        # No level has more links to the next than all ports of the smaller one. Too many links make a bound weaker,
+        # never wrong.
         joined = (min(pair) * degree for pair in pairwise(counts))
         return (Level(1, 0, degree), *map(Level, counts[1:], joined, [degree] * (len(counts) - 1)))
 
@@ -235,9 +236,9 @@ def _claim(metric: str, value: int, reason: str, condition: str = "") -> Claim:
 
 
 def strongest(claims: Iterable[Claim]) -> list[Claim]:
-    """Keep of all lower bounds on one metric the largest, and of equal ones the first.
+    """Keep of all lower bounds on one metric the largest, and of equal bounds the first.
 
-    A lower end of a range that is no more than this bound goes too; all other claims stay.
+    The lower end of a range goes too if it is no more than this bound; all other claims stay.
     """
     claims = list(claims)
     best: dict[str, Claim] = {}
@@ -267,10 +268,14 @@ def transmissions(known: Distances, traffic: Traffic) -> int:
     nodes = known.nodes
     match traffic.collective:
         case Collective.BROADCAST | Collective.REDUCE:
+            # Every other node receives the segment, each over a transmission of its own.
             return nodes - 1
         case Collective.SCATTER | Collective.GATHER:
+            # A segment for one node crosses at least as many links as the node is away, and shares no transmission with
+            # segments for others.
             return known.sum_from(traffic.source)
         case Collective.ALLGATHER | Collective.REDUCE_SCATTER:
+            # Each node receives the segment of every other one.
             return nodes * (nodes - 1)
         case Collective.ALLREDUCE:
             # The first complete result needs a transmission of every other node; then those need one each.
@@ -320,6 +325,7 @@ def _bottlenecks(known: Distances, traffic: Traffic) -> Iterator[Bottleneck]:
         yield from _of_pairs(known, traffic, one_port=one_port)
         return
     if one_port:
+        # The smallest r with 2^r >= N, in whole numbers.
         rounds = (known.nodes - 1).bit_length()
         reason = f"nodes that know of one origin at most double in a step: ceil(log2 {known.nodes})"
         yield Bottleneck(rounds - 1, 1, 1, reason)
@@ -341,20 +347,24 @@ def _of_root(known: Distances, traffic: Traffic, root: Rank, *, one_port: bool) 
         if distance:
             where = f"{beyond} {'node' if beyond == 1 else 'nodes'} at distance {distance}"
             where += "" if distance == len(levels) - 1 else " or more"
+            # One copy of a message is enough for all nodes behind a level; data of their own crosses once for each
+            # node.
             demand = traffic.blocks if whole else beyond
             if one_port:
                 yield Bottleneck(distance - 1, demand, 1, f"{where} from {label}, which has one port")
             else:
                 yield Bottleneck(distance - 1, demand, level.links, f"{where} from {label} behind {level.links} links")
         beyond -= level.nodes
+        # Every node of the level has to take all segments in, or give them out, over its own links, so the node with
+        # the fewest links is the slowest.
         if whole and level.least_degree and not one_port and distance:
             degree = level.least_degree
             yield Bottleneck(distance - 1, 1, degree, f"a node at distance {distance} from {label} with {degree} links")
 
 
 def _of_pairs(known: Distances, traffic: Traffic, *, one_port: bool) -> Iterator[Bottleneck]:
-    """Yield the farthest pair, the links that it has to share at its origin, its target and between, and what all pairs
-    share.
+    """Yield the farthest pair, the links that it has to share at its origin, its target and between, and the cut that
+    all pairs share.
     """
     topology = known.topology
     origin, target = max(traffic.pairs, key=lambda pair: known.between(*pair))
@@ -370,6 +380,8 @@ def _of_pairs(known: Distances, traffic: Traffic, *, one_port: bool) -> Iterator
 
 
 def _of_cuts(known: Distances, traffic: Traffic) -> Iterator[Bottleneck]:
+    # Over half-duplex links the traffic in both directions adds up; otherwise the cut that has the sides exchanged
+    # gives the bound of the other direction.
     both = 2 if traffic.duplex is Duplex.HALF else 1
     for cut in known.cuts:
         match traffic.collective:
@@ -387,12 +399,14 @@ def _of_cuts(known: Distances, traffic: Traffic) -> Iterator[Bottleneck]:
 
 
 def _packets_per_step(topology: Topology, traffic: Traffic) -> int:
-    """Return most packets in one step."""
+    """Return the most packets in one step."""
     half = traffic.duplex is Duplex.HALF
     match traffic.port_model:
         case PortModel.ALL_PORT:
+            # Every link carries one packet in each of the directions that it can use at once.
             return topology.link_count * (1 if half else 2)
         case PortModel.SEND_OR_RECEIVE:
+            # A packet occupies two nodes, its sender and its receiver.
             return topology.order // 2
         case PortModel.EXCHANGE if half:
             return topology.order // 2

@@ -13,7 +13,9 @@ FEW_BYTES: Final = 3
 
 
 def claims_with_outages(algorithm: Algorithm, outages: Outages) -> list[Claim]:
-    """Return the claims of an algorithm under outages: what its number of faults promises, and what its schedule loses."""
+    """Return the claims of an algorithm under outages: the promise for this number of faults, and the losses of its
+    schedule.
+    """
     if not algorithm.sources_live(outages.faulty):
         return []
     claims = []

@@ -23,6 +23,7 @@ def share_whole(parts: Sequence[FaultSetTerm], weights: Sequence[Number]) -> Num
     for part, weight in zip(parts, weights, strict=True):
         whole += left * part.share * weight
         left *= 1 - part.share
+    # `left` is the probability that no part strikes the link.
     return whole + left
 
 

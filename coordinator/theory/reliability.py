@@ -72,6 +72,7 @@ def expected_delivery_ratio(
     ratio = delivery_ratio(paths)
     if ratio is None:
         return Expected()
+    # A mean of exactly 1 leaves no draw with a loss, so the draws need not be counted. A float may be 1 by rounding.
     always = ratio == 1 and isinstance(ratio, Fraction)
     guaranteed = ratio if always else guaranteed_delivery(paths)
     # Rates are floating-point numbers, so that a sum may exceed 1 by a rounding error.
@@ -103,6 +104,7 @@ def promises(algorithm: Algorithm, faults: Sequence[Fault], fault_set: FaultSetS
             continue
         place: object = fault.rank if isinstance(fault, NodeFault) else None
         if isinstance(fault, LinkFault):
+            # Both directions of a link count as one broken link in the claims of algorithms.
             place = frozenset((fault.sender, algorithm.topology.neighbour(fault.sender, fault.port)))
         alters_payload[place] = alters_payload.get(place, False) or fault.alters_payload
     altering = sum(alters_payload.values()) + sum(

@@ -58,6 +58,7 @@ def survivors(
     receivers = {message.receiver for each in tolerance.classes for message in each.members}
     nodes = sum(part.count for part in fault_set.parts if not part.on_links)
     if not defeated and nodes < len(receivers):
+        # No set defeats a message, and none is large enough to strike all receivers, so nothing is left to count.
         return Survivors(sets, sets, 0), 0
     counter = SetCounter(tolerance)
     needed = sets * max(LEAST_WIDTH, counter.width)
@@ -80,9 +81,12 @@ class SetCounter:
             for message in each.members
             for number, copies in enumerate(tolerance.distinct(message))
         ]
+        # A slot is an origin with the number of one of its distinct pieces. All receivers of a slot share one row of
+        # bits, a bit for each rank.
         self._slots = sorted({(message.origin, number) for message, number, _ in self._pieces})
         self._copies = max((len(copies) for *_, copies in self._pieces), default=0)
         self._block = -(-tolerance.paths.topology.order // 64)
+        # Without alterations, the half of every row that notes them would be 0 throughout, so it is left out.
         self._altering = ALTERS in tolerance.weights or any(
             copy.damage == ALTERS for *_, copies in self._pieces for copy in copies
         )
@@ -109,7 +113,6 @@ class SetCounter:
         slot_of = {slot: at for at, slot in enumerate(self._slots)}
         shape = 1 + self._altering, self._copies, len(self._slots), block
         given = np.zeros((1, *shape), dtype=np.bool_)
-        # A message with fewer copies than others has some that never arrive.
         due = np.zeros((len(self._slots), block), dtype=np.bool_)
         places = [sorted(part.eligible) for part in threats.parts]
         index = [{place: at for at, place in enumerate(each)} for each in places]
@@ -117,9 +120,12 @@ class SetCounter:
         for message, number, copies in self._pieces:
             slot, receiver = slot_of[message.origin, number], message.receiver
             due[slot, receiver] = True
+            # A message with fewer copies than others gets further ones that never arrive, so that all messages have
+            # equally many.
             given[0, 0, len(copies) :, slot, receiver] = True
             for at, copy in enumerate(copies):
                 if copy.damage:
+                    # The first axis has stopped copies at 0 and altered copies at 1, hence damage and weight less one.
                     given[0, copy.damage - 1, at, slot, receiver] = True
                 for part, found in enumerate(copy.places):
                     for place in found:
@@ -127,6 +133,7 @@ class SetCounter:
         faulty = [np.zeros((len(each), block), dtype=np.bool_) for each in places]
         for part, each in enumerate(places):
             for at, place in enumerate(each):
+                # Only nodes have bits in the last block: a faulty link takes no receiver out.
                 if isinstance(place, int):
                     faulty[part][at, place] = True
         tables = [_joined(one, other) for one, other in zip(struck, faulty, strict=True)]
@@ -139,8 +146,10 @@ class SetCounter:
             return
         for others in self._sets(tables[1:]):
             for block in _blocks(*tables[0]):
+                # numpy goes through the longer table, Python through the shorter one.
                 few, many = sorted((block, others), key=len)
                 for row in few:
+                    # Two parts must not strike the same node: their bits in the last block have to be disjoint.
                     twice = (many[:, -self._block :] & row[-self._block :]).any(axis=1)
                     yield many[~twice] | row
 
@@ -150,6 +159,7 @@ class SetCounter:
         copies = united[:, : -self._block].reshape(len(united), 1 + self._altering, self._copies, *due.shape)
         lost = _outvoted(copies[:, 0], copies[:, 1]) if self._altering else np.bitwise_and.reduce(copies[:, 0], axis=1)
         origins = np.array([origin for origin, _ in self._slots])
+        # The bit of each origin in the block of struck nodes: its word, shifted to the lowest place.
         silent = (faulty[:, origins // 64] >> (origins % 64).astype(np.uint64)) & np.uint64(1)
         # Nothing is due to a faulty node, nor from one.
         owed = due & ~faulty[:, None, :] & np.where(silent == 0, EVERYTHING, NOTHING)[:, :, None]
@@ -158,16 +168,22 @@ class SetCounter:
 
 
 def _outvoted(stopped: Words, altered: Words) -> Words:
-    """Return where stopped copies, and twice the altered ones that arrive, are at least as many as there are copies.
+    """Return where stopped copies, plus twice the altered copies that arrive, are at least as many as there are copies.
 
     The sums are kept as planes of bits, so that 64 of them are added at once.
     """
     copies = stopped.shape[1]
+    # Plane k holds bit k of 64 sums in each word. The largest sum has every copy altered.
     planes = [np.zeros_like(stopped[:, 0]) for _ in range((2 * copies).bit_length())]
     for at in range(copies):
+        # A stopped copy counts 1 and enters at plane 0, an altered copy counts 2 and enters at plane 1. A copy that is
+        # stopped casts no vote, even if it was altered before.
         for plane, carry in ((0, stopped[:, at]), (1, altered[:, at] & ~stopped[:, at])):
             for number in range(plane, len(planes)):
+                # Half adders in a row: the sum bit stays, the carry goes on to the next plane.
                 planes[number], carry = planes[number] ^ carry, planes[number] & carry  # noqa: PLW2901
+    # Compared with a constant from the highest bit down: as long as all bits are equal, a 1 where the constant has a 0
+    # makes the sum greater, and a 0 where it has a 1 makes the sum smaller.
     greater, equal = np.zeros_like(planes[0]), ~np.zeros_like(planes[0])
     for number in reversed(range(len(planes))):
         if copies >> number & 1:
@@ -188,6 +204,7 @@ def _blocks(rows: Words, count: int) -> Iterator[Words]:
         _, united = next(unions(rows, [count]))
         yield united
         return
+    # The sets of one first row are a block, and may have to be divided further. Lexicographic order is kept.
     for first in range(len(rows) - count + 1):
         for united in _blocks(rows[first + 1 :], count - 1):
             yield united | rows[first]
@@ -197,8 +214,10 @@ def _blocks(rows: Words, count: int) -> Iterator[Words]:
 
 
 def bounds(tolerance: Tolerance, fault_set: FaultSetSpec, sets: int) -> Survivors:
-    """Return the bounds by the sets that cut off each receiver."""
+    """Return bounds on the survivors, by the sets that cut off each receiver."""
     kinds = [part.on_links for part in fault_set.parts]
+    # Binomial coefficients count the places of each part on their own. Two parts for nodes would take places from each
+    # other, and with alterations a message is lost before every path is struck.
     countable = set(tolerance.weights) <= {STOPS} and len(set(kinds)) == len(kinds)
     defeats = [defeating_sets(tolerance, each, fault_set) for each in tolerance.classes] if countable else [None]
     known = [each for each in defeats if each is not None]
@@ -208,6 +227,8 @@ def bounds(tolerance: Tolerance, fault_set: FaultSetSpec, sets: int) -> Survivor
     total = sum(count * len(each.members) for count, each in zip(known, tolerance.classes, strict=True))
     # A node that misses the messages of two origins is one node.
     one_origin = len({each.message.origin for each in tolerance.classes}) == 1
+    # A set that cuts off several receivers is counted for each of them, so the sum is at least the number of failing
+    # sets; each single number is at most that.
     return Survivors(max(0, sets - total), sets - max(known), total if one_origin else None)
 
 
@@ -219,10 +240,12 @@ def defeating_sets(tolerance: Tolerance, each: MessageClass, fault_set: FaultSet
     (copies, *others) = tolerance.distinct(each.message)
     if others or any(copy.damage == ALTERS for copy in copies):
         return None
+    # Copies that the given faults stop need no further fault.
     left = [copy for copy in copies if not copy.damage]
     missed = _missed_places(left, len(tolerance.weights))
     if missed is None:
         return None
+    # A set that strikes an end of the message does not defeat it: then the message is not due.
     free = [len(part.eligible.difference(each.message)) for part in tolerance.threats.parts]
     counts = [part.count for part in fault_set.parts]
     return sum(
@@ -238,6 +261,8 @@ def _missed_places(copies: Sequence[Copy], parts: int) -> Counter[tuple[int, ...
         for copy in copies:
             sizes = tuple(map(len, copy.places))
             for spared, sign in list(found.items()):
+                # Of disjoint paths, the numbers of places add up. Choices of paths with equal sums share a term, so
+                # there are few terms even for many paths.
                 found[tuple(map(sum, zip(spared, sizes, strict=True)))] -= sign
         return found
     if 2 ** len(copies) > MOST_TERMS:

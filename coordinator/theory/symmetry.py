@@ -140,10 +140,14 @@ def searched_automorphisms(topology: Topology, source: Rank) -> list[Ranks]:
     except ImportError:
         return alone
     graph = igraph.Graph(n=topology.order, edges=[(one, other) for one, _, other, _ in topology.links()])
+    # Automorphisms keep colours: the source is alone in its colour, and switches are apart because nothing is due to
+    # them.
     colours = [2 if rank == source else int(topology.is_switch(rank)) for rank in topology.ranks()]
     if graph.count_automorphisms(color=colours) > MOST_SYMMETRIES:
         return alone
     generators = [np.array(each, dtype=np.int64) for each in graph.automorphism_group(color=colours)]
+    # Every element of the group is a product of generators, so it is reached from the identity by multiplying with one
+    # generator after the other.
     found, known = alone, {alone[0].tobytes()}
     for ranks in found:  # grows: every element times every generator
         for generator in generators:
@@ -197,6 +201,8 @@ def _image(symmetry: Symmetry, topology: Topology, delays: Ranks) -> Ranks:
     """Return the delays of the images of all arcs of a tree, by (rank, port)."""
     image = np.zeros_like(delays)
     if symmetry.ports is not None:
+        # One renaming for all ranks permutes whole rows and columns. Where ports are renamed differently at every rank,
+        # the port of an arc's image follows from the image of its receiver.
         image[np.ix_(symmetry.ranks, np.array(symmetry.ports))] = delays
         return image
     for rank, port in np.argwhere(delays).tolist():
@@ -256,7 +262,9 @@ class Orbits:
                 yield Orbit(self.specs(row, fault_set), size)
 
     def rows_of(self, fault_set: FaultSetSpec) -> Iterator[tuple[Codes, Codes]]:
-        """Yield the same in blocks: a row of indices of places for each set, one part after the other, and the sizes."""
+        """Yield these sets in blocks: a row of indices of places for each set, one part after the other, and the sizes
+        of the orbits.
+        """
         self.count(fault_set)
         parts = [part for part in fault_set.parts if part.count]
         for rows in _blocks([(len(self.places_of(part)), part.count) for part in parts]):
@@ -271,10 +279,11 @@ class Orbits:
         least = images[:, 0] == images.min(axis=1)
         images = np.sort(images[least], axis=1)
         # The orbit's size is the number of different images.
+        # The images are sorted, so every different one but the first differs from the image before it.
         return rows[least], 1 + (np.diff(images, axis=1) != 0).sum(axis=1)
 
     def _code(self, rows: Codes, parts: Sequence[FaultSetTerm], at: int) -> Codes:
-        """Return a number per set for its image under a symmetry; numbers are ordered as sets are."""
+        """Return a number per set for its image under a symmetry; the numbers are ordered like the sets."""
         code, column = np.zeros(len(rows), dtype=np.int64), 0
         for part in parts:
             table = (self._link_images if part.on_links else self._node_images)[at]
@@ -324,6 +333,7 @@ class Orbits:
 def _distinct(rows: Codes, parts: Sequence[FaultSetTerm]) -> NDArray[np.bool_]:
     """Return whether each set has no place twice."""
     kinds = np.repeat([part.on_links for part in parts], [part.count for part in parts])
+    # Each part chooses its places for itself, so two parts of one kind of place may choose the same one.
     apart = np.ones(len(rows), dtype=np.bool_)
     for one, other in combinations(range(len(kinds)), 2):
         if kinds[one] == kinds[other]:
@@ -334,6 +344,8 @@ def _distinct(rows: Codes, parts: Sequence[FaultSetTerm]) -> NDArray[np.bool_]:
 def _blocks(choices: Sequence[tuple[int, int]]) -> Iterator[Codes]:
     """Yield every choice of (places, count) per part, as rows of indices in lexicographic order, in batches."""
     width = sum(count for _, count in choices)
+    # Lazily, since all sets together may not fit into memory; a batch is large enough for numpy to be faster than
+    # Python.
     rows = (tuple(chain.from_iterable(picked)) for picked in product(*(combinations(range(n), k) for n, k in choices)))
     while block := list(islice(rows, ROWS_AT_ONCE)):
         yield np.array(block, dtype=np.int64).reshape(len(block), width)

@@ -72,8 +72,10 @@ class Threats:
         places: tuple[set[Place], ...] = tuple(set() for _ in self.parts)
         damage = 0
         for at, hop in enumerate(path):
+            # A stop is final. An alteration before it is lost with the copy, and no alteration can follow.
             if self.outages.blocks(*hop) is not None:
                 damage = STOPS
+            # The first sender is the origin, from which nothing is due if it is faulty: an alteration needs a relay.
             elif at and damage != STOPS and any(hop.step in each for each in self.byzantine.get(hop.sender, ())):
                 damage = ALTERS
             # The origin and the receiver of the copy are healthy, or nothing is due.

@@ -14,7 +14,7 @@ class OutOfTimeError(Exception):
 
 
 def never() -> bool:
-    """Return that no time is over: no time limit."""
+    """Return False: there is no time limit."""
     return False
 
 

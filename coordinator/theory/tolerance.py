@@ -83,6 +83,8 @@ class Tolerance:
         message = members[0]
         weakest: MessageClass | None = None
         for copies, (piece, paths) in self.distinct(message).items():
+            # One fault for each copy defeats a message if any number of faults does, so a larger budget finds nothing
+            # more.
             unlimited = Budget(self.weights, (len(copies),) * len(self.weights), len(copies))
             each = MessageClass(message, members, piece, paths, copies, least_faults(copies, unlimited, self._cases))
             if weakest is None or _size(each) < _size(weakest):
@@ -107,6 +109,7 @@ class Tolerance:
     def _defeat(self, fault_set: FaultSetSpec) -> tuple[Message, tuple[Strike, ...]] | None:
         budget = Budget(self.weights, tuple(part.count for part in fault_set.parts), fault_set.size)
         for each in self.classes:
+            # Classes are sorted by the size of their smallest defeat, so no later one fits either.
             if _size(each) > fault_set.size:
                 break
             for copies in self.distinct(each.message):
@@ -146,7 +149,9 @@ def _size(each: MessageClass) -> float:
 
 
 def message_classes(messages: Sequence[Message], symmetries: Sequence[Symmetry]) -> list[list[Message]]:
-    """Return the messages in classes: those that symmetries, which fix every origin, map to each other."""
+    """Return the messages in classes. Two messages are in one class if a symmetry that fixes every origin maps one to
+    the other.
+    """
     images = [symmetry.ranks.tolist() for symmetry in symmetries]
     left, found = dict.fromkeys(messages), []
     for message in messages:
@@ -154,6 +159,8 @@ def message_classes(messages: Sequence[Message], symmetries: Sequence[Symmetry])
             continue
         orbit = dict.fromkeys([message])
         del left[message]
+        # The symmetries are a group: the images of one message are its whole class, and the images of these add
+        # nothing.
         for each in list(orbit):
             for image in images:
                 other = Message(image[each.origin], image[each.receiver])

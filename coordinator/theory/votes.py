@@ -77,7 +77,7 @@ def ballots(
 
 
 def _vote(state: Faults, timeline: FaultTimeline, piece: Piece, tree: int, path: Path) -> Treatment:
-    """Return the last thing that happened to a copy on its path; a copy that is lost counts as withheld."""
+    """Return the last treatment of a copy on its path; a lost copy counts as withheld."""
     origin, target, segment = piece
     arrives = Treatment.PASS_ON
     for _, sender, port, receiver in path:
@@ -113,9 +113,9 @@ def vote_claims(
 ) -> list[Claim]:
     """Return the predictions of the results of votes, where byzantine nodes alter copies.
 
-    `faulty` are the ranks with faults of their own. `broken` nodes and links lose, delay or repeat packets, `altering` ones
-    alter them. The exact numbers are claimed where all faults last for the whole run and copies have fixed paths; otherwise,
-    that no wrong value is elected, where that follows from the number of faults.
+    `faulty` are the ranks with faults of their own. `broken` nodes and links lose, delay or repeat packets, `altering`
+    nodes and links alter them. The exact numbers are claimed where all faults last for the whole run and copies have
+    fixed paths. Otherwise the claim is that no wrong value is elected, where this follows from the number of faults.
     """
     copies = algorithm.spec.redundancy
     votes = copies > 1 and altering and algorithm.collective not in FOLDING
@@ -161,7 +161,9 @@ def _paths_of(algorithm: Algorithm, timeline: FaultTimeline) -> MessagePaths | N
 def _exact_claims(
     algorithm: Algorithm, paths: MessagePaths, timeline: FaultTimeline, faulty: Collection[Rank], source: str
 ) -> list[Claim]:
-    """Return the results of all votes on messages of healthy origins, and how many of these have only right segments."""
+    """Return the results of all votes on messages of healthy origins, and the number of messages with only right
+    segments.
+    """
     results: Counter[str] = Counter()
     whole: dict[tuple[Message, int], bool] = {}
     for message, segment, ballot in ballots(algorithm, paths, timeline, faulty):

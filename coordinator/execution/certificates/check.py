@@ -142,7 +142,9 @@ class Check:
         self._run_counterexample(stored)
 
     def _different(self, stored: Mapping[str, Any]) -> None:
-        """Run the set under which two drivers had different histories in memory; no host is started for the other one."""
+        """Run in memory the set under which two drivers had different histories; no host is started for the other
+        driver.
+        """
         subject, specs = self._subject, stored["faults"]
         if stored["memory"] == stored["driver"]:
             subject.findings.append("different: both histories are the same")
@@ -151,7 +153,7 @@ class Check:
         subject.undecided(f"different: the history on the other driver, under {under}, is not run again")
 
     def _run_counterexample(self, stored: Mapping[str, Any]) -> None:
-        """Run it: exactly the named nodes are unserved; without any, a claim is violated."""
+        """Run the counterexample: exactly the named nodes are unserved, or, if none is named, a claim is violated."""
         subject, specs = self._subject, stored["faults"]
         by_cuts = subject.data["method"] == "cuts"
         if by_cuts:

@@ -265,7 +265,7 @@ class Cuts:
         return survived, lost, vacant
 
     def _distinct(self, threat: Threat, pair: tuple[Rank, Rank]) -> list[Copies]:
-        """Return the pieces of a message, without those that faults affect in the same way."""
+        """Return the pieces of a message, without pieces that faults affect in the same way as an earlier one."""
         found = [self._copies(threat, piece, pair[1]) for piece in self._subject.schedule.due[pair]]
         keys = {(each.count, each.stopped, each.altered, frozenset(each.strikes.items())): each for each in found}
         return list(keys.values())

@@ -110,7 +110,7 @@ class JudgedRuns:
                 return
 
     def _complaint(self, found: Judged) -> str | None:
-        """Return how a run differs from a set that is survived."""
+        """Return the difference between a run and a set that is survived, in words."""
         if found.undecided is not None:
             return f"a run decides nothing: {found.undecided[:100]}"
         if found.unserved:

@@ -102,7 +102,7 @@ class Subject:
         )
 
     def specs(self, chosen: Sequence[tuple[int, Place]], fault_set: FaultSetSpec) -> list[str]:
-        """Return a set of a fault set as fault specifications."""
+        """Return the fault specifications of one set of a fault set."""
         label, found = self.plan.topology.label, []
         for part, place in chosen:
             term = fault_set.parts[part]

@@ -122,7 +122,8 @@ def _links(news: Iterable[News]) -> set[tuple[Rank, Rank]]:
 
 
 def _knowledge(rows: pl.DataFrame, case: Case) -> tuple[dict[Rank, dict[News, int]], int]:
-    """Return, by rank, the time from which it can know each piece of news; and how often one was told too early.
+    """Return for each rank the time from which it can know each piece of news, and how often a rank was notified too
+    early.
 
     `rows` have the columns of `Case.dated`. A rank that reopens a decision is the cause of that news itself.
     """
@@ -186,7 +187,7 @@ def _disagreements(
     by_rank: Mapping[Rank, Sequence[Reported]],
     known: Mapping[Rank, Mapping[News, int]],
 ) -> int:
-    """Return the nodes of a component that end with another decision than they should: on everything that any of them
+    """Return the nodes of a component whose last decision differs from the right one: everything that any of the nodes
     knew.
     """
     every = frozenset(news for rank in component for news in known.get(rank, {}))
@@ -208,7 +209,7 @@ def _disagreements(
 def _fails_first(
     case: Case, settings: Agreement, rank: Rank, known: Iterable[News], decisions: Sequence[Reported]
 ) -> bool:
-    """Report whether a node fails at the end, before it is to decide on what it knows: then it need not."""
+    """Report whether a node fails at the end, before it is to decide on what it knows: then no decision is required."""
     pending = {news.seen for news in known} - {news.seen for decision in decisions for news in decision.news}
     if not pending:
         return False
@@ -219,7 +220,7 @@ def _fails_first(
 
 
 def _ends_right(run: ResolvedRun, decision: Reported | None) -> bool:
-    """Return whether the collective ends for a node as its decision says."""
+    """Return whether the collective ends for a node in the way that its decision states."""
     agreement = run.spec.agreement
     assert agreement is not None
     if decision is None or not agreement.shrink:

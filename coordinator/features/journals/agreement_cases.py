@@ -38,10 +38,10 @@ class Case(Protocol):
         """Return the rows of packets with the times at which they were sent, `sent`, and known at the other end, `known`."""
 
     def suspected(self) -> Mapping[Rank, Mapping[News, int]]:
-        """Return, by rank, what it began to suspect by itself, and when."""
+        """Return for each rank its own suspicions, and when they began."""
 
     def components(self) -> list[list[Rank]]:
-        """Return the nodes that are healthy at the end, in groups that links join which work both ways."""
+        """Return the nodes that are healthy at the end, in groups joined by links that work in both directions."""
 
     def fails(self, rank: Rank, due: int) -> bool:
         """Report whether a rank fails after the end of the run, up to a time."""

@@ -79,7 +79,7 @@ def reports_in(rows: pl.DataFrame) -> Iterator[Reported]:
 
 
 def part_after(run: ResolvedRun, decision: Reported) -> Part:
-    """Return the part of the network that goes on after a decision."""
+    """Return the part of the network that continues after a decision."""
     topology = run.topology
     ends = frozenset(
         min((one, port), topology.end(one, port))

@@ -55,7 +55,7 @@ def detection_metrics(run: ResolvedRun, journal: pl.LazyFrame) -> dict[str, int 
 
 
 def timed_detection_metrics(run: ResolvedRun, journal: pl.LazyFrame, timetable: Timetable) -> dict[str, int | float]:
-    """Measure detection under the timed clock, and the signs of life that it took."""
+    """Measure detection under the timed clock, and the signs of life spent on it."""
     assert timetable.events is not None
     assert timetable.inputs is not None
     events, faults = timetable.events, faults_of(run.algorithm, timetable.inputs.faults)

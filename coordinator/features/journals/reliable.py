@@ -35,7 +35,8 @@ def reliable_metrics(links: ReliableLinks, journal: pl.LazyFrame) -> dict[str, i
 def reliable_violations(
     run: ResolvedRun, links: ReliableLinks, journal: pl.LazyFrame, times: Timetable | None = None
 ) -> list[pl.LazyFrame]:
-    """Return the hops that reliable links rule out: attempts too many or too early, and answers to what has not arrived.
+    """Return the hops that reliable links rule out: too many or too early attempts, and answers to copies that have not
+    arrived.
 
     Under the timed clock, attempts are as far apart as their `times`, and a clock that drifts may measure any distance.
 
@@ -97,8 +98,8 @@ def _beyond_window(links: ReliableLinks, journal: pl.LazyFrame, copies: pl.LazyF
 
 
 def _copies(journal: pl.LazyFrame, when: str = "step") -> pl.LazyFrame:
-    """Return every copy that was sent over a link: the number of attempts, the first step and the least distance of
-    two.
+    """Return every copy that was sent over a link: the number of attempts, the first step and the least distance of two
+    attempts.
 
     Distances are those of the column `when`.
     """

@@ -72,7 +72,7 @@ def _recovery(run: ResolvedRun, firsts: pl.LazyFrame, times: Timetable | None) -
 
 
 def over_trees(run: ResolvedRun) -> TreeCollective:
-    """Return the algorithm as one that runs over trees; repair refuses others."""
+    """Return the algorithm as an algorithm that runs over trees; repair refuses others."""
     algorithm = run.algorithm.over_trees
     assert algorithm is not None
     return algorithm
@@ -92,15 +92,15 @@ def last_step(run: ResolvedRun) -> Step | None:
 
 
 def answers(journal: pl.LazyFrame) -> pl.LazyFrame:
-    """Return the hops of data that crossed a link after their receiver had asked for them over it."""
+    """Return the hops of data that crossed a link after their receiver had requested them over it."""
     asked = journal.filter(IS_REQUEST, ARRIVED).group_by(ASKED).agg(asked=pl.col("step").min())
     found = journal.filter(IS_DATA).join(asked, left_on=LINK, right_on=ASKED, how="inner")
     return found.filter(pl.col("step") > pl.col("asked"))
 
 
 def repair_violations(run: ResolvedRun, journal: pl.LazyFrame, times: Timetable | None = None) -> list[pl.LazyFrame]:
-    """Return the hops that a rule of repair rules out: needless, early and repeated requests, and data that was not
-    asked for.
+    """Return the hops that a rule of repair rules out: needless, early and repeated requests, and data without a
+    request.
 
     Where a fault delays packets, hops have the steps in which they crossed, so their distances say nothing. A rank that
     recovers has forgotten what it received and asked for. Links that are reliable repeat requests. Under the timed clock

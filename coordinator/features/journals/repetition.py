@@ -16,7 +16,7 @@ from emunode.protocols.survivors import TREES, Part, RunEnd
 def judge(run: ResolvedRun, settings: Agreement, evidence: Evidence) -> Findings:
     """Judge the agreement in a journal, and measure the repetition that stands at the end.
 
-    Nothing about deliveries if the collective was to run again, and did not.
+    Nothing is measured about deliveries if the collective was to run again, and did not.
     """
     verdicts = judge_agreement(run, settings, evidence.journal, evidence.timetable)
     summary = {"agreement": records_of(run, verdicts)}
@@ -56,12 +56,12 @@ def _repetition_metrics(
 
 
 def _going_on(verdicts: Verdicts) -> list[Reported]:
-    """Return the decisions that stand, of nodes that run the collective again."""
+    """Return the final decisions of nodes that run the collective again."""
     return [each for group in verdicts.standing.values() for each in group if each.ends == (RunEnd.REPEATED,)]
 
 
 def repetition_of(run: ResolvedRun, journal: pl.LazyFrame, verdicts: Verdicts) -> Repetition | None:
-    """Return the repetition that stands at the end; None without one, or if it needs no packets."""
+    """Return the repetition that stands at the end; None without a repetition, or if it needs no packets."""
     going_on = _going_on(verdicts)
     if not going_on:
         return None
@@ -95,7 +95,7 @@ def repetition_of(run: ResolvedRun, journal: pl.LazyFrame, verdicts: Verdicts) -
 
 
 def _renumbered(run: ResolvedRun, journal: pl.LazyFrame, decision: Reported, part: Part) -> pl.LazyFrame:
-    """Return the rows of a repetition as those of a run of its own: ranks, ports, trees and steps count from its
+    """Return the rows of a repetition in the form of a run of its own: ranks, ports, trees and steps count from its
     beginning.
     """
     assert part.algorithm is not None

@@ -37,7 +37,7 @@ class Launch(ABC):
     """
 
     def token(self) -> bytes:
-        """Return the secret that hosts have to know; by default a new one."""
+        """Return the secret that hosts have to know; by default a new secret."""
         return secrets.token_hex(32).encode()
 
     async def prepare(self) -> tuple[str, int]:
@@ -55,13 +55,13 @@ class Launch(ABC):
         """Note that host `host` has joined."""
 
     def addresses(self, host: int) -> tuple[str, str]:
-        """Return the addresses at which `host` listens (empty: the one it joined from) and from which it dials (empty:
-        any).
+        """Return the address at which `host` listens (empty: the address it joined from) and the address from which it
+        dials (empty: any).
         """
         return "", ""
 
     def missing(self, joined: Collection[str], absent: Collection[int]) -> str:
-        """Return a message about hosts that did not join: names of those that did, indices of those that did not."""
+        """Return a message about hosts that did not join: the names of hosts that joined, the indices of the others."""
         return f"{len(absent)} of {len(joined) + len(absent)} hosts never joined"
 
     @abstractmethod

@@ -331,7 +331,7 @@ class DockerLaunch(Launch):
     # --- down --------------------------------------------------------------------------------------------------------
 
     async def stop(self) -> None:
-        """Remove every container and the network; what the engine does not remove stays recorded for `clean`."""
+        """Remove every container and the network; objects that the engine does not remove stay recorded for `clean`."""
         self._leaving.set()
         await trio.to_thread.run_sync(self._stop)
 
@@ -394,7 +394,7 @@ def options(
 
 
 def remove(client: Client, record: Record) -> list[str]:
-    """Remove, concurrently, what a record names and the run has labelled; returns the names that are left."""
+    """Remove, concurrently, the objects that a record names and the run has labelled; return the names that are left."""
 
     def take(name: str, inspect: Callable[[str], Any], take_away: Callable[[str], None]) -> str | None:
         try:
@@ -425,7 +425,9 @@ def remove(client: Client, record: Record) -> list[str]:
 
 
 def sweep(record: Record) -> list[str]:
-    """Remove what a killed run left; returns the names of what it created. RunError if the engine does not answer."""
+    """Remove the objects of a killed run; return the names of the objects that the run created. RunError if the engine
+    does not answer.
+    """
     client = connect()
     try:
         left = remove(client, record)

@@ -133,7 +133,7 @@ def _directed() -> Iterator[dict[str, object]]:
 
 
 def build(cache: RunCache) -> Iterator[Section]:
-    """Yield the table of networks, the table beside the papers, and the directed networks."""
+    """Yield the table of networks, the comparison with the papers, and the directed networks."""
     yield Table("Both bounds on an allgather at once", _rows(cache), NOTES["networks"])
     yield Table("Beside the algorithms of the papers", _beside(cache), NOTES["beside"])
     yield Table("Directed networks, computed only", _directed(), NOTES["directed"])

@@ -47,7 +47,7 @@ def figures(cache: RunCache) -> Iterator[Figure]:
 
 
 def _figure_1() -> Figure:
-    """Return the four S_3 in colour, by the symbol at position 4, and the links of type 4 between them."""
+    """Draw the four S_3 in colour, by the symbol at position 4, and the links of type 4 between them."""
     within: dict[str, list[Arc]] = {colour: [] for colour in COLOURS[: STAR.n]}
     for rank in STAR.ranks():
         colour = COLOURS[STAR.permutation(rank)[-1] - 1]

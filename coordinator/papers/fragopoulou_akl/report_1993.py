@@ -71,7 +71,7 @@ def _least_steps(method: Mapping[str, str], n: int, many: int) -> int:
 
 
 def build(cache: RunCache) -> Iterator[Section]:
-    """Yield the tables 1 to 3 and the theorems for all sizes, tables 4 to 6 for pairs of networks, then the figures."""
+    """Yield tables 1 to 3 and the theorems for all sizes, tables 4 to 6 for pairs of networks, then the figures."""
     for number, table in METHOD_TABLES.items():
         methods = [method for method in METHODS if method["table"] == number]
         rows = [row for n in cache.sizes for method in methods for row in _method_rows(cache, method, n)]
@@ -160,7 +160,7 @@ def _rule_9(cache: RunCache, n: int) -> dict[str, object]:
 
 
 def _network_rows(cache: RunCache, n: int, which: int) -> Iterator[dict[str, object]]:
-    """Yield the table 4 for the star graph, table 5 for the hypercube."""
+    """Yield table 4 for the star graph, table 5 for the hypercube."""
     network = networks(n)[which]
     papers = {row["problem"]: row for row in printed("fragopoulou_akl_1993_bounds") if row["family"] == network.family}
     for row in rows_of_network(cache, network):
@@ -169,7 +169,7 @@ def _network_rows(cache: RunCache, n: int, which: int) -> Iterator[dict[str, obj
 
 
 def _orders() -> Iterator[dict[str, object]]:
-    """Yield the table 6: the closed forms of tables 4 and 5, divided by powers of n!, beside the orders."""
+    """Yield table 6: the closed forms of tables 4 and 5, divided by powers of n!, beside the orders."""
     for order in printed("fragopoulou_akl_1993_table_6"):
         star, cube = (spread(order[network], order[f"{network} growth"]) for network in ("S_n", "C_n"))
         misprint = spread(order["C_n"], order["C_n misprint"]) if order["C_n misprint"] else None
@@ -186,7 +186,7 @@ def _orders() -> Iterator[dict[str, object]]:
 
 
 def _orders_of_methods() -> Iterator[dict[str, object]]:
-    """Yield the two orders of tables 2 and 3 follow from the bounds of the text."""
+    """Derive two orders of tables 2 and 3 from the bounds of the text."""
     for row in printed("fragopoulou_akl_1993_orders"):
         found = spread(row["form"], row["growth"])
         about = {key: row[key] for key in ("method", "order", "at most")}

@@ -123,7 +123,7 @@ def network_name(network: Topology) -> str:
 
 
 def bound_row(cache: RunCache, network: Topology, problem: Mapping[str, str], quantity: str) -> dict[str, object]:
-    """Return a bound of table 4 or 5, or that for parts, and a run, as the columns of `compared`; the bound stands
+    """Return a bound of table 4 or 5, or the bound for parts, and a run, as the columns of `compared`; the bound stands
     under paper.
     """
     if quantity == IN_PARTS:

@@ -26,7 +26,7 @@ Arcs = Mapping[Rank, tuple[Rank, Port]]
 
 
 def translations(star: StarGraph) -> Iterator[np.ndarray]:
-    """Yield F_q for every node q in the order of ranks: by rank, the rank of q composed with x (definition 2)."""
+    """Yield F_q for every node q in the order of ranks: for each rank x, the rank of q composed with x (definition 2)."""
     labels = np.array([[*star.permutation(rank)] for rank in star.ranks()])
     weights = (star.n + 1) ** np.arange(star.n)
     codes = labels @ weights
@@ -106,7 +106,7 @@ def _of_root(hops: pl.DataFrame) -> Iterator[tuple[Rank, Rank, Port]]:
 
 
 def _path(star: StarGraph, arcs: Arcs, port: Port) -> list[Rank]:
-    """Follow the arcs from the root's link `port` as long as every node has one child; the nodes in order."""
+    """Follow the arcs from the root's link `port` as long as every node has one child; return the nodes in order."""
     below: dict[Rank, list[Rank]] = {}
     for receiver, (sender, _) in arcs.items():
         below.setdefault(sender, []).append(receiver)
@@ -135,7 +135,7 @@ def ways_closer(distance: list[int], n: int) -> Iterator[dict[str, object]]:
 
 
 def cycle_notation(symbols: bytes) -> list[tuple[int, ...]]:
-    """Return the cycles of two or more symbols: each symbol's position is that of the next symbol (definition 3)."""
+    """Return the cycles of two or more symbols: each symbol is at the position of the next symbol (definition 3)."""
     left, cycles = {*symbols}, []
     while left:
         cycle = [min(left)]

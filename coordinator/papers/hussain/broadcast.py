@@ -245,7 +245,7 @@ def _averages(networks: Mapping[str, Sequence[Counted]]) -> Iterator[Figure]:
 
 
 def build(cache: RunCache) -> Iterator[Section]:
-    """Yield the tables 1 to 3 with their equations and examples, and figures 15 to 22."""
+    """Yield tables 1 to 3 with their equations and examples, and figures 15 to 22."""
     for n in cache.sizes:
         yield from _one_network(cache, n)
     yield Table("Table 3: total senders in EJ_{3+4rho}^(n)", _totals(cache), NOTES["totals"])
@@ -260,7 +260,7 @@ def build(cache: RunCache) -> Iterator[Section]:
 
 
 def _one_network(cache: RunCache, n: int) -> Iterator[Section]:
-    """Yield the tables 1 and 2 and figures 15 to 18 in n dimensions; those of the paper have three."""
+    """Yield tables 1 and 2 and figures 15 to 18 in n dimensions; the paper has three dimensions."""
     pair = [counted(cache, name, A, B, n, run=True) for name in ALGORITHMS]
     if cache.rehearsing:
         return

@@ -26,7 +26,7 @@ def residue(pair: Pair, a: int, b: int) -> Pair:
 
 
 def weights(a: int, b: int) -> dict[Pair, int]:
-    """Return the right side of eq. (2) for every residue: the least |x| + |y| + |z| with x + y rho + z rho^2 congruent."""
+    """Return for every residue the right side of eq. (2): the least |x| + |y| + |z| with x + y rho + z rho^2 congruent."""
     norm, found, total = a * a + a * b + b * b, dict[Pair, int](), 0
     while len(found) < norm:
         for x, y in product(range(-total, total + 1), repeat=2):

@@ -66,7 +66,7 @@ def build(cache: RunCache) -> Iterator[Section]:
 
 
 def _networks(check: Check) -> Iterator[Figure]:
-    """Yield the figures 1 to 3."""
+    """Yield figures 1 to 3."""
     links = regular_links(EJ_3_4)
     body = network_panel("solid: regular links, dotted: wraparound links", EJ_3_4, {"blue": links}, ringed=[0])
     yield drawn("hussain", 1, [body])
@@ -93,7 +93,7 @@ def _networks(check: Check) -> Iterator[Figure]:
 
 
 def _broadcasts(cache: RunCache, check: Check) -> Iterator[Figure]:
-    """Yield the figures 4 to 8."""
+    """Yield figures 4 to 8."""
     trial = _broadcast(cache, EJ_3_4, "improved")
     steps = {step: arcs_in(trial, step, step) for step in (1, 2, 3)}
     names = {arc: str(step) for step, arcs in steps.items() for arc in arcs}
@@ -118,7 +118,7 @@ def _broadcasts(cache: RunCache, check: Check) -> Iterator[Figure]:
 
 
 def _phases(cache: RunCache, check: Check) -> Iterator[Figure]:
-    """Yield the figures 9 to 11: the ports of one node, here node 0 of EJ_{3+4rho}."""
+    """Yield figures 9 to 11: the ports of one node, here node 0 of EJ_{3+4rho}."""
     trial = cache.run(EJ_3_4, "allgather", "three-phase", duplex="half")
     units = ("+1", "+rho", "+rho2", "-1", "-rho", "-rho2")
     for phase, wanted in enumerate(((0, 1, 5), (1, 2, 3), (3, 4, 5)), 1):

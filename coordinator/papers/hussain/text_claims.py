@@ -11,7 +11,7 @@ from emunode.topologies.eisenstein_jacobi import EisensteinJacobi
 
 
 def averages_of_receipt(cache: RunCache) -> Iterator[dict[str, object]]:
-    """Yield the number of steps and average step of receipt, in every network that is run."""
+    """Compare the number of steps and the average step of receipt, in every network that is run."""
     cases = [(A, B, n) for n in cache.sizes] + [(2, 3, n) for n in cache.sizes if n < 3]
     for a, b, n in cases:
         pair = [counted(cache, name, a, b, n, run=True) for name in ALGORITHMS]

@@ -136,7 +136,7 @@ def _one_dimension(cache: RunCache) -> Iterator[dict[str, object]]:
 
 
 def build(cache: RunCache) -> Iterator[Section]:
-    """Yield the tables 10 to 14, and lemma 6.1."""
+    """Yield tables 10 to 14, and lemma 6.1."""
     yield Table("Table 10: the fewest start-ups over one port", _fewest(cache), NOTES["table_10"])
     yield Table("Lemma 6.1: one dimension per cycle over one port", _one_dimension(cache))
     yield from cost_tables(cache, "allgather", range(11, 15), NOTES)

@@ -108,7 +108,7 @@ def _theorem_7_5(cache: RunCache) -> Iterator[dict[str, object]]:
 
 
 def build(cache: RunCache) -> Iterator[Section]:
-    """Yield the tables 15 to 18, and theorem 7.5."""
+    """Yield tables 15 to 18, and theorem 7.5."""
     yield from cost_tables(cache, "alltoall", range(15, 19), NOTES)
     yield Table(
         "Theorem 7.5: graphs that are not greedy, or not of least height", _theorem_7_5(cache), NOTES["theorem_7_5"]

@@ -138,7 +138,7 @@ def _row(line: Pipeline, n: int, paper: object, found: object, verdict: Verdict)
 
 
 def _delays(cache: RunCache) -> Iterator[dict[str, object]]:
-    """Yield the table 2: the delay of the slowest packet."""
+    """Yield table 2: the delay of the slowest packet."""
     for line, n in _cases(cache, PIPELINES):
         if line.delay is not None:
             trial = line.run(cache, n, n)
@@ -154,7 +154,7 @@ def slowest_packet(trial: Trial, n: int) -> int:
 
 
 def _rates(cache: RunCache) -> Iterator[dict[str, object]]:
-    """Yield the table 3: the difference between two runs, one with PACKETS more distinct packets."""
+    """Yield table 3: the difference between two runs, one with PACKETS more distinct packets."""
     for line, n in _cases(cache, PIPELINES):
         if line.rate is not None:
             few, many = line.run(cache, n, PACKETS), line.run(cache, n, 2 * PACKETS)
@@ -323,7 +323,7 @@ def _relative(cache: RunCache) -> Iterator[dict[str, object]]:
 
 
 def build(cache: RunCache) -> Iterator[Section]:
-    """Yield the tables 2 to 6, and the variants of section 4.1."""
+    """Yield tables 2 to 6, and the variants of section 4.1."""
     yield Table("Table 2: propagation delays", _delays(cache), NOTES["table_2"])
     yield Table("Table 3: cycles per distinct packet", _rates(cache), NOTES["table_3"])
     for number, ports in ((4, "one port"), (5, "n ports")):

@@ -289,8 +289,8 @@ def cost_tables(
     notes_below: Mapping[str, Sequence[str]],
     first: Sequence[PrintedTime] = (),
 ) -> Iterator[Table]:
-    """Yield the tables of T and of optima, titled and noted as the data files say; `first` are lines before those of
-    the files.
+    """Yield the tables of T and of optima, with titles and notes from the data files; the lines `first` come before the
+    lines of the files.
     """
     titles = {int(row["table"]): row for row in printed("johnsson_ho_tables")}
     for table in tables:

@@ -221,7 +221,7 @@ def build(cache: RunCache) -> Iterator[Section]:
 
 
 def _single_trees(cache: RunCache, check: Checks) -> Iterator[Figure]:
-    """Yield the figures 1 to 4."""
+    """Yield figures 1 to 4."""
     yield _figure_1(cache)
     trial = _run(cache, 1)
     levels = tuple(min(target.bit_count() for target in targets) for targets in on_the_way(trial))
@@ -243,7 +243,7 @@ def _single_trees(cache: RunCache, check: Checks) -> Iterator[Figure]:
 
 
 def _several_trees(cache: RunCache, check: Checks) -> Iterator[Figure]:
-    """Yield the figures 5 to 8."""
+    """Yield figures 5 to 8."""
     trial = _run(cache, 5)
     used = trial.table("links").filter(pl.col("bytes") > 0)["sender", "port", "bytes"].iter_rows()
     loads = {(sender, port): Fraction(carried, MESSAGE_BYTES) for sender, port, carried in used}
@@ -277,7 +277,7 @@ def _several_trees(cache: RunCache, check: Checks) -> Iterator[Figure]:
 
 
 def _nodes_and_balance(cache: RunCache, check: Checks) -> Iterator[Figure]:
-    """Yield the figures 9 to 11."""
+    """Yield figures 9 to 11."""
     figure, parents, children = _figure_9()
     yield figure
     check(9, "different dimensions to the parents", "n", 6, len(set(parents)))
@@ -295,7 +295,7 @@ def _nodes_and_balance(cache: RunCache, check: Checks) -> Iterator[Figure]:
 
 
 def _schedules(cache: RunCache, check: Checks) -> Iterator[Figure]:
-    """Yield the figures 12 to 14."""
+    """Yield figures 12 to 14."""
     trial, rotated = _run(cache, 12), RotatedBinomialTrees(Q3)
     panels = [_scheduled(f"SBT {tree}", rotated, trial, tree) for tree in range(3)]
     yield _figure(12, panels)

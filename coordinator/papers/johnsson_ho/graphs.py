@@ -137,7 +137,7 @@ def _totals(cache: RunCache) -> Iterator[dict[str, object]]:
 
 
 def build(cache: RunCache) -> Iterator[Section]:
-    """Yield the table 1 in two parts, and the statements on the graphs."""
+    """Yield table 1 in two parts, and the statements on the graphs."""
     yield Table("Table 1: Ew_d, weighted edges by dimension", _totals(cache), NOTES["edges"])
     title = "Table 1: weighted edges, subtrees and descendants by level and dimension"
     yield Table(title, _rows(cache), NOTES["levels"], measurement="on the links")

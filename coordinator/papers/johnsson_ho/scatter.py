@@ -170,7 +170,7 @@ def best_choice(n: int, choices: Iterable[Sequence[Turn]]) -> int:
 
 
 def build(cache: RunCache) -> Iterator[Section]:
-    """Yield the tables 7, 8 and 9."""
+    """Yield tables 7, 8 and 9."""
     yield from cost_tables(cache, "scatter", (7, 8, 9), NOTES, first=[GRAY_PATH])
     yield Table("Section 5.1: T of BRG where a node may send beside receiving", _beside(cache))
     yield Table("Section 5.1.4: packets of nRSBT over one port, cycle by cycle, in messages", _packets(cache))

@@ -38,7 +38,7 @@ TABLE_19 = printed_optima(19)
 
 
 def _winners(cache: RunCache) -> Iterator[dict[str, object]]:
-    """Yield each line meets the lower bound exactly, except the line with the wrong name; its correction does."""
+    """Check that each line meets the lower bound exactly, except the line with the wrong name; its correction does."""
     for line in TABLE_19:
         for n in cache.sizes:
             erratum, misprint = "erratum" in line.marks, "misprint" in line.marks
@@ -97,7 +97,7 @@ def _large(cache: RunCache, line: Pipeline, n: int, assumption: str) -> dict[str
 
 
 def build(cache: RunCache) -> Iterator[Section]:
-    """Yield the table 19 in two parts."""
+    """Yield table 19 in two parts."""
     yield Table("Table 19: one-to-all broadcasting", _broadcasts(cache), NOTES["broadcast"])
     yield Table("Table 19: the other problems", _winners(cache), NOTES["winners"])
 

@@ -62,7 +62,7 @@ def _run(cache: RunCache, n: int, algorithm: str, driver: str) -> Trial:
 
 
 def build(cache: RunCache) -> Iterator[Section]:
-    """Yield the figures 16 and 17."""
+    """Yield figures 16 and 17."""
     more = [(float(n), float(n)) for n in cache.sizes]
     yield from sections("timed", list(rows(cache)), NOTES["timed"], cache.sizes[-1], n=more)
 

@@ -55,7 +55,7 @@ def figure_1() -> Figure:
 
 
 def figure_2() -> Figure:
-    """Return the three trees Lhat at the identity."""
+    """Draw the three trees Lhat at the identity."""
     trees = CongestionTwoTrees(STAR)
     panels = [
         network_panel(
@@ -90,7 +90,7 @@ def cycles_of_shift(n: int, i: int) -> list[tuple[int, ...]]:
 
 
 def figure_3() -> Figure:
-    """Return the cycles of rho^6(r) for n = 8, each as a ring of dimensions."""
+    """Draw the cycles of rho^6(r) for n = 8, each as a ring of dimensions."""
     n, i = SHIFTED, SHIFT
     cycles = cycles_of_shift(n, i)
     panels = [_ring(f"C_{k} = ({', '.join(map(str, cycle))})", cycle) for k, cycle in enumerate(cycles)]
@@ -112,7 +112,7 @@ def _ring(title: str, cycle: Sequence[int]) -> Panel:
 
 
 def _arrow(start: tuple[float, float], end: tuple[float, float]) -> str:
-    """Return an arrow from the rim of one disc to that of the next."""
+    """Draw an arrow from the rim of one disc to the rim of the next."""
     (x1, y1), (x2, y2) = start, end
     long = ((x2 - x1) ** 2 + (y2 - y1) ** 2) ** 0.5
     dx, dy = (x2 - x1) / long, (y2 - y1) / long

@@ -38,7 +38,7 @@ def _stated(star: StarGraph, **names: Value) -> Callable[..., dict[str, object]]
 
 
 def _reduce_to(cache: RunCache, n: int, root: str) -> Trial:
-    """Return the data of all nodes, combined along L(root)."""
+    """Run a reduce that combines the data of all nodes along L(root)."""
     return cache.run(f"star:{n}", "reduce", "greedy-tree", source=root, message_bytes=60, segments=1)
 
 

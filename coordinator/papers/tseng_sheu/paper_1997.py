@@ -30,7 +30,7 @@ LARGEST_DRAWN = 5
 
 
 def build(cache: RunCache) -> Iterator[Section]:
-    """Yield the tables 1 and 2 for every size, then the lemmas, then the figures."""
+    """Yield tables 1 and 2 for every size, then the lemmas, then the figures."""
     for n in cache.sizes:
         title = f"Table 1, one-to-all broadcast, n = {n}, m = {BROADCAST_BYTES:,} bytes"
         yield Table(title, table_1(cache, n), NOTES["table_1"] if n == cache.sizes[-1] else ())

@@ -62,8 +62,8 @@ class NodeData:
 
 
 def node_data(data: RunData, layout: Layout, packets: int | None) -> NodeData | None:
-    """Return the data for questions about nodes, given the number of `packets`; without packets and trees if that is
-    None.
+    """Return the data for questions about nodes, given the number of `packets`; without packets and trees if the number
+    is None.
 
     None for networks that are too large.
     """

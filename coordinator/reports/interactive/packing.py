@@ -11,7 +11,7 @@ _CODES: Final = np.frombuffer(DIGITS.encode(), dtype=np.uint8)
 
 
 def pack(values: ArrayLike) -> str:
-    """Return the values, each at least -1, as text: the digits of a value, then those of every value plus 1."""
+    """Write the values, each at least -1, as text: the digits of a value, then the digits of every value plus 1."""
     shifted = np.asarray(values, dtype=np.int64).ravel() + 1
     if len(shifted) and shifted.min() < 0:
         raise ValueError(f"cannot pack {shifted.min() - 1}: expected values from -1")
@@ -23,7 +23,7 @@ def pack(values: ArrayLike) -> str:
 
 
 def unpack(text: str) -> list[int]:
-    """Return the inverse of `pack`. Raises ValueError if the text is malformed."""
+    """Read the values that `pack` wrote. Raises ValueError if the text is malformed."""
     width, digits = int(text[0]), text[1:]
     if len(digits) % width:
         raise ValueError(f"{len(digits)} digits cannot be divided into numbers of {width}")

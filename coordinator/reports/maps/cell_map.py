@@ -30,7 +30,7 @@ LEVEL_ENTRIES = 400_000
 
 
 def draw(scene: Scene, layout: Layout) -> NetworkMap:
-    """Return the map; in all-to-all collectives without altered payloads it shows progress."""
+    """Draw the map; in all-to-all collectives without altered payloads it shows progress."""
     progress = scene.all_to_all and scene.votes is None and scene.packets is not None and scene.steps > 0
     return _progress_map(scene, layout) if progress else _finish_map(scene, layout)
 
@@ -53,7 +53,7 @@ class Squares:
         return np.bincount(self.cell)
 
     def path(self, chosen: NDArray[np.bool_] | Ranks) -> str:
-        """Return the chosen squares, by a mask or by their indices, as one path."""
+        """Draw the chosen squares, given by a mask or by their indices, as one path."""
         a = f"{self.side:.1f}"
         left, top = ((at[chosen] - self.side / 2).tolist() for at in (self.x, self.y))
         return "".join([f"M{x:.1f} {y:.1f}h{a}v{a}h-{a}z" for x, y in zip(left, top, strict=True)])

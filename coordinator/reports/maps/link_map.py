@@ -33,7 +33,7 @@ WIDTHS = (0.7, 1.4, 2.4)
 
 
 def draw(scene: Scene, layout: Layout) -> NetworkMap:
-    """Return the map, and for its script the links and gains of every frame."""
+    """Draw the map, and return with it the links and gains of every frame for its script."""
     links, nodes, marks, positions = Links(scene, layout), Nodes(scene, layout), scene.marks, scene.positions
     due = scene.due(scene.gained)
     texts = texts_of_tables(scene, positions) if scene.packets is None else _texts(scene, due)
@@ -107,7 +107,7 @@ class Links:
         return links.with_columns(link=numbers[place(links)])
 
     def _drawn(self, links: pl.DataFrame) -> tuple[list[str], list[str]]:
-        """Return the line of each link, and its arrowhead."""
+        """Draw the line of each link, and its arrowhead."""
         return _paths(self.scene, self.layout, *(links[name].to_numpy() for name in ("sender", "port", "receiver")))
 
     @cached_property
@@ -124,8 +124,8 @@ class Links:
         return circles
 
     def draw(self, at: int | None) -> list[str]:
-        """Return the links in a frame, or in the whole run: idle, busy in three widths by their load, forging, and
-        losing ones.
+        """Draw the links in a frame, or in the whole run: idle, busy in three widths by their load, forging, and losing
+        ones.
         """
         if at is None:
             table, most, stops = self.table.with_row_index("link"), self.most, self.stops
@@ -170,7 +170,7 @@ def _paths(scene: Scene, layout: Layout, senders: Ranks, ports: Ranks, receivers
 
 
 def _idle_links(scene: Scene, layout: Layout) -> str:
-    """Return every link, faintly."""
+    """Draw every link, faintly."""
     if scene.order > NODES_WITH_IDLE_LINKS:
         return ""
     links = np.array([(rank, port, other) for rank, port, other, _ in scene.topology.links()], dtype=np.int64)
@@ -199,7 +199,7 @@ def _whole_run(scene: Scene, links: Links) -> str:
 
 
 def _texts(scene: Scene, due: np.ndarray) -> list[str]:
-    """Return a sentence per frame: what moves in it, and how many nodes are done after it."""
+    """Write a sentence per frame: the segments that move in it, and how many nodes are done after it."""
     counts = scene.marks.links.group_by("frame").agg(
         pl.len().alias("links"), pl.col("segments").sum(), lost=(pl.col("lost") > 0).sum()
     )

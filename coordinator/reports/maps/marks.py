@@ -16,7 +16,7 @@ BYZANTINE = "var(--purple)"
 
 
 def cross(x: float, y: float, arm: float, step: int) -> str:
-    """Return the mark of a node that crashed or hung; the script shows it from `step` on."""
+    """Draw the mark of a node that crashed or hung; the script shows it from `step` on."""
     a = arm * 0.8
     return (
         f'<path class="cross" data-step="{step}" stroke-width="{max(1.2, 0.2 * arm):.1f}" '
@@ -25,7 +25,7 @@ def cross(x: float, y: float, arm: float, step: int) -> str:
 
 
 def diamond(x: float, y: float, arm: float) -> str:
-    """Return the mark of a byzantine node."""
+    """Draw the mark of a byzantine node."""
     return (
         f'<path class="diamond" stroke-width="{max(1.2, 0.1 * arm):.1f}" d="M{x:.1f} {y - arm:.1f}l{arm:.1f} {arm:.1f}'
         f'l{-arm:.1f} {arm:.1f}l{-arm:.1f} {-arm:.1f}z"/>'

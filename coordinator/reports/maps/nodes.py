@@ -146,7 +146,7 @@ class Nodes:
     # --- pies ------------------------------------------------------------------------------------------------------
 
     def _pies(self, held: Held, at: int | None) -> list[str]:
-        """Return the pies of the whole run in the colours of the steps, and those that the script draws for one step."""
+        """Draw the pies of the whole run in the colours of the steps, and the pies that the script draws for one step."""
         order, full = self.scene.order, self.scene.full
         parts = dict.fromkeys(State, ("", ""))
         if at is not None:
@@ -169,7 +169,7 @@ class Nodes:
         return [f'<g id="slices">{"".join(slices)}</g>', f'<g id="progress">{progress}</g>']
 
     def _slices(self) -> list[str]:
-        """Return the pies of the whole run, clockwise from the top."""
+        """Draw the pies of the whole run, clockwise from the top."""
         have, parts = [0] * self.scene.order, []
         for colour, got in self._votes_by_colour() if self.scene.votes is not None else self._segments_by_colour():
             drawn = []

@@ -27,7 +27,7 @@ NUMBERS = (
 
 
 def agreement_panel(report: Report) -> Markup | None:
-    """Return each decision with the nodes that stand by it, and the cost of the agreement; nothing without a decision."""
+    """Render each decision with the nodes that stand by it, and the cost of the agreement; nothing without a decision."""
     decisions = report.data.get("agreement")
     if not isinstance(decisions, list) or not decisions:
         return None

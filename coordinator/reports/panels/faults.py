@@ -34,7 +34,7 @@ REPAIRS = ("recover", "up", "heal")
 
 
 def faults_panel(report: Report) -> Markup | None:
-    """Return the faults of the scenario in words."""
+    """Render the faults of the scenario in words."""
     faults = fault_table(report.data)
     searches = report.data.summary.get("fault_searches")
     listed = [str(search) for search in searches] if isinstance(searches, list) else []
@@ -54,7 +54,7 @@ def process_table(data: RunData) -> list[dict[str, str]]:
 
 
 def _event(line: str) -> Mapping[str, Any]:
-    """Return the event of a line of the log; empty for any other text, since anybody may have written the file."""
+    """Return the event of a line of the log; empty for any other text, since the file may have another author."""
     try:
         event = parse_json(line)
     except ValueError:
@@ -87,7 +87,7 @@ def _nodes_of(data: RunData, host: object) -> str:
 
 
 def cut_off_panel(report: Report) -> Markup | None:
-    """Return the healthy nodes that did not receive everything, grouped by the fault that cut them off."""
+    """Render the healthy nodes that did not receive everything, grouped by the fault that cut them off."""
     lost = cut_off(report.data, report.votes)
     if not lost.count:
         return None
@@ -101,7 +101,7 @@ def cut_off_panel(report: Report) -> Markup | None:
 
 
 def fault_table(data: RunData) -> list[dict[str, str]]:
-    """Return one row per fault, in words."""
+    """Describe every fault in words, one row each."""
     return [
         {
             "kind": str(fault.get("kind", "?")),
@@ -153,9 +153,9 @@ def _nodes_cut_off(fault: Mapping[str, Any], data: RunData) -> int:
 
 
 def _unsent(fault: Mapping[str, Any], data: RunData) -> int:
-    """Return the number of packets that a faulty node sends without faults, but did not send once its fault had begun.
+    """Count the packets that a faulty node sends without faults, but did not send once its fault had begun.
 
-    0 for faults of links, and where what happens without faults is not known.
+    0 for faults of links, and if the run without faults is unknown.
     """
     rank, first, last = fault.get("rank"), fault.get("step"), fault.get("last")
     plan, hops = data.plan, data.hops

@@ -20,7 +20,7 @@ MOST_BINS = 20
 
 
 def links_panel(report: Report) -> Markup | None:
-    """Return the packets by port and step, links by load, and the busiest links."""
+    """Render the packets by port and step, links by load, and the busiest links."""
     heat, equal = _heat(report), _equal_loads(report)
     # Bars and a ranking of links that carry the same say less than a sentence.
     loads, busiest = (None, []) if equal else (_histogram(report), _busiest(report))
@@ -48,7 +48,7 @@ def _equal_loads(report: Report) -> str | None:
 
 
 def _histogram(report: Report) -> str | None:
-    """Return the number of directed links by the segments they carried."""
+    """Count the directed links by the segments that they carried."""
     links = report.data.links
     if links is None:
         return None
@@ -78,7 +78,7 @@ def _idle_left_out(links: int) -> str | None:
 
 
 def _busiest(report: Report) -> list[tuple[str, ...]]:
-    """Return the links that carried most; with labels if the network is known, else with ranks."""
+    """Return the busiest links; with labels if the network is known, else with ranks."""
     data = report.data
     if data.links is None or not len(data.links):
         return []
@@ -95,7 +95,7 @@ def _busiest(report: Report) -> list[tuple[str, ...]]:
 
 
 def _heat(report: Report) -> str | None:
-    """Return the packets by port and step, which shows when each kind of link is used."""
+    """Draw the packets by port and step: the picture shows when each kind of link is used."""
     hops, topology = report.hops, report.data.topology
     if hops is None or topology is None or not len(hops) or topology.degree > MOST_PORTS:
         return None
@@ -108,7 +108,7 @@ def _heat(report: Report) -> str | None:
 
 
 def _timelines(report: Report) -> str | None:
-    """Return the segments on every directed link by step; in larger networks on the links that carry most."""
+    """Draw the segments on every directed link by step; in larger networks on the busiest links."""
     hops, topology = report.hops, report.data.topology
     if hops is None or topology is None or not len(hops):
         return None

@@ -9,7 +9,7 @@ from coordinator.reports.theme import viridis
 
 
 def network_panel(report: Report) -> Markup | None:
-    """Return the drawing, the controls that choose a step, and the legend."""
+    """Render the drawing, the controls that choose a step, and the legend."""
     picture = report.picture
     if picture is None:
         return None

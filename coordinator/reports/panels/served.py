@@ -19,7 +19,7 @@ ROWS: Final = 16
 
 
 def served_panel(report: Report) -> Markup | None:
-    """Return the nodes served against time, and the time of each."""
+    """Render the nodes served against time, and the time of each."""
     nodes = [node for node in report.data.served if isinstance(node.get("label"), str)]
     times = _times(nodes, "seconds")
     if not times:

@@ -23,9 +23,7 @@ SYMBOL: Final = ("M-10 0H10", f"M-3 0{CIRCLE}")
 
 
 def space_time_panel(report: Report) -> Markup | None:
-    """Return the diagram of the nodes of a small network, or of a choice of those of a larger one, with their first
-    packets.
-    """
+    """Render the diagram of the nodes of a small network, or of some nodes of a larger one, with their first packets."""
     data = report.data
     # The journal of a long run is left out of a quick report.
     if report.hops is None or data.topology is None or not len(report.hops):

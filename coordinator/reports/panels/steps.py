@@ -27,7 +27,7 @@ MULTIPLES = (
 
 
 def steps_panel(report: Report) -> Markup | None:
-    """Return the shares delivered after each step, and small charts of what happened in it."""
+    """Render the shares delivered after each step, and small charts of the events in it."""
     lines = _delivered(report)
     delivery = lines and responsive(
         lambda narrow: step_lines("delivered after each step", lines, report.fault_steps, narrow=narrow)
@@ -39,7 +39,7 @@ def steps_panel(report: Report) -> Markup | None:
 
 
 def _delivered(report: Report) -> Lines:
-    """Return the shares of the segments that arrived and of the nodes that are done, or how votes ended."""
+    """Draw the shares of the segments that arrived and of the nodes that are done, or how votes ended."""
     data, hops = report.data, report.hops
     steps = len(data.steps) if data.steps is not None else 0
     if hops is not None and len(hops):

@@ -15,7 +15,7 @@ SHOWN_ELSEWHERE = {
 
 
 def tiles_panel(report: Report) -> Markup | None:
-    """Return the most important numbers."""
+    """Render the most important numbers."""
     tiles = _tiles(report.data)
     return fragment("tiles", tiles=tiles) if tiles else None
 
@@ -40,7 +40,7 @@ def _tiles(data: RunData) -> list[tuple[str, str]]:
 
 
 def claims_panel(report: Report) -> Markup:
-    """Return each claim beside its measurement; derived claims are marked as on the terminal."""
+    """Render each claim beside its measurement; derived claims are marked like on the terminal."""
     claims = _claims(report.data)
     dropped = describe_dropped(_records(report.data, "dropped_claims"), _records(report.data, "claims"))
     reasons = [f"{line[:1].upper()}{line[1:]}." for line in dropped]
@@ -48,7 +48,7 @@ def claims_panel(report: Report) -> Markup:
 
 
 def _records(data: RunData, name: str) -> list[dict[str, Any]]:
-    """Return the records of a list of the summary; whatever else a stored run may have there is left out."""
+    """Return the records of a list of the summary; anything else that a stored run may have there is left out."""
     records = data.get(name)
     return [each for each in records if isinstance(each, dict)] if isinstance(records, list) else []
 
@@ -72,7 +72,7 @@ def _claims(data: RunData) -> list[dict[str, object]]:
 
 
 def details_panel(report: Report) -> Markup:
-    """Return the whole scenario and all metrics."""
+    """Render the whole scenario and all metrics."""
     data = report.data
     scenario = [(key.replace("_", " "), show(value)) for key, value in data.scenario.items() if value != []]
     metrics = [

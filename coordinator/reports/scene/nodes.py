@@ -17,7 +17,7 @@ ALL_TO_ALL = ("allgather", "alltoall", "allreduce")
 
 
 def giving(data: RunData) -> bool:
-    """Return whether nodes are judged by what they send, not by what they receive."""
+    """Return whether nodes are judged by the messages that they send, not by the messages that they receive."""
     return data.get("collective") in GIVING
 
 
@@ -27,7 +27,7 @@ def has_root(data: RunData) -> bool:
 
 
 def root_of(data: RunData) -> int | None:
-    """Rank of the source, or of the target of a gather or reduce; None if there is no single one."""
+    """Return the rank of the source, or of the target of a gather or reduce; None if there is no single one."""
     if not has_root(data) or data.topology is None:
         return None
     label = data.get("source")

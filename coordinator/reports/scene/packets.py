@@ -19,7 +19,7 @@ SENT: Final = [outcome.name.lower() for outcome in HopOutcome if outcome < HopOu
 def packets_of(journal: pl.LazyFrame, due: pl.Expr | None = None) -> pl.DataFrame:
     """Return one row per packet: step, sender, port, receiver, and its segments: all, lost, altered, and first copies.
 
-    If only some segments are due to anybody, `due` tells which; copies of others do not count as first.
+    If only some segments are due to any node, `due` names them; copies of other segments do not count as first.
     """
     outcome = pl.col("outcome").cast(pl.String)
     first = outcome == "first"

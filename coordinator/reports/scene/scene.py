@@ -182,7 +182,7 @@ class Scene:
         )
 
     def held(self, at: int) -> "Held":
-        """Count what nodes have after the position `at` of the slider, from 0."""
+        """Count the segments that nodes have after the position `at` of the slider, from 0."""
         have, when = np.zeros(self.order, dtype=np.int64), np.full(self.order, -1, dtype=np.int64)
         heard, settled = np.zeros_like(have), np.zeros((self.order, len(State)), dtype=np.int64)
         for counts, table in ((have, self.marks.gains), (heard, self.marks.heard)):

@@ -140,7 +140,7 @@ def ballots(votes: pl.DataFrame, copies: int) -> pl.DataFrame:
 
 
 def _segments(plan: Plan, journal: pl.LazyFrame, contested: pl.DataFrame | None) -> pl.DataFrame:
-    """Return one row per segment that reached a healthy rank it is meant for: `PIECE`, state, heard, settled."""
+    """Return one row per segment that reached a healthy addressee: `PIECE`, state, heard, settled."""
     found = ballots(cast_votes(plan, journal, ()), plan.spec.redundancy)
     if contested is not None:  # the recorded result replaces the one derived from first copies
         by = ["receiver", "origin", "segment"]
@@ -188,7 +188,7 @@ class BallotBox:
 
 
 def who_votes(plan: Plan) -> str:
-    """Return the column with the rank whose vote it is: the receiver, or in a gather the origin of the message."""
+    """Return the column with the rank that votes: the receiver, or in a gather the origin of the message."""
     return "owner" if plan.spec.collective is Collective.GATHER else "receiver"
 
 

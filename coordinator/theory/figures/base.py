@@ -44,7 +44,7 @@ class Budget:
         self.spent = 0.0
 
     def spend(self, work: float) -> None:
-        """Raise OverBudgetError if this work exceeds the limit; to be called before the work is done."""
+        """Raise OverBudgetError if this work exceeds the limit; called before the work is done."""
         self.spent += work
         if self.spent > self.limit:
             raise OverBudgetError(f"it takes more than {self.limit:,.0f} units of work")
@@ -81,6 +81,7 @@ class FigureNetwork:
     def table(self) -> NDArray[np.intp]:
         """Row r: the neighbours of rank r, filled up by r itself where other ranks have more."""
         width = max(map(len, self.adjacency))
+        # A rank that is its own neighbour in the spare columns adds nothing to a flood, so rows need no lengths.
         return np.array([[*peers, *[rank] * (width - len(peers))] for rank, peers in enumerate(self.adjacency)])
 
     @cached_property
@@ -94,7 +95,9 @@ class FigureNetwork:
         return 2 * len(self.links) == self.order * (self.order - 1)
 
     def keep(self, key: object, budget: Budget, compute: Callable[[], Any]) -> Any:
-        """Call `compute` once. Every figure that uses the result spends its work, so that none depends on others."""
+        """Call `compute` once. Every invariant that uses the result spends its work, so that no invariant depends on
+        others.
+        """
         if key in self._kept:
             budget.spend(self._kept[key][1])
             return self._kept[key][0]

@@ -29,7 +29,7 @@ class ConditionalConnectivity(NumberedFigure):
 
     @abstractmethod
     def attained(self, found: Separations, number: int) -> bool:
-        """Return whether some set of a size is as the definition wants it."""
+        """Return whether some set of a size meets the definition."""
 
     @abstractmethod
     def most_lost(self, order: int, number: int) -> int:
@@ -42,10 +42,12 @@ class ConditionalConnectivity(NumberedFigure):
         """Go through all sets, by size."""
         size = 0
         try:
+            # Fewer nodes than the connectivity disconnect nothing, so no condition on the components can hold.
             for size in range(kappa(network, budget), self.most_lost(network.order, number) + 1):
                 if self.attained(separations(network, size, budget), number):
                     return size
         except OverBudgetError as error:
+            # All smaller sizes are excluded, by the connectivity or by a search.
             known = f"at least {size}, or there is no such set; " if size else ""
             raise OverBudgetError(f"{known}{error}") from None
         return None
@@ -174,6 +176,7 @@ def _extra_by_flows(network: FigureNetwork, g: int, budget: Budget) -> int:
     starts = list(_connected_sets(network, g + 1, network.roots, budget))
     for inside in starts:
         around = neighbourhood(network, inside)
+        # The test of the components is the expensive part, so the size is compared first.
         if around.bit_count() < upper and _leaves_large(network, around, g):
             upper = around.bit_count()
     lower = upper
@@ -181,6 +184,7 @@ def _extra_by_flows(network: FigureNetwork, g: int, budget: Budget) -> int:
     for one in starts:
         near = one | neighbourhood(network, one)
         for other in ends:
+            # Nodes cannot separate two sets that touch each other.
             if not near & other:
                 budget.spend(0.3 * lower * len(network.links))
                 lower = min(lower, _separator(network, one, other, lower))
@@ -220,6 +224,7 @@ def _leaves_large(network: FigureNetwork, lost: int, g: int) -> bool:
     """Return whether the rest is disconnected, with more than g nodes in every component."""
     rest, count = (1 << network.order) - 1 & ~lost, 0
     while rest:
+        # A component grows from the lowest node of the rest, a whole neighbourhood at a time.
         component, grown = 0, rest & -rest
         while grown:
             component |= grown

@@ -89,12 +89,15 @@ def by_closed_neighbourhoods(network: FigureNetwork, budget: Budget) -> int:
             inside, outside = stack.pop()
             budget.spend(2)
             needed = outside.bit_count() + ceil(inside.bit_count() / 2)
+            # Both terms only grow with further nodes, so this branch finds nothing better.
             if needed >= best:
                 continue
             open_ = neighbourhood(network, inside) & ~outside
             if not open_:
                 best = needed
                 continue
+            # One undecided neighbour at a time, either in the set or outside for the rest of the branch: every
+            # connected set of the root is reached exactly once.
             peer = open_ & -open_
             stack += [(inside | peer, outside), (inside, outside | peer)]
     return best - 1
@@ -143,8 +146,8 @@ class PairSearch:
         return all(self._fits(tester, a, b, w) for tester in set_bits(changed))
 
     def _choices(self, a: int, b: int, c: int, w: int) -> list["Decided"]:
-        """Return the sets with one more node decided, in the order in which they are tried; none if all that matter
-        are.
+        """Return the sets with one more node decided, in the order in which they are tried; none if all relevant nodes
+        are decided.
         """
         known = a | b | c | w
         near_testers = self._around(w) & ~known
@@ -153,6 +156,8 @@ class PairSearch:
             return []
         bit = undecided & -undecided
         node = bit.bit_length() - 1
+        # Only tests by comparison allow a neighbour of A or B in W, and a node of W next to A or B has no neighbour in
+        # W.
         tester = [(node, a, b, c, w | bit)] if self._compares and not near_testers else []
         return [*tester, (node, a, b, c | bit, w), (node, a | bit, b, c, w), (node, a, b | bit, c, w)]
 
@@ -163,7 +168,7 @@ class PairSearch:
         return union
 
     def _fits(self, tester: Rank, a: int, b: int, w: int) -> bool:
-        """Return whether a node of W tells F1 and F2 apart in no way so far."""
+        """Return whether a node of W does not tell F1 and F2 apart so far."""
         peers = self._masks[tester]
         return not peers & w and (peers & a).bit_count() <= 1 and (peers & b).bit_count() <= 1
 

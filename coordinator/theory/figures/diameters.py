@@ -35,6 +35,8 @@ class FaultDiameter(Figure):
         found: list[int] = []
         try:
             for faults in range(kappa(network, budget)):
+                # Exactly f faults can leave a smaller diameter than fewer faults do; "at most f" takes the largest so
+                # far.
                 found.append(max([*found[-1:], self._diameter(network, faults, budget)]))
         except OverBudgetError as error:
             raise partial(found, "f", 0, error) from None
@@ -48,6 +50,8 @@ class FaultDiameter(Figure):
         for block in blocks(order, faults, with_first=False):
             for root in network.roots:
                 reach, rounds = block.others.copy(), 0
+                # All sets of the block at once start from the root alone. Sets that contain the root have a 0 there,
+                # and reach nothing.
                 reach[:root] = reach[root + 1 :] = 0
                 while (grown := advance(network.table, reach, block.others)).tobytes() != reach.tobytes():
                     reach, rounds = grown, rounds + 1
@@ -92,7 +96,7 @@ class WideDiameter(Figure):
 
 
 def partial(found: list[int], letter: str, first: int, error: NotKnownError) -> OverBudgetError:
-    """Return the error of a figure of which only the first values are known."""
+    """Return the error of an invariant of which only the first values are known."""
     known = f"{' '.join(map(str, found))} for {letter} = {first}..{first + len(found) - 1}; " if found else ""
     return OverBudgetError(f"{known}{error}")
 
@@ -121,6 +125,7 @@ class DisjointPaths:
         """
         if not missing:
             return True
+        # First neighbours in ascending order, so that every choice of them is tried once.
         for number in range(first, len(self._first) - missing + 1):
             start = self._first[number]
             closed = used | self._network.masks[self._source] | 1 << self._source
@@ -147,5 +152,7 @@ class DisjointPaths:
             stack += [  # reversed, since the last one is tried first
                 (peer, length - 1, closed | peers, inner)
                 for peer in reversed(self._network.adjacency[node])
+                # A path cannot be shorter than the distance without taken nodes, so a peer that is too far away is not
+                # tried.
                 if self._distance[peer] < length and not closed >> peer & 1
             ]

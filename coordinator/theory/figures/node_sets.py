@@ -33,7 +33,7 @@ class Block(NamedTuple):
 
 
 def blocks(order: int, size: int, *, with_first: bool) -> Iterator[Block]:
-    """Yield all sets of `size` of the nodes 0 .. order - 1; with `with_first`, those that contain node 0."""
+    """Yield all sets of `size` of the nodes 0 .. order - 1; with `with_first`, the sets that contain node 0."""
     free = int(with_first)
     for chosen, low, rest in _splits(order - free, size - free):
         count = comb(low, rest)
@@ -41,6 +41,7 @@ def blocks(order: int, size: int, *, with_first: bool) -> Iterator[Block]:
         members = np.zeros((order, len(every)), dtype=np.uint64)
         members[free : free + low] = _subsets(low, rest)
         members[[free + node for node in chosen]] = every
+        # Node 0 is a member of every set here, and the members are chosen among the others.
         members[:free] = every
         yield Block(members, every & ~members, count)
 
@@ -89,15 +90,17 @@ def advance(table: NDArray[np.intp], reach: Rows, through: Rows) -> Rows:
     """Return `reach` and its neighbours that are in `through`."""
     grown = reach.copy()
     for port in range(table.shape[1]):
+        # Every row takes in the row of its neighbour at this port, in all sets at once.
         grown |= reach[table[:, port]]
     grown &= through
     return grown
 
 
 def lowest(rows: Rows) -> Rows:
-    """Return of every set the member of lowest rank."""
+    """Return the member of lowest rank of every set."""
     before = np.bitwise_or.accumulate(rows, axis=0)
     first = rows.copy()
+    # A set that has a member in an earlier row loses it here, so that exactly its lowest member is left.
     first[1:] &= ~before[:-1]
     return first
 

@@ -62,8 +62,8 @@ def disconnecting(network: FigureNetwork, size: int, budget: Budget) -> int:
 
 
 def search_work(network: FigureNetwork, size: int) -> float:
-    """Return the work to search what each set of `size` nodes leaves: about eight rounds, each at 0.1 ns for a set and
-    link.
+    """Estimate the work to search the rest after each set of `size` nodes: about eight rounds, each at 0.1 ns for a set
+    and link.
     """
     sets = set_count(network.order, size, with_first=_with_first(network, size))
     return 20 + min(sets, MOST_SETS) * len(network.links) * 1e-3
@@ -74,7 +74,9 @@ def _with_first(network: FigureNetwork, size: int) -> bool:
 
 
 def _everywhere(network: FigureNetwork, size: int, count: int) -> int:
-    """Return the number of all sets, from the number of sets with node 0: every node is in equally many."""
+    """Return the number of all sets, from the number of sets with node 0: every node is in equally many sets."""
+    # Pairs (set, member) counted in two ways: each node is in as many of these sets as node 0, and each set has `size`
+    # members.
     return count * network.order // size if _with_first(network, size) else count
 
 
@@ -114,12 +116,14 @@ def _look_closer(network: FigureNetwork, found: Separations, others: Flags) -> N
     for component in components(network.table, packed(others)):
         nodes = sizes(component, count)
         number += nodes > 0
+        # A set that has no further component has no node in this one, and keeps its numbers.
         least = np.where(nodes > 0, np.minimum(least, nodes), least)
         most = np.maximum(most, nodes)
     degrees = np.zeros(others.shape, dtype=np.uint16)
     itself = np.arange(network.order)
     for port in range(network.table.shape[1]):
         peers = network.table[:, port]
+        # The table names a node itself where it has no neighbour at this port, which is no link.
         degrees += others[peers] & (peers != itself)[:, np.newaxis]
     degree = np.where(others, degrees, network.order).min(axis=0)
     found.most_components = max(found.most_components, int(number.max()))

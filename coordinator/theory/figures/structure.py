@@ -57,6 +57,8 @@ class StructureConnectivity(Figure):
                         return count
                 seen |= unions
                 budget.spend(0.6 * len(unions) * len(copies))
+                # Breadth first by the number of copies, so that the first union that disconnects has the fewest. A
+                # union that fewer copies gave is not looked at again.
                 larger = set[int]()
                 for union in unions:
                     larger.update(union | copy for copy in copies)

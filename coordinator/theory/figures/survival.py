@@ -35,7 +35,7 @@ class Survival(Figure):
     """The elements that fail: `nodes` or `links`."""
 
     def rates(self, network: FigureNetwork, survived: Sequence[int]) -> dict[float, float]:
-        """Return the probability of failure -> probability of survival."""
+        """Return probability of failure -> probability of survival."""
         elements = network.order if self.elements == "nodes" else len(network.links)
         return {rate: reliability(survived, elements, rate) for rate in RATES}
 
@@ -128,15 +128,21 @@ def joining_sets(network: FigureNetwork, terminals: frozenset[Rank], budget: Bud
         budget.spend(12 * len(states))
         for state, count in states.items():
             blocks = _enter(state, fresh)
+            # A failed link leaves the blocks as they are; a working link joins two of them, and moves the counts to the
+            # next digit.
             for joined, ways in ((blocks, count), (_join(blocks, first, second), count << digit)):
+                # Terminals that have not entered the frontier yet cannot be joined to the others.
                 if not waiting and len({block for block in joined if block > 0}) == 1:
                     # All terminals are joined: the undecided links are free.
+                    # The power is the binomial theorem in base 2^digit: its digits count the choices of working links.
+                    # No digit overflows, because all sets together are 2^links.
                     total += ways * (1 + (1 << digit)) ** undecided
                 elif (rest := _leave(joined, leaving)) is not None:
                     following[rest] = following.get(rest, 0) + ways
         frontier = [node for node in frontier if last[node] != at]
         states = following
     by_working = [total >> digit * working & (1 << digit) - 1 for working in range(len(links) + 1)]
+    # By failed links in place of working ones.
     return tuple(reversed(by_working))
 
 
@@ -169,7 +175,9 @@ def _join(blocks: Blocks, first: int, second: int) -> Blocks:
 def _leave(blocks: Blocks, leaving: Sequence[int]) -> Blocks | None:
     """Return the state without some nodes, its blocks renumbered; None if a terminal is cut off from the others."""
     left = [block for index, block in enumerate(blocks) if index not in leaving] if leaving else blocks
+    # A block with a terminal of which no node is left in the frontier can be joined to no other.
     if any(blocks[index] > 0 and blocks[index] not in left for index in leaving):
         return None
     numbers: dict[int, int] = {}
+    # Numbered in order of appearance: equal partitions have to be equal keys, however they came about.
     return tuple(numbers.setdefault(abs(block), len(numbers) + 1) * (1 if block > 0 else -1) for block in left)
