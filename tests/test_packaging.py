@@ -174,7 +174,7 @@ def test_the_files_for_containers_are_found() -> None:
     assert container_files() == ROOT
 
 
-def test_an_installed_project_is_packed_as_the_wheel_that_it_came_from(
+def test_an_installed_project_is_packed_as_its_wheel(
     built: tuple[Path, Path], host_environment: Path, tmp_path: Path
 ) -> None:
     with zipfile.ZipFile(built[1]) as wheel:

@@ -44,7 +44,7 @@ def test_a_case_has_a_plan_a_run_a_journal_and_a_conclusion(tmp_path: Path) -> N
     assert case.stored(tmp_path / "run").summary["journal_hash"] == case.summary["journal_hash"]
 
 
-def test_an_invalid_field_is_refused_when_the_scenario_is_asked_for() -> None:
+def test_an_invalid_field_is_refused_with_the_scenario() -> None:
     case = Case("star:4 broadcast edt x=9")
     with pytest.raises(ScenarioError, match="redundancy"):
         _ = case.plan

@@ -39,7 +39,7 @@ def test_an_idle_engine_runs_one_step() -> None:
     assert list(play(Countdown(0))) == ["rows of step 1"]
 
 
-def test_faults_begin_in_their_steps_in_the_order_in_which_they_are_given() -> None:
+def test_faults_begin_in_their_steps_in_the_given_order() -> None:
     engine = Countdown(2)
     list(play(engine, [Start(2, "b"), Start(9, "never"), Start(1, "c"), Start(2, "a")]))
     # Three faults make the two steps five.

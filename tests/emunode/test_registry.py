@@ -48,7 +48,7 @@ def plug_in() -> Iterator[type[Algorithm]]:
 
 
 @pytest.mark.usefixtures("plug_in")
-def test_a_registered_algorithm_runs_and_is_listed_before_those_for_any_network(
+def test_a_registered_algorithm_runs_and_is_listed_first(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     result = run_scenario(topology="hypercube:3", collective="broadcast", algorithm="plug-in", driver="memory")
@@ -67,7 +67,7 @@ def test_an_algorithm_is_gone_once_removed(plug_in: type[Algorithm]) -> None:
 
 
 @pytest.mark.usefixtures("plug_in")
-def test_an_algorithm_of_the_same_family_collective_and_name_is_refused() -> None:
+def test_an_algorithm_with_the_same_key_is_refused() -> None:
     class Other(PlugIn):
         pass
 
@@ -78,7 +78,7 @@ def test_an_algorithm_of_the_same_family_collective_and_name_is_refused() -> Non
     ALGORITHMS.remove(derived)
 
 
-def test_an_algorithm_of_a_family_precedes_one_of_the_same_name_for_any_network() -> None:
+def test_an_algorithm_of_a_family_precedes_its_namesake() -> None:
     class OwnFlood(Flood):
         family = "star"
 
@@ -103,7 +103,7 @@ def outcome_of(program: str) -> str:
     return done.stdout + done.stderr
 
 
-def test_the_modules_declared_for_a_scope_register_all_of_it_and_each_something() -> None:
+def test_the_modules_declared_for_a_scope_register_all_of_it() -> None:
     """Each scope alone, in a process of its own, against the registry with everything imported."""
     program = """
         import os
@@ -170,7 +170,7 @@ def test_only_the_family_that_is_asked_for_is_imported() -> None:
     assert outcome_of(program) == "edt\n[]\nFalse\n"
 
 
-def test_a_plug_in_that_imports_a_built_in_algorithm_first_clashes_with_it_and_takes_nothing_along() -> None:
+def test_a_plug_in_that_clashes_with_an_import_takes_nothing() -> None:
     program = """
         from emunode.registry import recorded, register, withdraw
         from emunode.algorithms.registry import ALGORITHMS
@@ -218,12 +218,12 @@ def test_an_algorithm_without_a_family_or_a_rule_is_refused() -> None:
         ("keeps_time", False, "timing = Timing.ADAPTIVE"),
     ],
 )
-def test_an_attribute_of_an_earlier_version_is_refused_with_its_new_name(name: str, value: bool, now: str) -> None:
+def test_an_old_attribute_is_refused_with_its_new_name(name: str, value: bool, now: str) -> None:
     with pytest.raises(RegistrationError, match=rf"Older: {name} is now {re.escape(now)}"):
         type("Older", (Flood,), {name: value})
 
 
-def test_a_plug_in_of_an_earlier_version_is_refused_with_the_new_name(tmp_path: Path) -> None:
+def test_an_old_plug_in_is_refused_with_the_new_name(tmp_path: Path) -> None:
     file = tmp_path / "older.py"
     file.write_text("from emunode.algorithms.flooding import Flood\n\nclass Older(Flood):\n    precomputed = True\n")
     with pytest.raises(EmulatorError, match=r"precomputed is now needs = frozenset\(\{Need\.TABLE\}\)"):
@@ -268,7 +268,7 @@ class MisspeltBound(Flood):
 
 
 @pytest.mark.parametrize("entry", [MisspeltClaim, MisspeltStructure, MisspeltBound])
-def test_a_claim_about_an_unknown_metric_is_refused_at_registration(entry: type[Algorithm]) -> None:
+def test_a_claim_about_an_unknown_metric_is_not_registered(entry: type[Algorithm]) -> None:
     with pytest.raises(RegistrationError) as error:
         register(entry)
     assert str(error.value).startswith(f"algorithm {__name__}.{entry.__name__} (misspelt): ")

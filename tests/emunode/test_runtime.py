@@ -9,7 +9,7 @@ import pytest
 from emunode.runtime import OPENBLAS_THREADS, single_threaded_imports
 
 
-def test_a_process_that_exits_at_once_runs_its_handlers_and_writes_its_output() -> None:
+def test_a_process_that_exits_at_once_runs_its_handlers() -> None:
     code = (
         "import atexit, sys\n"
         "from emunode.runtime import exit_at_once\n"

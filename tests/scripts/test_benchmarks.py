@@ -30,7 +30,7 @@ QUICK = Options(turns=1, quick=True)
 # --- arithmetic ------------------------------------------------------------------------------------------------------
 
 
-def test_a_score_is_relative_to_the_baselines_before_and_after_it() -> None:
+def test_a_score_is_relative_to_its_two_baselines() -> None:
     baselines, ours = iter([100.0, 200.0, 400.0, 100.0]), iter([75.0, 600.0, 50.0])
     comparison = interleave(lambda: next(baselines), {"ours": lambda: next(ours)}, 3)
     assert comparison.baseline == 150
@@ -161,7 +161,7 @@ def test_a_figure_is_drawn(tmp_path: Path) -> None:
 FORKS = "import os, time; print(os.getpid(), flush=True); os.fork(); time.sleep(600)"
 
 
-def test_a_program_that_takes_too_long_is_killed_with_its_children() -> None:
+def test_a_slow_program_is_killed_with_its_children() -> None:
     with pytest.raises(ProgramError, match="longer than"):
         run_program([sys.executable, "-c", FORKS], seconds=0.5)
     assert not psutil.Process().children(recursive=True)

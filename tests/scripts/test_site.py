@@ -118,7 +118,7 @@ def test_pages_fetch_nothing_from_outside(site: Path) -> None:
     assert wrong == []
 
 
-def test_docstrings_of_the_api_and_of_the_extension_points_are_there(site: Path) -> None:
+def test_docstrings_of_api_and_extension_points_are_there(site: Path) -> None:
     described = parsed(site / "docs/api/python.html").anchors
     assert {f"coordinator.{name}" for name in coordinator.__all__ if not name.endswith("Error")} <= described
     assert {f"coordinator.Network.{name}" for name in ("broadcast", "run", "order")} <= described

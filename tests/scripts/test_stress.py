@@ -48,7 +48,7 @@ for command, every in (("plan", 197), ("run", 389), ("sweep", 769), ("graph", 9)
 """
 
 
-def test_commands_on_the_largest_networks_end_within_their_limits() -> None:
+def test_commands_on_the_largest_networks_keep_their_limits() -> None:
     """A sample of `scripts/stress sizes`: finished or refused in 10 s of processor time and 2 GB."""
     root = Path(__file__).resolve().parents[2]
     done = subprocess.run(

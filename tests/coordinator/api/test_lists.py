@@ -28,7 +28,7 @@ def test_the_lists_are_frames_with_a_row_for_each_entry() -> None:
 
 
 @pytest.mark.parametrize("topology", ["mesh:3x3", "mesh:3x4", "star:4", "dragonfly:2,1", "fat-tree:4"])
-def test_what_is_listed_for_a_network_can_be_planned_there_and_nothing_else(topology: str) -> None:
+def test_exactly_the_listed_algorithms_can_be_planned(topology: str) -> None:
     network = parse_topology(topology)
     listed = {(entry.collective, entry.name) for entry in runnable(network)}
     planned = set()
@@ -79,7 +79,7 @@ def test_the_command_lists_what_runs_on_a_network(call: Call) -> None:
     assert len(text.strip().splitlines()) == 3 + len(broadcasts)
 
 
-def test_the_command_says_why_an_algorithm_cannot_run_on_a_network(call: Call) -> None:
+def test_the_command_says_why_an_algorithm_cannot_run(call: Call) -> None:
     refused = call("list algorithms ring --topology mesh:3x3 --collective allgather")
     assert refused.status == 2
     assert "ring needs a link between" in refused.err
@@ -109,7 +109,7 @@ def test_an_accepted_algorithm_carries_its_setting() -> None:
         ("--algorithm minimal --permutation reversal --duplex half", "permutation: minimal carries one only all-port"),
     ],
 )
-def test_a_permutation_that_does_not_fit_is_named_as_the_parameter_at_fault(call: Call, line: str, reason: str) -> None:
+def test_a_permutation_that_does_not_fit_is_named(call: Call, line: str, reason: str) -> None:
     refused = call(f"plan --topology hypercube:3 --collective unicast {line}")
     assert refused.status == 2
     assert reason in refused.err

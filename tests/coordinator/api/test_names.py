@@ -42,7 +42,7 @@ def test_every_exception_is_public() -> None:
     assert ours <= set(coordinator.__all__)
 
 
-def test_type_checkers_see_the_names_that_are_resolved_at_run_time() -> None:
+def test_type_checkers_see_names_resolved_at_run_time() -> None:
     guarded = next(node for node in ast.parse(inspect.getsource(coordinator)).body if isinstance(node, ast.If))
     imports = [node for node in guarded.body if isinstance(node, ast.ImportFrom)]
     declared = {

@@ -245,7 +245,7 @@ def odd(seeds: list[int], tmp_path: Path) -> list[dict[str, Any]]:
     return [{"topology": net, "collective": "broadcast", "algorithm": "odd", "seed": seed} for seed in seeds]
 
 
-def test_map_reports_processes_that_die_and_runs_that_take_too_long(tmp_path: Path) -> None:
+def test_map_reports_dead_processes_and_long_runs(tmp_path: Path) -> None:
     table = tb.map(odd([0, 1, 2, 4], tmp_path), workers=2, timeout=15)
     assert table["verdict"].to_list() == ["holds", None, None, "holds"]
     assert table["error"].to_list() == [

@@ -167,7 +167,7 @@ def test_a_run_that_cannot_start_names_the_reason(star: tb.Network, monkeypatch:
 # --- files and pages -------------------------------------------------------------------------------------------------
 
 
-def test_reports_and_exports_are_written_where_they_are_asked_for(star: tb.Network, tmp_path: Path) -> None:
+def test_reports_and_exports_are_written_to_given_places(star: tb.Network, tmp_path: Path) -> None:
     run = star.broadcast(**EDT)
     page = run.report(tmp_path / "report.html")
     assert (tmp_path / "report.html").read_text() == page.html
@@ -182,7 +182,7 @@ def test_reports_and_exports_are_written_where_they_are_asked_for(star: tb.Netwo
         run.report(tmp_path / "missing" / "report.html")
 
 
-def test_a_notebook_shows_the_network_and_the_claims_any_number_of_times(star: tb.Network) -> None:
+def test_a_notebook_shows_network_and_claims_repeatedly(star: tb.Network) -> None:
     shown = [star.broadcast(algorithm)._repr_html_() for algorithm in ("flood", "greedy-tree")]
     for html in shown:
         (inner,) = re.findall(r'srcdoc="([^"]*)"', html)

@@ -66,7 +66,7 @@ def test_trials_draw_the_losses_of_the_scenario_anew() -> None:
         assert row["guaranteed_low"] < 0.5 < row["guaranteed_high"]  # type: ignore[operator]
 
 
-def test_a_run_of_every_set_is_an_estimate_where_losses_are_random() -> None:
+def test_a_run_of_every_set_estimates_random_losses() -> None:
     for faults, more in (("all:loss=1:0.5", {}), ("all:nodes=1", {"fault": [RANDOM]})):
         store = FinishedTrials(Grid({**STAR, "redundancy": 1, **more}, {}, [faults], trials=100))
         run_campaign(store, 1, lambda *_: None)
@@ -246,7 +246,7 @@ def test_interval_of_a_mean_covers_the_mean(name: str, trials: int) -> None:
     [("four values near 1", 400, 0.015), ("six values 0.3 to 1", 400, 0.050), ("1 (99 %), 0.3", 2000, 0.008),
      ("0 or 1, p = .9", 400, 0.100)],
 )  # fmt: skip
-def test_the_betting_interval_covers_the_mean_in_the_documented_width(name: str, trials: int, width: float) -> None:
+def test_the_betting_interval_covers_the_mean(name: str, trials: int, width: float) -> None:
     values, weights = DISTRIBUTIONS[name]
     mean = sum(value * weight for value, weight in zip(values, weights, strict=True))
     random, ends = numpy.random.default_rng(1), []

@@ -149,7 +149,7 @@ def test_a_watched_run_predicts_what_a_click_on_one_costs() -> None:
     assert found.claims == expected.claims != []
 
 
-def test_a_kind_that_does_not_say_what_it_does_is_refused_by_name() -> None:
+def test_a_kind_without_effects_is_refused_by_name() -> None:
     with pytest.raises(NotProvableError, match=r"rumour does not define effects\(\)"):
         certificate_of(CutEngine, "rumour<=1")
     with pytest.raises(ScenarioError, match=r"rumour does not define effects\(\)"):

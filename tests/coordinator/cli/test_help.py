@@ -155,7 +155,7 @@ PLAN = ["plan", "--topology", "star:3", "--collective", "broadcast", "--algorith
         ("from emunode.__main__ import main; main(['--help'])", {"emunode.host", "emunode.net"}),
     ],
 )
-def test_short_commands_import_nothing_slow_that_they_do_not_need(code: str, slow: set[str]) -> None:
+def test_short_commands_import_nothing_slow_without_need(code: str, slow: set[str]) -> None:
     assert not ({"numpy", "polars", "trio", "jinja2"} | slow) & modules_after(code)
 
 

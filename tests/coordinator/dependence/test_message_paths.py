@@ -55,7 +55,7 @@ def test_paths_are_those_of_trees_and_routes(case: tuple[str, type[Algorithm]]) 
 
 @pytest.mark.exhaustive(one_in=4)
 @pytest.mark.parametrize("case", CASES, ids=case_name)
-def test_colluding_nodes_forge_where_a_majority_of_paths_is_broken(case: tuple[str, type[Algorithm]]) -> None:
+def test_colluding_nodes_forge_over_a_majority_of_paths(case: tuple[str, type[Algorithm]]) -> None:
     chance = Random(case_name(case))
     for plan in plans_with_copies(case):
         colluders = set(chance.sample(plan.topology.ranks(), chance.randint(1, 4)))

@@ -21,7 +21,7 @@ def derived(result: RunResult) -> dict[str, object]:
     return {claim["name"]: claim["predicted"] for claim in claims if claim["source"] == DERIVED}
 
 
-def test_a_reduce_under_a_crash_says_how_many_contributions_it_has() -> None:
+def test_a_reduce_under_a_crash_counts_its_contributions() -> None:
     """A leaf of the tree costs its own contribution, an inner node those of its subtree unless they have passed."""
     for fault, missing in (("crash:4321@1", 1), ("crash:2134@1", 11)):
         result = run_scenario(topology="star:4", collective="reduce", algorithm="greedy-tree", fault=[fault])
@@ -34,7 +34,7 @@ def test_a_reduce_under_a_crash_says_how_many_contributions_it_has() -> None:
         assert fault[6:10] in labels
 
 
-def test_contributions_after_a_recovery_are_those_that_came_in_since() -> None:
+def test_contributions_after_a_recovery_arrived_since_then() -> None:
     # 2134 folds its subtree of 11 until step 4; it returns with its own contribution alone, and sends that in step 4.
     faults = ["crash:2134@2", "recover:2134@4"]
     result = run_scenario(topology="star:4", collective="reduce", algorithm="greedy-tree", fault=faults)

@@ -126,7 +126,7 @@ def test_every_algorithm_has_the_same_results_as_with_messages(family: str, entr
         ("circulant:13:1,2,4,6", "broadcast", "circulant"),
     ],
 )
-def test_classical_schedules_have_the_same_results_as_with_messages(
+def test_classical_schedules_agree_with_messages(
     network: str, collective: str, algorithm: str
 ) -> None:
     compare(plan(network, collective, algorithm), Random(f"{network}/{collective}"), 25)

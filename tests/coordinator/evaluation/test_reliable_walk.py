@@ -114,7 +114,7 @@ def test_what_is_not_followed_is_said(values: dict[str, Any], reason: str | None
     assert (found is None) if reason is None else (found is not None and reason in found)
 
 
-def test_every_target_of_a_scatter_counts_among_the_most_segments() -> None:
+def test_most_segments_count_every_target_of_a_scatter() -> None:
     """One attempt each: 195 segments of two messages to 23 nodes exceed what two copies on every link would be."""
     fault = "down:1423>2413@2"
     result = run_scenario(

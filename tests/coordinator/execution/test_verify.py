@@ -234,7 +234,7 @@ HOSTILE: dict[str, tuple[Callable[[Path], object], str]] = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_and_damaged_files_are_refused_before_they_are_read(copy: Callable[[str], Path], name: str) -> None:
+def test_hostile_files_are_refused_before_they_are_read(copy: Callable[[str], Path], name: str) -> None:
     spoil, expected = HOSTILE[name]
     path = copy("tree")
     spoil(path)
@@ -301,7 +301,7 @@ def forget_later_keys(path: Path) -> None:
     (path / "summary.json").write_text(json.dumps(kept))
 
 
-def test_earlier_versions_counted_nodes_that_crash_after_the_last_step_as_faulty(
+def test_earlier_versions_counted_late_crashes_as_faulty(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     with monkeypatch.context() as patch:
@@ -326,7 +326,7 @@ def test_run_of_an_earlier_version_verifies_with_unchecked_parts(copy: Callable[
 # --- commands --------------------------------------------------------------------------------------------------------
 
 
-def test_the_command_exits_with_one_for_a_run_that_does_not_verify(
+def test_the_command_exits_with_1_for_an_altered_run(
     call: Call, copy: Callable[[str], Path], stored: Callable[[str], Path]
 ) -> None:
     good, bad = stored("byzantine"), copy("tree")

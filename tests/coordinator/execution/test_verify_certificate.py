@@ -153,7 +153,7 @@ def test_sets_that_are_too_many_to_run_again_are_undecided(tmp_path: Path, monke
 
 
 @pytest.mark.parametrize("survived", [None, [0, 35]])
-def test_a_violated_certificate_by_runs_does_not_pass_as_undecided(tmp_path: Path, survived: list[int] | None) -> None:
+def test_a_violated_certificate_does_not_pass_as_undecided(tmp_path: Path, survived: list[int] | None) -> None:
     path = made(tmp_path, "hypercube:3", "nesbt", 3, "nodes<=3", runs=True)
     assert verify_certificate(path).findings == []
     data = json.loads(path.read_text())

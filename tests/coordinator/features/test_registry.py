@@ -88,7 +88,7 @@ def test_an_unknown_feature_takes_part_in_a_run(short_steps: Feature) -> None:
 
 
 @pytest.mark.usefixtures("short_steps")
-def test_its_broken_assumption_drops_the_claims_that_depend_on_it() -> None:
+def test_its_broken_assumption_drops_dependent_claims() -> None:
     plain, short = (run_scenario(None, **BASE, seed=seed) for seed in (6, 7))
     before, after = ({(each.claim.name, each.claim.relation) for each in run.judgements} for run in (plain, short))
     dropped = {(each["name"], each["relation"]): each for each in dropped_in(short)}

@@ -384,7 +384,7 @@ def test_root_without_its_rights_makes_namespaces_as_others_do(tmp_path: Path) -
 
 
 @pytest.mark.skipif(not IS_ROOT, reason="only root becomes another user")
-def test_interpreter_in_a_private_folder_is_a_reason_against_another_user(tmp_path: Path) -> None:
+def test_a_private_interpreter_rules_out_another_user(tmp_path: Path) -> None:
     private = tmp_path / "private"
     private.mkdir(0o700)
     (private / "module.py").touch()

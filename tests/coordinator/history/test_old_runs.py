@@ -19,7 +19,7 @@ def old_run(tmp_path: Path) -> Path:
     return Path(shutil.copytree(STORED, tmp_path / "old"))
 
 
-def test_its_summary_has_the_old_names_and_reads_with_the_new_ones() -> None:
+def test_its_summary_reads_with_old_and_new_names() -> None:
     summary = json.loads((STORED / "summary.json").read_text())
     assert set(RENAMED) <= set(summary)
     current = translate_summary(summary)

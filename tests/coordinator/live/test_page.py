@@ -118,7 +118,7 @@ def received(path: Any, step: int) -> dict[int, int]:
     return dict(journal.group_by("receiver").len().iter_rows())
 
 
-def test_a_click_on_a_node_is_in_the_picture_the_journal_and_the_command(
+def test_a_click_on_a_node_is_in_picture_journal_and_command(
     page: Browser, start: Start, call: Call
 ) -> None:
     star = parse_topology("star:4")
@@ -163,7 +163,7 @@ def test_a_click_on_a_node_is_in_the_picture_the_journal_and_the_command(
     assert not any(run.client.token in each for each in page.complaints())
 
 
-def test_a_click_on_a_link_cuts_it_and_a_rewound_page_shows_the_past(page: Browser, start: Start) -> None:
+def test_a_click_cuts_a_link_and_a_rewound_page_shows_the_past(page: Browser, start: Start) -> None:
     star = parse_topology("star:4")
     run = Watched(
         start, page, "--topology star:4 --collective broadcast --algorithm flood --driver memory --messages 4"
@@ -203,7 +203,7 @@ def test_a_click_on_a_link_cuts_it_and_a_rewound_page_shows_the_past(page: Brows
     assert run.colours([run.at(star, rank, 0.75) for rank in nodes]) == expected
 
 
-def test_a_page_shows_altered_copies_and_votes_in_the_colours_of_reports(page: Browser, start: Start) -> None:
+def test_altered_copies_and_votes_have_the_colours_of_reports(page: Browser, start: Start) -> None:
     star = parse_topology("star:4")
     byzantine = [star.rank("2134"), star.rank("3214")]
     run = Watched(
@@ -243,7 +243,7 @@ def test_a_page_shows_altered_copies_and_votes_in_the_colours_of_reports(page: B
 
 
 @pytest.mark.parametrize("motion", ["no-preference", "reduce"])
-def test_packets_move_along_their_links_unless_less_motion_is_preferred(
+def test_packets_move_unless_less_motion_is_preferred(
     motion: str, page: Browser, start: Start
 ) -> None:
     page.prefer(prefers_reduced_motion=motion)
@@ -323,7 +323,7 @@ def test_small_nodes_have_the_colours_of_the_past_step(page: Browser, start: Sta
     assert len(set(colours)) == 2
 
 
-def test_a_reloaded_page_goes_on_and_a_page_without_the_token_says_so(page: Browser, start: Start) -> None:
+def test_a_reloaded_page_continues_with_its_token(page: Browser, start: Start) -> None:
     run = Watched(
         start, page, "--topology star:3 --collective broadcast --algorithm flood --driver memory --messages 3"
     )
@@ -346,7 +346,7 @@ def test_a_reloaded_page_goes_on_and_a_page_without_the_token_says_so(page: Brow
     page.events.clear()  # the refused request is an error to the browser
 
 
-def test_random_clicks_on_the_page_make_a_run_that_its_command_repeats(page: Browser, start: Start, call: Call) -> None:
+def test_the_command_repeats_a_run_of_random_clicks(page: Browser, start: Start, call: Call) -> None:
     star, draw = parse_topology("star:3"), random.Random(2)
     run = Watched(
         start, page, "--topology star:3 --collective broadcast --algorithm flood --driver memory --messages 6"
@@ -395,7 +395,7 @@ CONTRASTS = r"""
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_narrow_and_dark_pages_can_be_read_and_every_control_has_a_name(
+def test_narrow_and_dark_pages_are_readable_with_named_controls(
     page: Browser, start: Start, scheme: str
 ) -> None:
     page.prefer(prefers_color_scheme=scheme)

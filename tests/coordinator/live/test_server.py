@@ -36,7 +36,7 @@ def wait_for(results: Sequence[object]) -> None:
         time.sleep(0.01)
 
 
-def test_the_page_and_its_files_need_no_token_and_allow_nothing_but_themselves() -> None:
+def test_the_page_and_its_files_need_no_token() -> None:
     with watched(plan_of()) as (client, _):
         for path in (*PAGE, "/theme.css"):
             status, headers, content = client.ask("GET", path, authorization=None, origin=None)
@@ -113,7 +113,7 @@ def test_what_is_wrong_with_a_request_is_said(method: str, path: str, content: b
 
 
 @pytest.mark.parametrize("sent", [b"\0\1\2\r\n\r\n", b"GET / HTTP/1.1\r\nx: " + b"y" * (HEAD_BYTES + 100), b"GET /"])
-def test_what_is_not_http_is_answered_or_dropped_and_harms_nobody(sent: bytes) -> None:
+def test_invalid_http_is_answered_or_dropped(sent: bytes) -> None:
     with watched(plan_of()) as (client, _):
         with socket.create_connection(("127.0.0.1", client.port), SECONDS) as stream:
             stream.sendall(sent)
@@ -124,7 +124,7 @@ def test_what_is_not_http_is_answered_or_dropped_and_harms_nobody(sent: bytes) -
 
 
 @pytest.mark.parametrize(("method", "status"), [("HEAD", 403), ("OPTIONS", 403), ("DELETE", 403)])
-def test_other_methods_without_an_origin_are_refused_and_harm_nobody(method: str, status: int) -> None:
+def test_other_methods_without_an_origin_are_refused(method: str, status: int) -> None:
     with watched(plan_of()) as (client, _):
         answer, _, content = client.ask(method, "/", origin=None, authorization=None)
         assert (answer, content == b"") == (status, method == "HEAD")
@@ -225,7 +225,7 @@ def test_events_tell_the_whole_run_and_its_verdict() -> None:
     assert {rank: count for rank, count in settled.items() if rank != 1} == dict.fromkeys(range(2, 24), 2)
 
 
-def test_theory_follows_the_faults_at_once_and_measures_what_has_happened() -> None:
+def test_theory_follows_the_faults_at_once() -> None:
     plan = plan_of(topology="star:4", algorithm="edt", redundancy=2, fault=["hang:4321@1"])
     with watched(plan) as (client, _):
         stream = client.events()
@@ -353,7 +353,7 @@ def replayed(plan: Plan, journal: pl.DataFrame) -> Frames:
     ],
     ids=["withheld", "acknowledged", "repeated"],
 )
-def test_packets_that_are_not_sent_are_in_no_picture_and_control_packets_deliver_nothing(
+def test_only_sent_packets_are_in_a_picture(
     values: dict[str, object],
 ) -> None:
     star = {"topology": "star:4", "collective": "broadcast", "algorithm": "greedy-tree", "messages": 1}

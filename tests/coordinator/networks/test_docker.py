@@ -269,7 +269,7 @@ def test_more_containers_than_a_network_holds() -> None:
 
 
 @needs_images
-def test_hosts_have_a_small_image_and_no_image_lets_a_program_gain_privileges() -> None:
+def test_images_are_small_and_grant_no_privileges() -> None:
     sizes = {}
     for image in (IMAGE, HOST_IMAGE):
         as_root = ("run", "--rm", "--user", "0:0", "--network", "none", image)
@@ -286,7 +286,7 @@ def test_hosts_have_a_small_image_and_no_image_lets_a_program_gain_privileges() 
 
 
 @needs_images
-def test_containers_of_a_run_are_confined_and_have_the_history_of_memory(tmp_path: Path) -> None:
+def test_confined_containers_have_the_history_of_memory(tmp_path: Path) -> None:
     seen: list[dict[str, Any]] = []
 
     def look(phase: str, *_: int) -> None:
@@ -350,7 +350,7 @@ def test_a_local_run_waits_for_its_join_seconds() -> None:
 
 @needs_images
 @pytest.mark.parametrize("words", COMPOSE.values(), ids=COMPOSE)
-def test_compose_with_a_host_that_is_killed_ends_undecided_and_names_it(words: list[str], tmp_path: Path) -> None:
+def test_compose_with_a_killed_host_ends_undecided(words: list[str], tmp_path: Path) -> None:
     if not has_compose(words):
         pytest.skip(f"there is no {' '.join(words)} here")
     runs = tmp_path / "runs"

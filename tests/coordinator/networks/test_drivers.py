@@ -257,7 +257,7 @@ def test_histories_differ_where_scenarios_do() -> None:
 
 
 @pytest.mark.parametrize("driver", sorted(DRIVERS.keys() - TESTED_ELSEWHERE.keys()))
-def test_an_algorithm_that_breaks_its_own_rules_is_stopped_on_every_driver(
+def test_an_invalid_algorithm_is_stopped_on_every_driver(
     driver: str, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Flooding a triangle over half-duplex links: two ranks send to each other in the same step.

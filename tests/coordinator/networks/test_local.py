@@ -271,7 +271,7 @@ def test_a_killed_host_leaves_a_run_undecided(start: Start) -> None:
     assert summary["deliveries"] > 0
 
 
-def test_a_host_that_is_killed_before_the_first_step_fails_the_run(start: Start) -> None:
+def test_a_host_killed_before_the_first_step_fails_the_run(start: Start) -> None:
     run = start(MANY_HOSTS)
     parent = run.wait_for_parent()
     while True:
@@ -318,7 +318,7 @@ def test_hosts_end_with_their_parent(start: Start) -> None:
     assert run.summary()["verdict"] == "undecided"
 
 
-def test_hosts_end_with_the_coordinator_and_clean_removes_the_rest(start: Start) -> None:
+def test_hosts_end_with_the_coordinator_and_clean_removes_rest(start: Start) -> None:
     run = start(f"{ENDLESS} --ranks-per-host 1")
     assert len(run.wait_for_steps()) == 6
     run.process.kill()
@@ -338,7 +338,7 @@ time.sleep(600)
 """
 
 
-async def test_a_host_that_stops_before_it_asks_to_end_with_its_parent_is_killed(
+async def test_a_host_that_stops_at_its_start_is_killed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     popen = subprocess.Popen
@@ -416,7 +416,7 @@ def check_refusals(run: Coordinator, pid: int) -> None:
     assert all(refusals(run, pid))
 
 
-def test_unauthenticated_connections_are_refused_and_the_run_continues(start: Start) -> None:
+def test_unauthenticated_connections_do_not_end_the_run(start: Start) -> None:
     run = start(f"run --topology star:3 {FLOOD} --messages 2000 --ranks-per-host 3")
     one, other = run.wait_for_hosts(2, psutil.CONN_LISTEN)
     other.suspend()  # so that the run does not end meanwhile

@@ -51,7 +51,7 @@ def test_the_namespace_has_only_a_loopback_interface(tmp_path: Path) -> None:
     assert "eth" not in ended.out
 
 
-def test_more_connections_than_are_tracked_are_refused_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_connections_than_are_tracked_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "tracked_connections", lambda: (100, 130))
     with pytest.raises(RunError, match=r"tracks at most 130, 100 of which are taken; use --netns auto"):
         require_possible(Case(LOCAL, netns="never").plan)

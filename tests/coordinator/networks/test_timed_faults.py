@@ -101,7 +101,7 @@ def test_claims_follow_from_the_times_of_outages(
     assert result.conclusion.measurement.faults[0]["seen"] == seen
 
 
-def test_stragglers_lose_nothing_and_the_claims_bound_their_slow_down(tmp_path: Path) -> None:
+def test_stragglers_lose_nothing_and_slow_down_within_claims(tmp_path: Path) -> None:
     plain = run_scenario(tmp_path / "plain", **cube())
     slow = run_scenario(tmp_path / "slow", **cube("slow:001:3"))
     assert (slow.exit_status, failures(slow)) == (0, [])
@@ -124,7 +124,7 @@ def test_stragglers_lose_nothing_and_the_claims_bound_their_slow_down(tmp_path: 
         ("hypercube:3 broadcast flood", {"deliveries"}),
     ],
 )
-def test_what_is_claimed_of_stragglers_where_nodes_go_by_arrivals(what: str, names: set[str], tmp_path: Path) -> None:
+def test_claims_of_stragglers_where_nodes_follow_arrivals(what: str, names: set[str], tmp_path: Path) -> None:
     faults = ["slow:" + ("2134" if what.startswith("star") else "001") + ":3"]
     result = run_scenario(tmp_path / "run", **fields(what, fault=faults), **TIMED)
     assert (result.exit_status, failures(result)) == (0, [])

@@ -70,7 +70,7 @@ def test_a_hang_that_outlasts_the_run_does_not_prolong_it(sent: list[tuple[str, 
     assert result.summary["achieved_seconds"] < 9999  # type: ignore[operator]
 
 
-def test_a_process_shares_the_fate_of_its_ranks_only_if_all_have_the_same() -> None:
+def test_a_process_shares_the_fate_of_all_its_ranks() -> None:
     def fate(*faults: TimedFault) -> ProcessFate:
         return fate_of(range(2, 4), FaultsInTime(CUBE, 1, faults))
 

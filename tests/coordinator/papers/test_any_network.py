@@ -82,7 +82,7 @@ def test_runs_are_measured_up_to_three_million_transmissions() -> None:
     assert lengths["star:7"] == 6 * 5040 * 5039
 
 
-def test_the_literature_meets_both_bounds_on_the_star_and_the_hypercube(run_cache: RunCache) -> None:
+def test_the_literature_meets_both_bounds_on_star_and_cube(run_cache: RunCache) -> None:
     rows = table(run_cache, 4, 1).rows
     met = {(row["network"], str(row["algorithm"]).partition(" (")[0]) for row in rows if row["both"] == "yes"}
     assert met == {

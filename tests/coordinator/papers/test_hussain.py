@@ -77,7 +77,7 @@ def test_a_wrong_print_is_violated(run_cache: RunCache, monkeypatch: pytest.Monk
     assert table.statuses == ["holds", "evaluated", "violated"]
 
 
-def test_a_printed_step_that_differs_from_the_measurement_is_violated(run_cache: RunCache) -> None:
+def test_a_printed_step_that_differs_is_violated(run_cache: RunCache) -> None:
     found = node_counts.counted(run_cache, node_counts.PROPOSED, 3, 4, 1, run=True)
     right = found.predicted
     assert {row["verdict"] for row in broadcast._steps(found, right)} == {"holds"}
@@ -99,7 +99,7 @@ def test_figures_of_three_dimensions_show_both_algorithms(run_cache: RunCache) -
     assert "senders in each step of EJ_{3+4rho}" in figure.svg
 
 
-def test_the_printed_all_to_all_broadcast_is_incomplete_from_two_dimensions_on() -> None:
+def test_the_printed_allgather_is_incomplete_from_two_dimensions() -> None:
     assert allgather.reached_as_printed(EisensteinJacobi(2, 3, 1)) == 18
     assert allgather.reached_as_printed(EisensteinJacobi(1, 2, 2)) == 24
     assert allgather.reached_as_printed(EisensteinJacobi(3, 4, 3)) == 6588
@@ -119,7 +119,7 @@ def test_rows_without_a_run_are_evaluated(n: int, run_cache: RunCache) -> None:
 # --- the network -----------------------------------------------------------------------------------------------------
 
 
-def test_eq_10_is_right_with_fractions_and_wrong_where_they_are_rounded() -> None:
+def test_eq_10_is_right_with_fractions_and_wrong_if_rounded() -> None:
     counts: dict[tuple[int, int], list[int]] = {}
     for row in golden("ej", "distance_distribution"):
         assert row["W_bfs"] == row["W_formula10"]
@@ -255,7 +255,7 @@ def test_equations_1_2_and_11_hold_and_a_wrong_weight_does_not(
     assert [row["verdict"] for row in distances.distances(run_cache, 1, 2)] == ["violated"] * 2
 
 
-def test_the_points_of_figures_19_to_21_are_means_over_five_networks(run_cache: RunCache) -> None:
+def test_points_of_figures_19_to_21_are_means_of_five_networks(run_cache: RunCache) -> None:
     table = table_at(run_cache, hussain.broadcast.REPRODUCTION, 2, "Figures 19 to 21")
     require_sound(table)
     points: dict[tuple[str, str], list[tuple[int, ...]]] = {}

@@ -168,7 +168,7 @@ def always(value: Any) -> Callable[..., Any]:
 
 
 @pytest.mark.parametrize("wrong", [Cost(3, 8), Cost(4, 7)], ids=str)
-def test_a_wrong_print_is_violated_unless_it_is_marked_as_erratum(wrong: Cost, run_cache: RunCache) -> None:
+def test_a_wrong_print_is_violated_unless_marked_as_erratum(wrong: Cost, run_cache: RunCache) -> None:
     cache, entry = replace(run_cache, sizes=[3]), replace(scatter.TABLE_7[1], printed=always(wrong))
     entries = [entry, replace(entry, marks="erratum")]
     rows = list(cost_rows(cache, "scatter", entries, [None], COLLECTIVE_BOUNDS["scatter"]))
@@ -271,7 +271,7 @@ def test_only_rows_with_a_measurement_hold(about: Reproduction, run_cache: RunCa
             assert row["verdict"] != "holds" or not measured or measured[0] is not None, (title, row)
 
 
-def test_the_two_rooted_tree_of_table_10_is_searched_and_not_measured(run_cache: RunCache) -> None:
+def test_the_two_rooted_tree_of_table_10_is_not_measured(run_cache: RunCache) -> None:
     table = table_at(run_cache, allgather.REPRODUCTION, 3, "Table 10")
     assert {row["graph"]: row["verdict"] for row in table.rows}["TCBT"] == "evaluated"
     assert table.statuses.count("holds") == len(table.rows) - 1

@@ -72,7 +72,7 @@ def test_the_verdict_of_a_row(row: dict[str, object], verdict: str) -> None:
 
 @pytest.mark.parametrize("relation", ["==", ">=", "<="])
 @pytest.mark.parametrize(("predicted", "measured"), [(1, 1), (1, 2), (2, 1)])
-def test_an_undecided_run_makes_a_row_undecided_whatever_its_numbers_say(
+def test_an_undecided_run_makes_its_row_undecided(
     predicted: int, measured: int, relation: str, run_cache: RunCache
 ) -> None:
     undecided, holds = run_cache.run(**BROADCAST, step_limit=1), run_cache.run(**BROADCAST)
@@ -165,7 +165,7 @@ def test_a_scenario_runs_once_and_its_tables_can_be_read(run_cache: RunCache) ->
     assert not (once.path / "report.html").exists()
 
 
-def test_run_directories_are_deleted_and_the_time_limit_is_enforced() -> None:
+def test_runs_are_deleted_and_the_time_limit_is_enforced() -> None:
     with open_run_cache() as run_cache:
         path = run_cache.run(**BROADCAST).path
     assert not path.exists()
@@ -194,7 +194,7 @@ def sample(*sections: Section) -> Reproduced:
     return Reproduced(about, list(sections))
 
 
-def test_a_page_holds_every_table_and_figure_and_each_table_is_a_file(tmp_path: Path) -> None:
+def test_a_page_holds_every_table_and_figure(tmp_path: Path) -> None:
     table = Table("Table 1: steps & more", [{"n": 3, **compared(12, 13, paper="4n <sic>")}], ["† it is 4n + 1"])
     done = sample(table, Figure("Figure 1", "<svg></svg>", "a & b"), Table("empty", []))
     page, *tables = write([done, sample(Table("other", [{"a": 1}]))], tmp_path / "new" / "folder")
@@ -230,7 +230,7 @@ def test_a_page_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
         write([sample()], tmp_path)
 
 
-def test_a_page_opens_on_a_list_of_tables_with_permalinks_and_filters(tmp_path: Path) -> None:
+def test_a_page_lists_tables_with_permalinks_and_filters(tmp_path: Path) -> None:
     tables = [
         Table("Table 1", [{"n": 3, **compared(12, 13)}]),
         Table("Table 1", [{"n": 3, **compared(1, 1, paper="2 †")}, {"n": 4, **compared(1, 1)}], ["† it is 1"]),
@@ -279,7 +279,7 @@ def test_durations_in_words(seconds: float, words: str) -> None:
     assert duration(seconds) == words
 
 
-def test_the_command_shows_the_estimate_before_and_the_effort_after(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_shows_estimate_and_effort(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["reproduce", "star-against-hypercube", "--n", "3"]) == 0
     output = capsys.readouterr()
     announced = re.search(r"reproduce: (\d+) runs, about \d+ s on two idle cores", output.err)
@@ -384,7 +384,7 @@ def interrupt() -> None:
 
 
 @pytest.mark.parametrize(("end", "status"), [(interrupt, 130), (fail, 4)])
-def test_sections_before_an_error_are_kept_and_the_verdict_is_undecided(
+def test_an_error_keeps_the_sections_before_it(
     end: Callable[[], None], status: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     def build(cache: RunCache) -> Iterator[Section]:
@@ -431,7 +431,7 @@ def test_star_and_hypercube_meet_their_bounds(n: int, run_cache: RunCache) -> No
 @pytest.mark.parametrize(
     "row", [row for row in BOUNDS if int(row["k"]) <= 5], ids=lambda row: f"C_{row['k']}-{row['problem']}"
 )
-def test_whole_messages_on_the_hypercube_take_what_table_5_prints(row: dict[str, str], run_cache: RunCache) -> None:
+def test_whole_messages_on_the_hypercube_take_times_of_table_5(row: dict[str, str], run_cache: RunCache) -> None:
     """In prime dimensions SBnT meets the first two bounds; a list schedule meets 2^(k-1) in all."""
     k, name = int(row["k"]), NAMES[row["problem"]]
     found = {quantity: bound_row(run_cache, Hypercube(k), PROBLEMS[name], quantity) for quantity in QUANTITIES}
@@ -446,7 +446,7 @@ def test_whole_messages_on_the_hypercube_take_what_table_5_prints(row: dict[str,
 
 
 @pytest.mark.parametrize(("n", "k"), [(3, 3), (4, 5)])
-def test_total_exchange_on_the_hypercube_shows_the_print_and_the_stand_in_in_rows_of_their_own(
+def test_total_exchange_on_the_hypercube_shows_both_rows(
     n: int, k: int, run_cache: RunCache
 ) -> None:
     """Table 5 prints 2^(k-1), and only a row with that prediction may carry the print."""

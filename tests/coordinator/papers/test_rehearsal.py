@@ -67,7 +67,7 @@ def test_progress_names_the_run_the_total_and_the_time_left() -> None:
     assert any(phase.startswith("run 3, star-3") for phase in phases)
 
 
-def test_the_time_left_goes_by_the_time_of_the_runs_that_are_done() -> None:
+def test_the_time_left_follows_the_time_of_finished_runs() -> None:
     """100 runs of one second each; the machine takes twice as long, and ten runs are kept from before."""
     seconds = 0.0
     count = RunCount({str(number): 1.0 for number in range(100)}, lambda: seconds)

@@ -107,7 +107,7 @@ def test_the_number_of_cycles_of_a_shift_follows_lemma_5(n: int, i: int) -> None
         assert cycle == tuple((k + step * i) % n for step in range(n // gcd(n, i)))
 
 
-def test_heights_of_lhat_match_the_counts_and_lemma_5_is_marked_where_it_fails(tseng: list[Section]) -> None:
+def test_heights_of_lhat_match_the_counts(tseng: list[Section]) -> None:
     table = tables_of(tseng)["Lemmas 5 and 6: heights and congestion"]
     for row in golden("star", "lhat_heights"):
         if int(row["n"]) not in (3, 4):
@@ -287,7 +287,7 @@ def test_every_row_of_the_disjoint_trees_holds(disjoint: tuple[int, list[Section
     require_sections(disjoint[1], tables=13, figures=2)
 
 
-def test_one_fault_more_than_claimed_is_not_judged_and_loses_deliveries(disjoint: tuple[int, list[Section]]) -> None:
+def test_one_fault_more_than_claimed_is_not_judged(disjoint: tuple[int, list[Section]]) -> None:
     n, found = disjoint
     tables = tables_of(found)
     blocking = tables["Every set of faulty nodes and edges, in a broadcast"].rows
@@ -389,7 +389,7 @@ def test_measurements_beside_the_orders_are_per_network(disjoint: tuple[int, lis
 
 
 @pytest.mark.parametrize("order", orders.ORDERS, ids=lambda order: f"{order['problem']}-{order['quantity']}")
-def test_orders_of_1996_follow_the_bounds_and_a_wrong_one_is_violated(order: dict[str, str]) -> None:
+def test_orders_of_1996_follow_the_bounds(order: dict[str, str]) -> None:
     row = orders._evaluated(order)
     assert (row["verdict"], row["better"]) == ("evaluated", order["better"])
     right = orders.ORDER_OF_RATIO[order["better"]]
@@ -503,7 +503,7 @@ def test_the_orders_of_table_6_are_judged_by_closed_forms(run_cache: RunCache, m
     assert [row["verdict"] for row in report_1993._orders()] == ["violated"] * 9
 
 
-def test_times_that_are_printed_as_orders_have_the_bound_of_the_text(run_cache: RunCache) -> None:
+def test_times_printed_as_orders_have_the_bound_of_the_text(run_cache: RunCache) -> None:
     """2(n-1)! - 1 nodes in a subtree, 3 for n = 3; rule 9 takes 6 steps there, above 3 times the average distance 1.5."""
     for title, quantity in (("Table 2", "<= 3"), ("Table 3", ">= 4.5")):
         table = table_at(run_cache, report_1993.REPRODUCTION, 3, title)

@@ -86,7 +86,7 @@ def test_a_plan_has_one_timeline() -> None:
     "scenario",
     ["star:3 broadcast edt redundancy=2", "star:4 gather edt redundancy=3", "star:4 allgather edt-dfs redundancy=3"],
 )
-def test_deliveries_have_an_independent_claim_wherever_there_is_one(scenario: str, settings: str) -> None:
+def test_deliveries_have_an_independent_claim_if_there_is_one(scenario: str, settings: str) -> None:
     """A promise by the number of faults is claimed beside what the schedule that runs is derived to deliver."""
     small = scenario.startswith("star:3")
     node, link = ("213", "123~321") if small else ("2134", "1234~4231")
@@ -114,7 +114,7 @@ def test_deliveries_have_an_independent_claim_wherever_there_is_one(scenario: st
 
 
 @pytest.mark.parametrize("scenario", ["star:4 broadcast greedy-tree", "star:4 broadcast greedy-tree reliable=true"])
-def test_deliveries_that_are_read_from_the_schedule_are_marked_as_derived(scenario: str) -> None:
+def test_deliveries_from_the_schedule_are_marked_as_derived(scenario: str) -> None:
     (claim,) = [each for each in claims_of(scenario, "crash:2134@1") if each.name == "intact_deliveries"]
     assert claim.derived
     flood = scenario.replace("greedy-tree", "flood")

@@ -39,7 +39,7 @@ def scenario(topology: str, **values: object) -> dict[str, object]:
 # --- size ------------------------------------------------------------------------------------------------------------
 
 
-def test_a_network_with_more_ports_than_a_journal_row_can_name_is_refused() -> None:
+def test_a_network_with_too_many_ports_is_refused() -> None:
     with pytest.raises(ScenarioError, match="a node has 39999 ports; a journal row can name 32767"):
         make_plan(make_scenario(scenario("complete:40000")))
 
@@ -116,7 +116,7 @@ def test_a_local_rule_has_no_tables() -> None:
     assert plan.algorithm.table_bytes == 0
 
 
-def test_a_schedule_whose_tables_do_not_fit_is_refused_before_they_are_computed(
+def test_a_schedule_whose_tables_do_not_fit_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     job = scenario(

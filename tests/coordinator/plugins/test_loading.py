@@ -379,7 +379,7 @@ def test_plug_ins_that_clash_with_one_another(tmp_path: Path) -> None:
     assert [loaded.plugin.name for loaded in LOADED.values()] == ["first.py"]
 
 
-def test_a_changed_file_replaces_itself_and_a_broken_one_does_not(tmp_path: Path) -> None:
+def test_a_changed_file_replaces_itself_unless_it_is_broken(tmp_path: Path) -> None:
     load_plugins([str(written(tmp_path, GOOD))])
     older = ALGORITHMS["star", "broadcast", "mine"]
     assert load_plugins([str(tmp_path / "mine.py")]) == load_plugins([str(tmp_path / "mine.py")])

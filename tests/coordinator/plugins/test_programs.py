@@ -202,7 +202,7 @@ def test_standard_error_is_logged_within_a_bound(tmp_path: Path) -> None:
 # --- processes -------------------------------------------------------------------------------------------------------
 
 
-def test_a_program_starts_with_its_first_line_and_ends_with_its_rank() -> None:
+def test_a_program_starts_and_ends_with_its_rank() -> None:
     words = [sys.executable, str(PLUGINS / "direct.py")]
     program = Program(words, SECONDS, "rank 0")
     with pytest.raises(Exception, match="was not named here, so it is not executed"):
@@ -259,7 +259,7 @@ def test_the_deadline_holds_for_each_answer() -> None:
 # --- permission ------------------------------------------------------------------------------------------------------
 
 
-def test_what_a_scenario_names_is_executed_only_if_the_user_names_it(call: Call, tmp_path: Path) -> None:
+def test_a_program_is_executed_only_if_the_user_names_it(call: Call, tmp_path: Path) -> None:
     node = tmp_path / "node.py"
     node.write_text((PLUGINS / "direct.py").read_text())
     line = f"run --topology complete:4 --collective broadcast --algorithm program --program '{PYTHON} node.py'"

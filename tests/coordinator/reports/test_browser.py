@@ -312,7 +312,7 @@ def test_pies_of_altered_runs_show_elected_values(show: Show) -> None:
 # --- marks -----------------------------------------------------------------------------------------------------------
 
 
-def test_crash_is_marked_from_its_step_on_and_does_not_hide_the_label(show: Show) -> None:
+def test_a_crash_is_marked_and_does_not_hide_the_label(show: Show) -> None:
     run = show(f"{STAR} fault=crash:4231@2 fault=hang:2134@1")
     shown = (
         "[...document.querySelectorAll('.cross')].map((c) => [c.dataset.step, getComputedStyle(c).display !== 'none'])"

@@ -281,7 +281,7 @@ ACT: Final = """
 
 @pytest.mark.exhaustive(one_in=2)
 @pytest.mark.parametrize("scenario", [STRIPED, "star:4 broadcast edt segments=3 fault=crash:4132@1 fault=hang:1243@2"])
-def test_any_sequence_of_clicks_and_keys_leaves_a_consistent_page(scenario: str, show: Show) -> None:
+def test_any_clicks_and_keys_leave_a_consistent_page(scenario: str, show: Show) -> None:
     """Forty random sequences: the parts of the page agree with each other, and the picture with the journal."""
     report = show(scenario)
     page, run, draw = report.page, report.run, random.Random(scenario)

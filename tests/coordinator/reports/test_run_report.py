@@ -221,7 +221,7 @@ def test_text_from_files_is_escaped(copied: Path) -> None:
     assert page_of(copied).tags["script"] == before
 
 
-def test_large_network_has_few_elements_and_lists_what_is_omitted(runs: Runs) -> None:
+def test_a_large_network_lists_the_omitted_elements(runs: Runs) -> None:
     large = runs("star:7 broadcast bfs-tree")
     assert sum(large.page.tags.values()) < 1_500
     assert (large.path / "report.html").stat().st_size < 1_000_000
@@ -460,7 +460,7 @@ LOSSY = {
 
 
 @pytest.mark.parametrize("name", LOSSY)
-def test_cut_off_nodes_are_listed_with_their_cause_also_for_older_runs(name: str, tmp_path: Path) -> None:
+def test_cut_off_nodes_are_listed_with_their_cause(name: str, tmp_path: Path) -> None:
     run = Run(tmp_path / "run", LOSSY[name])
     nodes = run.summary.pop("cut_off")
     labels = [node["label"] for node in nodes]
@@ -501,7 +501,7 @@ def test_omitted_idle_links_are_mentioned(call: Call, monkeypatch: pytest.Monkey
     assert "links.parquet lists no idle links: the network has 72 directed links" in page_of(Path("run")).text
 
 
-def test_links_of_an_irregular_network_are_counted_by_the_ports_that_exist(call: Call) -> None:
+def test_links_of_an_irregular_network_are_counted_by_port(call: Call) -> None:
     assert (
         call("run --topology mesh:3x3 --collective broadcast --algorithm bfs-tree --driver memory --out run").status
         == 0
@@ -589,7 +589,7 @@ def test_campaign_page_shows_verdicts_and_findings() -> None:
 
 
 @pytest.mark.parametrize("name", [*small_examples(), "star:6", "hypercube:8", "ej:2+3^2", "ej:1+2^3"])
-def test_nodes_do_not_overlap_and_straight_hexagon_links_have_unit_length(name: str) -> None:
+def test_nodes_do_not_overlap_and_hexagon_links_have_length_1(name: str) -> None:
     topology = parse_topology(name)
     layout = layout_of(topology)
     for positions, size in ((layout.x, 1000), (layout.y, layout.height)):

@@ -63,7 +63,7 @@ def test_heat_maps_of_many_cells_are_a_path_per_shade() -> None:
     assert sum(widths) == pytest.approx(cells * (right - left) / steps, rel=0.01)
 
 
-def test_large_networks_show_the_nodes_on_the_paths_to_the_last_one(tmp_path: Path) -> None:
+def test_large_networks_show_the_paths_to_the_last_node(tmp_path: Path) -> None:
     path = run_of(tmp_path, "star:5 broadcast greedy-tree")
     report = Report(read_run(path))
     text = str(space_time_panel(report))

@@ -118,7 +118,7 @@ def test_a_withheld_packet_is_a_circle_at_its_sender(tmp_path: Path) -> None:
     assert len(re.findall(r"M[0-9.]+ [0-9.]+L", wide)) == len(packets) - len(withheld)
 
 
-def test_packets_with_altered_segments_have_a_colour_of_their_own(tmp_path: Path) -> None:
+def test_packets_with_altered_segments_have_their_own_colour(tmp_path: Path) -> None:
     run_scenario(tmp_path / "run", **fields("star:3 broadcast edt redundancy=2 fault=byzantine:213"))
     data = read_run(tmp_path / "run")
     packets = packet_times(data)
@@ -133,7 +133,7 @@ def test_packets_with_altered_segments_have_a_colour_of_their_own(tmp_path: Path
     assert "with altered segments" in panel
 
 
-def test_the_diagram_has_a_line_for_every_packet_and_a_bar_for_every_fault(tmp_path: Path) -> None:
+def test_the_diagram_has_lines_for_packets_and_bars_for_faults(tmp_path: Path) -> None:
     run_scenario(tmp_path / "run", **SCENARIOS["timed"])
     data = read_run(tmp_path / "run")
     panel = str(space_time_panel(Report(data)))

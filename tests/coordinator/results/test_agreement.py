@@ -125,14 +125,14 @@ def expected_decisions(topology: Topology, crashes: dict[Rank, Step]) -> dict[St
     ("network", "rank"),
     [(network, rank) for network in NETWORKS for rank in parse_topology(network).ranks()],
 )
-def test_after_a_crash_in_any_step_survivors_decide_the_same_and_are_served(network: str, rank: Rank) -> None:
+def test_after_any_crash_survivors_agree_and_are_served(network: str, rank: Rank) -> None:
     for at in range(1, LAST + 1):
         check(network, {rank: at})
 
 
 @pytest.mark.exhaustive(one_in=280)
 @pytest.mark.parametrize("pair", list(combinations(range(24), 2)))
-def test_after_every_pair_of_crashes_of_s_4_survivors_decide_the_same_and_are_served(pair: tuple[Rank, Rank]) -> None:
+def test_after_any_two_crashes_survivors_agree_and_are_served(pair: tuple[Rank, Rank]) -> None:
     one, other = pair
     for at in range(1, LAST + 1):
         # Together, one after the other while nodes agree, when they decide, and during the second run.
@@ -213,7 +213,7 @@ def test_every_collective_runs_again(collective: str, algorithm: str) -> None:
     assert result.summary["repetition_order"] == 23
 
 
-def test_without_its_source_it_ends_with_an_error_at_every_survivor() -> None:
+def test_without_its_source_every_survivor_ends_with_an_error() -> None:
     summary: dict[str, Any] = ran(CUBE | SHRINK, fault=["crash:000@2"]).summary
     assert summary["verdict"] == "undecided"
     assert summary["undecided_because"] == (
@@ -228,7 +228,7 @@ def test_without_its_source_it_ends_with_an_error_at_every_survivor() -> None:
     assert judged["agreement_errors"] == judged["slowest_agreement_steps"] == "holds"
 
 
-def test_a_source_that_fails_after_the_last_step_has_nothing_to_repeat() -> None:
+def test_a_source_failing_after_the_end_has_nothing_to_repeat() -> None:
     result = ran(CUBE | SHRINK, fault=["crash:000@4"])
     assert result.summary["undecided_because"] == "7 nodes ended with the error root-failed"
     assert "final_delivery_ratio" not in {each.claim.name for each in result.judgements}
@@ -236,12 +236,12 @@ def test_a_source_that_fails_after_the_last_step_has_nothing_to_repeat() -> None
 
 
 @pytest.mark.parametrize("place", ["000>010:1@3", "000>010:2@1", "010>011:1@2", "010>011:2@2"])
-def test_the_packet_that_is_dropped_is_counted_with_those_of_news(place: str) -> None:
+def test_a_dropped_packet_is_counted_among_packets_of_news(place: str) -> None:
     for how in (AGREE, SHRINK):
         assert ran(CUBE | how, fault=["crash:001@2", f"drop:{place}"]).summary["illegal_hops"] == 0
 
 
-def test_nodes_that_disagree_are_no_success_where_nothing_is_claimed() -> None:
+def test_disagreement_is_no_success_without_a_claim() -> None:
     plan = plan_for(CUBE | AGREE, fault=["hang:001@2-3"])
     result = run(plan, MemorySink())
     metrics = result.conclusion.metrics
@@ -251,12 +251,12 @@ def test_nodes_that_disagree_are_no_success_where_nothing_is_claimed() -> None:
     assert ruling.undecided == "2 errors of agreement, about which nothing is claimed under these faults"
 
 
-def test_a_node_that_crashes_in_the_step_of_its_suspicion_has_told_no_other_one() -> None:
+def test_a_node_that_crashes_on_suspicion_tells_no_other_node() -> None:
     faults = ["crash:011@4", "recover:011@8", "crash:010@5", "recover:010@8"]
     assert ran(CUBE | AGREE, algorithm="bfs-tree", fault=faults).summary["agreement_errors"] == 0
 
 
-def test_the_last_node_of_a_component_need_not_decide_if_it_fails_before() -> None:
+def test_a_last_node_that_fails_early_need_not_decide() -> None:
     values = CUBE | AGREE | {"topology": "hypercube:2", "agreement_steps": 9, "fault_knowledge": "detect:3"}
     faults = ["crash:11@2", "crash:10@3", "crash:00@6", "crash:01@8"]
     assert ran(values, fault=faults).summary["agreement_errors"] == 0
@@ -289,13 +289,13 @@ def test_a_live_node_that_is_given_up_learns_it_and_ends() -> None:
     assert (summary["agreement_errors"], summary["final_delivery_ratio"]) == (0, 1)
 
 
-def test_a_node_that_hangs_until_the_others_have_decided_learns_it_too() -> None:
+def test_a_node_that_hangs_during_the_agreement_learns_it() -> None:
     summary: dict[str, Any] = ran(CUBE | AGREE, topology="hypercube:2", fault=["hang:01@1-3"]).summary
     assert [each["nodes"] for each in summary["agreement"]] == [4]
     assert summary["agreement_errors"] == 0
 
 
-def test_a_node_that_hears_and_is_not_heard_learns_that_it_is_given_up() -> None:
+def test_a_node_that_is_not_heard_learns_that_it_is_excluded() -> None:
     faults = [f"down:001>{peer}@2" for peer in ("000", "011", "101")]
     summary: dict[str, Any] = ran(CUBE | SHRINK, fault=faults).summary
     excluded = [each["ends"]["excluded"]["labels"] for each in summary["agreement"] if "excluded" in each["ends"]]

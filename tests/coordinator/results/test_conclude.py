@@ -183,7 +183,7 @@ def idle() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("idle")
-def test_an_algorithm_that_delivers_nothing_is_wrong_unless_faults_explain_it() -> None:
+def test_delivering_nothing_is_wrong_unless_faults_explain_it() -> None:
     values = {"topology": "hypercube:3", "collective": "broadcast", "algorithm": "idle", "driver": "memory"}
     plain = run_scenario(None, **values)
     assert (plain.verdict, plain.summary["intact_deliveries"]) == ("violated", 0)

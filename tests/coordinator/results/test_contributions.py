@@ -100,7 +100,7 @@ class OneLeafSendsThrice(GreedyReduce):  # type: ignore[valid-type, misc]
 LAST: Rank = 1
 
 
-def test_a_rank_that_repeats_its_partial_result_is_found_although_the_payload_is_right() -> None:
+def test_a_repeated_partial_result_is_found_despite_its_payload() -> None:
     plan = plan_of("star:4 reduce greedy-tree")
     mutated = replace(plan, algorithm=OneLeafSendsThrice(plan.topology, plan.spec))
     records = history_of(mutated)
@@ -129,7 +129,7 @@ class ReduceThatFoldsThrice(GreedyReduce):  # type: ignore[valid-type, misc]
         return FoldsThrice(self, view)
 
 
-def test_a_rule_that_folds_three_times_is_found_by_the_conformance_suite() -> None:
+def test_conformance_finds_a_rule_that_folds_three_times() -> None:
     plan = plan_of("star:4 reduce greedy-tree")
     mutated = replace(plan, algorithm=ReduceThatFoldsThrice(plan.topology, plan.spec))
     # Neither the payloads nor the hops of a run show it.

@@ -32,7 +32,7 @@ def ran(values: Values, **more: object) -> MemoryRun:
 
 
 @pytest.mark.parametrize("after", [1, 2, 4])
-def test_a_crash_is_detected_after_k_steps_and_packets_are_withheld_from_then_on(after: int) -> None:
+def test_a_crash_is_detected_after_k_steps_and_stops_packets(after: int) -> None:
     result = ran(MANY, fault=["crash:001@3"], fault_knowledge=f"detect:{after}")
     summary = result.summary
     assert (summary["detections"], summary["slowest_detection_steps"], summary["wrong_ports"]) == (3, after, 0)
@@ -75,7 +75,7 @@ def test_a_link_down_one_way_costs_the_packets_of_the_other() -> None:
     assert summary["intact_deliveries"] == 7 * 12 - 4 * 10
 
 
-def test_false_suspicions_under_loss_cost_packets_and_doubling_ends_them() -> None:
+def test_doubling_ends_false_suspicions_under_loss() -> None:
     # Losses from 001 to 000 only: no packet of the tree crosses there, so every loss of data is a withheld packet.
     values = CUBE | {"messages": 300, "fault": ["loss:001>000:0.5"], "seed": 2}
     plain: dict[str, Any] = ran(values, fault_knowledge="detect:1").summary

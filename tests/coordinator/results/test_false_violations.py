@@ -101,7 +101,7 @@ def test_traversal_with_acknowledgements_claims_no_tolerance(redundancy: int, me
 
 @pytest.mark.parametrize("silent", ["hang:000@3-3", "hang:000@2-5", "crash:000@3", "hang:000@3"])
 @pytest.mark.parametrize("delay", [1, 2, 4])
-def test_packets_queued_for_a_silent_node_are_dropped_and_the_run_ends(silent: str, delay: int) -> None:
+def test_packets_queued_for_a_silent_node_are_dropped(silent: str, delay: int) -> None:
     values = {"topology": "hypercube:3", "collective": "broadcast", "algorithm": "sbt", "messages": 6}
     plan = make_plan(make_scenario({**values, "driver": "memory", "fault": [f"delay:000>001:{delay}@1-1", silent]}))
     conclusion = concluded(plan)
@@ -154,7 +154,7 @@ def test_a_lost_contribution_of_one_byte_may_be_zero() -> None:
         ("mesh:4", ["slow:0>1:4@0ms-1ms", "crash:1@4ms"], 0),
     ],
 )
-def test_a_fault_after_the_time_of_a_run_may_meet_a_packet_that_was_slow(
+def test_a_late_fault_may_meet_a_slow_packet(
     network: str, faults: list[str], delivered: int
 ) -> None:
     values = {"topology": network, "collective": "broadcast", "algorithm": "bfs-tree", "driver": "memory"}

@@ -66,7 +66,7 @@ def test_impossible_histories_do_not_hold(case: Case) -> None:
         assert changed is None or verdict_on(plan, changed) != Verdict.HOLDS, name
 
 
-def test_acknowledgement_has_its_sender_as_target_and_its_own_size() -> None:
+def test_an_acknowledgement_has_its_own_target_and_size() -> None:
     case = next(case for case in CASES if case[1].ack_bytes)
     plan, records = plan_of(case), history(case)
     place = len(records) - 1

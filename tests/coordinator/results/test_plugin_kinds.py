@@ -97,7 +97,7 @@ def test_a_node_that_naps_is_judged_as_one_that_hangs(scenario: str, when: str) 
 
 
 @pytest.mark.parametrize("scenario", [CUBE, DETECT, RELIABLE, TIMED])
-def test_a_link_that_stutters_is_judged_as_one_that_delays_and_duplicates(scenario: str) -> None:
+def test_a_stuttering_link_is_judged_as_delay_and_duplication(scenario: str) -> None:
     stutter = ran(scenario, "stutter:000~001")
     both = ran(scenario, "duplicate:000~001:1", "delay:000~001:1")
     assert stutter.summary["journal_hash"] == both.summary["journal_hash"]
@@ -119,7 +119,7 @@ def test_tables_and_the_report_show_them(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("scenario", [CUBE, DETECT, RELIABLE, REPAIR, TIMED, TIMED_DETECT])
-def test_a_kind_that_does_not_say_what_it_does_runs_without_exact_claims(scenario: str) -> None:
+def test_a_kind_without_effects_runs_without_exact_claims(scenario: str) -> None:
     link = "1234~2134" if scenario == REPAIR else "000~001"
     result = ran(scenario, f"whim:{link}")
     assert result.summary["illegal_hops"] == 0

@@ -90,7 +90,7 @@ def test_a_dead_neighbour_is_given_up_after_the_last_attempt(
     assert result.verdict is Verdict.HOLDS
 
 
-def test_the_next_segment_takes_the_place_of_one_that_is_given_up() -> None:
+def test_the_next_segment_replaces_an_abandoned_segment() -> None:
     result = ran(LINK, messages=2, fault=["down:0>1@1-4"], attempts=2)
     assert result.summary["abandoned_segments"] == 1
     assert result.journal.filter(IS_DATA).select("step", "segment").collect().rows() == [(1, 0), (3, 0), (5, 1)]
@@ -162,7 +162,7 @@ def test_the_mean_wait_with_back_off() -> None:
     assert delay.mean() == pytest.approx(after * p / (1 - 2 * p), abs=5 * after * spread / sqrt(messages))
 
 
-def test_a_segment_is_lost_for_good_with_the_power_of_the_attempts() -> None:
+def test_loss_falls_with_the_power_of_the_attempts() -> None:
     messages, p, attempts = 600, 0.5, 3
     result = ran(LINK, messages=messages, attempts=attempts, fault=[f"loss:0>1:{p}"], seed=11)
     never = p**attempts

@@ -204,7 +204,7 @@ def test_packets_of_one_duration_are_repaired_as_in_lock_step(values: Values) ->
 
 
 @pytest.mark.parametrize("more", [{}, {"port_model": "one-port"}, {"segments": 3, "message_bytes": 100, "messages": 2}])
-def test_without_faults_repair_changes_nothing_under_the_timed_clock(more: Values) -> None:
+def test_repair_changes_no_timed_run_without_faults(more: Values) -> None:
     values = TIMED | CUBE | {"per_byte": "10us"} | more
     repaired, plain = ran(values), ran(values | {"repair": None})
     assert repaired.summary["journal_hash"] == plain.summary["journal_hash"]

@@ -107,6 +107,6 @@ def test_a_metric_that_fails_is_named_with_its_line(call: Call) -> None:
     assert not Path("bad").exists()
 
 
-def test_an_unknown_metric_of_a_sweep_is_refused_with_the_known_ones(registered: RunMetric) -> None:
+def test_an_unknown_metric_of_a_sweep_is_refused(registered: RunMetric) -> None:
     with pytest.raises(ScenarioError, match=registered.name):
         tb.sweep("star:3", "broadcast", "flood", metric="nodes_that_send")

@@ -57,7 +57,7 @@ def test_majority_with_a_byzantine_node_and_a_crash() -> None:
 
 
 @pytest.mark.parametrize("fault", ["corrupt:1234>2134:1", "byzantine:2134"])
-def test_without_redundancy_an_altered_copy_is_delivered_but_not_intact(fault: str) -> None:
+def test_without_redundancy_an_altered_copy_is_not_intact(fault: str) -> None:
     result = run_scenario(None, **STAR | {"algorithm": "greedy-tree"}, fault=[fault])
     summary = result.summary
     assert summary["deliveries"] == summary["expected_deliveries"]

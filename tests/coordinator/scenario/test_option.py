@@ -83,7 +83,7 @@ def test_a_new_field_is_refused_without_the_option_that_it_needs(monkeypatch: py
         consistency.require_used(patient(patience=4))
 
 
-def test_a_new_field_changes_the_fingerprints_only_of_campaigns_that_give_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_field_leaves_other_fingerprints_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
     before = grid._described(Scenario.model_validate(BASE))
     monkeypatch.setattr(grid, "OPTIONS", PATIENT)
     assert grid._described(patient()) == before
@@ -127,12 +127,12 @@ def test_a_record_with_a_field_of_another_type_is_refused() -> None:
         decode_record(Links, [{}])
 
 
-def test_a_scenario_on_another_driver_has_no_settings_of_processes() -> None:
+def test_other_drivers_have_no_settings_of_processes() -> None:
     values = BASE | {"driver": "docker", "hang_by": "disconnect", "ranks_per_host": 2, "seed": 7}
     assert Scenario.model_validate(values).on_driver("memory") == Scenario.model_validate(BASE | {"seed": 7})
 
 
-def test_the_schema_of_a_model_is_made_once_for_all_of_its_options(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_makes_its_schema_once_for_all_options(monkeypatch: pytest.MonkeyPatch) -> None:
     """It takes milliseconds, and every flag of a command reads it."""
 
     class Counted(Scenario):

@@ -128,7 +128,7 @@ GROWING = "it has more than"
          "has more than 268,435,456 bytes"),
     ],
 )  # fmt: skip
-def test_every_file_that_a_command_reads_has_a_limit_that_the_message_names(
+def test_every_file_has_a_limit_that_the_message_names(
     line: str, name: str, size: int, words: str, call: Call, tmp_path: Path
 ) -> None:
     file = tmp_path / name

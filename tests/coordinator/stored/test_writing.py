@@ -47,7 +47,7 @@ def test_a_link_is_replaced(tmp_path: Path, target: Path) -> None:
     assert sorted(each.name for each in tmp_path.iterdir()) == ["page.html", "precious"]
 
 
-def test_a_link_with_the_name_of_the_unfinished_file_is_not_followed(tmp_path: Path, target: Path) -> None:
+def test_a_link_named_as_the_unfinished_file_is_not_followed(tmp_path: Path, target: Path) -> None:
     path = tmp_path / "page.html"
     link(partial_of(path), target)
     replace_file(path, ["a", "b"])

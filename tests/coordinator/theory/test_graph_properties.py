@@ -154,7 +154,7 @@ def test_a_giant_is_described_by_formulas() -> None:
         assert "nodes are more than 262,144" in value.reason
 
 
-def test_a_family_without_formulas_is_not_searched_beyond_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_family_without_formulas_is_searched_to_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("coordinator.theory.graph_properties.LARGEST_TABLE", 10)
     found = GraphProperties(parse_topology("crossed-cube:4")).record()
     for name in ("ordered_pairs_by_distance", "girth", "vertex_connectivity", "edge_connectivity", "symmetry"):

@@ -249,7 +249,7 @@ def test_the_busiest_cut_of_a_permutation_is_that_of_all_sets(name: str, half_du
         assert Fraction(cut.demand(half_duplex=half_duplex), cut.links) == largest
 
 
-def test_a_permutation_is_bounded_by_the_cut_that_its_messages_cross() -> None:
+def test_a_permutation_is_bounded_by_the_cut_it_crosses() -> None:
     result = run_scenario(topology="ring:12", collective="unicast", algorithm="minimal", permutation="reversal")
     (claim,) = (each.claim for each in result.judgements if "messages over the cut" in each.claim.source)
     assert result.verdict == "holds"

@@ -59,7 +59,7 @@ def bound_on_steps(network: TableTopology, row: Row, collective: str) -> int:
     return claim.predicted
 
 
-def test_optima_are_of_every_connected_network_of_up_to_five_nodes() -> None:
+def test_optima_cover_all_connected_networks_of_five_nodes() -> None:
     assert len(NETWORKS) == len(list(connected_graphs(5))) == 30
     graphs = [nx.Graph([(int(link[0]), int(link[2])) for link in links.split()]) for links in NETWORKS]
     assert not any(nx.is_isomorphic(one, other) for i, one in enumerate(graphs) for other in graphs[:i])

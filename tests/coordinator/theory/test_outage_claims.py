@@ -19,7 +19,7 @@ def test_no_claims_when_the_source_is_faulty() -> None:
     assert claims_with_outages(algorithm, Outages({0: [THROUGHOUT]}, frozenset({0}))) == []
 
 
-def test_fewer_faults_than_trees_are_survived_and_more_are_counted() -> None:
+def test_fewer_faults_than_trees_are_survived() -> None:
     algorithm = algorithm_of("star:4 broadcast edt redundancy=3")
     alone = next(rank for rank in algorithm.topology.ranks() if algorithm.topology.distance(rank, 0) == 4)
     neighbours = [peer for _, peer in algorithm.topology.adjacent(alone)]

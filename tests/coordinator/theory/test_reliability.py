@@ -379,7 +379,7 @@ def test_reliability_polynomials(row: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize(("nodes", "links", "lost"), [(1, 0, 0.667), (5, 0, 2.549), (0, 1, 0.526), (0, 3, 1.556)])
-def test_nodes_lost_with_the_single_tree_of_an_eisenstein_jacobi_network(nodes: int, links: int, lost: float) -> None:
+def test_nodes_lost_with_a_single_eisenstein_jacobi_tree(nodes: int, links: int, lost: float) -> None:
     """EJ_{2+3rho}: by exhaustive enumeration elsewhere."""
     ratio = expected(plan_of("ej:2+3 broadcast improved"), f"nodes={nodes};links={links}").ratio
     assert ratio is not None

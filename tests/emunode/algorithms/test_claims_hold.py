@@ -107,7 +107,7 @@ def same_history(topology: str, collective: str, algorithm: str, port_model: str
 
 
 @pytest.mark.parametrize("topology", ["star:4", "hypercube:3"])
-def test_flooding_works_on_half_duplex_links_of_bipartite_networks(topology: str) -> None:
+def test_flooding_works_half_duplex_on_bipartite_networks(topology: str) -> None:
     scenario = {"topology": topology, "collective": "broadcast", "algorithm": "flood", "messages": 3}
     assert not failures(run_scenario(None, **scenario, duplex="half"))
 

@@ -163,7 +163,7 @@ DERIVED = [
     DERIVED,
     ids=lambda value: "-".join(sorted(map(str, value)) if isinstance(value, set) else map(str, value.values())),
 )
-def test_claims_without_a_formula_are_marked_as_derived_and_bounded(
+def test_claims_without_a_formula_are_derived_and_bounded(
     scenario: dict[str, object], names: set[str]
 ) -> None:
     found = judgements(**scenario)
@@ -244,7 +244,7 @@ def test_late_list_schedule_violates_the_claimed_steps(monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize("collective", ["broadcast", "reduce"])
 @pytest.mark.parametrize("topology", ["ej:2+3", "ej:1+3", "ej:0+3"])
-def test_wrong_height_of_independent_trees_violates_the_claimed_steps(
+def test_a_wrong_height_of_trees_violates_the_claimed_steps(
     topology: str, collective: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(TreeCollective, "delays", lambda *place: [2] * len(place[-1]))
@@ -253,7 +253,7 @@ def test_wrong_height_of_independent_trees_violates_the_claimed_steps(
     assert "steps" in spoilt(topology=topology, collective=collective, algorithm="independent-trees")
 
 
-def test_late_scatter_over_independent_trees_violates_the_claimed_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_late_scatter_over_trees_violates_the_claimed_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     on_time = IndependentScatter.route
     monkeypatch.setattr(IndependentScatter, "route", lambda *copy: [(port, step + 5) for port, step in on_time(*copy)])
     for redundancy in (1, 2):

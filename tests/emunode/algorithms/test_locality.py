@@ -119,7 +119,7 @@ def test_rule_reaches_no_other_rank(family: str, entry: type[Algorithm]) -> None
 
 @pytest.mark.exhaustive(one_in=8)
 @pytest.mark.parametrize(("family", "entry"), EVERY)
-def test_shared_algorithm_gives_the_history_of_one_algorithm_per_rank(family: str, entry: type[Algorithm]) -> None:
+def test_a_shared_algorithm_gives_the_same_history(family: str, entry: type[Algorithm]) -> None:
     algorithm = algorithm_of(family, entry)
     shared = live(MemoryEngine(algorithm))
     alone = live(MemoryEngine(algorithm, AlgorithmPerRank(algorithm, lambda: algorithm_of(family, entry))))

@@ -145,7 +145,7 @@ REDUNDANT = [
 
 @pytest.mark.exhaustive(one_in=8)
 @pytest.mark.parametrize(("name", "entry"), REDUNDANT)
-def test_copies_on_disjoint_paths_survive_fewer_crashes_than_copies(name: str, entry: type[Algorithm]) -> None:
+def test_copies_on_disjoint_paths_survive_fewer_crashes(name: str, entry: type[Algorithm]) -> None:
     chance = Random(f"{name}/{entry.name}")
     for redundancy in range(2, parse_topology(name).degree + 1):
         for port_model in entry.port_models:

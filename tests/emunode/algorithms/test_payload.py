@@ -9,7 +9,7 @@ from emunode.model import ALL_RANKS
 
 
 @given(st.integers(1, 500), st.integers(1, 20), st.integers(0, 5))
-def test_segments_join_to_the_message_and_differ_by_at_most_one_byte(size: int, pieces: int, number: int) -> None:
+def test_segments_join_and_differ_by_at_most_one_byte(size: int, pieces: int, number: int) -> None:
     payloads = Payloads(seed=1, message_bytes=size, segments_per_message=pieces)
     cut = [payloads.segment(3, 9, number * pieces + piece) for piece in range(pieces)]
     assert b"".join(cut) == payloads.message(3, 9, number)

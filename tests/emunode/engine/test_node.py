@@ -95,7 +95,7 @@ def at(step: Step, *ports: Port) -> list[ScheduledSend]:
 # --- what leaves, and when -------------------------------------------------------------------------------------------
 
 
-def test_everything_of_a_step_leaves_in_one_packet_a_port_by_ascending_port() -> None:
+def test_a_step_leaves_in_one_packet_per_port_in_order() -> None:
     own: list[ScheduledSend] = [(1, 2, piece(0)), (1, 0, piece(1)), (1, 2, piece(2)), (2, 1, piece(3))]
     sender = node(Script(own))
     assert sender.due == 1
@@ -150,7 +150,7 @@ def test_a_schedule_is_drawn_one_step_ahead_and_no_further() -> None:
         assert drawn[-1] == step + 1
 
 
-def test_a_deferred_segment_is_made_in_its_step_of_what_is_known_by_then() -> None:
+def test_a_deferred_segment_is_made_in_its_step() -> None:
     known: list[int] = []
 
     def learn(_step: Step, packets: Sequence[PortPacket]) -> list[ScheduledSend]:
@@ -183,7 +183,7 @@ def test_no_order_of_arrivals_changes_a_history(inboxes: list[set[Port]], chance
     assert history(chance.shuffle) == history(lambda _: None)
 
 
-def test_a_rule_reads_arrivals_by_ascending_port_and_is_told_their_step() -> None:
+def test_a_rule_reads_arrivals_by_ascending_port() -> None:
     rule = Script()
     node(rule).step(6, [(port, (piece(port),)) for port in (2, 0, 3, 1)])
     assert rule.heard == [(5, [(port, (piece(port),)) for port in range(4)])]

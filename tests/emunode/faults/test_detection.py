@@ -75,7 +75,7 @@ def test_a_crash_is_known_to_all_neighbours_k_steps_later(step: int, after: int)
     assert not changes([Crash(step, 1)], after, step + after - 1)
 
 
-def test_a_link_that_is_down_one_way_makes_its_receiver_suspect_the_sender() -> None:
+def test_a_link_down_one_way_makes_its_sender_suspect() -> None:
     assert changes([Down(3, 0, 1)], 1, 9) == [Suspicion(4, 2, 1, suspected=True, silent=True)]
     both = changes([Down(3, 0, 1, 5), Down(3, 2, 1, 5)], 2, 20)
     assert [(each.step, each.rank, each.suspected) for each in both] == [

@@ -217,7 +217,7 @@ def timed(faults: Sequence[Fault], unit: int) -> list[TimedFault]:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_under_the_timed_clock_ranks_links_and_durations_follow_the_timeline(seed: int) -> None:
+def test_timed_ranks_links_and_durations_follow_the_timeline(seed: int) -> None:
     unit, slowed = 1000, 0
     for faults in fault_sets(seed + 20, 100, slow=True):
         at_times = timed(faults, unit)
@@ -251,7 +251,7 @@ def test_a_crash_ends_a_hang_and_a_recovery_ends_the_crash() -> None:
     assert timeline.of(Stops) == {1: [(Interval(2, 4), Stops()), (Interval(4, 6), Stops(forgets=True))]}
 
 
-def test_a_rank_that_crashes_and_returns_at_once_has_lost_its_state() -> None:
+def test_a_rank_that_returns_at_once_has_lost_its_state() -> None:
     timeline = FaultTimeline([Crash(3, 1), Recover(3, 1)])
     assert timeline.recoveries == [(3, 1)]
     assert not any(timeline.stopped(1, step) for step in range(1, 6))
@@ -348,7 +348,7 @@ def plug_ins() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("plug_ins")
-def test_an_effect_is_in_force_in_the_steps_that_its_fault_states() -> None:
+def test_an_effect_is_in_force_in_the_steps_of_its_fault() -> None:
     timeline = FaultTimeline([Decay(3, 0, 1, rate=0.5), Heal(9, 0, 1)])
     assert timeline.of(Loses) == {(0, 1): [(Interval(3, 5), Loses(0.5)), (Interval(5, 9), Loses())]}
 

@@ -215,7 +215,7 @@ def test_delayed_segments_join_the_packet_of_their_step() -> None:
     assert faults.next_crossing(5) is None
 
 
-def test_delayed_segments_are_lost_on_a_broken_link_and_with_their_sender() -> None:
+def test_delayed_segments_are_lost_with_link_or_sender() -> None:
     faults = faults_of(Delay(1, 5, 1, 2, last=1))
     assert arrivals(faults, [1]) == []
     faults.apply([Down(3, 5, 1)])
@@ -353,7 +353,7 @@ def test_without_votes_colluding_nodes_always_forge() -> None:
 # --- connections -----------------------------------------------------------------------------------------------------
 
 
-def test_a_link_is_closed_while_both_directions_are_down_or_an_end_has_crashed() -> None:
+def test_a_link_is_closed_while_both_directions_are_down() -> None:
     faults = Faults(CUBE, 0)
     connections = Connections(CUBE, faults)
     due: dict[int, list[Fault]] = {

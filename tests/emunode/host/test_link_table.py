@@ -45,7 +45,7 @@ def links(streams: Recorder) -> Iterator[LinkTable]:
     listener.close()
 
 
-def test_both_directions_of_a_link_are_written_one_after_the_other(links: LinkTable, streams: Recorder) -> None:
+def test_both_directions_of_a_link_are_written_together(links: LinkTable, streams: Recorder) -> None:
     links.queue += [(1000 + slot, b"") for slot in range(ENDS)]
     links.flush()
     slots = [fd - 1000 for fd, _ in streams.written]

@@ -90,7 +90,7 @@ def test_host_can_be_shut_down_before_its_ranks_start(end: bytes) -> None:
         trio.run(live)
 
 
-def test_hosts_take_the_algorithm_whose_tables_their_parent_has_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hosts_take_the_tables_that_their_parent_computed(monkeypatch: pytest.MonkeyPatch) -> None:
     job = CollectiveSpec("star:4", Collective.ALLGATHER, "bfb", 0)
     config = HostConfig(7, 0, 2, job, "127.0.0.1", "127.0.0.1", 9, 60.0)
     monkeypatch.setattr(session, "PREPARED", {})

@@ -113,7 +113,7 @@ def owner() -> Iterator[Owner]:
 
 
 @pytest.mark.parametrize("kind", ["pair", "tcp"])
-def test_a_blocked_stream_reads_and_completes_its_writes_in_order(owner: Owner, kind: str) -> None:
+def test_a_blocked_stream_completes_its_writes_in_order(owner: Owner, kind: str) -> None:
     fd, far = getattr(owner, kind)()
     sent = frame(LARGE) + frame(b"second") + frame(b"third")
     for said in (LARGE, b"second", b"third"):
@@ -164,7 +164,7 @@ def test_failed_reply_does_not_lose_later_frames(owner: Owner) -> None:
     assert [said for _, said in owner.frames] == [b"one", b"two", b"three"]
 
 
-def test_an_exchange_reads_between_batches_and_leaves_out_what_a_handler_removes(owner: Owner) -> None:
+def test_an_exchange_reads_between_batches(owner: Owner) -> None:
     streams = [owner.pair() for _ in range(BATCH + 1)]
     queue = [(fd, frame(b"packet")) for fd, _ in streams]
     owner.react = lambda _fd, _body: queue.clear()
@@ -355,7 +355,7 @@ def test_listener_accepts_every_connection(owner: Owner) -> None:
         one.detach()
 
 
-def test_oldest_unauthenticated_stream_is_evicted_without_free_descriptors(
+def test_the_oldest_unauthenticated_stream_is_evicted(
     owner: Owner, capfd: pytest.CaptureFixture[str]
 ) -> None:
     unauthenticated = [owner.pair(authenticated=False)[0] for _ in range(3)]

@@ -59,7 +59,7 @@ def last_change(topology: Topology, faults: int, *, clean: bool) -> int:
         ("hypercube:3", (3, 4, 5), (3, 3, 4)),
     ],
 )
-def test_news_travel_for_d_f_steps_if_crashes_are_clean_and_f_more_if_not(
+def test_news_travel_d_f_steps_and_f_more_if_not_clean(
     network: str, partial: tuple[int, ...], clean: tuple[int, ...]
 ) -> None:
     topology = parse_topology(network)
@@ -126,7 +126,7 @@ def test_news_that_come_too_late_reopen_the_decision() -> None:
     assert [(each.cut, len(each.news)) for each in protocol.decisions] == [(5, 1), (8, 3)]
 
 
-def test_a_neighbour_that_is_heard_again_and_one_that_asks_receive_everything() -> None:
+def test_a_returning_neighbour_receives_everything() -> None:
     protocol = layer()
     protocol.suspects(5, 0, suspected=True)
     protocol.receive(6, 1, (protocol.segment_of(News(5, 0, 0)),))

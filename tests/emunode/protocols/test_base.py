@@ -71,7 +71,7 @@ def played(network: str, name: str, port_model: PortModel, messages: int = 2) ->
 
 
 @pytest.mark.parametrize(("network", "name", "port_model"), BROADCASTS)
-def test_a_protocol_that_passes_everything_through_changes_no_row(
+def test_a_transparent_protocol_changes_no_row(
     network: str, name: str, port_model: PortModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plain = played(network, name, port_model)

@@ -74,7 +74,7 @@ PAIRS = [case for network in NETWORKS for case in crashes_of(network)]
 
 @pytest.mark.exhaustive(one_in=12)
 @pytest.mark.parametrize(("network", "crashes"), PAIRS)
-def test_after_every_pair_of_crashes_survivors_decide_the_same_and_are_served(
+def test_after_two_crashes_survivors_agree_and_are_served(
     network: str, crashes: tuple[tuple[int, int], ...]
 ) -> None:
     topology = parse_topology(network)
@@ -109,7 +109,7 @@ def test_claims_hold_after_every_pair_of_crashes(network: str, crashes: tuple[tu
         assert str(result.verdict) == verdicts["final_delivery_ratio"] == "holds"
 
 
-def test_a_decision_comes_the_rounds_of_the_longest_way_after_the_suspicion() -> None:
+def test_a_decision_comes_after_the_rounds_of_the_longest_way() -> None:
     """D_f = 4 in Q_3, and two faulty nodes may hide news for a round each. A round is a packet, a sign and the news."""
     agreement = plan_of("hypercube:3 broadcast sbt", on_failure="agree").spec.agreement
     assert agreement is not None

@@ -44,7 +44,7 @@ def test_a_flood_passes_on_the_copy_that_comes_first() -> None:
     assert timetable.packets["step"].sort().to_list() == [1, 1, 2, 3, 4], "a step later than what it passes on"
 
 
-def test_a_slow_link_holds_up_the_tree_that_crosses_it_and_no_other() -> None:
+def test_a_slow_link_holds_up_only_the_tree_that_crosses_it() -> None:
     """Of the three trees of nESBT one goes over 000~001. In the order of steps its packets would hold up all others."""
     algorithm = made("hypercube:3", "broadcast", "nesbt", segments=3, message_bytes=3)
     assert isinstance(algorithm, TreeCollective)
@@ -89,7 +89,7 @@ def test_a_late_packet_and_the_next_one_share_no_step() -> None:
     assert sent["start"].to_list() == [[MS + 2 * MS * place for place in range(6)]] * 2
 
 
-def test_a_rank_that_lacks_a_packet_reads_the_time_of_its_next_message_off_its_own_clock() -> None:
+def test_a_rank_that_lacks_a_packet_reads_its_own_clock() -> None:
     """Two messages around a ring of six; the second one is due at 5 ms, which a clock at half rate shows at 10 ms."""
     algorithm = made("star:3", "allgather", "hamiltonian-cycle", "one-port", messages=2)
     first, label = predicted(algorithm, "").packets, algorithm.topology.label
@@ -100,7 +100,7 @@ def test_a_rank_that_lacks_a_packet_reads_the_time_of_its_next_message_off_its_o
         assert sent["start"].to_list() == [start * MS]
 
 
-def test_packets_of_several_sizes_keep_their_times_where_nothing_is_late() -> None:
+def test_packets_of_several_sizes_keep_their_times() -> None:
     """Faults without effect change nothing, though packets then overtake one another all the time."""
     byte = LinearCostModel(1e-4, 1e-5)
     for name, collective, rule, ports, more in [

@@ -102,7 +102,7 @@ def test_jitter_lengthens_every_packet_by_less_than_its_spread() -> None:
     assert not other.packets.equals(timetable.packets)
 
 
-def test_a_node_that_recovers_sends_what_its_timetable_has_from_then_on() -> None:
+def test_a_node_that_recovers_follows_its_timetable() -> None:
     """A source with six packets on each port, gone from 1.5 to 3.2 ms: the third to the fifth are never sent."""
     algorithm = made("hypercube:3", "broadcast", "sbt", segments=6, message_bytes=6)
     timetable = predicted(algorithm, "crash:000@1.5ms recover:000@3.2ms")
@@ -120,7 +120,7 @@ def test_a_slow_clock_delays_only_what_the_clock_decides() -> None:
     assert starts == [[2 * MS], [2 * MS], [4 * MS]]
 
 
-def test_what_is_passed_on_goes_by_arrivals_whatever_the_clock_shows() -> None:
+def test_forwarding_follows_arrivals_and_ignores_the_clock() -> None:
     """Around a ring, each rank passes on what arrives, although an earlier packet is missing and its clock is slow."""
     algorithm = made("star:3", "allgather", "hamiltonian-cycle", "one-port")
     ring = predicted(algorithm, "").packets
@@ -308,7 +308,7 @@ def plain_rows(algorithm: Algorithm) -> bytes:
 # --- parts -----------------------------------------------------------------------------------------------------------
 
 
-def test_factors_of_node_and_link_multiply_and_are_rounded_up_once() -> None:
+def test_factors_of_node_and_link_multiply_and_round_once() -> None:
     slow = [TimedFault(0, ALWAYS, Slow(1, 5, 1.1)), TimedFault(0, 100, SlowLink(1, 5, 1, 1.5))]
     faults = FaultsInTime(CUBE, 1, slow)
     assert faults.occupancy(1, 5, 1, 99, MS) == 1_650_000

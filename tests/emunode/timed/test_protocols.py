@@ -161,7 +161,7 @@ def test_one_link_with_losses_over_seeds(p: float, q: float) -> None:
         assert abs(fmean(sample) - mean) <= 5 * stdev(sample) / sqrt(len(sample)) + 1e-9
 
 
-def test_never_received_with_probability_p_to_the_number_of_attempts() -> None:
+def test_never_received_with_probability_p_to_the_attempts() -> None:
     missing = sum(
         1 not in receipts(predicted("mesh:2", "loss:0>1:0.6", STOP_AND_WAIT, seed=seed)) for seed in range(250)
     )
@@ -266,7 +266,7 @@ def test_when_a_crash_is_suspected(crash: float, suspected: float) -> None:
 
 
 @pytest.mark.parametrize("k", [1, 2, 3])
-def test_a_crash_is_suspected_between_k_minus_1_and_k_intervals_later(k: int) -> None:
+def test_a_crash_is_suspected_k_minus_1_to_k_intervals_later(k: int) -> None:
     delays = []
     for twentieth in range(30, 71):
         crash = twentieth * MS // 20
@@ -291,7 +291,7 @@ def test_stragglers_are_suspected_until_the_wait_is_long_enough(factor: int, sta
 
 @pytest.mark.parametrize("k", [1, 2, 3, 4])
 @pytest.mark.parametrize("factor", [1, 2, 3, 4])
-def test_detection_is_perfect_if_and_only_if_k_is_at_least_the_factor(factor: int, k: int) -> None:
+def test_detection_is_perfect_iff_k_is_at_least_the_factor(factor: int, k: int) -> None:
     """On a port that carries nothing else j = 0, so k h >= f h."""
     false = [each for each in changes(two_nodes(f"slow:1:{factor}", k), 0) if each.suspected]
     assert bool(false) == (k < factor)
@@ -338,7 +338,7 @@ def test_a_fast_clock_times_out_early() -> None:
     assert starts == [[0, 2 * MS], [0, 1.6 * MS], [0, 4 * MS]]
 
 
-def test_detection_by_itself_withholds_from_ports_that_are_suspected() -> None:
+def test_detection_alone_withholds_from_suspected_ports() -> None:
     timetable = two_nodes("crash:1@0.5ms", 1)
     assert timetable.events is not None
     # Suspected at 1.1 ms, when the first segment ends: time-outs come before sends.

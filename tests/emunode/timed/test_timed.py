@@ -49,13 +49,13 @@ def test_a_busy_port_sends_one_packet_after_the_other() -> None:
     assert ports.depart(3, 1, 1) == 12
 
 
-def test_all_ports_receive_at_once_and_the_last_receipt_lets_go_on() -> None:
+def test_all_ports_receive_at_once_until_the_last_receipt() -> None:
     ports = PortOccupancy(PortModel.ALL_PORT, 3)
     assert [ports.arrive(1, deadline, 5) for deadline in (9, 5, 5)] == [9, 5, 5]
     assert ports.depart(2, 0, 5) == 9
 
 
-def test_over_one_port_sends_follow_each_other_and_so_do_receipts() -> None:
+def test_over_one_port_sends_and_receipts_follow_each_other() -> None:
     ports = PortOccupancy(PortModel.ONE_PORT, 3)
     assert ports.depart(1, 0, 5) == 0
     assert ports.arrive(1, 5, 5) == 5
@@ -197,7 +197,7 @@ def sorted_rows(rows: bytes) -> list[tuple[int, ...]]:
 
 
 @pytest.mark.parametrize("case", CASES, ids=IDS)
-def test_free_nodes_make_the_history_of_lockstep_at_the_times_of_the_timetable(
+def test_free_nodes_make_the_history_of_lockstep(
     case: tuple[str, Collective, str, PortModel, dict[str, int]],
 ) -> None:
     """However the packets of different links overtake each other on the way."""
@@ -223,7 +223,7 @@ def test_after_the_step_limit_nothing_is_sent() -> None:
     assert {row[0] for row in sorted_rows(bytes(messengers.rows))} == set(range(1, 8))
 
 
-def test_a_source_with_many_packets_does_not_make_them_all_at_once() -> None:
+def test_a_source_does_not_make_all_packets_at_once() -> None:
     case = ("hypercube:3", Collective.BROADCAST, "sbt", PortModel.ALL_PORT, {"segments": 60})
     algorithm, costs = algorithm_of(case), LinearCostModel(1e-3, 0.0)
     timetable, _ = timetable_of(algorithm, costs)

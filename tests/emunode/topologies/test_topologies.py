@@ -144,7 +144,7 @@ def test_distribution_is_golden() -> None:
 
 
 @pytest.mark.parametrize(("a", "b"), ALPHAS)
-def test_canonical_labels_are_shortest_and_closed_under_geodesic_predecessors(a: int, b: int) -> None:
+def test_canonical_labels_are_shortest_and_closed(a: int, b: int) -> None:
     network = EisensteinJacobi(a, b)
     distances = breadth_first_distances(network, 0)
     for index in network.ranks():

@@ -288,7 +288,7 @@ def _served_by_port(rank: Rank, port: Port, n: int) -> Iterator[Port]:
 
 
 @pytest.mark.parametrize("n", range(2, 8))
-def test_shared_arcs_and_disjoint_paths_of_rotated_binomial_trees(n: int) -> None:
+def test_arcs_and_disjoint_paths_of_rotated_binomial_trees(n: int) -> None:
     """An arc in dimension d into a node with z 0-bits above bit d is in trees d+1, .., d+z+1, and no other arc is used."""
     trees = make("nRSBT", n)
     users: dict[tuple[Rank, Port], set[int]] = {}

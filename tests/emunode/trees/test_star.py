@@ -324,7 +324,7 @@ def test_rotated_paths_cover_their_substars(star: StarGraph, n: int) -> None:
 
 
 @pytest.mark.parametrize("n", range(3, 8))
-def test_replicated_subtrees_are_rotations_and_repeated_nodes_leaves(star: StarGraph, n: int) -> None:
+def test_replicated_subtrees_are_rotations(star: StarGraph, n: int) -> None:
     trees = ReplicatedTrees(star)
     rotation = Rotation(star)
     for rank in range(1, star.order, 1 + star.order // 400):

@@ -153,7 +153,7 @@ def test_a_packet_per_phase_meets_both_bounds() -> None:
     assert (result.summary["startups"], result.summary["transfer_bytes"]) == (6, 64 * 119 // 4)
 
 
-def test_one_port_is_optimal_with_translations_and_refused_without() -> None:
+def test_one_port_is_optimal_with_translations_only() -> None:
     result = run_scenario(topology="star:4", collective="allgather", algorithm="bfb", port_model="one-port", messages=2)
     assert (result.summary["steps"], failures(result)) == (46, [])
     with pytest.raises(ScenarioError, match="one-port"):
@@ -215,7 +215,7 @@ def test_results_lost_to_faults_are_predicted(topology: str, fault: str) -> None
     assert result.summary["delivery_ratio"] < 1  # type: ignore[operator]
 
 
-def test_segments_auto_of_an_allreduce_are_those_of_its_second_phase() -> None:
+def test_segments_auto_of_an_allreduce_fit_its_second_phase() -> None:
     topology = parse_topology("ccc:3")
     specs = [
         CollectiveSpec("ccc:3", Collective(each), "bfb", 0, message_bytes=720) for each in ("allreduce", "allgather")

@@ -183,7 +183,7 @@ def test_scatter_takes_the_fewest_steps(row: dict[str, str]) -> None:
     assert checked(algorithm_on(topology, Collective.SCATTER, "bfs-tree")) >= int(row["scatter_optimum_0"])
 
 
-def test_scatter_and_exchange_of_every_connected_graph_of_at_most_five_nodes() -> None:
+def test_scatter_and_exchange_on_all_graphs_of_five_nodes() -> None:
     for graph in connected_graphs(5):
         topology = network_of_graph(graph)
         for source in topology.ranks():

@@ -138,7 +138,7 @@ def test_two_copies_survive_every_broken_link(topology: str, algorithm: str, kin
     assert verdict(faults[:1], topology=topology, algorithm=algorithm, redundancy=2) is Verdict.HOLDS
 
 
-def test_two_copies_on_independent_trees_survive_every_faulty_node() -> None:
+def test_two_copies_on_independent_trees_survive_any_fault() -> None:
     network = parse_topology("petersen:5,2")
     faults = [f"crash:{network.label(rank)}@1" for rank in network.ranks()[1:]]
     values = {"topology": network.name, "algorithm": "independent-trees"}

@@ -90,7 +90,7 @@ def test_schedules_of_every_place_are_those_of_the_table() -> None:
 
 
 @pytest.mark.parametrize("count", [25, 33, 64, 97, 200, 1025])
-def test_schedules_satisfy_the_conditions_for_any_number_of_blocks(count: int) -> None:
+def test_schedules_are_valid_for_any_number_of_blocks(count: int) -> None:
     sizes = skips(count)
     q = len(sizes) - 1
     receives = [receive_schedule(place, sizes) for place in range(count)]

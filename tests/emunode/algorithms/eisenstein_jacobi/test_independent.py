@@ -43,7 +43,7 @@ def test_copies_take_different_trees_and_load_them_alike() -> None:
 # Faults.
 
 
-def test_one_crash_costs_a_single_tree_deliveries_and_two_trees_none() -> None:
+def test_one_crash_costs_deliveries_only_with_a_single_tree() -> None:
     """Mean healthy nodes lost to one crash in EJ_{2+3rho}: 0.667 with the improved broadcast, 0 with two trees."""
     network = EisensteinJacobi(2, 3)
     lost = Counter[str]()

@@ -259,7 +259,7 @@ class Straight(RoutedCollective):
         return distance(self.topology.neighbour(here, port), target) < distance(here, target)
 
 
-def test_the_timetable_of_any_routes_is_looked_up_for_every_target() -> None:
+def test_the_timetable_of_routes_is_looked_up_by_target() -> None:
     star = StarGraph(4)
     algorithm = Straight(star, CollectiveSpec(star.name, Collective.SCATTER, "straight", 0))
     assert star.distance(0, 1) == 1
