@@ -11,8 +11,6 @@ from itertools import cycle, islice, product
 from random import Random
 from typing import Any, Final
 
-from coordinator.planning.plan import make_plan
-from coordinator.scenario.model import make_scenario
 from emunode.algorithms.base import ANY_FAMILY
 from emunode.algorithms.registry import Entry, algorithms
 from emunode.errors import ScenarioError
@@ -21,6 +19,7 @@ from emunode.model import Collective
 from emunode.topologies.base import Topology
 from emunode.topologies.registry import parse_topology
 from tests.command_line import fields
+from tests.scenarios import Case
 from tests.support import GOLDEN, run_scenario
 
 FILE: Final = GOLDEN / "recorded_runs.jsonl"
@@ -130,7 +129,7 @@ def _link(network: Topology, random: Random) -> str:
 
 def _is_accepted(line: str) -> bool:
     try:
-        make_plan(make_scenario({"driver": "memory", **fields(line)}))
+        _ = Case(line).plan
     except ScenarioError:
         return False
     return True

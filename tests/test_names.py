@@ -265,6 +265,25 @@ def test_names_that_only_tests_use_are_used_by_tests() -> None:
     assert sorted(ONLY_TESTS_USE - words) == []
 
 
+# --- names of tests --------------------------------------------------------------------------------------------------
+
+LONGEST: Final = 60
+"""Characters of the longest name of a test, `test_` included."""
+
+
+def long_names(source: str) -> list[str]:
+    """Return the names of tests that are no short phrase."""
+    functions = (
+        node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    )
+    return [each.name for each in functions if each.name.startswith("test_") and len(each.name) > LONGEST]
+
+
+def test_names_of_tests_are_short_phrases() -> None:
+    named = {path.name: long_names(path.read_text()) for path in (ROOT / "tests").rglob("test_*.py")}
+    assert {path: names for path, names in named.items() if names} == {}
+
+
 # --- the judges are judged -------------------------------------------------------------------------------------------
 
 ONE: Final = "Rank = int\nKind = TypeVar('Kind')\nLIMIT = 3\nclass Link: ...\ndef send(): ...\n"
@@ -276,6 +295,12 @@ REGISTERED: Final = "x = register(Link)\n@register\nclass Ring: ...\n"
 
 def both() -> list[Definition]:
     return [*definitions("a", ONE), *definitions("b", OTHER + REGISTERED)]
+
+
+@pytest.mark.parametrize(("length", "found"), [(60, 0), (61, 1)])
+def test_a_long_name_of_a_test_is_found(length: int, found: int) -> None:
+    source = f"class TestA:\n    async def {'test_'.ljust(length, 'x')}(self): ...\ndef helper_{'x' * 60}(): ...\n"
+    assert len(long_names(source)) == found
 
 
 def test_a_type_in_two_modules_is_found() -> None:

@@ -177,9 +177,7 @@ def test_rounding_of_another_machine_is_no_forgery(copy: Callable[[str], Path]) 
 # --- what cannot be decided ------------------------------------------------------------------------------------------
 
 
-def test_an_unfinished_campaign_with_older_tables_is_undecided(
-    copy: Callable[[str], Path], call: Call
-) -> None:
+def test_an_unfinished_campaign_with_older_tables_is_undecided(copy: Callable[[str], Path], call: Call) -> None:
     """As a kill leaves it between its last record and its tables."""
     folder = copy("messages")
     lines = (folder / TRIALS).read_text().splitlines(keepends=True)

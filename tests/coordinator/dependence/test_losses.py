@@ -9,20 +9,18 @@ import pytest
 
 from coordinator.dependence.losses import losses
 from coordinator.dependence.outages import THROUGHOUT, Outages
-from coordinator.planning.plan import make_plan
-from coordinator.scenario.model import make_scenario
 from emunode.algorithms.base import Algorithm, Dependence
 from emunode.faults.effects import ALWAYS, Interval, Place
-from tests.command_line import fields
 from tests.losses_by_structure import delivered
 from tests.recorded_runs import recorded
+from tests.scenarios import Case
 
 PROTOCOLS = ("fault=", "clock=", "reliable", "knowledge", "repair")
 FAULT_FREE = [line for each in recorded() if not any(word in (line := each["scenario"]) for word in PROTOCOLS)]
 
 
 def algorithm_of(line: str) -> Algorithm:
-    return make_plan(make_scenario(fields(line))).algorithm
+    return Case(line).plan.algorithm
 
 
 def some_outages(algorithm: Algorithm, chance: Random) -> Iterator[Outages]:

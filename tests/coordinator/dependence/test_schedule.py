@@ -2,11 +2,11 @@
 
 from coordinator.dependence.schedule import BEGIN, due_messages, trace
 from emunode.algorithms.folding import FoldingSchedule
-from tests.coordinator.evaluation.support import plan
+from tests.scenarios import Case
 
 
 def test_a_fold_needs_the_partial_results_of_its_feeders() -> None:
-    given = plan("star:4", "reduce", "greedy-tree")
+    given = Case("star:4 reduce greedy-tree").plan
     algorithm = given.algorithm
     assert isinstance(algorithm, FoldingSchedule)
     schedule, _ = trace(algorithm, 100)
@@ -26,7 +26,7 @@ def test_a_fold_needs_the_partial_results_of_its_feeders() -> None:
 
 
 def test_packets_hold_the_segments_that_cross_a_link_together() -> None:
-    given = plan("star:4", "allgather", "rotated-trees")
+    given = Case("star:4 allgather rotated-trees").plan
     schedule, _ = trace(given.algorithm, 1000)
     packets = len(set(zip(schedule.step.tolist(), schedule.sender.tolist(), schedule.port.tolist(), strict=True)))
     assert int(schedule.packets[-1]) + 1 == packets

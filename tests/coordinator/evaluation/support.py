@@ -13,10 +13,9 @@ from coordinator.evaluation.exactness import why_inexact
 from coordinator.evaluation.fault_batch import batch_of
 from coordinator.execution.drive import ExecutionResult
 from coordinator.history.journal import sorted_records
-from coordinator.planning.plan import Plan, make_plan
+from coordinator.planning.plan import Plan
 from coordinator.results.metrics import TrialCounts, count_trial
 from coordinator.scenario.fault_syntax import parse_faults
-from coordinator.scenario.model import make_scenario
 from emunode.engine.memory import MemoryEngine
 from emunode.errors import ScenarioError
 from emunode.faults import kinds as fault_kinds
@@ -31,16 +30,10 @@ KINDS = (
 RATES = {"loss": (0, 0.3, 0.7, 1), "silent-ports": (1,), "selective": (1,)}
 
 
-def plan(topology: str, collective: str, algorithm: str, **more: object) -> Plan:
-    """A plan in memory."""
-    values = {"topology": topology, "collective": collective, "algorithm": algorithm, "driver": "memory", **more}
-    return make_plan(make_scenario(values))
-
-
 @cache
-def cached_evaluator(plan_of: Plan) -> Evaluator:
+def cached_evaluator(given: Plan) -> Evaluator:
     """The evaluator of a plan."""
-    return evaluator_of(plan_of)
+    return evaluator_of(given)
 
 
 def reason(given: Plan) -> str | None:

@@ -18,12 +18,13 @@ from coordinator.scenario.fault_syntax import parse_faults
 from coordinator.scenario.model import make_scenario
 from emunode.errors import ScenarioError
 from emunode.topologies.registry import parse_topology
-from tests.coordinator.evaluation.support import plan, run
+from tests.coordinator.evaluation.support import run
+from tests.scenarios import Case
 
 
 def broadcast(topology: str, algorithm: str, redundancy: int = 1) -> Plan:
     """A broadcast in memory."""
-    return plan(topology, "broadcast", algorithm, redundancy=redundancy)
+    return Case(f"{topology} broadcast {algorithm}", redundancy=redundancy).plan
 
 
 def evaluated(given: Plan, text: str, numbers: range | None = None) -> Outcome:
@@ -130,7 +131,7 @@ def test_racks_of_a_network_file(tmp_path: Path) -> None:
         "algorithm": "flood",
         "driver": "memory",
     }
-    given = make_plan(make_scenario({**values, "source": "0"}))
+    given = Case(values, source="0").plan
     sets = list(every_set(parse_fault_sets("all:rack=1")[0], FaultSites(given.algorithm)))
     assert sets == [("crash:3@1", "crash:4@1", "crash:5@1"), ("crash:6@1", "crash:7@1")]
     scenario = make_scenario({**values, "source": "0", "fault": ["random:rack=1", "random:nodes=1"]})
@@ -158,7 +159,7 @@ def test_malformed_blocks(text: str, message: str) -> None:
 )  # fmt: skip
 def test_networks_without_such_blocks(topology: str, algorithm: str, text: str, message: str) -> None:
     with pytest.raises(ScenarioError, match=message):
-        plan(topology, "broadcast", algorithm, fault=[f"random:{text}"])
+        _ = Case(f"{topology} broadcast {algorithm}", f"random:{text}").plan
 
 
 @pytest.mark.parametrize(

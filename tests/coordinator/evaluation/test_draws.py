@@ -14,9 +14,9 @@ from coordinator.scenario.fault_draws import FaultSites, set_number
 from coordinator.scenario.fault_sets import parse_fault_sets
 from coordinator.scenario.fault_syntax import parse_faults
 from emunode.errors import ScenarioError
-from tests.coordinator.evaluation.support import plan
+from tests.scenarios import Case
 
-SITES = FaultSites(plan("star:4", "broadcast", "edt").algorithm)
+SITES = FaultSites(Case("star:4 broadcast edt").plan.algorithm)
 
 
 def draws_of(text: str, seed: int = 0, sites: FaultSites = SITES) -> Draws:
@@ -95,7 +95,7 @@ def test_combinations_by_number(total: int, count: int) -> None:
 
 @pytest.mark.parametrize("text", ["all:nodes=2", "all:nodes=1;links=1;byzantine=2", "all:links=1;loss=1:0.5"])
 def test_all_sets_are_those_of_the_enumeration(text: str) -> None:
-    sites = FaultSites(plan("hypercube:3", "broadcast", "sbt").algorithm)
+    sites = FaultSites(Case("hypercube:3 broadcast sbt").plan.algorithm)
     draws = draws_of(text, sites=sites)
     numbers = range(0, 21 if text == "all:nodes=2" else 130, 3)
     for number, found in zip(numbers, sets_of(draws, numbers), strict=True):

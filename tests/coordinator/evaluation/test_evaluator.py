@@ -16,9 +16,10 @@ from emunode.algorithms.base import Algorithm
 from emunode.faults.byzantine import Byzantine
 from emunode.faults.effects import Alters, Interval, Stops
 from emunode.faults.kinds import FOREVER, Crash, Delay, Down
-from tests.coordinator.evaluation.support import compare, plan, reason, run
+from tests.coordinator.evaluation.support import compare, reason, run
 from tests.emunode.algorithms.test_losses import plans_of
 from tests.mutation_support import CASES, case_name
+from tests.scenarios import Case
 
 ALWAYS = Interval(1, FOREVER + 1)
 
@@ -43,7 +44,7 @@ SURVIVAL = [
 def test_all_sets_lose_what_brute_force_counts(
     network: str, algorithm: str, trees: int, kind: str, size: int, survived: int, lost: int
 ) -> None:
-    given = plan(network, "broadcast", algorithm, redundancy=trees)
+    given = Case(f"{network} broadcast {algorithm}", redundancy=trees).plan
     evaluator, sites = evaluator_of(given), FaultSites(given.algorithm)
     places = sites.nodes() if kind == "crash" else sites.links
     sets = np.array(list(combinations(range(len(places)), size)))
@@ -88,7 +89,7 @@ def struck(evaluator: Evaluator, kind: str, places: object, sets: np.ndarray) ->
 def test_votes_under_byzantine_nodes_are_those_of_brute_force(
     network: str, algorithm: str, trees: int, size: int, right: int, wrong: int, none: int
 ) -> None:
-    given = plan(network, "broadcast", algorithm, redundancy=trees)
+    given = Case(f"{network} broadcast {algorithm}", redundancy=trees).plan
     evaluator = evaluator_of(given)
     sets = np.array(list(combinations(range(1, given.topology.order), size)))
     outcome = evaluator.evaluate(struck(evaluator, "byzantine", range(given.topology.order), sets), copies=True)
@@ -126,14 +127,12 @@ def test_every_algorithm_has_the_same_results_as_with_messages(family: str, entr
         ("circulant:13:1,2,4,6", "broadcast", "circulant"),
     ],
 )
-def test_classical_schedules_agree_with_messages(
-    network: str, collective: str, algorithm: str
-) -> None:
-    compare(plan(network, collective, algorithm), Random(f"{network}/{collective}"), 25)
+def test_classical_schedules_agree_with_messages(network: str, collective: str, algorithm: str) -> None:
+    compare(Case(f"{network} {collective} {algorithm}").plan, Random(f"{network}/{collective}"), 25)
 
 
 def test_steps_in_which_ranks_are_informed() -> None:
-    given = plan("star:4", "broadcast", "edt", redundancy=3)
+    given = Case("star:4 broadcast edt", redundancy=3).plan
     evaluator = evaluator_of(given)
     faults = parse_faults(["crash:2134@1"], given.topology)
     batch = batch_of(evaluator.arcs, [(), faults])
@@ -162,7 +161,7 @@ def test_steps_in_which_ranks_are_informed() -> None:
     ],
 )
 def test_why_inexact(collective: str, algorithm: str, more: dict[str, object], words: str) -> None:
-    assert words in str(why_inexact(plan("star:4", collective, algorithm, **more)))
+    assert words in str(why_inexact(Case(f"star:4 {collective} {algorithm}", **more).plan))
 
 
 @pytest.mark.parametrize(
@@ -178,14 +177,14 @@ def test_why_inexact(collective: str, algorithm: str, more: dict[str, object], w
     ],
 )
 def test_effects_that_are_followed(faults: list[str], names: str) -> None:
-    reason = why_inexact(plan("star:4", "broadcast", "edt", redundancy=3, fault=faults))
+    reason = why_inexact(Case("star:4 broadcast edt", redundancy=3, fault=faults).plan)
     assert reason == (f"{names} is followed by messages only" if names else None)
 
 
 def test_why_inexact_for_drawn_faults() -> None:
-    given = plan("star:4", "broadcast", "edt")
+    given = Case("star:4 broadcast edt").plan
     assert why_inexact(given, [Crash(1, 0), Down(1000, 0, 0)]) is None
     assert "delay is followed by messages only" in str(why_inexact(given, [Delay(1, 0, 0, 2)]))
     assert why_inexact(given, [Byzantine(1, 0)]) is None
     assert "after the last step" in str(why_inexact(given, [Byzantine(1000, 0)]))
-    assert why_inexact(plan("ej:2+3", "allgather", "three-phase")) is not None
+    assert why_inexact(Case("ej:2+3 allgather three-phase").plan) is not None

@@ -13,7 +13,7 @@ from emunode.engine.memory import MemoryEngine
 from emunode.errors import ScenarioError
 from emunode.net.wire import ROW
 from emunode.play import play
-from tests.coordinator.evaluation.support import plan
+from tests.scenarios import Case
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ from tests.coordinator.evaluation.support import plan
 def test_mean_number_of_receivers_without_repair(
     topology: str, algorithm: str, levels: tuple[int, ...], trials: int
 ) -> None:
-    given, q = plan(topology, "broadcast", algorithm), 0.1
+    given, q = Case(f"{topology} broadcast {algorithm}").plan, 0.1
     sites, (process,) = FaultSites(given.algorithm), parse_fault_sets(f"process:nodes={q}")
     received = []
     for number in range(trials):
@@ -56,7 +56,7 @@ def test_events_do_not_depend_on_later_steps_or_other_elements() -> None:
     for last in range(1, 60):
         known = [(begin, end if end and end <= last else None) for begin, end in long if begin <= last]
         assert list(outages(failure, repair, Window(1, last + 1), "0/a")) == known
-    sites = FaultSites(plan("star:4", "broadcast", "edt").algorithm)
+    sites = FaultSites(Case("star:4 broadcast edt").plan.algorithm)
     alone, both = (draw(parse_fault_sets(f"process:{text};repair=0.3@2-9")[0], sites, 1, 0) for text in
                    ("nodes=0.1", "nodes=0.1;links=0.1"))  # fmt: skip
     assert both[: len(alone)] == alone
@@ -66,8 +66,8 @@ def test_events_do_not_depend_on_later_steps_or_other_elements() -> None:
 
 def test_a_run_states_its_events_and_can_be_repeated() -> None:
     values = {"redundancy": 3, "seed": 5}
-    given = plan("star:4", "broadcast", "edt", fault=["process:nodes=0.1;links=0.05;repair=0.3@1-"], **values)
-    again = plan("star:4", "broadcast", "edt", fault=list(given.scenario.fault), **values)
+    given = Case("star:4 broadcast edt", fault=["process:nodes=0.1;links=0.05;repair=0.3@1-"], **values).plan
+    again = Case("star:4 broadcast edt", fault=list(given.scenario.fault), **values).plan
     assert given.faults == again.faults
     kinds = {spec.partition(":")[0] for spec in given.scenario.fault}
     assert kinds == {"crash", "recover", "down"}

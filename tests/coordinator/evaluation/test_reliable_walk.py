@@ -8,11 +8,10 @@ import pytest
 from coordinator.evaluation.derived import RELIABLE
 from coordinator.evaluation.reliable_walk import why_not_followed
 from coordinator.execution.sinks import RunResult
-from coordinator.planning.plan import make_plan
-from coordinator.scenario.model import make_scenario
 from emunode.errors import ScenarioError
 from emunode.topologies.base import Topology
 from emunode.topologies.registry import parse_topology
+from tests.scenarios import Case
 from tests.support import failures, run_scenario
 
 Q2 = {"topology": "hypercube:2", "collective": "broadcast", "algorithm": "sbt", "reliable": True, "retransmit_after": 2}
@@ -110,7 +109,7 @@ def test_random_faults_over_reliable_links_are_followed(topology: str, collectiv
     ],
 )
 def test_what_is_not_followed_is_said(values: dict[str, Any], reason: str | None) -> None:
-    found = why_not_followed(make_plan(make_scenario({**Q2, **values})))
+    found = why_not_followed(Case(Q2, **values).plan)
     assert (found is None) if reason is None else (found is not None and reason in found)
 
 

@@ -14,7 +14,8 @@ from coordinator.planning.plan import Plan
 from coordinator.scenario.fault_draws import FaultSites, set_count
 from coordinator.scenario.fault_sets import parse_fault_sets
 from emunode.errors import ScenarioError
-from tests.coordinator.evaluation.support import plan, run
+from tests.coordinator.evaluation.support import run
+from tests.scenarios import Case
 
 CASES = [
     ("star:4", "broadcast", "greedy-tree", {}, "nodes=2"),
@@ -42,8 +43,8 @@ def harms(given: Plan, text: str) -> "np.ndarray[tuple[int], np.dtype[np.int64]]
 def test_the_worst_of_all_sets(
     topology: str, collective: str, algorithm: str, more: dict[str, object], text: str
 ) -> None:
-    free = plan(topology, collective, algorithm, **more)
-    worst = plan(topology, collective, algorithm, **more, fault=[f"worst:{text}"])
+    free = Case(f"{topology} {collective} {algorithm}", **more).plan
+    worst = Case(f"{topology} {collective} {algorithm}", **more, fault=[f"worst:{text}"]).plan
     every = harms(free, text)
     assert worst.searches[0].startswith(f"worst:{text}: exact: the most harmful of {len(every):,} sets; ")
     assert _harm(worst) == every.max()
@@ -55,8 +56,8 @@ def test_the_heuristic_states_what_its_set_costs(
     topology: str, collective: str, algorithm: str, more: dict[str, object], text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(worst_faults, "MOST_SETS", 0)
-    free = plan(topology, collective, algorithm, **more)
-    worst = plan(topology, collective, algorithm, **more, fault=[f"worst:{text}"])
+    free = Case(f"{topology} {collective} {algorithm}", **more).plan
+    worst = Case(f"{topology} {collective} {algorithm}", **more, fault=[f"worst:{text}"]).plan
     every, harm = harms(free, text), _harm(worst)
     assert len(run(free, worst.faults, 0)[0].unserved) == harm <= every.max()
     # Far better than a set at random, and on these small networks as good as the best.
@@ -70,15 +71,15 @@ def _harm(worst: Plan) -> int:
 
 
 def test_cuts_prove_that_no_set_does_harm() -> None:
-    worst = plan("star:6", "broadcast", "edt", redundancy=5, fault=["worst:nodes=4"])
+    worst = Case("star:6 broadcast edt", redundancy=5, fault=["worst:nodes=4"]).plan
     assert "by smallest cuts, none of 11,042,674,501 sets does harm; 0 healthy" in worst.searches[0]
     assert len(worst.faults) == 4
 
 
 def test_worst_beside_given_faults() -> None:
     # Two of three trees are broken for whoever depends on them, and one node more costs what three cost otherwise.
-    given = plan("star:4", "broadcast", "edt", redundancy=3, fault=["crash:2134@1", "crash:3214@1"])
-    worst = plan("star:4", "broadcast", "edt", redundancy=3, fault=["worst:nodes=1", "crash:2134@1", "crash:3214@1"])
+    given = Case("star:4 broadcast edt", redundancy=3, fault=["crash:2134@1", "crash:3214@1"]).plan
+    worst = Case("star:4 broadcast edt", redundancy=3, fault=["worst:nodes=1", "crash:2134@1", "crash:3214@1"]).plan
     assert _harm(worst) == harms(given, "nodes=1").max() > 0
     assert len({fault.rank for fault in worst.faults}) == 3  # type: ignore[attr-defined]
 
@@ -105,6 +106,6 @@ def test_campaigns_have_one_worst_set_per_variant() -> None:
 )  # fmt: skip
 def test_sets_that_are_not_searched(values: dict[str, object], fault: str, message: str) -> None:
     with pytest.raises(ScenarioError, match=message):
-        plan("star:4", "broadcast", **{"algorithm": "edt", **values, "fault": [fault]})  # type: ignore[arg-type]
+        _ = Case({"topology": "star:4", "collective": "broadcast", "algorithm": "edt", **values, "fault": [fault]}).plan
     with pytest.raises(ScenarioError, match="of the scenario does not follow"):
-        plan("star:4", "broadcast", "edt", fault=["loss:1234~2134:0.5", "worst:nodes=1"])
+        _ = Case("star:4 broadcast edt", "loss:1234~2134:0.5", "worst:nodes=1").plan

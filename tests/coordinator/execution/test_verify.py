@@ -301,9 +301,7 @@ def forget_later_keys(path: Path) -> None:
     (path / "summary.json").write_text(json.dumps(kept))
 
 
-def test_earlier_versions_counted_late_crashes_as_faulty(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_earlier_versions_counted_late_crashes_as_faulty(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(Plan, "effective_faults", property(lambda plan: plan.faults))
         result = run_scenario(tmp_path / "old", **fields(SCENARIOS["tree"], fault=["crash:2134@9"]))

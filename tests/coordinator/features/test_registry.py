@@ -9,8 +9,7 @@ import pytest
 from coordinator.execution.sinks import RunResult
 from coordinator.features.base import Broken, Evidence, Feature, Findings, ResolvedRun
 from coordinator.features.registry import FEATURES, active_features
-from coordinator.planning.plan import make_plan
-from coordinator.scenario.model import Scenario, make_scenario
+from coordinator.scenario.model import Scenario
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.claims import Assumption, Claim, UnknownMetricError
 from emunode.errors import RegistrationError, ScenarioError
@@ -18,6 +17,7 @@ from emunode.faults.timeline import FaultTimeline
 from emunode.model import CollectiveSpec, PortModel
 from emunode.registry import register
 from emunode.topologies.base import Topology
+from tests.scenarios import Case
 from tests.support import run_scenario
 
 BASE = {"topology": "hypercube:3", "collective": "broadcast", "algorithm": "sbt", "driver": "memory"}
@@ -76,7 +76,7 @@ def short_steps() -> Iterator[Feature]:
 
 
 def test_an_unknown_feature_takes_part_in_a_run(short_steps: Feature) -> None:
-    assert active_features(make_plan(make_scenario(BASE | {"seed": 7})).spec) == (short_steps,)
+    assert active_features(Case(BASE | {"seed": 7}).plan.spec) == (short_steps,)
     result = run_scenario(None, **BASE, seed=7)
     # The source of sbt sends over all 3 ports in step 1; 7 nodes forward in steps 2 and 3: by hand, 1 + 2 + 1 senders.
     assert (result.summary["widest_fan_out"], result.summary["short_steps"]) == (3, 4)
@@ -113,9 +113,9 @@ def test_it_speaks_for_deliveries_under_faults() -> None:
 @pytest.mark.usefixtures("short_steps")
 def test_its_refusals_are_those_of_the_plan() -> None:
     for field, value in (("messages", 3), ("port_model", "one-port")):
-        make_plan(make_scenario(BASE | {"seed": 6, field: value}))
+        _ = Case(BASE | {"seed": 6, field: value}).plan
         with pytest.raises(ScenarioError, match="short steps") as error:
-            make_plan(make_scenario(BASE | {"seed": 7, field: value}))
+            _ = Case(BASE | {"seed": 7, field: value}).plan
         assert error.value.field == field
 
 

@@ -118,9 +118,7 @@ def received(path: Any, step: int) -> dict[int, int]:
     return dict(journal.group_by("receiver").len().iter_rows())
 
 
-def test_a_click_on_a_node_is_in_picture_journal_and_command(
-    page: Browser, start: Start, call: Call
-) -> None:
+def test_a_click_on_a_node_is_in_picture_journal_and_command(page: Browser, start: Start, call: Call) -> None:
     star = parse_topology("star:4")
     run = Watched(start, page, "--topology star:4 --collective broadcast --algorithm edt --redundancy 3")
     assert "#" not in page.evaluate("location.href")
@@ -243,9 +241,7 @@ def test_altered_copies_and_votes_have_the_colours_of_reports(page: Browser, sta
 
 
 @pytest.mark.parametrize("motion", ["no-preference", "reduce"])
-def test_packets_move_unless_less_motion_is_preferred(
-    motion: str, page: Browser, start: Start
-) -> None:
+def test_packets_move_unless_less_motion_is_preferred(motion: str, page: Browser, start: Start) -> None:
     page.prefer(prefers_reduced_motion=motion)
     run = Watched(start, page, "--topology star:3 --collective broadcast --algorithm flood --driver memory")
     page.evaluate(
@@ -395,9 +391,7 @@ CONTRASTS = r"""
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_narrow_and_dark_pages_are_readable_with_named_controls(
-    page: Browser, start: Start, scheme: str
-) -> None:
+def test_narrow_and_dark_pages_are_readable_with_named_controls(page: Browser, start: Start, scheme: str) -> None:
     page.prefer(prefers_color_scheme=scheme)
     star = parse_topology("star:4")
     run = Watched(start, page, "--topology star:4 --collective broadcast --algorithm flood --driver memory")

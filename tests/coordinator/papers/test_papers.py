@@ -446,9 +446,7 @@ def test_whole_messages_on_the_hypercube_take_times_of_table_5(row: dict[str, st
 
 
 @pytest.mark.parametrize(("n", "k"), [(3, 3), (4, 5)])
-def test_total_exchange_on_the_hypercube_shows_both_rows(
-    n: int, k: int, run_cache: RunCache
-) -> None:
+def test_total_exchange_on_the_hypercube_shows_both_rows(n: int, k: int, run_cache: RunCache) -> None:
     """Table 5 prints 2^(k-1), and only a row with that prediction may carry the print."""
     network = networks(n)[1]
     rows = [row for row in rows_of_network(run_cache, network) if row["problem"] == "total exchange"]

@@ -3,7 +3,6 @@
 import pytest
 
 from coordinator.planning.claims import run_claims
-from coordinator.planning.plan import make_plan
 from coordinator.results.claims import DELIVERY
 from coordinator.results.faults_in_steps import judged_plan
 from coordinator.scenario.model import make_scenario
@@ -11,6 +10,7 @@ from emunode.algorithms.claims import Claim
 from emunode.errors import ScenarioError
 from emunode.faults.effects import ALWAYS
 from tests.command_line import fields
+from tests.scenarios import Case
 
 
 def claims_of(scenario: str, faults: str) -> list[Claim]:
@@ -58,7 +58,7 @@ def test_detectors_are_perfect_and_fast_as_far_as_signs_arrive(faults: str, clai
 
 
 def test_a_crash_during_a_hang_leaves_one_outage() -> None:
-    plan = make_plan(make_scenario(fields(RELIABLE, fault=["hang:011@1", "crash:011@3"])))
+    plan = Case(RELIABLE, fault=["hang:011@1", "crash:011@3"]).plan
     assert plan.outages is not None
     assert plan.outages.permanent
     assert plan.outages.places == {3: [(1, ALWAYS)]}
@@ -66,7 +66,7 @@ def test_a_crash_during_a_hang_leaves_one_outage() -> None:
 
 def test_after_a_recovery_late_faults_count() -> None:
     faults = ["crash:2,3@1", "recover:2,3@3", "down:0,3>0,2@20"]
-    plan = make_plan(make_scenario(fields("torus:3x4 broadcast bfs-tree", fault=faults)))
+    plan = Case("torus:3x4 broadcast bfs-tree", fault=faults).plan
     assert plan.effective_faults == plan.faults
 
 
@@ -76,7 +76,7 @@ def test_claims_about_planned_trees_follow_from_their_schedule() -> None:
 
 
 def test_a_plan_has_one_timeline() -> None:
-    plan = make_plan(make_scenario(fields(RELIABLE, fault=["crash:011@2", "loss:000>001:0.5"])))
+    plan = Case(RELIABLE, fault=["crash:011@2", "loss:000>001:0.5"]).plan
     assert plan.timeline is plan.timeline
     assert plan.timeline.recoveries == []
 

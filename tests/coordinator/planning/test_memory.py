@@ -13,17 +13,11 @@ from coordinator.dependence.losses import HOP_BYTES, MOST_HOPS, losses
 from coordinator.dependence.outages import THROUGHOUT, Outages
 from coordinator.planning import machine
 from coordinator.planning.feasibility import describe_needs, warning, why_impossible
-from coordinator.planning.plan import Plan, make_plan
 from coordinator.planning.resources import BYTES_PER_DELIVERY, hops, least_average_distance, memory_bytes
-from coordinator.scenario.model import make_scenario
 from emunode.topologies.base import breadth_first_distances
 from emunode.topologies.registry import parse_topology, small_examples
 from tests.command_line import Call
-
-
-def plan_of(topology: str, collective: str, algorithm: str, **values: object) -> Plan:
-    given = {"topology": topology, "collective": collective, "algorithm": algorithm, "driver": "memory", **values}
-    return make_plan(make_scenario(given))
+from tests.scenarios import Case
 
 
 @pytest.mark.parametrize(
@@ -37,7 +31,7 @@ def plan_of(topology: str, collective: str, algorithm: str, **values: object) ->
 )
 def test_hops_of_the_restarting_controls_are_those_of_their_runs(topology: str, algorithm: str) -> None:
     run = tb.network(topology).allgather(algorithm)
-    assert hops(plan_of(topology, "allgather", algorithm)) == len(run.journal)
+    assert hops(Case(f"{topology} allgather {algorithm}").plan) == len(run.journal)
 
 
 @pytest.mark.parametrize(
@@ -56,7 +50,7 @@ def test_hops_of_the_restarting_controls_are_those_of_their_runs(topology: str, 
 def test_hops_are_never_more_than_a_run_makes(
     topology: str, collective: str, algorithm: str, values: dict[str, object]
 ) -> None:
-    plan = plan_of(topology, collective, algorithm, **values)
+    plan = Case(f"{topology} {collective} {algorithm}", **values).plan
     run = tb.network(topology).run(collective, algorithm, **values)  # type: ignore[arg-type]
     assert 0.7 * len(run.journal) <= hops(plan) <= len(run.journal) or algorithm == "flood"
     assert hops(plan) <= len(run.journal)
@@ -76,19 +70,19 @@ def test_the_bound_on_distances_is_met_by_dense_networks() -> None:
 
 
 def test_memory_counts_every_hop() -> None:
-    plan = plan_of("ej:2+3^2", "allgather", "three-phase-restart-own")
+    plan = Case("ej:2+3^2 allgather three-phase-restart-own").plan
     # 361 nodes; a third of 19 reached in each dimension; each further phase starts 4^2 times as many.
     assert hops(plan) == 361 * (7 * 7 - 1) * (1 + 16 + 256) == describe_needs(plan)["hops"]
     assert memory_bytes(plan) > 129_960 * BYTES_PER_DELIVERY + 4_000_000 * 100
 
 
 def test_a_run_that_moves_more_than_it_delivers_warns(call: Call) -> None:
-    plan = plan_of("ej:2+3^2", "allgather", "three-phase-restart-own")
+    plan = Case("ej:2+3^2 allgather three-phase-restart-own").plan
     text = warning(plan)
     assert text is not None
     assert "at least 4,730,544 segments for 129,960 deliveries, 36 for each" in text
-    assert warning(plan_of("star:6", "alltoall", "near-balanced-tree")) is None
-    assert warning(plan_of("ej:2+3", "allgather", "three-phase-restart-own")) is None
+    assert warning(Case("star:6 alltoall near-balanced-tree").plan) is None
+    assert warning(Case("ej:2+3 allgather three-phase-restart-own").plan) is None
     flags = "--topology ej:2+3^2 --collective allgather --algorithm three-phase-restart-own --driver memory"
     for command in ("plan", "run --step-limit 1 --out run", "sweep --step-limit 1"):
         shown = flags.replace(" --driver memory", "") if command.startswith("sweep") else flags
@@ -149,7 +143,7 @@ def test_the_limit_of_a_container_counts(monkeypatch: pytest.MonkeyPatch, tmp_pa
 
 
 def test_a_run_beyond_the_limit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    plan = plan_of("star:6", "alltoall", "near-balanced-tree")
+    plan = Case("star:6 alltoall near-balanced-tree").plan
     assert why_impossible(plan) is None
     monkeypatch.setattr(machine, "process_memory", lambda: 2**28)
     assert "needs about 0.6 GiB of memory and 0.2 GiB are free" in str(why_impossible(plan))
@@ -157,9 +151,9 @@ def test_a_run_beyond_the_limit_is_refused(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_the_schedule_that_tells_losses_is_counted() -> None:
     fault = ["crash:2134567@1"]
-    free, faulty = (plan_of("star:7", "broadcast", "edt", redundancy=2, fault=each) for each in ([], fault))
+    free, faulty = (Case("star:7 broadcast edt", redundancy=2, fault=each).plan for each in ([], fault))
     assert memory_bytes(faulty) - memory_bytes(free) == 2 * 5039 * HOP_BYTES
-    many = plan_of("star:7", "broadcast", "edt", redundancy=2, messages=100, fault=fault)
+    many = Case("star:7 broadcast edt", redundancy=2, messages=100, fault=fault).plan
     assert hops(many) > MOST_HOPS
     assert losses(many.algorithm, Outages({1: [THROUGHOUT]})) is None, "nothing is traced"
 

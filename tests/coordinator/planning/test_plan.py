@@ -9,13 +9,13 @@ from coordinator.planning.machine import RESERVED_DESCRIPTORS, Machine
 from coordinator.planning.plan import NAME_BYTES, make_plan
 from coordinator.planning.resources import descriptors_per_host, memory_bytes
 from coordinator.results.tables import link_table, used_links
-from coordinator.scenario.model import make_scenario
 from emunode.algorithms.any_network.table_collective import TableCollective
 from emunode.errors import ScenarioError
 from emunode.host.placement import Placement
 from emunode.topologies.base import Topology
 from emunode.topologies.registry import parse_topology
 from emunode.topologies.table import TableTopology
+from tests.scenarios import Case
 
 PACKETS = {
     "step": pl.Int32,
@@ -32,22 +32,18 @@ def hub(leaves: int) -> TableTopology:
     return TableTopology("hub", map(str, range(leaves + 1)), ((0, leaf) for leaf in range(1, leaves + 1)))
 
 
-def scenario(topology: str, **values: object) -> dict[str, object]:
-    return {"topology": topology, "collective": "broadcast", "algorithm": "flood", **values}
-
-
 # --- size ------------------------------------------------------------------------------------------------------------
 
 
 def test_a_network_with_too_many_ports_is_refused() -> None:
     with pytest.raises(ScenarioError, match="a node has 39999 ports; a journal row can name 32767"):
-        make_plan(make_scenario(scenario("complete:40000")))
+        _ = Case("complete:40000 broadcast flood").plan
 
 
 def test_a_hub_of_many_leaves_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("coordinator.planning.plan.network_of", lambda _: hub(6000))
     with pytest.raises(ScenarioError, match=r"6001 nodes of up to 6000 ports.* = 36006000 entries; at most 33554432"):
-        make_plan(make_scenario(scenario("file:hub")))
+        _ = Case("file:hub broadcast flood").plan
 
 
 # --- hosts -----------------------------------------------------------------------------------------------------------
@@ -56,7 +52,7 @@ def test_a_hub_of_many_leaves_is_refused(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_hosts_of_a_hub_are_as_many_as_its_real_link_ends_need(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("coordinator.planning.plan.network_of", lambda _: hub(1000))
     machine = Machine(1000 + 100 + RESERVED_DESCRIPTORS, 2)
-    plan = make_plan(make_scenario(scenario("file:hub", driver="local")), machine=machine)
+    plan = make_plan(Case("file:hub broadcast flood driver=local").scenario, machine=machine)
     assert plan.hosts <= 20
     assert descriptors_per_host(plan) <= machine.descriptor_limit
 
@@ -87,13 +83,13 @@ def test_every_link_end_is_one_row_of_the_table_of_links(topology: str) -> None:
 
 
 def test_the_folder_of_a_run_is_named_after_what_it_runs() -> None:
-    plan = make_plan(make_scenario(scenario("star:4")))
+    plan = Case("star:4 broadcast flood").plan
     assert plan.name == "star-4-broadcast-flood"
 
 
 def test_long_names_are_cut_and_stay_different() -> None:
     jumps = [",".join(map(str, range(1, last))) for last in (99, 100)]
-    names = [make_plan(make_scenario(scenario(f"circulant:1000:{listed}"))).name for listed in jumps]
+    names = [Case(f"circulant:1000:{listed} broadcast flood").plan.name for listed in jumps]
     assert [len(name) for name in names] == [NAME_BYTES, NAME_BYTES]
     assert names[0][:150] == names[1][:150]
     assert names[0] != names[1]
@@ -103,8 +99,7 @@ def test_long_names_are_cut_and_stay_different() -> None:
 
 
 def test_memory_includes_the_tables_of_a_precomputed_schedule() -> None:
-    job = scenario("jellyfish:30,4,1", collective="allgather", algorithm="bfb", driver="docker", ranks_per_host=3)
-    plan = make_plan(make_scenario(job))
+    plan = Case("jellyfish:30,4,1 allgather bfb driver=docker ranks_per_host=3").plan
     assert isinstance(plan.algorithm, TableCollective)
     hops = sum(len(leaving) for rows in plan.algorithm._tables for leaving in rows.values())
     assert hops == plan.algorithm.table_hops == 30 * 29
@@ -112,17 +107,14 @@ def test_memory_includes_the_tables_of_a_precomputed_schedule() -> None:
 
 
 def test_a_local_rule_has_no_tables() -> None:
-    plan = make_plan(make_scenario(scenario("star:4")))
+    plan = Case("star:4 broadcast flood").plan
     assert plan.algorithm.table_bytes == 0
 
 
 def test_a_schedule_whose_tables_do_not_fit_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    job = scenario(
-        "jellyfish:200,6,1", collective="alltoall", algorithm="list-schedule", driver="docker", ranks_per_host=1
-    )
-    plan = make_plan(make_scenario(job))
+    plan = Case("jellyfish:200,6,1 alltoall list-schedule driver=docker ranks_per_host=1").plan
     monkeypatch.setattr("coordinator.planning.machine.available_memory", lambda: 2**30)
     assert "GiB of them for the precomputed schedule in 201 processes" in str(why_impossible(plan))
     assert "table" not in vars(plan.algorithm)

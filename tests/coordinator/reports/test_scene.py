@@ -10,16 +10,16 @@ import pytest
 
 from coordinator.live.frames import Frames
 from coordinator.networks.base import StepResult
-from coordinator.planning.plan import Plan, make_plan
+from coordinator.planning.plan import Plan
 from coordinator.reports.data import read_run
 from coordinator.reports.panels.base import Report
 from coordinator.reports.scene.scene import Scene
 from coordinator.reports.scene.votes import State
-from coordinator.scenario.model import make_scenario
 from emunode.engine.rank_set import AlteredCopy
 from emunode.model import Step
 from emunode.topologies.base import Topology
 from tests.command_line import fields
+from tests.scenarios import Case
 from tests.support import run_scenario
 from tests.watch_support import Script, run_quietly
 
@@ -172,7 +172,7 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     assert scene is not None
     watched = None
     if "timed" not in scenario:
-        plan = make_plan(make_scenario({"driver": "memory", **fields(scenario)}))
+        plan = Case(scenario).plan
         watched = Watched(plan)
         run_quietly(plan, watched)
     return Run(scenario, Recorded(path, scenario, scene.topology), scene, watched)

@@ -14,21 +14,17 @@ from coordinator.reports.panels.links import TIMELINES, links_panel
 from coordinator.reports.panels.space_time import space_time_panel
 from emunode.topologies.registry import parse_topology
 from tests.command_line import fields
-from tests.support import run_scenario
+from tests.scenarios import Case
 
 TIP = re.compile(r"<title>(\S+) → (\S+), step (\d+): (\d+)</title>")
 LABEL = re.compile(r'<text class="end" x="\d+" y="[\d.]+">([^<]*)</text>')
-
-
-def run_of(tmp_path: Path, scenario: str) -> Path:
-    return run_scenario(tmp_path / "run", **fields(scenario)).path
 
 
 @pytest.mark.parametrize(
     "scenario", ["star:3 broadcast edt segments=2", "star:4 broadcast edt segments=3", "hypercube:3 gather sbt"]
 )
 def test_timelines_of_links_count_the_segments_of_the_journal(scenario: str, tmp_path: Path) -> None:
-    path = run_of(tmp_path, scenario)
+    path = Case(scenario).stored(tmp_path / "run").path
     topology = parse_topology(str(fields(scenario)["topology"]))
     journal = pl.read_parquet(path / "journal.parquet")
     counts = Counter(journal.select("sender", "receiver", "step").iter_rows())
@@ -64,7 +60,7 @@ def test_heat_maps_of_many_cells_are_a_path_per_shade() -> None:
 
 
 def test_large_networks_show_the_paths_to_the_last_node(tmp_path: Path) -> None:
-    path = run_of(tmp_path, "star:5 broadcast greedy-tree")
+    path = Case("star:5 broadcast greedy-tree").stored(tmp_path / "run").path
     report = Report(read_run(path))
     text = str(space_time_panel(report))
     topology, journal = parse_topology("star:5"), pl.read_parquet(path / "journal.parquet")
@@ -81,7 +77,7 @@ def test_large_networks_show_the_paths_to_the_last_node(tmp_path: Path) -> None:
 
 
 def test_without_a_source_the_busiest_nodes_are_shown(tmp_path: Path) -> None:
-    path = run_of(tmp_path, "hypercube:6 allgather bfb")
+    path = Case("hypercube:6 allgather bfb").stored(tmp_path / "run").path
     text = str(space_time_panel(Report(read_run(path))))
     assert "the 24 nodes with the most packets" in text
     assert len(LABEL.findall(text.partition("chart full")[2].partition("</svg>")[0])) == 24 + 1  # and the unit of time

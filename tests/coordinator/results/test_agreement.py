@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator.execution.run import run
-from coordinator.execution.sinks import MemoryRun, MemorySink
+from coordinator.execution.sinks import MemorySink
 from coordinator.features.agreement import SEARCHED, longest_disjoint_path, news_steps
 from coordinator.history.journal import sorted_records
 from coordinator.planning.plan import Plan, make_plan
@@ -30,21 +30,15 @@ from emunode.protocols.base import ControlKind
 from emunode.protocols.survivors import RunEnd
 from emunode.topologies.base import Topology
 from emunode.topologies.registry import parse_topology
+from tests.command_line import fields
 from tests.mutation_support import verdict_on
+from tests.scenarios import Case
 from tests.support import played
 
 Values = dict[str, Any]
-CUBE: Values = {"topology": "hypercube:3", "collective": "broadcast", "algorithm": "sbt", "driver": "memory"}
+CUBE: Values = fields("hypercube:3 broadcast sbt")
 SHRINK: Values = {"fault_knowledge": "detect:1", "on_failure": "shrink"}
 AGREE: Values = {"fault_knowledge": "detect:1", "on_failure": "agree"}
-
-
-def plan_for(values: Values, **more: object) -> Plan:
-    return make_plan(make_scenario({**values, **more}))
-
-
-def ran(values: Values, **more: object) -> MemoryRun:
-    return run(plan_for(values, **more), MemorySink())
 
 
 # --- every crash, by a judge of its own -------------------------------------------------------------------------------
@@ -145,7 +139,7 @@ def test_after_any_two_crashes_survivors_agree_and_are_served(pair: tuple[Rank, 
 
 
 def test_a_collective_runs_again_on_what_a_crash_leaves() -> None:
-    result = ran(CUBE | SHRINK, fault=["crash:001@2"])
+    result = Case(CUBE | SHRINK, fault=["crash:001@2"]).run
     summary: dict[str, Any] = result.summary
     assert result.verdict is Verdict.HOLDS
     assert (summary["decisions"], summary["agreement_errors"], summary["revised_decisions"]) == (1, 0, 0)
@@ -174,7 +168,7 @@ def test_a_collective_runs_again_on_what_a_crash_leaves() -> None:
 
 def test_nodes_that_only_agree_go_on_with_the_collective() -> None:
     values = CUBE | {"messages": 12, "fault": ["crash:001@3"]}
-    plain, agreed = ran(values, fault_knowledge="detect:1").summary, ran(values | AGREE).summary
+    plain, agreed = Case(values, fault_knowledge="detect:1").summary, Case(values | AGREE).summary
     for name in ("steps", "packets", "intact_deliveries", "withheld_packets", "lost"):
         assert plain[name] == agreed[name], name
     assert agreed["decisions"] == 1
@@ -184,9 +178,9 @@ def test_nodes_that_only_agree_go_on_with_the_collective() -> None:
 
 @pytest.mark.parametrize("algorithm", ["sbt", "nesbt", "flood", "bfs-tree"])
 def test_it_costs_nothing_if_nothing_fails(algorithm: str) -> None:
-    plain = ran(CUBE, algorithm=algorithm, messages=3)
+    plain = Case(CUBE, algorithm=algorithm, messages=3).run
     for more in (AGREE, SHRINK):
-        result = ran(CUBE | more, algorithm=algorithm, messages=3)
+        result = Case(CUBE | more, algorithm=algorithm, messages=3).run
         assert result.summary["journal_hash"] == plain.summary["journal_hash"]
         assert result.summary["agreement_packets"] == 0
         assert result.verdict is Verdict.HOLDS
@@ -207,14 +201,14 @@ def test_it_costs_nothing_if_nothing_fails(algorithm: str) -> None:
 )
 def test_every_collective_runs_again(collective: str, algorithm: str) -> None:
     values = {"topology": "star:4", "collective": collective, "algorithm": algorithm, "driver": "memory"} | SHRINK
-    result = ran(values, fault=["crash:2134@2", "down:1234~3214@3"], message_bytes=96)
+    result = Case(values, fault=["crash:2134@2", "down:1234~3214@3"], message_bytes=96).run
     assert result.verdict is Verdict.HOLDS, [each.record() for each in result.judgements]
     assert result.summary["final_delivery_ratio"] == 1
     assert result.summary["repetition_order"] == 23
 
 
 def test_without_its_source_every_survivor_ends_with_an_error() -> None:
-    summary: dict[str, Any] = ran(CUBE | SHRINK, fault=["crash:000@2"]).summary
+    summary = Case(CUBE | SHRINK, fault=["crash:000@2"]).summary
     assert summary["verdict"] == "undecided"
     assert summary["undecided_because"] == (
         "the source 000 is crashed: 7 nodes agreed on that, and ended with the error root-failed"
@@ -229,7 +223,7 @@ def test_without_its_source_every_survivor_ends_with_an_error() -> None:
 
 
 def test_a_source_failing_after_the_end_has_nothing_to_repeat() -> None:
-    result = ran(CUBE | SHRINK, fault=["crash:000@4"])
+    result = Case(CUBE | SHRINK, fault=["crash:000@4"]).run
     assert result.summary["undecided_because"] == "7 nodes ended with the error root-failed"
     assert "final_delivery_ratio" not in {each.claim.name for each in result.judgements}
     assert {each.verdict for each in result.judgements} == {Verdict.HOLDS}
@@ -238,11 +232,11 @@ def test_a_source_failing_after_the_end_has_nothing_to_repeat() -> None:
 @pytest.mark.parametrize("place", ["000>010:1@3", "000>010:2@1", "010>011:1@2", "010>011:2@2"])
 def test_a_dropped_packet_is_counted_among_packets_of_news(place: str) -> None:
     for how in (AGREE, SHRINK):
-        assert ran(CUBE | how, fault=["crash:001@2", f"drop:{place}"]).summary["illegal_hops"] == 0
+        assert Case(CUBE | how, fault=["crash:001@2", f"drop:{place}"]).summary["illegal_hops"] == 0
 
 
 def test_disagreement_is_no_success_without_a_claim() -> None:
-    plan = plan_for(CUBE | AGREE, fault=["hang:001@2-3"])
+    plan = Case(CUBE | AGREE, fault=["hang:001@2-3"]).plan
     result = run(plan, MemorySink())
     metrics = result.conclusion.metrics
     assert rule(plan, claims_of(plan).kept, metrics, None).verdict is Verdict.HOLDS
@@ -253,22 +247,22 @@ def test_disagreement_is_no_success_without_a_claim() -> None:
 
 def test_a_node_that_crashes_on_suspicion_tells_no_other_node() -> None:
     faults = ["crash:011@4", "recover:011@8", "crash:010@5", "recover:010@8"]
-    assert ran(CUBE | AGREE, algorithm="bfs-tree", fault=faults).summary["agreement_errors"] == 0
+    assert Case(CUBE | AGREE, algorithm="bfs-tree", fault=faults).summary["agreement_errors"] == 0
 
 
 def test_a_last_node_that_fails_early_need_not_decide() -> None:
     values = CUBE | AGREE | {"topology": "hypercube:2", "agreement_steps": 9, "fault_knowledge": "detect:3"}
     faults = ["crash:11@2", "crash:10@3", "crash:00@6", "crash:01@8"]
-    assert ran(values, fault=faults).summary["agreement_errors"] == 0
+    assert Case(values, fault=faults).summary["agreement_errors"] == 0
 
 
 def test_a_run_over_links_that_lose_packets_to_the_end_ends() -> None:
-    result = ran(CUBE | AGREE, fault=["loss:*:0.5"], step_limit=200)
+    result = Case(CUBE | AGREE, fault=["loss:*:0.5"], step_limit=200).run
     assert "limit" not in str(result.summary["undecided_because"])
 
 
 def test_the_largest_part_of_a_network_that_is_cut_goes_on() -> None:
-    result = ran(CUBE | SHRINK, fault=["crash:110@2", "crash:101@2", "crash:011@2"])
+    result = Case(CUBE | SHRINK, fault=["crash:110@2", "crash:101@2", "crash:011@2"]).run
     summary: dict[str, Any] = result.summary
     assert result.verdict is Verdict.HOLDS
     assert [(each["nodes"], each["ends"]) for each in summary["agreement"]] == [
@@ -282,7 +276,7 @@ def test_the_largest_part_of_a_network_that_is_cut_goes_on() -> None:
 
 
 def test_a_live_node_that_is_given_up_learns_it_and_ends() -> None:
-    summary: dict[str, Any] = ran(CUBE | SHRINK, fault=["hang:001@2-4"]).summary
+    summary = Case(CUBE | SHRINK, fault=["hang:001@2-4"]).summary
     (decision,) = summary["agreement"]
     assert decision["ends"]["excluded"] == {"nodes": 1, "labels": ["001"]}
     assert decision["ends"]["repeated"] == {"nodes": 7}
@@ -290,21 +284,21 @@ def test_a_live_node_that_is_given_up_learns_it_and_ends() -> None:
 
 
 def test_a_node_that_hangs_during_the_agreement_learns_it() -> None:
-    summary: dict[str, Any] = ran(CUBE | AGREE, topology="hypercube:2", fault=["hang:01@1-3"]).summary
+    summary = Case(CUBE | AGREE, topology="hypercube:2", fault=["hang:01@1-3"]).summary
     assert [each["nodes"] for each in summary["agreement"]] == [4]
     assert summary["agreement_errors"] == 0
 
 
 def test_a_node_that_is_not_heard_learns_that_it_is_excluded() -> None:
     faults = [f"down:001>{peer}@2" for peer in ("000", "011", "101")]
-    summary: dict[str, Any] = ran(CUBE | SHRINK, fault=faults).summary
+    summary = Case(CUBE | SHRINK, fault=faults).summary
     excluded = [each["ends"]["excluded"]["labels"] for each in summary["agreement"] if "excluded" in each["ends"]]
     assert excluded == [["001"]]
 
 
 def test_decisions_that_are_too_early_are_revised() -> None:
     """With a bound of one step nodes decide before all news are there, learn it, and decide again."""
-    summary: dict[str, Any] = ran(CUBE | SHRINK, fault=["crash:001@2"], agreement_steps=1).summary
+    summary = Case(CUBE | SHRINK, fault=["crash:001@2"], agreement_steps=1).summary
     assert summary["revised_decisions"] > 0
     assert summary["agreement_errors"] == 0
     assert summary["final_delivery_ratio"] == 1
@@ -314,8 +308,8 @@ def test_decisions_that_are_too_early_are_revised() -> None:
 
 def test_over_sockets_with_a_process_for_every_node() -> None:
     values = CUBE | SHRINK | {"fault": ["crash:001@2", "crash:110@4"]}
-    expected = ran(values).summary["journal_hash"]
-    result = ran(values, driver="local", ranks_per_host=1)
+    expected = Case(values).summary["journal_hash"]
+    result = Case(values, driver="local", ranks_per_host=1).run
     assert result.summary["journal_hash"] == expected
     assert result.verdict is Verdict.HOLDS
 
@@ -342,7 +336,7 @@ def lasting_faults(draw: st.DrawFn) -> Values:
 @given(lasting_faults())
 def test_no_run_is_judged_wrong(values: Values) -> None:
     """Whatever fails, and even if the network is cut: one decision in each component, and at most one part goes on."""
-    result = ran({"collective": "broadcast", "algorithm": "bfs-tree", "driver": "memory"} | values)
+    result = Case({"collective": "broadcast", "algorithm": "bfs-tree", "driver": "memory"} | values).run
     assert result.verdict is not Verdict.VIOLATED, [each.record() for each in result.judgements]
     assert result.summary["agreement_errors"] == 0
     going_on = [each for each in result.conclusion.measurement.stated["agreement"] if "repeated" in each["ends"]]  # type: ignore[attr-defined]
@@ -427,10 +421,10 @@ decide, due = AgreementLayer.wake, AgreementLayer._due
 )
 def test_a_wrong_protocol_is_caught(name: str, mutant: Callable[..., object], monkeypatch: pytest.MonkeyPatch) -> None:
     for values in (AGREE, SHRINK):
-        assert ran(CUBE | values, fault=["crash:001@2"]).verdict is Verdict.HOLDS
+        assert Case(CUBE | values, fault=["crash:001@2"]).run.verdict is Verdict.HOLDS
         with monkeypatch.context() as patch:
             patch.setattr(AgreementLayer, name, mutant)
-            summary: dict[str, Any] = ran(CUBE | values, fault=["crash:001@2"], step_limit=100).summary
+            summary = Case(CUBE | values, fault=["crash:001@2"], step_limit=100).summary
         wrong = {claim["name"] for claim in summary["claims"] if claim["verdict"] == "violated"}
         assert wrong & {"agreement_errors", "revised_decisions"}, summary
         assert summary["verdict"] == "violated"
@@ -469,7 +463,7 @@ def changes(records: np.ndarray[Any, np.dtype[Any]]) -> Iterator[tuple[str, np.n
 
 
 def test_changed_histories_do_not_hold() -> None:
-    plan = plan_for(CUBE | SHRINK, fault=["crash:001@2"])
+    plan = Case(CUBE | SHRINK, fault=["crash:001@2"]).plan
     records = sorted_records([played(plan)[0]])
     assert verdict_on(plan, records) is Verdict.HOLDS
     for what, changed in changes(records):
@@ -496,7 +490,7 @@ def test_changed_histories_do_not_hold() -> None:
 )
 def test_settings_are_refused(values: Values, field: str) -> None:
     with pytest.raises(ScenarioError) as error:
-        plan_for(CUBE | values)
+        _ = Case(CUBE | values).plan
     assert error.value.field == field
 
 

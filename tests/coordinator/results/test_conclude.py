@@ -14,16 +14,16 @@ from coordinator.history.timetable import Timetable
 from coordinator.networks.timed import predict
 from coordinator.papers.run_cache import Trial
 from coordinator.papers.tables import compared, row_verdict
-from coordinator.planning.plan import Plan, make_plan
+from coordinator.planning.plan import Plan
 from coordinator.results.claims import Verdict
 from coordinator.results.conclude import Conclusion, History, conclude, rule_counted
 from coordinator.results.metrics import count_trial
-from coordinator.scenario.model import make_scenario
 from emunode.algorithms.base import ALGORITHMS, LocalView, Rule
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.hypercube.broadcast import BinomialBroadcast
 from emunode.model import PortPacket, ScheduledSend
 from emunode.registry import register
+from tests.scenarios import Case
 from tests.support import played, run_scenario
 
 TREE: dict[str, object] = {
@@ -33,10 +33,6 @@ TIMED: dict[str, object] = {
     "topology": "hypercube:3", "collective": "broadcast", "algorithm": "sbt", "segments": 40, "clock": "timed",
     "startup": "1ms", "per_byte": "0s", "driver": "memory",
 }  # fmt: skip
-
-
-def plan_of(values: dict[str, object], **more: object) -> Plan:
-    return make_plan(make_scenario({**values, **more}))
 
 
 @pytest.mark.parametrize(
@@ -55,7 +51,7 @@ def plan_of(values: dict[str, object], **more: object) -> Plan:
 )
 @pytest.mark.parametrize("ended", [None, "interrupted"])
 def test_trial_and_run_get_the_same_verdict(values: dict[str, object], ended: str | None) -> None:
-    plan = plan_of(TREE, **values)
+    plan = Case(TREE, **values).plan
     rows, altered = played(plan)
     records = sorted_records([rows])
     whole = conclude(plan, History(table(records).lazy(), len(records), ended, altered)).ruling
@@ -69,12 +65,12 @@ def test_trial_and_run_get_the_same_verdict(values: dict[str, object], ended: st
 
 def test_metrics_of_an_undecided_run_are_not_judged(tmp_path: Path) -> None:
     result = run_scenario(tmp_path / "run", **TREE, step_limit=1)
-    trial = Trial(plan_of(TREE), result.summary, result.path, result.verdict)
+    trial = Trial(Case(TREE).plan, result.summary, result.path, result.verdict)
     assert compared(99, 1, trial)["verdict"] == "undecided"
     assert compared(1, 1, trial, bound=99)["verdict"] == "undecided"
     assert row_verdict(False, trials=[trial]) == "undecided"
     good = run_scenario(tmp_path / "good", **TREE)
-    decided = Trial(plan_of(TREE), good.summary, good.path, good.verdict)
+    decided = Trial(Case(TREE).plan, good.summary, good.path, good.verdict)
     assert row_verdict(False, trials=[decided]) == "violated"
     assert row_verdict(False, trials=[decided, trial]) == "undecided"
 
@@ -91,7 +87,7 @@ def timetable_of(plan: Plan) -> Timetable:
 
 def late_by(seconds: float, **values: object) -> Conclusion:
     """The conclusion of a timed run in which only one packet in the middle is late."""
-    plan = plan_of(TIMED, **values)
+    plan = Case(TIMED, **values).plan
     timetable = timetable_of(plan)
     times = np.frombuffer(timetable.times(), dtype=TIME_RECORD).copy()
     times["achieved"][len(times) // 2] += round(seconds * 1e9)
@@ -185,12 +181,12 @@ def idle() -> Iterator[None]:
 @pytest.mark.usefixtures("idle")
 def test_delivering_nothing_is_wrong_unless_faults_explain_it() -> None:
     values = {"topology": "hypercube:3", "collective": "broadcast", "algorithm": "idle", "driver": "memory"}
-    plain = run_scenario(None, **values)
+    plain = Case(values).run
     assert (plain.verdict, plain.summary["intact_deliveries"]) == ("violated", 0)
     (missed,) = [each for each in plain.judgements if each.claim.name == "delivery_ratio"]
     assert missed.verdict == "violated"
     assert missed.claim.source == "definition of broadcast: without faults every message arrives"
-    assert run_scenario(None, **values, fault=["crash:001@1"]).verdict == "undecided"
+    assert Case(values, fault=["crash:001@1"]).run.verdict == "undecided"
 
 
 @pytest.mark.parametrize(
@@ -207,8 +203,8 @@ def test_a_crash_after_the_last_step_takes_no_delivery_away(
 ) -> None:
     """Beside a byzantine node, which changes no step."""
     faults = ["crash:4321@99", "byzantine:2134@2"]
-    late = run_scenario(None, topology="star:4", driver="memory", **values, fault=faults).summary
-    without = run_scenario(None, topology="star:4", driver="memory", **values, fault=faults[1:]).summary
+    late = Case(values, topology="star:4", fault=faults).run.summary
+    without = Case(values, topology="star:4", fault=faults[1:]).run.summary
     assert (late["intact_deliveries"], late["expected_deliveries"]) == (
         without["intact_deliveries"], without["expected_deliveries"],
     )  # fmt: skip
@@ -233,7 +229,7 @@ def test_votes_on_messages_of_faulty_origins_are_not_counted() -> None:
 @pytest.mark.parametrize("lost", [{0, 1, 2, 3}, {1, 2, 3}, {1}])
 def test_rows_that_a_dead_host_took_along_make_no_hop_impossible(lost: set[int]) -> None:
     """Under the timed clock hosts hand over their rows at the end: what others sent to dead ranks is not known then."""
-    plan = plan_of(TIMED)
+    plan = Case(TIMED).plan
     timetable = timetable_of(plan)
     whole = table(sorted_records([played(plan)[0]]))
     left = whole.filter(~pl.col("receiver").is_in(sorted(lost)))

@@ -6,9 +6,8 @@ from dataclasses import replace
 import pytest
 
 from coordinator.history.journal import table
-from coordinator.planning.plan import Plan, make_plan
+from coordinator.planning.plan import Plan
 from coordinator.results.conclude import History, conclude
-from coordinator.scenario.model import make_scenario
 from emunode.algorithms.base import LocalView, Rule
 from emunode.algorithms.conformance import check_algorithm
 from emunode.algorithms.folding import FoldRule
@@ -17,23 +16,17 @@ from emunode.algorithms.transforms import backwards
 from emunode.errors import ContractError
 from emunode.model import PortPacket, Rank, ScheduledSend, Segment, Step
 from emunode.topologies.registry import parse_topology
-from tests.command_line import fields
 from tests.mutation_support import Records, history_of
+from tests.scenarios import Case
 
 GreedyReduce = backwards(GreedyBroadcast)
 CASES = [
     "star:4 reduce greedy-tree",
     "star:4 reduce-scatter mbst",
-    "hypercube:3 allreduce sbt --port-model one-port",
+    "hypercube:3 allreduce sbt port_model=one-port",
     "petersen:5,2 allreduce bfs-tree",
-    "complete:6 allreduce recursive-doubling --port-model one-port",
+    "complete:6 allreduce recursive-doubling port_model=one-port",
 ]
-
-
-def plan_of(text: str) -> Plan:
-    """The plan of a run in memory."""
-    words, _, port_model = text.partition(" --port-model ")
-    return make_plan(make_scenario({**fields(words), "driver": "memory", "port_model": port_model or "all-port"}))
 
 
 def metrics_of(plan: Plan, records: Records) -> dict[str, object]:
@@ -43,13 +36,13 @@ def metrics_of(plan: Plan, records: Records) -> dict[str, object]:
 
 @pytest.mark.parametrize("text", CASES)
 def test_every_contribution_is_counted_once(text: str) -> None:
-    plan = plan_of(text)
+    plan = Case(text).plan
     assert metrics_of(plan, history_of(plan))["miscounted_results"] == 0
 
 
 @pytest.mark.parametrize("text", CASES)
 def test_a_contribution_that_is_missing_or_sent_again_is_counted(text: str) -> None:
-    plan = plan_of(text)
+    plan = Case(text).plan
     records = history_of(plan)
     partial = [place for place, row in enumerate(records) if row["target"] >= 0]
     for place in (partial[0], partial[len(partial) // 2], partial[-1]):
@@ -60,7 +53,7 @@ def test_a_contribution_that_is_missing_or_sent_again_is_counted(text: str) -> N
 
 
 def test_a_result_that_is_distributed_too_early_is_counted() -> None:
-    plan = plan_of("petersen:5,2 allreduce bfs-tree")
+    plan = Case("petersen:5,2 allreduce bfs-tree").plan
     records = history_of(plan)
     records["step"][records["target"] < 0] -= 2
     assert metrics_of(plan, records)["miscounted_results"] == 1
@@ -101,7 +94,7 @@ LAST: Rank = 1
 
 
 def test_a_repeated_partial_result_is_found_despite_its_payload() -> None:
-    plan = plan_of("star:4 reduce greedy-tree")
+    plan = Case("star:4 reduce greedy-tree").plan
     mutated = replace(plan, algorithm=OneLeafSendsThrice(plan.topology, plan.spec))
     records = history_of(mutated)
     conclusion = conclude(plan, History(table(records).lazy(), len(records)), replay=False)
@@ -130,7 +123,7 @@ class ReduceThatFoldsThrice(GreedyReduce):  # type: ignore[valid-type, misc]
 
 
 def test_conformance_finds_a_rule_that_folds_three_times() -> None:
-    plan = plan_of("star:4 reduce greedy-tree")
+    plan = Case("star:4 reduce greedy-tree").plan
     mutated = replace(plan, algorithm=ReduceThatFoldsThrice(plan.topology, plan.spec))
     # Neither the payloads nor the hops of a run show it.
     assert (history_of(mutated) == history_of(plan)).all()

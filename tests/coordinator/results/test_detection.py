@@ -6,34 +6,25 @@ import numpy as np
 import polars as pl
 import pytest
 
-from coordinator.execution.run import run
-from coordinator.execution.sinks import MemoryRun, MemorySink
 from coordinator.history.journal import sorted_records
-from coordinator.planning.plan import Plan, make_plan
 from coordinator.results.claims import Verdict
 from coordinator.scenario.model import make_scenario
 from emunode.errors import ScenarioError
 from emunode.model import HopOutcome
+from tests.command_line import fields
 from tests.mutation_support import verdict_on
+from tests.scenarios import Case
 from tests.support import played
 
 Values = dict[str, Any]
-CUBE: Values = {"topology": "hypercube:3", "collective": "broadcast", "algorithm": "sbt", "driver": "memory"}
+CUBE: Values = fields("hypercube:3 broadcast sbt")
 MANY: Values = CUBE | {"messages": 12}
 NOISE = ["loss:000~001:0.4", "crash:110@3", "down:010>011@2-6"]
 
 
-def plan_for(values: Values, **more: object) -> Plan:
-    return make_plan(make_scenario({**values, **more}))
-
-
-def ran(values: Values, **more: object) -> MemoryRun:
-    return run(plan_for(values, **more), MemorySink())
-
-
 @pytest.mark.parametrize("after", [1, 2, 4])
 def test_a_crash_is_detected_after_k_steps_and_stops_packets(after: int) -> None:
-    result = ran(MANY, fault=["crash:001@3"], fault_knowledge=f"detect:{after}")
+    result = Case(MANY, fault=["crash:001@3"], fault_knowledge=f"detect:{after}").run
     summary = result.summary
     assert (summary["detections"], summary["slowest_detection_steps"], summary["wrong_ports"]) == (3, after, 0)
     # The source sends a packet in each of 12 steps: 2 arrive, `after` are lost, the others are withheld.
@@ -48,28 +39,28 @@ def test_a_crash_is_detected_after_k_steps_and_stops_packets(after: int) -> None
 )
 def test_a_silence_begins_with_its_first_cause(before: str) -> None:
     """A node hangs or has no links in steps 2 to 4, and is then gone: it has been silent since step 2."""
-    summary = ran(CUBE, fault=[*before.split(), "crash:001@5"], fault_knowledge="detect:5").summary
+    summary = Case(CUBE, fault=[*before.split(), "crash:001@5"], fault_knowledge="detect:5").summary
     assert (summary["detections"], summary["mean_detection_steps"]) == (3, 5)
 
 
 def test_k_is_1_step_later_than_knowledge_of_the_neighbours() -> None:
-    known = ran(MANY, fault=["crash:001@3"], fault_knowledge="neighbours").summary
-    detected = ran(MANY, fault=["crash:001@4"], fault_knowledge="detect:1").summary
+    known = Case(MANY, fault=["crash:001@3"], fault_knowledge="neighbours").summary
+    detected = Case(MANY, fault=["crash:001@4"], fault_knowledge="detect:1").summary
     assert known["lost"] == 0
     assert detected["lost"] == 1
     assert detected["withheld_packets"] == 12 - 4
 
 
 def test_it_ends_when_faults_have_been_detected() -> None:
-    summary = ran(CUBE, fault=["crash:111@3"], fault_knowledge="detect:9").summary
+    summary = Case(CUBE, fault=["crash:111@3"], fault_knowledge="detect:9").summary
     assert (summary["steps"], summary["detections"], summary["slowest_detection_steps"]) == (3, 3, 9)
-    late = ran(CUBE, fault=["crash:111@300"], fault_knowledge="detect:9").summary
+    late = Case(CUBE, fault=["crash:111@300"], fault_knowledge="detect:9").summary
     assert late["detections"] == late["wrong_ports"] == 0
 
 
 def test_a_link_down_one_way_costs_the_packets_of_the_other() -> None:
     """000 hears nothing from 001, and withholds what 001 would have received."""
-    summary = ran(MANY, fault=["down:001>000@1"], fault_knowledge="detect:2").summary
+    summary = Case(MANY, fault=["down:001>000@1"], fault_knowledge="detect:2").summary
     assert (summary["detections"], summary["false_suspicions"]) == (1, 0)
     assert summary["withheld_packets"] == 10
     assert summary["intact_deliveries"] == 7 * 12 - 4 * 10
@@ -78,8 +69,8 @@ def test_a_link_down_one_way_costs_the_packets_of_the_other() -> None:
 def test_doubling_ends_false_suspicions_under_loss() -> None:
     # Losses from 001 to 000 only: no packet of the tree crosses there, so every loss of data is a withheld packet.
     values = CUBE | {"messages": 300, "fault": ["loss:001>000:0.5"], "seed": 2}
-    plain: dict[str, Any] = ran(values, fault_knowledge="detect:1").summary
-    doubling: dict[str, Any] = ran(values, fault_knowledge="detect:1:doubling").summary
+    plain = Case(values, fault_knowledge="detect:1").summary
+    doubling = Case(values, fault_knowledge="detect:1:doubling").summary
     assert plain["lost"] == doubling["lost"] == 0
     assert plain["needlessly_withheld_packets"] == plain["withheld_packets"] > 60
     assert plain["intact_deliveries"] == 300 * 7 - 4 * plain["withheld_packets"]
@@ -89,8 +80,8 @@ def test_doubling_ends_false_suspicions_under_loss() -> None:
 
 def test_flooding_goes_around_what_it_suspects() -> None:
     faults = ["crash:001@1", "down:010~110@1"]
-    blind: dict[str, Any] = ran(MANY, algorithm="flood", fault=faults).summary
-    detects: dict[str, Any] = ran(MANY, algorithm="flood", fault=faults, fault_knowledge="detect:2").summary
+    blind = Case(MANY, algorithm="flood", fault=faults).summary
+    detects = Case(MANY, algorithm="flood", fault=faults, fault_knowledge="detect:2").summary
     assert detects["intact_deliveries"] == blind["intact_deliveries"]
     assert detects["segments"] < blind["segments"]
 
@@ -111,22 +102,22 @@ def test_flooding_goes_around_what_it_suspects() -> None:
     ],
 )
 def test_no_run_is_judged_wrong(more: Values, knowledge: str) -> None:
-    result = ran(MANY, **more, fault_knowledge=knowledge)
+    result = Case(MANY, **more, fault_knowledge=knowledge).run
     assert result.verdict is not Verdict.VIOLATED, [each.record() for each in result.judgements]
     assert result.summary["illegal_hops"] == 0
 
 
 def test_reliable_links_deliver_what_false_suspicions_withhold() -> None:
     values = CUBE | {"messages": 20, "fault": ["loss:001>000:0.5"], "fault_knowledge": "detect:1", "seed": 4}
-    unreliable: dict[str, Any] = ran(values).summary
+    unreliable = Case(values).summary
     assert unreliable["delivery_ratio"] < 1
-    summary: dict[str, Any] = ran(values, reliable=True).summary
+    summary = Case(values, reliable=True).summary
     assert summary["delivery_ratio"] == 1
     assert summary["needlessly_withheld_packets"] > 0
 
 
 def test_changed_histories_do_not_hold() -> None:
-    plan = plan_for(MANY, fault=["crash:001@3", "crash:110@1"], fault_knowledge="detect:2")
+    plan = Case(MANY, fault=["crash:001@3", "crash:110@1"], fault_knowledge="detect:2").plan
     records = sorted_records([played(plan)[0]])
     assert verdict_on(plan, records) is Verdict.HOLDS
     withheld = np.flatnonzero(records["outcome"] == HopOutcome.WITHHELD)
@@ -143,7 +134,7 @@ def test_changed_histories_do_not_hold() -> None:
 
 
 def test_withheld_packets_are_not_traffic() -> None:
-    result = ran(MANY, fault=["crash:001@1"], fault_knowledge="detect:1")
+    result = Case(MANY, fault=["crash:001@1"], fault_knowledge="detect:1").run
     rows = result.journal.collect()
     withheld = rows.filter(pl.col("outcome") == "withheld")
     assert len(withheld) == result.summary["withheld_packets"] == 11
@@ -180,5 +171,5 @@ TIMED: Values = {"clock": "timed", "fault_knowledge": "detect:2", "keep_alive": 
 )
 def test_signs_of_life_that_do_not_fit_the_clock_are_refused(more: Values, field: str, reason: str) -> None:
     with pytest.raises(ScenarioError, match=reason) as error:
-        plan_for(CUBE, **more)
+        _ = Case(CUBE, **more).plan
     assert error.value.field == field

@@ -4,18 +4,16 @@ from random import Random
 
 import pytest
 
-from coordinator.execution.run import run
-from coordinator.execution.sinks import MemorySink
 from coordinator.history.journal import sorted_records, table
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.results.conclude import Conclusion, History, conclude
-from coordinator.scenario.model import make_scenario
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.registry import algorithms
 from emunode.errors import ScenarioError
 from emunode.model import Collective
 from emunode.topologies.base import FAMILIES
 from tests.mutation_support import CASES
+from tests.scenarios import Case
 from tests.support import played
 
 NETWORKS = {family: FAMILIES[family].small_examples[0] for family, _ in CASES} | {"ej": "ej:1+2"}
@@ -39,21 +37,20 @@ def concluded(plan: Plan) -> Conclusion:
     return conclude(plan, history(plan), replay=True)
 
 
-def scenario_of(entry: type[Algorithm], topology: str, **values: object) -> dict[str, object]:
-    return {
-        "topology": topology, "collective": str(entry.collective), "algorithm": entry.name, "driver": "memory", **values,
-    }  # fmt: skip
-
-
 @pytest.mark.exhaustive(one_in=20)
 @pytest.mark.parametrize("entry", BROADCASTS)
 @pytest.mark.parametrize("n", [1, 2, 3, 4])
 def test_least_time_holds_for_any_number_of_messages(entry: type[Algorithm], n: int) -> None:
     for model in entry.port_models:
         for messages, segments in ((1, 1), (2, 1), (4, 1), (5, 1), (3, 2), (2, 4)):
-            values = scenario_of(entry, f"hypercube:{n}", port_model=str(model), messages=messages, segments=segments)
+            case = Case(
+                f"hypercube:{n} {entry.collective} {entry.name}",
+                port_model=str(model),
+                messages=messages,
+                segments=segments,
+            )
             try:
-                plans = [make_plan(make_scenario({**values, "startup": startup})) for startup in ("1ms", "10us")]
+                plans = [case.but(startup=startup).plan for startup in ("1ms", "10us")]
             except ScenarioError:
                 continue
             happened = history(plans[0])  # a start-up costs virtual time and changes no step
@@ -72,8 +69,8 @@ def test_links_that_duplicate_packets_make_no_hop_illegal(
 ) -> None:
     chance = Random(f"{family}/{entry.name}/{more}")
     try:
-        values = scenario_of(entry, NETWORKS[family], **more, port_model=str(entry.port_models[0]))
-        plan = make_plan(make_scenario(values))
+        case = Case(f"{NETWORKS[family]} {entry.collective} {entry.name}", **more, port_model=str(entry.port_models[0]))
+        plan = case.plan
     except ScenarioError:
         pytest.skip("the algorithm does not do that")
     topology = plan.topology
@@ -93,7 +90,7 @@ def test_links_that_duplicate_packets_make_no_hop_illegal(
 def test_traversal_with_acknowledgements_claims_no_tolerance(redundancy: int, messages: int) -> None:
     values = {"topology": "star:4", "collective": "allgather", "algorithm": "edt-dfs-ack", "driver": "memory"}
     for fault in ("crash:3412@2", "crash:3214@1", "down:1234~2134@3"):
-        plan = make_plan(make_scenario({**values, "redundancy": redundancy, "messages": messages, "fault": [fault]}))
+        plan = Case(values, redundancy=redundancy, messages=messages, fault=[fault]).plan
         ruling = concluded(plan).ruling
         assert ruling.verdict == "undecided"
         assert ruling.undecided == "no claim about delivery applies under these faults"
@@ -103,7 +100,7 @@ def test_traversal_with_acknowledgements_claims_no_tolerance(redundancy: int, me
 @pytest.mark.parametrize("delay", [1, 2, 4])
 def test_packets_queued_for_a_silent_node_are_dropped(silent: str, delay: int) -> None:
     values = {"topology": "hypercube:3", "collective": "broadcast", "algorithm": "sbt", "messages": 6}
-    plan = make_plan(make_scenario({**values, "driver": "memory", "fault": [f"delay:000>001:{delay}@1-1", silent]}))
+    plan = Case(values, fault=[f"delay:000>001:{delay}@1-1", silent]).plan
     conclusion = concluded(plan)
     assert conclusion.ruling.undecided is not None
     assert "source 000 is" in conclusion.ruling.undecided
@@ -123,8 +120,7 @@ def test_packets_queued_for_a_silent_node_are_dropped(silent: str, delay: int) -
     ids=lambda values: " ".join(values["fault"]),
 )
 def test_a_reduce_around_known_faults(values: dict[str, object]) -> None:
-    conclusion = concluded(make_plan(make_scenario({"topology": "mesh:3x3", "algorithm": "bfs-tree", "driver": "memory",
-        "message_bytes": 64, "fault_knowledge": "all", **values})))  # fmt: skip
+    conclusion = concluded(Case("mesh:3x3 reduce bfs-tree message_bytes=64 fault_knowledge=all", **values).plan)
     assert conclusion.ruling.verdict == "holds"
     assert conclusion.measurement.metrics["intact_deliveries"] == 1
 
@@ -132,7 +128,7 @@ def test_a_reduce_around_known_faults(values: dict[str, object]) -> None:
 @pytest.mark.parametrize("fault", [["crash:132@1", "recover:132@2"], ["down:123~213@1"], ["crash:132@1"]])
 def test_an_allreduce_keeps_its_timetable_whatever_is_known(fault: list[str]) -> None:
     values = {"topology": "star:3", "collective": "allreduce", "algorithm": "bfs-tree", "fault": fault, "messages": 2}
-    conclusion = concluded(make_plan(make_scenario({**values, "fault_knowledge": "all", "driver": "memory"})))
+    conclusion = concluded(Case(values, fault_knowledge="all").plan)
     assert conclusion.ruling.verdict != "violated"
 
 
@@ -140,7 +136,7 @@ def test_a_lost_contribution_of_one_byte_may_be_zero() -> None:
     """With this seed one of them is, and the result is right without it."""
     values = {"topology": "circulant:8:1,2,4", "collective": "allreduce", "algorithm": "circulant", "messages": 3}
     small = {"segments": 2, "message_bytes": 3 * 8, "seed": 436, "fault": ["down:7~1@1"], "driver": "memory"}
-    conclusion = concluded(make_plan(make_scenario({**values, **small})))
+    conclusion = concluded(Case(values, **small).plan)
     assert conclusion.ruling.verdict == "holds"
     assert conclusion.measurement.metrics["intact_deliveries"] == 72 + 7
 
@@ -154,12 +150,10 @@ def test_a_lost_contribution_of_one_byte_may_be_zero() -> None:
         ("mesh:4", ["slow:0>1:4@0ms-1ms", "crash:1@4ms"], 0),
     ],
 )
-def test_a_late_fault_may_meet_a_slow_packet(
-    network: str, faults: list[str], delivered: int
-) -> None:
+def test_a_late_fault_may_meet_a_slow_packet(network: str, faults: list[str], delivered: int) -> None:
     values = {"topology": network, "collective": "broadcast", "algorithm": "bfs-tree", "driver": "memory"}
     timed = {"clock": "timed", "startup": "1ms", "per_byte": 0, "fault": faults}
-    result = run(make_plan(make_scenario({**values, **timed})), MemorySink())
+    result = Case(values, **timed).run
     assert result.verdict == "undecided"
     assert result.summary["intact_deliveries"] == delivered
     assert not result.summary["without_effect"]

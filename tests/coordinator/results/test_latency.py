@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 
 from coordinator.history.journal import sorted_records, table
-from coordinator.planning.plan import make_plan
 from coordinator.results.latency import latency_metrics
 from coordinator.results.metrics import measure
-from coordinator.scenario.model import make_scenario
 from emunode.model import HopOutcome
+from tests.scenarios import Case
 from tests.support import played
 
 NAMES = ("served_nodes", "mean_latency", "max_latency", "informed_nodes_per_step", "redundancy_cost")
@@ -39,7 +38,7 @@ def test_latencies_are_those_of_the_journal(case: tuple[str, str, dict[str, obje
             "driver": "memory",
             "seed": seed,
         }
-        plan = make_plan(make_scenario({**base, **values, "fault": fault}))
+        plan = Case(base, **values, fault=fault).plan
         rows, altered = played(plan)
         records = sorted_records([rows])
         metrics = measure(plan, table(records).lazy(), altered).metrics
@@ -78,9 +77,7 @@ def _packets(records: np.ndarray) -> set[tuple[int, int, int]]:
 @pytest.mark.parametrize("n", [3, 4, 5])
 def test_latencies_without_faults_are_distances(n: int) -> None:
     """Flooding reaches every node by a shortest path."""
-    plan = make_plan(
-        make_scenario({"topology": f"star:{n}", "collective": "broadcast", "algorithm": "flood", "driver": "memory"})
-    )
+    plan = Case(f"star:{n} broadcast flood").plan
     rows, _ = played(plan)
     metrics = measure(plan, table(sorted_records([rows])).lazy()).metrics
     at_distance = plan.topology.distribution_from(0)

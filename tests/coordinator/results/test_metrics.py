@@ -9,19 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coordinator.history.journal import COLUMNS, OUTCOMES
-from coordinator.planning.plan import Plan, make_plan
 from coordinator.results.metrics import Measurement, measure
-from coordinator.scenario.model import make_scenario
 from emunode.model import ALL_RANKS
+from tests.scenarios import Case
 
 Row = tuple[int, int, int, int, int, int, int, int, int, str]
 """step, sender, port, receiver, origin, target, tree, segment, bytes, outcome"""
 SMALL = {"topology": "hypercube:2", "collective": "broadcast", "algorithm": "sbt", "driver": "memory"}
-
-
-def plan_of(**values: object) -> Plan:
-    """A plan on the square."""
-    return make_plan(make_scenario({**SMALL, **values}))
 
 
 def table_of(rows: list[Row]) -> pl.LazyFrame:
@@ -32,7 +26,7 @@ def table_of(rows: list[Row]) -> pl.LazyFrame:
 
 def measured(rows: list[Row], **values: object) -> Measurement:
     """The measurement of these rows."""
-    return measure(plan_of(**values), table_of(rows))
+    return measure(Case(SMALL, **values).plan, table_of(rows))
 
 
 def hop(
@@ -161,7 +155,7 @@ def test_copies_are_voted_on(rows: list[Row], elected: str) -> None:
 def test_byzantine_nodes_that_disagree_elect_no_value() -> None:
     rows = [hop(1, 0, 0, "corrupt", tree=tree) for tree in (0, 1)] + [hop(2, 0, 0, tree=2)]
     altered_copies = [(1, 1, 0, 0, 0, 0, 17), (1, 1, 0, 0, 1, 0, 18)]
-    plan = plan_of(algorithm="nesbt", redundancy=2)
+    plan = Case(SMALL, algorithm="nesbt", redundancy=2).plan
     apart, together = measure(plan, table_of(rows), altered_copies), measure(plan, table_of(rows))
     assert (apart.metrics["elected_none"], together.metrics["elected_wrong"]) == (1, 1)
 
@@ -198,7 +192,7 @@ def test_nothing_is_due_to_a_crashed_rank() -> None:
     ],
 )
 def test_messages_due(collective: str, algorithm: str, expected: int) -> None:
-    plan = plan_of(topology="star:4", collective=collective, algorithm=algorithm, messages=2)
+    plan = Case(SMALL, topology="star:4", collective=collective, algorithm=algorithm, messages=2).plan
     assert measure(plan, table_of([])).metrics["expected_deliveries"] == 2 * expected
 
 

@@ -7,14 +7,12 @@ import numpy as np
 import polars as pl
 import pytest
 
-from coordinator.execution.run import run
-from coordinator.execution.sinks import MemoryRun, MemorySink
+from coordinator.execution.sinks import MemoryRun
 from coordinator.features.journals.rows import IS_ANSWER, IS_DATA
 from coordinator.history.journal import sorted_records
-from coordinator.planning.plan import Plan, make_plan
+from coordinator.planning.plan import Plan
 from coordinator.results.claims import Verdict
 from coordinator.results.metrics import count_trial
-from coordinator.scenario.model import make_scenario
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.registry import make_algorithm
 from emunode.engine.memory import MemoryEngine
@@ -22,19 +20,13 @@ from emunode.errors import ScenarioError
 from emunode.faults.kinds import Loss
 from emunode.model import CONTROL_TREE, PortModel, ReliableLinks
 from emunode.play import play
+from tests.command_line import fields
 from tests.mutation_support import CASES, MUTATIONS, case_name, once, plan_of, verdict_on
+from tests.scenarios import Case
 
 Values = dict[str, Any]
-CUBE: Values = {"topology": "hypercube:3", "collective": "broadcast", "algorithm": "sbt"}
-LINK: Values = {"topology": "mesh:2", "collective": "broadcast", "algorithm": "bfs-tree"}
-
-
-def plan_for(values: Values, **more: object) -> Plan:
-    return make_plan(make_scenario({"driver": "memory", "reliable": True, **values, **more}))
-
-
-def ran(values: Values, **more: object) -> MemoryRun:
-    return run(plan_for(values, **more), MemorySink())
+CUBE: Values = fields("hypercube:3 broadcast sbt reliable=true")
+LINK: Values = fields("mesh:2 broadcast bfs-tree reliable=true")
 
 
 def receipts(result: MemoryRun) -> dict[str, int]:
@@ -65,7 +57,7 @@ NOTHING_LOST = {"001": 1, "010": 1, "100": 1, "011": 2, "101": 2, "110": 2, "111
 def test_a_lost_packet_is_sent_again_and_handed_on_once(
     faults: list[str], steps: dict[str, int], segments: int, discarded: int, retransmissions: int
 ) -> None:
-    result = ran(CUBE, fault=faults)
+    result = Case(CUBE, fault=faults).run
     assert receipts(result) == steps
     summary = result.summary
     assert summary["segments"] == segments
@@ -81,7 +73,7 @@ def test_a_lost_packet_is_sent_again_and_handed_on_once(
 def test_a_dead_neighbour_is_given_up_after_the_last_attempt(
     attempts: int, back_off: bool, steps: tuple[int, ...]
 ) -> None:
-    result = ran(CUBE, fault=["crash:001@1"], attempts=attempts, back_off=back_off)
+    result = Case(CUBE, fault=["crash:001@1"], attempts=attempts, back_off=back_off).run
     lost = result.journal.filter(pl.col("outcome") == "lost").select("step", "sender").collect()
     assert tuple(lost["step"]) == steps
     assert set(lost["sender"]) == {0}
@@ -91,18 +83,18 @@ def test_a_dead_neighbour_is_given_up_after_the_last_attempt(
 
 
 def test_the_next_segment_replaces_an_abandoned_segment() -> None:
-    result = ran(LINK, messages=2, fault=["down:0>1@1-4"], attempts=2)
+    result = Case(LINK, messages=2, fault=["down:0>1@1-4"], attempts=2).run
     assert result.summary["abandoned_segments"] == 1
     assert result.journal.filter(IS_DATA).select("step", "segment").collect().rows() == [(1, 0), (3, 0), (5, 1)]
 
 
 def test_a_time_out_in_steps_is_kept() -> None:
-    result = ran(LINK, fault=["down:0>1@1-9"], retransmit_after=4)
+    result = Case(LINK, fault=["down:0>1@1-9"], retransmit_after=4).run
     assert result.journal.filter(IS_DATA).collect()["step"].to_list() == [1, 5, 9, 13]
 
 
 def test_a_run_does_not_wait_for_time_outs_that_are_needless() -> None:
-    result = ran(CUBE, messages=2, retransmit_after=50_000)
+    result = Case(CUBE, messages=2, retransmit_after=50_000).run
     assert result.execution.steps < 10
     assert result.verdict is Verdict.HOLDS
 
@@ -115,7 +107,7 @@ def test_a_run_does_not_wait_for_time_outs_that_are_needless() -> None:
 @pytest.mark.parametrize("messages", [1, 2, 7])
 def test_segments_follow_each_other_after_a_round_trip(links: int, messages: int, window: int) -> None:
     """(m - 1)(c_d + c_a) + L c_d with c_d = c_a = 1 for stop and wait; a window covers the round trip."""
-    result = ran(LINK | {"topology": f"mesh:{links + 1}"}, messages=messages, window=window)
+    result = Case(LINK | {"topology": f"mesh:{links + 1}"}, messages=messages, window=window).run
     spacing = 2 if window == 1 else 1
     assert result.summary["steps"] == (messages - 1) * spacing + links
     assert result.summary["acknowledgements"] == result.summary["segments"] == messages * links
@@ -142,7 +134,7 @@ def waits(result: MemoryRun) -> tuple[np.ndarray, np.ndarray]:
 def test_means_over_a_link_that_loses_data_and_acknowledgements(p: float, q: float) -> None:
     messages, after = 600, 3
     faults = [f"loss:0>1:{p}", f"loss:1>0:{q}"]
-    result = ran(LINK, messages=messages, retransmit_after=after, attempts=200, fault=faults, seed=7)
+    result = Case(LINK, messages=messages, retransmit_after=after, attempts=200, fault=faults, seed=7).run
     delay, attempts = waits(result)
     s = 1 - (1 - p) * (1 - q)
     # Geometric distributions: mean x / (1 - x) failures, variance x / (1 - x)^2; five standard errors.
@@ -155,7 +147,7 @@ def test_means_over_a_link_that_loses_data_and_acknowledgements(p: float, q: flo
 def test_the_mean_wait_with_back_off() -> None:
     """RTO p / (1 - 2 p): the j-th failure doubles the time-out."""
     messages, after, p = 800, 2, 0.15
-    result = ran(LINK, messages=messages, back_off=True, fault=[f"loss:0>1:{p}"], seed=3)
+    result = Case(LINK, messages=messages, back_off=True, fault=[f"loss:0>1:{p}"], seed=3).run
     delay, _ = waits(result)
     # After j failures it is 2^j - 1 time-outs late, with probability p^j (1 - p).
     spread = sqrt((1 - p) / (1 - 4 * p) - ((1 - p) / (1 - 2 * p)) ** 2)
@@ -164,7 +156,7 @@ def test_the_mean_wait_with_back_off() -> None:
 
 def test_loss_falls_with_the_power_of_the_attempts() -> None:
     messages, p, attempts = 600, 0.5, 3
-    result = ran(LINK, messages=messages, attempts=attempts, fault=[f"loss:0>1:{p}"], seed=11)
+    result = Case(LINK, messages=messages, attempts=attempts, fault=[f"loss:0>1:{p}"], seed=11).run
     never = p**attempts
     lost = messages - result.summary["intact_deliveries"]  # type: ignore[operator]
     assert lost / messages == pytest.approx(never, abs=5 * sqrt(never * (1 - never) / messages))
@@ -219,7 +211,7 @@ def deliveries_despite_loss(topology: str, algorithm: str, seeds: range) -> list
     """The delivery ratios of a broadcast over links that lose 20 %."""
     ratios = []
     for seed in seeds:
-        plan = plan_for({"topology": topology, "collective": "broadcast", "algorithm": algorithm, "seed": seed})
+        plan = Case(f"{topology} broadcast {algorithm} reliable=true seed={seed}").plan
         counts = count_trial(plan, history_over(plan.algorithm, plan, 0.2))
         ratios.append(float(counts.metrics["delivery_ratio"]))  # type: ignore[arg-type]
     return ratios
@@ -267,7 +259,7 @@ def deliveries_despite_loss(topology: str, algorithm: str, seeds: range) -> list
     ],
 )
 def test_no_run_is_judged_wrong(more: Values, delivered: int | None) -> None:
-    result = ran(CUBE, **more)
+    result = Case(CUBE, **more).run
     assert result.verdict is not Verdict.VIOLATED, [each.record() for each in result.judgements]
     assert result.summary["illegal_hops"] == 0
     assert delivered is None or result.summary["intact_deliveries"] == delivered
@@ -280,7 +272,7 @@ def control_to_data(records: np.ndarray, place: int) -> np.ndarray:
 
 
 def test_changed_histories_do_not_hold() -> None:
-    plan = plan_for(CUBE, messages=3, fault=["drop:000>001:1@1", "drop:011>001:1@1"])
+    plan = Case(CUBE, messages=3, fault=["drop:000>001:1@1", "drop:011>001:1@1"]).plan
     records = history_over_faults(plan)
     assert verdict_on(plan, records) is Verdict.HOLDS
     answers = np.flatnonzero(records["tree"] >= CONTROL_TREE)
@@ -342,12 +334,12 @@ def earlier(records: np.ndarray, place: int, steps: int) -> np.ndarray:
 )
 def test_settings_that_contradict_each_other_are_refused(more: Values, field: str) -> None:
     with pytest.raises(ScenarioError) as error:
-        plan_for(CUBE, **more)
+        _ = Case(CUBE, **more).plan
     assert error.value.field == field
 
 
 def test_an_acknowledgement_crosses_one_port_alone() -> None:
-    result = ran(CUBE, port_model="one-port", messages=2)
+    result = Case(CUBE, port_model="one-port", messages=2).run
     sends = result.journal.group_by("step", "sender").agg(ports=pl.col("port").n_unique()).collect()
     assert sends["ports"].max() == 1
     assert result.journal.filter(IS_ANSWER).collect().height == result.summary["acknowledgements"] == 14

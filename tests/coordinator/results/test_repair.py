@@ -11,34 +11,24 @@ import numpy as np
 import polars as pl
 import pytest
 
-from coordinator.execution.run import run
-from coordinator.execution.sinks import MemoryRun, MemorySink
+from coordinator.execution.sinks import MemoryRun
 from coordinator.features.journals.repair import repair_violations
 from coordinator.history.journal import sorted_records
-from coordinator.planning.plan import Plan, make_plan
 from coordinator.results.claims import Verdict
 from coordinator.results.metrics import count_trial
-from coordinator.scenario.model import make_scenario
 from emunode.errors import ScenarioError
 from emunode.model import CONTROL_TREE, Repair
 from emunode.timed.cost_model import LinearCostModel
-from tests.command_line import ROOT, Call
+from tests.command_line import ROOT, Call, fields
 from tests.mutation_support import Records, verdict_on
+from tests.scenarios import Case
 from tests.support import played, run_scenario
 
 Values = dict[str, Any]
-CUBE: Values = {"topology": "hypercube:3", "collective": "broadcast", "algorithm": "sbt", "repair": "next-port"}
-STAR: Values = {"topology": "star:4", "collective": "broadcast", "algorithm": "edt", "message_bytes": 60}
+CUBE: Values = fields("hypercube:3 broadcast sbt repair=next-port")
+STAR: Values = fields("star:4 broadcast edt message_bytes=60")
 TIMED: Values = {"clock": "timed", "startup": "1ms", "per_byte": "0s"}
-DENSE: Values = {"topology": "ej:3+4", "collective": "broadcast", "algorithm": "improved", "fault_knowledge": "all"}
-
-
-def plan_for(values: Values, **more: object) -> Plan:
-    return make_plan(make_scenario({"driver": "memory", **values, **more}))
-
-
-def ran(values: Values, **more: object) -> MemoryRun:
-    return run(plan_for(values, **more), MemorySink())
+DENSE: Values = fields("ej:3+4 broadcast improved fault_knowledge=all")
 
 
 def claims_of(result: MemoryRun) -> dict[tuple[str, str], Any]:
@@ -71,21 +61,21 @@ def claims_of(result: MemoryRun) -> dict[tuple[str, str], Any]:
     ],
 )  # fmt: skip
 def test_the_cost_of_a_repair(more: Values, expected: Values) -> None:
-    result = ran(CUBE, **{"fault": ["crash:001@1"], **more})
+    result = Case(CUBE, **{"fault": ["crash:001@1"], **more}).run
     assert result.verdict is Verdict.HOLDS
     assert {name: result.conclusion.metrics[name] for name in expected} == expected
     assert result.summary["cut_off_count"] == 0
 
 
 def test_a_run_without_repair_has_no_such_metrics() -> None:
-    result = ran(CUBE | {"repair": None})
+    result = Case(CUBE | {"repair": None}).run
     assert not [
         name for name in result.conclusion.metrics if "repair" in name or name in ("recovery_steps", "extra_segments")
     ]
 
 
 def test_nodes_without_a_healthy_neighbour_stay_cut_off() -> None:
-    result = ran(CUBE, fault=["crash:001@1", "crash:010@1", "crash:111@1"])
+    result = Case(CUBE, fault=["crash:001@1", "crash:010@1", "crash:111@1"]).run
     assert [each["label"] for each in result.summary["cut_off"]] == ["011"]  # type: ignore[attr-defined]
     assert claims_of(result)["intact_deliveries", "=="] == 3
     assert result.verdict is Verdict.HOLDS
@@ -111,7 +101,7 @@ def test_nodes_without_a_healthy_neighbour_stay_cut_off() -> None:
     ],
 )  # fmt: skip
 def test_what_is_connected_is_delivered(values: Values, delivered: int, relation: str) -> None:
-    result = ran(values)
+    result = Case(values).run
     assert result.verdict is Verdict.HOLDS, [each.record() for each in result.judgements]
     assert result.summary["intact_deliveries"] == delivered
     claimed = claims_of(result)["intact_deliveries", relation]
@@ -119,31 +109,31 @@ def test_what_is_connected_is_delivered(values: Values, delivered: int, relation
 
 
 def test_altered_bytes_are_not_repaired() -> None:
-    result = ran(CUBE, fault=["corrupt:000~001:1"])
+    result = Case(CUBE, fault=["corrupt:000~001:1"]).run
     assert ("intact_deliveries", "==") not in claims_of(result)
     assert result.verdict is Verdict.UNDECIDED
 
 
 def test_planned_repairs_claim_their_bounds() -> None:
     two = {"fault": ["crash:1,0@1", "crash:0,1@1"]}
-    edges, other = ran(DENSE | two, repair="edges"), ran(DENSE | two, repair="re-root")
+    edges, other = Case(DENSE | two, repair="edges").run, Case(DENSE | two, repair="re-root").run
     assert claims_of(edges)["repair_links", "=="] == edges.summary["repair_links"] == 4
     assert claims_of(edges)["steps", "<="] == 3 + 2
     assert claims_of(other)["steps", "<="] == 2 * 3
     assert "repair_links" not in other.summary
     assert {edges.summary["extra_segments"], other.summary["extra_segments"]} == {-2}
-    gaussian = ran(DENSE | two | {"topology": "gaussian:3+4", "algorithm": "bfs-tree"}, repair="edges")
+    gaussian = Case(DENSE | two | {"topology": "gaussian:3+4", "algorithm": "bfs-tree"}, repair="edges").run
     assert claims_of(gaussian)["steps", "<="] == 3 + 2
     assert gaussian.verdict is Verdict.HOLDS
 
 
 def test_what_has_no_repair_runs_as_it_is() -> None:
     """Three faults that no node has at its largest distance."""
-    result = ran(
+    result = Case(
         DENSE | {"topology": "gaussian:3+4", "algorithm": "bfs-tree"},
         repair="re-root",
         fault=["crash:1,0@1", "crash:3,0@1", "crash:-1,0@1"],
-    )
+    ).run
     assert result.verdict is Verdict.HOLDS
     assert claims_of(result)["intact_deliveries", "=="] == result.summary["intact_deliveries"]
 
@@ -152,7 +142,7 @@ def test_what_has_no_repair_runs_as_it_is() -> None:
 
 
 def test_changed_histories_do_not_hold() -> None:
-    plan = plan_for(CUBE, fault=["crash:001@1"])
+    plan = Case(CUBE, fault=["crash:001@1"]).plan
     records = sorted_records([played(plan)[0]])
     assert verdict_on(plan, records) is Verdict.HOLDS
     control = records["tree"] >= CONTROL_TREE
@@ -175,7 +165,7 @@ def test_changed_histories_do_not_hold() -> None:
         # A request of 011 that was not needed: 111 answers it when 010 does.
         name for name in verdicts if name.endswith("missing")
     }  # fmt: skip
-    assert verdict_on(plan_for(CUBE | {"repair": None}, fault=["crash:001@1"]), records) is Verdict.VIOLATED
+    assert verdict_on(Case(CUBE | {"repair": None}, fault=["crash:001@1"]).plan, records) is Verdict.VIOLATED
 
 
 # --- the timed clock -----------------------------------------------------------------------------------------------------
@@ -196,7 +186,7 @@ def test_changed_histories_do_not_hold() -> None:
     ],
 )
 def test_packets_of_one_duration_are_repaired_as_in_lock_step(values: Values) -> None:
-    timed, stepped = ran(TIMED | values), ran(values)
+    timed, stepped = Case(TIMED | values).run, Case(values).run
     assert timed.verdict is Verdict.HOLDS
     assert timed.summary["journal_hash"] == stepped.summary["journal_hash"]
     if "per_byte" not in values:
@@ -206,7 +196,7 @@ def test_packets_of_one_duration_are_repaired_as_in_lock_step(values: Values) ->
 @pytest.mark.parametrize("more", [{}, {"port_model": "one-port"}, {"segments": 3, "message_bytes": 100, "messages": 2}])
 def test_repair_changes_no_timed_run_without_faults(more: Values) -> None:
     values = TIMED | CUBE | {"per_byte": "10us"} | more
-    repaired, plain = ran(values), ran(values | {"repair": None})
+    repaired, plain = Case(values).run, Case(values | {"repair": None}).run
     assert repaired.summary["journal_hash"] == plain.summary["journal_hash"]
     assert claims_of(repaired)["repair_requests", "=="] == repaired.summary["recovery_seconds"] == 0
 
@@ -225,7 +215,7 @@ def test_repair_changes_no_timed_run_without_faults(more: Values) -> None:
     ],
 )  # fmt: skip
 def test_faults_at_times_are_repaired(more: Values) -> None:
-    result = ran(TIMED | CUBE | {"per_byte": "10us"} | more)
+    result = Case(TIMED | CUBE | {"per_byte": "10us"} | more).run
     assert result.verdict is Verdict.HOLDS, [each.record() for each in result.judgements]
 
 
@@ -238,7 +228,7 @@ def test_requests_to_suspected_neighbours_have_no_time() -> None:
         "messages": 2,
         "per_byte": "16us",
     }
-    result = ran(TIMED | CUBE | values, fault_knowledge="detect:1", keep_alive="9ms")
+    result = Case(TIMED | CUBE | values, fault_knowledge="detect:1", keep_alive="9ms").run
     withheld = result.journal.filter(pl.col("outcome") == "withheld", pl.col("tree") == CONTROL_TREE + 2)
     assert withheld.collect().height > 0
     assert result.summary["illegal_hops"] == 0
@@ -247,7 +237,7 @@ def test_requests_to_suspected_neighbours_have_no_time() -> None:
 def test_milliseconds_to_recover() -> None:
     """Data takes 1 ms and a request 0.125 ms: 011 is served last, at 5.25 ms in place of 3 ms for 111."""
     values = {"startup": "0s", "per_byte": "15.625us", "fault": ["crash:001@0s"]}
-    result = ran(TIMED | CUBE | values)
+    result = Case(TIMED | CUBE | values).run
     assert result.summary["recovery_seconds"] == pytest.approx(2.25e-3)
     assert result.summary["completion_seconds"] == pytest.approx(5.25e-3)
     assert "recovery_steps" not in result.summary
@@ -255,7 +245,7 @@ def test_milliseconds_to_recover() -> None:
 
 @pytest.mark.parametrize("change", ["overdue later", "longer answers", "data came before"])
 def test_requests_are_judged_by_their_times(change: str) -> None:
-    result = ran(TIMED | CUBE | {"fault": ["crash:001@1"]})
+    result = Case(TIMED | CUBE | {"fault": ["crash:001@1"]}).run
     plan, times = result.conclusion.plan, result.execution.timetable
     assert times is not None
     assert times.inputs is not None
@@ -350,7 +340,7 @@ def test_a_report_marks_requests_and_repairs(call: Call, tmp_path: Path) -> None
 )
 def test_settings_that_contradict_each_other_are_refused(values: Values, field: str) -> None:
     with pytest.raises(ScenarioError) as error:
-        plan_for(values)
+        _ = Case(values).plan
     assert error.value.field == field
 
 
@@ -373,9 +363,9 @@ def test_the_guide_compares_repair_with_redundancy(name: str, faults: int) -> No
     cells = next(line for line in page.splitlines() if line.startswith(f"| {name} |")).strip("| ").split(" | ")
     values = {"topology": "star:4", "collective": "broadcast", **GUIDE[name]}
     counts = []
-    labels = [plan_for(values).topology.label(rank) for rank in range(1, 24)]
+    labels = [Case(values).plan.topology.label(rank) for rank in range(1, 24)]
     for crashed in combinations(labels, faults):
-        plan = plan_for(values, fault=[f"crash:{label}@1" for label in crashed])
+        plan = Case(values, fault=[f"crash:{label}@1" for label in crashed]).plan
         counts.append(count_trial(plan, sorted_records([played(plan)[0]])))
     served = sum(not each.unserved for each in counts) / len(counts)
     # Sets in which no node is served have no last delivery.
@@ -386,5 +376,5 @@ def test_the_guide_compares_repair_with_redundancy(name: str, faults: int) -> No
     share = "all" if served == 1 else f"{100 * served:.0f} %"
     assert cells[3 * faults - 1 : 3 * faults + 2] == [share, f"{last:.2f}", f"{segments:.1f}"]
     assert cells[1] == str(
-        count_trial(plan_for(values), sorted_records([played(plan_for(values))[0]])).metrics["segments"]
+        count_trial(Case(values).plan, sorted_records([played(Case(values).plan)[0]])).metrics["segments"]
     )

@@ -8,10 +8,9 @@ from tempfile import TemporaryDirectory
 import polars as pl
 import pytest
 
-from coordinator.planning.plan import Plan, make_plan
+from coordinator.planning.plan import Plan
 from coordinator.results import structure as structure_metrics
 from coordinator.results.structure import METRICS, Paths, rotate
-from coordinator.scenario.model import make_scenario
 from emunode.algorithms.base import Need
 from emunode.algorithms.registry import algorithms
 from emunode.algorithms.star.multiple_trees import CongestionTwoBroadcast
@@ -27,6 +26,7 @@ from emunode.trees.star.edge_disjoint import EdgeDisjointTrees
 from emunode.trees.star.greedy import CongestionTwoTrees
 from emunode.trees.star.rotation import Rotation, necklace_count
 from emunode.trees.statistics import arc_congestion, shared_rank
+from tests.scenarios import Case
 from tests.support import failures, run_journal, run_scenario
 
 
@@ -36,7 +36,7 @@ def history(topology: str, collective: str, algorithm: str, **more: object) -> t
     with TemporaryDirectory() as folder:
         result, journal = run_journal(Path(folder) / "run", **values)
     assert not failures(result)
-    return make_plan(make_scenario({"driver": "memory", **values})), journal
+    return Case(values).plan, journal
 
 
 def measured(plan: Plan, journal: pl.DataFrame, name: str) -> int:
@@ -306,7 +306,7 @@ def test_every_structure_claim_can_be_measured() -> None:
                 values = {"topology": topology, "collective": collective, "algorithm": name, "messages": 3}
                 entry = algorithms(topology.partition(":")[0], collective)[name]
                 try:
-                    plan = make_plan(make_scenario({**values, "port_model": str(entry.port_models[0])}))
+                    plan = Case(values, port_model=str(entry.port_models[0])).plan
                 except ScenarioError:
                     assert Need.SPECIAL_LINKS in entry.needs or name == "program", name
                     continue

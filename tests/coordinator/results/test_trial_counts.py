@@ -6,11 +6,10 @@ from random import Random
 import pytest
 
 from coordinator.history.journal import Journal, sorted_records, table
-from coordinator.planning.plan import make_plan
 from coordinator.results.deliveries import messages_due
 from coordinator.results.metrics import count_trial, measure
-from coordinator.scenario.model import make_scenario
 from emunode.net.wire import ROW
+from tests.scenarios import Case
 from tests.support import played
 
 CASES: list[tuple[str, str, str, dict[str, object]]] = [
@@ -40,7 +39,7 @@ def test_trial_counts_equal_run_metrics(case: tuple[str, str, str, dict[str, obj
     for seed in range(12):
         parts = chance.sample(BROKEN, seed % 4)
         fault = [f"random:{part}@{1 + seed % 2}" for part in parts]
-        plan = make_plan(make_scenario({**base, "seed": seed, "fault": fault}))
+        plan = Case(base, seed=seed, fault=fault).plan
         rows, altered_copies = played(plan)
         records = sorted_records([rows])
         counted = count_trial(plan, records, altered_copies)
@@ -59,10 +58,7 @@ def test_trial_counts_equal_run_metrics(case: tuple[str, str, str, dict[str, obj
 
 
 def test_trial_hash_equals_run_hash(tmp_path: Path) -> None:
-    plan = make_plan(make_scenario({
-        "topology": "star:4", "collective": "broadcast", "algorithm": "edt", "redundancy": 3, "driver": "memory",
-        "fault": ["random:nodes=2;links=1@2"],
-    }))  # fmt: skip
+    plan = Case("star:4 broadcast edt", redundancy=3, fault=["random:nodes=2;links=1@2"]).plan
     rows, _ = played(plan)
     journal = Journal(tmp_path)
     journal.add([rows])
@@ -75,5 +71,5 @@ def test_least_number_of_copies() -> None:
     """With three disjoint paths per node, each faulty node costs every other node at most one copy."""
     base = {"topology": "star:4", "collective": "broadcast", "algorithm": "edt", "redundancy": 3, "driver": "memory"}
     for crashed, least in ([], 3), (["crash:2134@1"], 2), (["crash:2134@1", "crash:3214@1"], 1):
-        plan = make_plan(make_scenario({**base, "fault": crashed}))
+        plan = Case(base, fault=crashed).plan
         assert count_trial(plan, sorted_records([played(plan)[0]])).least_copies == least

@@ -6,10 +6,9 @@ import polars as pl
 import pytest
 
 from coordinator.history.journal import sorted_records, table
-from coordinator.planning.plan import make_plan
 from coordinator.results.metrics import measure
-from coordinator.scenario.model import make_scenario
 from emunode.topologies.registry import parse_topology
+from tests.scenarios import Case
 from tests.support import failures, played, run_scenario
 
 STAR: dict[str, object] = {"topology": "star:4", "collective": "broadcast", "algorithm": "edt", "source": "1234"}
@@ -75,7 +74,7 @@ def test_corrupting_link_counts_as_a_byzantine_node() -> None:
 
 def test_audit_knows_which_copies_a_silent_node_withholds() -> None:
     values = {**STAR, "driver": "memory", "redundancy": 3, "messages": 8, "fault": ["silent-segments:2134:0.5"]}
-    plan = make_plan(make_scenario(values))
+    plan = Case(values).plan
     journal = table(sorted_records([played(plan)[0]]))
     assert measure(plan, journal.lazy()).metrics["illegal_hops"] == 0
     silent = pl.col("sender") == plan.topology.rank("2134")

@@ -9,14 +9,13 @@ import networkx
 import pytest
 
 from coordinator.planning.claims import fault_free_claims, run_bounds, run_claims
-from coordinator.planning.plan import make_plan
-from coordinator.scenario.model import make_scenario
 from coordinator.theory.cuts import busiest_cut, closed_form, smallest_cuts
 from coordinator.theory.lower_bounds import Traffic, distances_of, inverse_rate, lower_bounds
 from emunode.model import Collective, Duplex, PortModel, Rank
 from emunode.topologies.base import Topology
 from emunode.topologies.registry import parse_topology
 from tests.any_network_support import connected_graphs, golden_network, network_of_graph
+from tests.scenarios import Case
 from tests.support import golden_rows, run_scenario
 
 ATLAS = list(connected_graphs(5))
@@ -197,7 +196,7 @@ def test_no_unicast_in_a_tiny_network_beats_a_bound(graph: "networkx.Graph[int]"
 def test_every_metric_has_one_lower_bound() -> None:
     """An algorithm that states a bound of its own gets no second one."""
     values = {"topology": "star:4", "collective": "broadcast", "algorithm": "greedy-tree"}
-    claims = fault_free_claims(make_plan(make_scenario(values))).kept
+    claims = fault_free_claims(Case(values).plan).kept
     bounds = {claim.name: claim for claim in claims if claim.relation == ">="}
     assert len(bounds) == sum(claim.relation == ">=" for claim in claims)
     assert bounds["startups"].source.startswith("Tseng-Sheu 1997")
@@ -216,9 +215,9 @@ def test_a_run_has_the_ratio_to_its_bounds() -> None:
 
 def test_faults_and_negative_controls_have_no_bounds() -> None:
     crashed = {"topology": "star:4", "collective": "broadcast", "algorithm": "flood", "fault": ["crash:4321@1"]}
-    assert not [each for each in run_claims(make_plan(make_scenario(crashed))).kept if each.relation == ">="]
+    assert not [each for each in run_claims(Case(crashed).plan).kept if each.relation == ">="]
     printed = {"topology": "ej:2+3^2", "collective": "allgather", "algorithm": "three-phase-printed"}
-    assert not run_bounds(make_plan(make_scenario(printed)))
+    assert not run_bounds(Case(printed).plan)
 
 
 def test_bounds_of_a_large_network_need_no_search() -> None:
@@ -261,7 +260,7 @@ def test_a_permutation_is_bounded_by_the_cut_it_crosses() -> None:
 
 def steps_claim(**values: object) -> tuple[object, str]:
     """The one lower bound on the steps that a run without faults claims, and its source."""
-    plan = make_plan(make_scenario({"driver": "memory", **values}))
+    plan = Case(values).plan
     (claim,) = [claim for claim in run_claims(plan).kept if claim.name == "steps" and claim.is_bound]
     return claim.predicted, claim.source
 
@@ -311,9 +310,7 @@ def test_bounds_on_steps_name_the_cut_into_segments() -> None:
 
 
 def test_bounds_count_all_copies() -> None:
-    plan = make_plan(
-        make_scenario({"topology": "star:4", "collective": "broadcast", "algorithm": "edt", "redundancy": 3})
-    )
+    plan = Case("star:4 broadcast edt", redundancy=3).plan
     bounds = {claim.name: claim for claim in run_claims(plan).kept if claim.is_bound}
     assert bounds["transfer_bytes"].predicted == 64  # three copies of 64 bytes over three links
     assert "that sends 3 copies" in bounds["transfer_bytes"].source

@@ -12,14 +12,13 @@ import networkx as nx
 import pytest
 
 from coordinator.planning.claims import fault_free_claims
-from coordinator.planning.plan import make_plan
-from coordinator.scenario.model import make_scenario
 from coordinator.theory.lower_bounds import Traffic, lower_bounds
 from emunode.algorithms.registry import algorithms
 from emunode.errors import ScenarioError
 from emunode.model import Collective, Duplex, PortModel
 from emunode.topologies.table import TableTopology
 from tests.any_network_support import connected_graphs
+from tests.scenarios import Case
 from tests.support import golden_rows
 
 Row = dict[str, str]
@@ -132,7 +131,7 @@ def test_no_algorithm_claims_more_or_less_than_the_optimum(links: str, tmp_path:
 def hold_claims(values: dict[str, Any], source: int, optima: dict[tuple[object, ...], int]) -> int:
     """Compare the claims on steps of one plan with the optimum; return how many there are."""
     try:
-        plan = make_plan(make_scenario(values))
+        plan = Case(values).plan
     except ScenarioError:
         return 0  # an algorithm that needs other links, or another port model
     algorithm, spec = plan.algorithm, plan.spec

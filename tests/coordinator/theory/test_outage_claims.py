@@ -1,15 +1,13 @@
 """Claims under outages: promises by the number of faults, deliveries by the schedule, and bounds."""
 
 from coordinator.dependence.outages import THROUGHOUT, Outages
-from coordinator.planning.plan import make_plan
-from coordinator.scenario.model import make_scenario
 from coordinator.theory.outage_claims import claims_with_outages
 from emunode.algorithms.base import Algorithm
-from tests.command_line import fields
+from tests.scenarios import Case
 
 
 def algorithm_of(line: str) -> Algorithm:
-    return make_plan(make_scenario(fields(line))).algorithm
+    return Case(line).plan.algorithm
 
 
 def test_no_claims_when_the_source_is_faulty() -> None:

@@ -18,24 +18,14 @@ from coordinator.planning.plan import Plan, make_plan
 from coordinator.scenario.fault_draws import FaultSites, draw, every_set
 from coordinator.scenario.fault_sets import parse_fault_sets
 from coordinator.scenario.fault_syntax import parse_faults
-from coordinator.scenario.model import Scenario, make_scenario
+from coordinator.scenario.model import Scenario
 from coordinator.theory.reliability import Expected, expected_delivery_ratio, promises
 from emunode.algorithms.tree_collective import TreeCollective
 from emunode.faults.kinds import Down, Fault, Loss
 from emunode.model import FaultKnowledge
 from emunode.net.wire import ROW
-from tests.command_line import fields
+from tests.scenarios import Case
 from tests.support import golden_rows, played
-
-
-def scenario_of(case: str, **more: object) -> Scenario:
-    """The scenario of a line of text, in memory."""
-    return make_scenario(fields(case, driver="memory", **more))
-
-
-def plan_of(case: str, **more: object) -> Plan:
-    """The plan of such a scenario."""
-    return make_plan(scenario_of(case, **more))
 
 
 def case_id(row: Mapping[str, str]) -> str:
@@ -108,9 +98,9 @@ POINTS = [
 @pytest.mark.parametrize("case", SMALL)
 @pytest.mark.parametrize("text", POINTS)
 def test_prediction_is_the_mean_over_all_sets(case: str, text: str) -> None:
-    theory = expected(plan_of(case), text)
-    require_equal(theory, over_all_sets(scenario_of(case), text))
-    assert expected(plan_of(case), text.removeprefix("all:")) == theory
+    theory = expected(Case(case).plan, text)
+    require_equal(theory, over_all_sets(Case(case).scenario, text))
+    assert expected(Case(case).plan, text.removeprefix("all:")) == theory
 
 
 @pytest.mark.parametrize(
@@ -123,7 +113,7 @@ def test_prediction_is_the_mean_over_all_sets(case: str, text: str) -> None:
 def test_nothing_is_due_to_switches(network: str, text: str) -> None:
     """Where switches fail too, the number of faults does not tell how many receivers are left."""
     case = f"{network} broadcast bfs-tree"
-    theory, found = expected(plan_of(case), text), over_all_sets(scenario_of(case), text)
+    theory, found = expected(Case(case).plan, text), over_all_sets(Case(case).scenario, text)
     assert theory.ratio == pytest.approx(found.ratio, rel=1e-12)
     if network == "fat-tree:2" and "nodes" in text:
         assert theory.guaranteed is None  # some sets leave no healthy receiver
@@ -142,7 +132,7 @@ GIVEN = [
 @pytest.mark.parametrize("case", [SMALL[1], SMALL[4], SMALL[5], SMALL[7]])
 @pytest.mark.parametrize("text", ["all:nodes=0", "all:nodes=1", "all:links=1", "all:nodes=1;links=1@2"])
 def test_given_faults_are_counted(case: str, text: str, given: Sequence[str]) -> None:
-    plan = plan_of(case)
+    plan = Case(case).plan
     network, source = plan.topology, plan.spec.source
     assert source is not None
     one, two = network.neighbours(source)[:2]
@@ -151,7 +141,7 @@ def test_given_faults_are_counted(case: str, text: str, given: Sequence[str]) ->
         "link": f"{network.label(two)}~{network.label(source)}",
         "arc": f"{network.label(source)}>{network.label(two)}",
     }
-    scenario = scenario_of(case, fault=[spec.format(**names) for spec in given])
+    scenario = Case(case, fault=[spec.format(**names) for spec in given]).scenario
     theory, found = expected(make_plan(scenario), text), over_all_sets(scenario, text)
     assert theory.ratio == pytest.approx(found.ratio, rel=1e-12)
     assert theory.guaranteed == pytest.approx(found.guaranteed, rel=1e-12)
@@ -167,7 +157,7 @@ def test_given_faults_are_counted(case: str, text: str, given: Sequence[str]) ->
 @pytest.mark.parametrize("case", [SMALL[0], SMALL[4], SMALL[7]])
 def test_prediction_for_selected_places(case: str, text: str) -> None:
     """Enumerates the sets of `cut` and `roots` by drawing often; `busiest` has one set."""
-    plan = plan_of(case)
+    plan = Case(case).plan
     text = text.format(v=plan.topology.label(plan.topology.order - 1))
     (fault_set,) = parse_fault_sets(text)
     sets = {frozenset(draw(fault_set, FaultSites(plan.algorithm), 0, number)) for number in range(200)}
@@ -179,7 +169,7 @@ def test_prediction_for_selected_places(case: str, text: str) -> None:
 @pytest.mark.parametrize("case", [SMALL[0], SMALL[4], SMALL[7]])
 def test_places_that_fail_independently(case: str, share: float) -> None:
     """All 2^n sets of nodes, weighted, without the set of all nodes."""
-    scenario = scenario_of(case)
+    scenario = Case(case).scenario
     plan = make_plan(scenario)
     places = FaultSites(plan.algorithm)
     ratio = guaranteed = weight = 0.0
@@ -200,7 +190,7 @@ def test_places_that_fail_independently(case: str, share: float) -> None:
 
 def test_links_that_fail_independently() -> None:
     """Q_3 with three trees over all 2^12 sets, from the counts of each size."""
-    plan = plan_of("hypercube:3 broadcast nesbt redundancy=3")
+    plan = Case("hypercube:3 broadcast nesbt redundancy=3").plan
     for share in (0.01, 0.3):
         theory = expected(plan, f"bernoulli:links={share}")
         weights = [share**count * (1 - share) ** (12 - count) for count in range(13)]
@@ -226,7 +216,7 @@ def steps_on_tree(algorithm: TreeCollective, tree: int, number: int) -> Iterator
 @pytest.mark.parametrize("case", [*SMALL[:-2], "star:4 broadcast edt redundancy=2 messages=5"])
 def test_copies_follow_the_timetable_of_their_tree(case: str) -> None:
     """The paths that predictions read from the schedule are those of a walk over the trees."""
-    algorithm = plan_of(case).algorithm
+    algorithm = Case(case).plan.algorithm
     assert isinstance(algorithm, TreeCollective)
     schedule, _ = trace(algorithm, MOST_STEPS)
     found: dict[tuple[int, int], set[tuple[int, int, int]]] = {}
@@ -292,7 +282,7 @@ LOSSY = [
 @pytest.mark.parametrize("case", LOSSY)
 def test_links_that_lose_packets(case: str, text: str) -> None:
     """Over every set of links and every set of packets that these may lose."""
-    plan = plan_of(case)
+    plan = Case(case).plan
     places = FaultSites(plan.algorithm)
     figures = []
     for specs in every_set(parse_fault_sets(f"all:{text}")[0], places):
@@ -320,7 +310,7 @@ def test_links_that_lose_packets(case: str, text: str) -> None:
 @pytest.mark.parametrize("row", golden_rows("reliability", "draws"), ids=case_id)
 def test_draws_agree_with_the_prediction(row: dict[str, str]) -> None:
     """Runs 300 draws with fixed seeds; the 99.99 % interval of a correct figure contains it."""
-    scenario, text = scenario_of(row["scenario"]), row["faults"]
+    scenario, text = Case(row["scenario"]).scenario, row["faults"]
     plan = make_plan(scenario)
     (fault_set,) = parse_fault_sets(text)
     places = FaultSites(plan.algorithm, plan.scenario.fault)
@@ -354,7 +344,7 @@ def golden() -> dict[tuple[str, str, str, str], dict[int, tuple[int, int, int]]]
 @pytest.mark.parametrize("key", sorted(golden()), ids=" ".join)
 def test_published_counts(key: tuple[str, str, str, str]) -> None:
     network, algorithm, redundancy, kind = key
-    plan = plan_of(f"{network} broadcast {algorithm} redundancy={redundancy}")
+    plan = Case(f"{network} broadcast {algorithm} redundancy={redundancy}").plan
     order = plan.topology.order
     for count, (survived, lost, places) in golden()[key].items():
         if network == "star:4" and count > 6:
@@ -374,14 +364,14 @@ def test_reliability_polynomials(row: dict[str, str]) -> None:
 
     Of the 8,388,608 sets of nodes of S_4 this goes through all, once.
     """
-    found = expected(plan_of(row["scenario"]), row["faults"]).guaranteed
+    found = expected(Case(row["scenario"]).plan, row["faults"]).guaranteed
     assert found == pytest.approx(float(row["guaranteed"]), abs=1.1e-7)
 
 
 @pytest.mark.parametrize(("nodes", "links", "lost"), [(1, 0, 0.667), (5, 0, 2.549), (0, 1, 0.526), (0, 3, 1.556)])
 def test_nodes_lost_with_a_single_eisenstein_jacobi_tree(nodes: int, links: int, lost: float) -> None:
     """EJ_{2+3rho}: by exhaustive enumeration elsewhere."""
-    ratio = expected(plan_of("ej:2+3 broadcast improved"), f"nodes={nodes};links={links}").ratio
+    ratio = expected(Case("ej:2+3 broadcast improved").plan, f"nodes={nodes};links={links}").ratio
     assert ratio is not None
     assert (18 - nodes) * (1 - ratio) == pytest.approx(lost, abs=0.0005)
 
@@ -397,7 +387,7 @@ def test_nodes_lost_with_a_single_eisenstein_jacobi_tree(nodes: int, links: int,
 )
 def test_fewer_faults_than_trees_lose_nothing(case: str, x: int) -> None:
     """Both figures are exactly 1, even with far too many sets to enumerate."""
-    plan = plan_of(case, redundancy=x)
+    plan = Case(case, redundancy=x).plan
     for faults in {0, 1, x - 1}:
         for nodes, links in {(faults, 0), (0, faults), (faults // 2, faults - faults // 2)}:
             assert expected(plan, f"nodes={nodes};links={links}") == Expected(1.0, 1.0)
@@ -405,7 +395,7 @@ def test_fewer_faults_than_trees_lose_nothing(case: str, x: int) -> None:
 
 
 def test_no_prediction_if_every_place_fails() -> None:
-    plan = plan_of("star:3 broadcast edt")
+    plan = Case("star:3 broadcast edt").plan
     assert expected(plan, "nodes=5") == Expected()
     assert expected(plan, "links=6") == Expected(0.0, 0.0)
 
@@ -415,7 +405,7 @@ def test_no_prediction_if_every_place_fails() -> None:
 
 @pytest.mark.parametrize("row", golden_rows("reliability", "unpredicted"), ids=case_id)
 def test_no_prediction_where_the_formula_does_not_apply(row: dict[str, str]) -> None:
-    assert expected(plan_of(row["scenario"]), row["faults"]) == Expected()
+    assert expected(Case(row["scenario"]).plan, row["faults"]) == Expected()
 
 
 @pytest.mark.parametrize("knowledge", ["none", "neighbours", "all"])
@@ -423,7 +413,7 @@ def test_no_prediction_where_the_formula_does_not_apply(row: dict[str, str]) -> 
 @pytest.mark.parametrize("text", ["all:nodes=2", "all:links=1", "all:nodes=1;links=1@2"])
 def test_prediction_under_fault_knowledge(algorithm: str, knowledge: str, text: str) -> None:
     """Nodes do not send to known faults, which costs no message. Trees built around known faults are not predicted."""
-    scenario = scenario_of(f"star:3 broadcast {algorithm}", fault_knowledge=knowledge)
+    scenario = Case(f"star:3 broadcast {algorithm}", fault_knowledge=knowledge).scenario
     theory = expected(make_plan(scenario), text)
     if (algorithm, knowledge) == ("bfs-tree", "all"):
         assert theory == Expected()
@@ -435,7 +425,7 @@ def test_prediction_under_fault_knowledge(algorithm: str, knowledge: str, text: 
 @pytest.mark.parametrize("algorithm", ["nesbt-fifo", "nesbt"])
 def test_trees_without_a_timetable(algorithm: str, text: str) -> None:
     """Under faults from step 1 on, the steps of copies do not matter."""
-    scenario = scenario_of(f"hypercube:3 broadcast {algorithm} port_model=exchange redundancy=2")
+    scenario = Case(f"hypercube:3 broadcast {algorithm} port_model=exchange redundancy=2").scenario
     require_equal(expected(make_plan(scenario), text), over_all_sets(scenario, text))
 
 
@@ -445,6 +435,6 @@ def test_trees_without_a_timetable(algorithm: str, text: str) -> None:
 @pytest.mark.parametrize("row", golden_rows("reliability", "promises"), ids=case_id)
 def test_promises_count_all_faults(row: dict[str, str]) -> None:
     """edt over three trees tolerates two faults, or one that alters payloads."""
-    plan = plan_of(row["scenario"])
+    plan = Case(row["scenario"]).plan
     (fault_set,) = parse_fault_sets(row["faults"])
     assert promises(plan.algorithm, plan.faults, fault_set) == (row["promised"] == "yes")

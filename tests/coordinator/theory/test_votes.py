@@ -9,8 +9,7 @@ from typing import Final
 import pytest
 
 from coordinator.dependence.message_paths import paths_of
-from coordinator.planning.plan import Plan, make_plan
-from coordinator.scenario.model import make_scenario
+from coordinator.planning.plan import Plan
 from coordinator.theory.votes import Ballot, ballots, vote_claims
 from emunode.algorithms.claims import Claim
 from emunode.engine.memory import MemoryEngine
@@ -20,6 +19,7 @@ from emunode.faults.timeline import FaultTimeline
 from emunode.model import ALL_RANKS, HopOutcome, Rank
 from emunode.net.wire import ROW
 from emunode.play import play
+from tests.scenarios import Case
 from tests.support import failures, run_scenario
 
 Results = Counter[str | None]
@@ -29,13 +29,6 @@ STRATEGIES: Final[Mapping[str, Callable[[int, int], Ballot]]] = {
     "silence": lambda broken, copies: Ballot(copies - broken, 0),
 }
 """The votes of a receiver to which `broken` of `copies` paths contain a byzantine node, by their common strategy."""
-
-
-def plan_of(text: str) -> Plan:
-    """The plan of `topology algorithm redundancy`, a broadcast without faults."""
-    topology, algorithm, redundancy = text.split()
-    values = {"topology": topology, "collective": "broadcast", "algorithm": algorithm, "redundancy": int(redundancy)}
-    return make_plan(make_scenario({**values, "driver": "memory"}))
 
 
 def sets_of(plan: Plan, size: int) -> Iterator[tuple[Rank, ...]]:
@@ -67,26 +60,26 @@ def claims_under(plan: Plan, faults: Sequence[NodeFault], broken: int, altering:
 # the number of receivers with m = 0, 1, 2, 3 broken paths; receivers that elect the right value, a wrong one and none under
 # a common forgery; receivers with a copy under silence; sets under which somebody elects a wrong value; most such receivers.
 TABLE = {
-    ("hypercube:3 nesbt 3", 1): ((9, 33, 0, 0), (42, 0, 0), 42, 0, 0),
-    ("hypercube:3 nesbt 3", 2): ((3, 57, 45, 0), (60, 45, 0), 105, 15, 5),
-    ("hypercube:3 nesbt 3", 3): ((0, 36, 87, 17), (36, 104, 0), 123, 35, 4),
-    ("star:4 edt 3", 1): ((287, 219, 0, 0), (506, 0, 0), 506, 0, 0),
-    ("star:4 edt 3", 2): ((1668, 3000, 645, 0), (4668, 645, 0), 5313, 199, 21),
-    ("star:4 edt 3", 3): ((5987, 19383, 9483, 567), (25370, 10050, 0), 34853, 1701, 20),
-    ("hypercube:4 nesbt 4", 2): ((227, 760, 378, 0), (987, 0, 378), 1365, 0, 0),
-    ("hypercube:4 nesbt 4", 3): ((360, 2156, 2436, 508), (2516, 508, 2436), 5460, 226, 12),
-    ("ej:1+2 independent-trees 6", 1): ((0, 30, 0, 0), (30, 0, 0), 30, 0, 0),
-    ("ej:1+2 independent-trees 6", 2): ((0, 0, 60, 0), (60, 0, 0), 60, 0, 0),
-    ("ej:1+2 independent-trees 6", 3): ((0, 0, 0, 60), (0, 0, 60), 60, 0, 0),
-    ("ej:1+2 independent-trees 3", 2): ((12, 36, 12, 0), (48, 12, 0), 60, 3, 4),
-    ("ej:2+3 independent-trees 6", 2): ((240, 1284, 924, 0), (2448, 0, 0), 2448, 0, 0),
-    ("ej:2+3 independent-trees 6", 3): ((300, 3474, 6342, 2124), (10116, 0, 2124), 12240, 0, 0),
+    ("hypercube:3 broadcast nesbt x=3", 1): ((9, 33, 0, 0), (42, 0, 0), 42, 0, 0),
+    ("hypercube:3 broadcast nesbt x=3", 2): ((3, 57, 45, 0), (60, 45, 0), 105, 15, 5),
+    ("hypercube:3 broadcast nesbt x=3", 3): ((0, 36, 87, 17), (36, 104, 0), 123, 35, 4),
+    ("star:4 broadcast edt x=3", 1): ((287, 219, 0, 0), (506, 0, 0), 506, 0, 0),
+    ("star:4 broadcast edt x=3", 2): ((1668, 3000, 645, 0), (4668, 645, 0), 5313, 199, 21),
+    ("star:4 broadcast edt x=3", 3): ((5987, 19383, 9483, 567), (25370, 10050, 0), 34853, 1701, 20),
+    ("hypercube:4 broadcast nesbt x=4", 2): ((227, 760, 378, 0), (987, 0, 378), 1365, 0, 0),
+    ("hypercube:4 broadcast nesbt x=4", 3): ((360, 2156, 2436, 508), (2516, 508, 2436), 5460, 226, 12),
+    ("ej:1+2 broadcast independent-trees x=6", 1): ((0, 30, 0, 0), (30, 0, 0), 30, 0, 0),
+    ("ej:1+2 broadcast independent-trees x=6", 2): ((0, 0, 60, 0), (60, 0, 0), 60, 0, 0),
+    ("ej:1+2 broadcast independent-trees x=6", 3): ((0, 0, 0, 60), (0, 0, 60), 60, 0, 0),
+    ("ej:1+2 broadcast independent-trees x=3", 2): ((12, 36, 12, 0), (48, 12, 0), 60, 3, 4),
+    ("ej:2+3 broadcast independent-trees x=6", 2): ((240, 1284, 924, 0), (2448, 0, 0), 2448, 0, 0),
+    ("ej:2+3 broadcast independent-trees x=6", 3): ((300, 3474, 6342, 2124), (10116, 0, 2124), 12240, 0, 0),
 }
 
 
 @pytest.mark.parametrize("case", TABLE, ids=lambda case: f"{case[0]}-{case[1]}")
 def test_theory_gives_the_published_table(case: tuple[str, int]) -> None:
-    plan, size = plan_of(case[0]), case[1]
+    plan, size = Case(case[0]).plan, case[1]
     by_broken, common, served, wrong_sets, worst = TABLE[case]
     found: Counter[int] = Counter()
     wrong_receivers = []
@@ -134,15 +127,21 @@ def elected_in(plan: Plan, faults: Sequence[Fault]) -> Results:
 
 
 ENGINE = [
-    ("hypercube:3 nesbt 3", 1), ("hypercube:3 nesbt 3", 2), ("hypercube:3 nesbt 3", 3), ("star:4 edt 3", 1),
-    ("star:4 edt 3", 2), ("hypercube:4 nesbt 4", 2), ("ej:1+2 independent-trees 6", 3),
-    ("ej:1+2 independent-trees 3", 2), ("ej:2+3 independent-trees 6", 1),
-]  # fmt: skip
+    ("hypercube:3 broadcast nesbt x=3", 1),
+    ("hypercube:3 broadcast nesbt x=3", 2),
+    ("hypercube:3 broadcast nesbt x=3", 3),
+    ("star:4 broadcast edt x=3", 1),
+    ("star:4 broadcast edt x=3", 2),
+    ("hypercube:4 broadcast nesbt x=4", 2),
+    ("ej:1+2 broadcast independent-trees x=6", 3),
+    ("ej:1+2 broadcast independent-trees x=3", 2),
+    ("ej:2+3 broadcast independent-trees x=6", 1),
+]
 
 
 @pytest.mark.parametrize("case", ENGINE, ids=lambda case: f"{case[0]}-{case[1]}")
 def test_engine_gives_the_published_table(case: tuple[str, int]) -> None:
-    plan, size = plan_of(case[0]), case[1]
+    plan, size = Case(case[0]).plan, case[1]
     by_broken, (right, wrong, none), served, wrong_sets, worst = TABLE.get(case, ((), (0, 0, 0), 0, 0, 0))
     results = [elected_in(plan, [Byzantine(1, rank) for rank in ranks]) for ranks in sets_of(plan, size)]
     total = sum(results, Counter())
@@ -160,9 +159,12 @@ def test_engine_gives_the_published_table(case: tuple[str, int]) -> None:
     assert (silent["right"], silent["wrong"], silent["none"]) == (served, 0, 0) or not by_broken
 
 
-@pytest.mark.parametrize("text", ["hypercube:3 nesbt 3", "hypercube:3 nesbt 2", "ej:1+2 independent-trees 4"])
+@pytest.mark.parametrize(
+    "text",
+    ["hypercube:3 broadcast nesbt x=3", "hypercube:3 broadcast nesbt x=2", "ej:1+2 broadcast independent-trees x=4"],
+)
 def test_colluding_nodes_win_the_same_votes_with_fewer_forgeries(text: str) -> None:
-    plan = plan_of(text)
+    plan = Case(text).plan
     fewer = 0
     for ranks in [*sets_of(plan, 1), *sets_of(plan, 2), *sets_of(plan, 3)]:
         common, colluding = (elected_in(plan, [kind(1, rank) for rank in ranks]) for kind in (Byzantine, Collude))
@@ -210,7 +212,7 @@ def test_exact_results_of_votes_are_claimed_and_hold(name: str) -> None:
 
 
 def test_only_bounds_are_claimed_where_faults_come_and_go() -> None:
-    plan = plan_of("star:4 edt 3")
+    plan = Case("star:4 broadcast edt x=3").plan
     (claim,) = claims_under(plan, [Byzantine(2, 5)], 0, 1)
     assert (claim.name, claim.predicted, claim.relation) == ("elected_wrong", 0, "==")
     assert not claims_under(plan, [Byzantine(2, 5), Byzantine(1, 6)], 0, 2)

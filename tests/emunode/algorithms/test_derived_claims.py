@@ -163,9 +163,7 @@ DERIVED = [
     DERIVED,
     ids=lambda value: "-".join(sorted(map(str, value)) if isinstance(value, set) else map(str, value.values())),
 )
-def test_claims_without_a_formula_are_derived_and_bounded(
-    scenario: dict[str, object], names: set[str]
-) -> None:
+def test_claims_without_a_formula_are_derived_and_bounded(scenario: dict[str, object], names: set[str]) -> None:
     found = judgements(**scenario)
     assert names <= derived(found)
     for name in names & {"steps"}:

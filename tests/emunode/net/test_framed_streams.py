@@ -355,9 +355,7 @@ def test_listener_accepts_every_connection(owner: Owner) -> None:
         one.detach()
 
 
-def test_the_oldest_unauthenticated_stream_is_evicted(
-    owner: Owner, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_the_oldest_unauthenticated_stream_is_evicted(owner: Owner, capfd: pytest.CaptureFixture[str]) -> None:
     unauthenticated = [owner.pair(authenticated=False)[0] for _ in range(3)]
     known, _ = owner.pair()
     near, far = socket.socketpair()

@@ -8,14 +8,14 @@ import pytest
 
 from coordinator.history.prediction import completed
 from coordinator.networks.timed import prediction_of
-from coordinator.planning.plan import Plan, make_plan
-from coordinator.scenario.model import make_scenario
+from coordinator.planning.plan import Plan
 from emunode.errors import ScenarioError
 from emunode.model import AGAIN_TREE, CONTROL_TREE, HopOutcome
 from emunode.net.wire import ROW
 from emunode.protocols.base import ControlKind
 from emunode.topologies.registry import parse_topology
 from tests.command_line import fields
+from tests.scenarios import Case
 from tests.support import failures, run_scenario
 
 Row = tuple[int, ...]
@@ -27,10 +27,6 @@ NETWORKS = {
     "torus:3x3": "torus:3x3 broadcast bfs-tree",
     "star:4": "star:4 broadcast greedy-tree",
 }
-
-
-def plan_of(line: str, **more: Any) -> Plan:
-    return make_plan(make_scenario({"driver": "memory", **fields(line), **TIMED, **more}))
 
 
 def history(plan: Plan) -> list[Row]:
@@ -74,12 +70,10 @@ PAIRS = [case for network in NETWORKS for case in crashes_of(network)]
 
 @pytest.mark.exhaustive(one_in=12)
 @pytest.mark.parametrize(("network", "crashes"), PAIRS)
-def test_after_two_crashes_survivors_agree_and_are_served(
-    network: str, crashes: tuple[tuple[int, int], ...]
-) -> None:
+def test_after_two_crashes_survivors_agree_and_are_served(network: str, crashes: tuple[tuple[int, int], ...]) -> None:
     topology = parse_topology(network)
     faults = [f"crash:{topology.label(rank)}@{time}us" for rank, time in crashes]
-    rows = history(plan_of(NETWORKS[network], fault=faults, on_failure="shrink"))
+    rows = history(Case(NETWORKS[network], **TIMED, fault=faults, on_failure="shrink").plan)
     gone = {rank for rank, _ in crashes}
     decided = decisions(rows)
     survivors = [rank for rank in topology.ranks() if rank not in gone]
@@ -111,16 +105,16 @@ def test_claims_hold_after_every_pair_of_crashes(network: str, crashes: tuple[tu
 
 def test_a_decision_comes_after_the_rounds_of_the_longest_way() -> None:
     """D_f = 4 in Q_3, and two faulty nodes may hide news for a round each. A round is a packet, a sign and the news."""
-    agreement = plan_of("hypercube:3 broadcast sbt", on_failure="agree").spec.agreement
+    agreement = Case("hypercube:3 broadcast sbt", **TIMED, on_failure="agree").plan.spec.agreement
     assert agreement is not None
     assert (agreement.steps, agreement.round) == (6, 3_000_000)
-    given = plan_of("hypercube:3 broadcast sbt", on_failure="agree", agreement_steps=9).spec.agreement
+    given = Case("hypercube:3 broadcast sbt", **TIMED, on_failure="agree", agreement_steps=9).plan.spec.agreement
     assert given is not None
     assert given.steps == 9
 
 
 def test_nothing_is_told_without_a_failure() -> None:
-    rows = history(plan_of("hypercube:3 broadcast sbt", on_failure="shrink"))
+    rows = history(Case("hypercube:3 broadcast sbt", **TIMED, on_failure="shrink").plan)
     assert {row[7] for row in rows} == {0, CONTROL_TREE + ControlKind.KEEP_ALIVE}
 
 
@@ -135,7 +129,7 @@ def test_nothing_is_told_without_a_failure() -> None:
 )
 def test_what_does_not_go_together_is_refused(line: str, more: dict[str, Any], what: str) -> None:
     with pytest.raises(ScenarioError, match=what):
-        plan_of(line, **more)
+        _ = Case(line, **TIMED | more).plan
 
 
 @pytest.mark.parametrize("collective", ["gather", "scatter", "allgather", "alltoall"])
