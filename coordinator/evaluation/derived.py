@@ -1,4 +1,4 @@
-"""Claims about one set of faults that are derived from the traced schedule, where theory claims nothing about delivery.
+"""Claims about one set of faults, derived from the traced schedule where theory makes no claim about delivery.
 
 The schedule of a run without faults is followed hop by hop under the faults of the plan: a hop is sent if the hop that
 brought its content has arrived, in the same life of the sender, and the sender is in service; the faults treat each packet
@@ -44,7 +44,7 @@ class Followed(NamedTuple):
     wrong: NDArray[np.bool_]
     """Whether the hop carries a wrong content: a forged one, or a fold that lacks a contribution."""
     apart: NDArray[np.bool_]
-    """Whether the wrong content differs from that of all other hops."""
+    """Whether the wrong content differs from the contents of all other hops."""
     counts: NDArray[np.int64]
     """Where contributions are folded, how many the hop carries."""
 
@@ -57,8 +57,10 @@ def derived_claims(plan: Plan, claims: Sequence[Claim]) -> list[Claim]:
     folds = plan.spec.collective in FOLDING
     known = any(claim.name in DELIVERY for claim in claims)
     # A result that lacks a contribution is no delivery, so its contributions are counted besides.
+    # Derived claims cannot find an error in the schedule, so an independent claim is enough where there is one.
     if known and not folds:
         return []
+    # By the claimed number of hops: tracing a schedule that is too long would take as long as the run.
     hops = stated_hops(plan.algorithm)
     if not plan.harmful_faults or broken_root(plan) or hops is None or hops > MOST_HOPS:
         return []
@@ -66,11 +68,13 @@ def derived_claims(plan: Plan, claims: Sequence[Claim]) -> list[Claim]:
         return [] if known else _over_reliable_links(plan, plan.spec.reliable)
     exact = {claim.name for claim in claims if claim.relation == "=="}
     if known:
+        # Another claim is about deliveries already; only the contributions are open.
         exact.add("intact_deliveries")
     return [claim for claim in _over_plain_links(plan) if claim.name not in exact]
 
 
 def _over_plain_links(plan: Plan) -> list[Claim]:
+    # The reasons are known without a trace; the trace itself may still find the schedule inexact.
     if why_untraceable(plan) is not None:
         return []
     try:
@@ -105,6 +109,7 @@ def _over_reliable_links(plan: Plan, links: ReliableLinks) -> list[Claim]:
         return []
     rows = found.arrived.astype(np.uint64)[:, None]
     none = np.zeros(1, np.int64)
+    # No fault that is followed here alters a content, and nothing reads the numbers of packets.
     outcome = evaluator.outcome(Flow(rows, None, None, none, none, none), _faulty(plan), 1)
     segments = int(found.transmissions.sum() + found.repeats.sum())
     values = {"intact_deliveries": int(outcome.intact[0]), "segments": segments}
@@ -133,6 +138,7 @@ class _Walk:
         self._folds = plan.spec.collective in FOLDING
         self._injector = faults_by_steps(plan.algorithm)
         count = len(schedule)
+        # Copies, because each of the arrays is written to.
         none = np.zeros(count, np.bool_)
         self._found = Followed(none, none.copy(), none.copy(), none.copy(), np.zeros(count, np.int64))
         self._births: dict[Rank, Step] = {}
@@ -147,6 +153,7 @@ class _Walk:
         for step in sorted({*rounds, *faults}):
             dead = set(self._injector.crashed)
             self._injector.apply(faults.get(step, ()))
+            # A rank that was crashed before this step, and no longer is, has recovered in it without its contents.
             for rank in dead - self._injector.crashed:
                 self._births[rank] = step
             part = rounds.get(step)
@@ -156,9 +163,11 @@ class _Walk:
 
     def _round(self, step: Step, hops: Sequence[int]) -> None:
         found, schedule, injector = self._found, self._schedule, self._injector
+        # Faults treat whole packets, so the hops of a step are put together by sender and port first.
         packets: dict[tuple[Rank, int], list[int]] = defaultdict(list)
         for hop in hops:
             sender = int(schedule.sender[hop])
+            # A rank that lacks the content of a hop sends nothing in its place.
             if injector.silent(sender, step) or not self._is_held(hop, sender):
                 continue
             found.sent[hop] = True
@@ -173,6 +182,7 @@ class _Walk:
         return carried == BEGIN or (bool(self._found.arrived[carried]) and self._is_remembered(carried, sender))
 
     def _is_remembered(self, hop: int, rank: Rank) -> bool:
+        # A packet of the step of the recovery is read by the new life.
         return bool(self._schedule.step[hop] >= self._births.get(rank, 0))
 
     def _fill(self, hop: int, sender: Rank) -> None:
@@ -183,6 +193,7 @@ class _Walk:
         elif self._folds:
             folded = self._schedule.folded(hop).tolist()
             there = [each for each in folded if found.arrived[each] and self._is_remembered(each, sender)]
+            # A fold that lacks a contribution is wrong, even if all the others are right.
             found.wrong[hop] = len(there) < len(folded) or bool(found.wrong[there].any())
             found.counts[hop] = self._own[sender] + int(found.counts[there].sum())
 
@@ -198,11 +209,13 @@ class _Walk:
                 int(schedule.tree[hop]),
                 int(schedule.segment[hop]),
             )
+            # By the code of the engines, so that colluding nodes forge the same copies here and there.
             treatment = injector.treatment(byzantine, step, sender, port, copy) if byzantine else Treatment.PASS_ON
             if treatment is Treatment.WITHHOLD:
                 continue
             if treatment is not Treatment.PASS_ON:
                 found.wrong[hop], found.apart[hop] = True, treatment is Treatment.FORGE_APART
+            # Zeros of the right size: it only matters whether a fault changes them.
             sent.append((hop, (*copy, bytes(int(schedule.size[hop])))))
         if not sent:
             return
@@ -215,6 +228,7 @@ class _Walk:
         for (hop, before), after in zip(sent, transit.segments, strict=True):
             found.arrived[hop] = True
             if after != before:
+                # Bytes that a link damages agree with no other copy.
                 found.wrong[hop] = found.apart[hop] = True
 
 
@@ -223,6 +237,7 @@ class _Walk:
 
 def _flow(schedule: Schedule, found: Followed) -> Flow:
     """Return the state of every hop as bit rows of a single trial."""
+    # One trial is bit 0 of one word, so flags are rows as they are.
     rows = [flags.astype(np.uint64)[:, None] for flags in (found.arrived, found.wrong, found.apart)]
     steps = np.array([int(schedule.step[found.sent].max(initial=0))])
     packets = np.array([len(np.unique(schedule.packets[found.sent]))])
@@ -240,12 +255,15 @@ def _faulty(plan: Plan) -> Bits:
 def _least_contributions(plan: Plan, evaluator: Evaluator, found: Followed) -> int | None:
     """Return the fewest contributions in a result at a healthy rank that folds it; None where no such rank is healthy."""
     schedule = evaluator.schedule
+    # A rank folds its own contribution without a hop.
     own = own_contributions(plan)
     results: dict[tuple[Rank, Rank, int], int] = defaultdict(int)
     for hop in np.flatnonzero((schedule.target != ALL_RANKS) & found.arrived).tolist():
+        # Partial results for different blocks may pass through one rank, so the target is part of the place.
         place = int(schedule.target[hop]), int(schedule.receiver[hop]), int(schedule.segment[hop])
         results[place] += int(found.counts[hop])
     segments = range(plan.spec.messages * plan.algorithm.segments_per_message)
+    # In one block every rank that folds the result is the target of its own partial results.
     whole = len(plan.algorithm.block_owners) == 1
     return min(
         (

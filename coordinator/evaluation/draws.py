@@ -46,7 +46,7 @@ class Struck:
     places: Indices
     """Ranks, or positions in `FaultSites.links`."""
     draws: Indices
-    """Positions in the numbers that were asked for."""
+    """Positions in the requested numbers."""
 
 
 class Draws:
@@ -72,7 +72,8 @@ class Draws:
         found: dict[FaultSetTerm, list[tuple[Indices, Indices]]] = {term: [] for term in self.fault_set.parts}
         blocks = numbers // BLOCK
         for block in np.unique(blocks).tolist():
-            # Where each number of the block stands among those asked for; -1 where it is not asked for.
+            # The position of each number of the block among the requested numbers; -1 for a number that is not
+            # requested.
             position = np.full(BLOCK, -1)
             here = np.flatnonzero(blocks == block)
             position[numbers[here] % BLOCK] = here
@@ -89,6 +90,7 @@ class Draws:
         """Return the nodes or links of blocks, once each, where several blocks of a draw share them."""
         if not each.term.block:
             return each
+        # The members of all blocks are one array, in which a block is a range.
         starts, members = self._members[each.term.block]
         sizes = starts[each.places + 1] - starts[each.places]
         draws = np.repeat(each.draws, sizes)
@@ -96,6 +98,8 @@ class Draws:
         within = np.arange(len(draws)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         places = members[np.repeat(starts[each.places], sizes) + within]
         total = int(members.max(initial=0)) + 1
+        # A pair of draw and place as one number, so that places which several blocks of a draw share are found by
+        # sorting.
         once = np.unique(draws * total + places)
         return Struck(each.term, once % total, once // total)
 
@@ -123,12 +127,14 @@ class Draws:
             return draw(self.fault_set, self._sites, self._seed, number)
         struck = ((each.term, place) for each in self.struck(np.array([number])) for place in each.places.tolist())
         sites, when = self._sites, self.fault_set.when
+        # Links are numbered among all links, nodes by their ranks.
         found = (sites.spec(term, sites.links[at] if term.on_links else at, when) for term, at in struck)
         # Blocks of different kinds may overlap.
         return tuple(dict.fromkeys(found))
 
     def _block(self, block: int) -> list[Struck]:
         if self._known is None or self._known[0] != block:
+            # Consecutive requests are mostly for numbers of one block.
             self._known = block, list(self._drawn(block))
         return self._known[1]
 
@@ -157,6 +163,7 @@ class Draws:
             yield from self._independent(block, terms, free, stream)
             return
         counts = [term.count for term in terms]
+        # Checked for the terms of one kind of place together, because they take places from each other.
         if sum(counts) > len(free):
             raise too_few(self.fault_set, terms[0], sum(counts), len(free), "faults")
         if self.fault_set.how in FIXED:
@@ -174,12 +181,15 @@ class Draws:
 
     def _shuffled(self, block: int, length: int, total: int, stream: str) -> Indices:
         """Return for each draw the first `length` positions of a random order of `total`."""
-        # For each position of the order, where it is exchanged to (Fisher-Yates).
+        # The position with which each position of the order is exchanged (Fisher-Yates). Only the first `length`
+        # exchanges are made: later ones do not change these positions.
         others = [at + (self._uniform(stream, block, at) * (total - at)).astype(np.int64) for at in range(length)]
         found = np.empty((BLOCK, length), np.int64)
+        # Some draws at a time, because the table of a block would not fit into memory for a large network.
         size = max(1, MOST_PLACES // max(total, 1))
         for start in range(0, BLOCK, size):
             part = slice(start, min(start + size, BLOCK))
+            # The table has an entry for every place and draw, so it gets the narrowest type.
             order = np.tile(np.arange(total, dtype=np.uint16 if total < 2**16 else np.uint32), (part.stop - start, 1))
             rows = np.arange(len(order))
             for at in range(length):
@@ -196,7 +206,10 @@ class Draws:
         for at, place in enumerate(free.tolist()):
             left = np.ones(BLOCK, np.bool_)
             for number, (term, (places, draws)) in enumerate(zip(terms, hits, strict=True)):
+                # Every place and term has random numbers of its own, so that the draws for one place do not depend on
+                # the others.
                 hit = np.flatnonzero((self._uniform(stream, block, at, number) < term.share) & left)
+                # Terms are asked in order, and the first one that hits a place in a draw keeps it.
                 left[hit] = False
                 places.append(np.full(len(hit), place))
                 draws.append(hit)
@@ -209,6 +222,7 @@ class Draws:
         key = np.frombuffer(blake2b(f"{self._seed}/{stream}".encode(), digest_size=16).digest(), "<u8")
         # The generator counts in the first word of its counter; the others are free for what the numbers are for.
         philox = np.random.Philox(key=key, counter=np.array([0, position, block, term], np.uint64))
+        # 53 bits: as many as a float holds exactly, so that all numbers are equally far apart.
         return (philox.random_raw(BLOCK) >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
     def _of_every_set(self, numbers: Indices) -> Iterator[Struck]:
@@ -223,9 +237,12 @@ class Draws:
             total = rooms[term.site]
             rooms[term.site] -= term.count
             later = sets_of(terms[at + 1 :], rooms)
+            # The number of a set has mixed radix: the choice of this term is the leading digit, and the rest numbers
+            # the choices of the later terms.
             index, left = left // later, left % later
             ranks = combinations_of(total, term.count, index)
             # Positions count only places that no earlier term of this kind has taken.
+            # In ascending order: a place that moves past one taken place may then have to move past the next.
             for column in np.sort(used[term.site], axis=1).T:
                 ranks += ranks >= column[:, None]
             used[term.site] = np.concatenate([used[term.site], ranks], axis=1)
@@ -241,6 +258,8 @@ def combinations_of(total: int, count: int, index: Indices) -> Indices:
     found = np.empty((len(index), count), np.int64)
     left, least = index.copy(), np.zeros(len(index), np.int64)
     for at in range(count):
+        # Member after member, from the lowest: the number of combinations before each possible member decides which it
+        # is.
         more = count - at - 1
         # before[p]: combinations of the remaining members whose lowest one is below p.
         before = np.cumsum([0, *(comb(total - 1 - place, more) for place in range(total))])

@@ -1,7 +1,7 @@
 """The exact evaluator: the results of thousands of fault sets at once.
 
-`Tracer` follows them from hop to hop. What follows from that is as `coordinator.results` defines it for a journal: pieces,
-votes, messages, and the nodes that miss one.
+`Tracer` follows the sets from hop to hop. Pieces, votes, messages, and the nodes that miss a message follow from the
+hops by the definitions of `coordinator.results` for a journal.
 """
 
 from collections.abc import Iterator, Sequence
@@ -81,6 +81,7 @@ class Evaluator:
         self._folds = plan.spec.collective in FOLDING
         self._tracer = Tracer(schedule, self.arcs, folds=self._folds)
         self._due = due_messages(plan.algorithm, schedule)
+        # Nothing is due to switches, nor from them.
         self._data = np.setdiff1d(np.arange(plan.topology.order), switches(plan.topology))
         self._roots = np.array([root for root, _ in roots_of(plan)], np.int64)
         self._silent = owners_are_silent(plan.algorithm)
@@ -100,7 +101,11 @@ class Evaluator:
 
         `least_copies` and `elected` are zeros without `copies`; `latencies` are None unless requested.
         """
+        # The rows that one pass holds for each hop: the state of the hop, and for contents that may be wrong two more
+        # planes with their intermediate results.
         rows = len(self.schedule) * ((8 if self._tracer.has_values(batch) else 3) + latencies)
+        # A pass needs some rows for every hop, so the trials are cut into passes whose rows fit into a fixed amount of
+        # memory.
         words = max(1, PASS_BYTES // (8 * rows))
         starts = range(0, batch.words, words)
         parts = (batch.part(slice(start, start + words)) for start in starts)
@@ -123,17 +128,20 @@ class Evaluator:
         if copies or flow.wrong is not None:
             right = due.copies.counts(flow.right)
             wrong = due.copies.counts(flow.arrived & ~flow.right)
-            # More right copies than wrong ones: more than half of the votes.
+            # More right copies than wrong copies means more than half of the votes, as every copy is one vote.
             intact = greater(right, wrong)
             if copies:
                 least = self._least(right, healthy, trials)
                 elected = self._elections(flow, arrived, intact, right, healthy, trials)
+        # A message is lost in a trial if it is due there and some piece of it is not intact.
         owed = self._owed(healthy, due.receiver, due.owner)
         lost = owed & ~due.pieces.all(intact)
         missing = due.by_receiver.any(lost)
         expected = self._expected(healthy, owed, trials)
         lost_count = count_by_trial(lost, trials)
+        # Where no content can be wrong, messages are incomplete exactly if they are not intact.
         incomplete = lost_count if intact is arrived else count_by_trial(owed & ~due.pieces.all(arrived), trials)
+        # The trials in which the single source or target is faulty: they are undecided, like such a run.
         broken = reduce(or_, faulty[self._roots], no_trials(1, words_for(trials))[0])
         times = None
         if latencies:
@@ -163,6 +171,7 @@ class Evaluator:
 
     def unserved_ranks(self, outcome: Outcome, trial: int) -> list[Rank]:
         """Return the healthy ranks that miss a message in one trial, ascending."""
+        # Trial t is bit t mod 64 of word t div 64.
         bits = outcome.missing[:, trial >> 6] >> np.uint64(trial & 63) & np.uint64(1)
         return sorted(self.ranks[bits.astype(np.bool_)].tolist())
 
@@ -174,9 +183,11 @@ class Evaluator:
         are included. Uses memory for all trials at once: pass batches of moderate size.
         """
         due, flow = self._due, self._tracer.flow(batch)
+        # The inverse of the groups of copies: the piece that each hop brings, or -1 for a hop that only passes through.
         piece = np.full(len(self.schedule), -1)
         for column in due.copies.columns:
             piece[column] = np.arange(len(column))
+        # A piece is there from its first right copy on, so bits are only ever added.
         pieces = no_trials(len(due.copies), batch.words)
         for step, part in self.schedule.rounds:
             here = np.flatnonzero(piece[part] >= 0)
@@ -201,7 +212,7 @@ class Evaluator:
         others = np.maximum(alive - 1, 0)
         match self.plan.spec.collective:
             case Collective.BROADCAST | Collective.SCATTER:
-                # All but the source; a faulty one is not among `alive`.
+                # All nodes but the source; a faulty source is not among `alive`.
                 pairs = alive - roots
             case Collective.GATHER:
                 pairs = roots * others
@@ -238,8 +249,11 @@ class Evaluator:
         least = np.zeros(trials, np.int64)
         for copies in range(len(self._due.copies.columns)):
             # Trials in which every piece that is due has more than `copies` right copies.
+            # A constant in planes: all bits 1 where the constant has a 1, else all bits 0.
             bound = [owed | ~owed if copies >> at & 1 else owed & ~owed for at in range(copies.bit_length())]
+            # Each number of copies that all due pieces exceed adds 1, so the sum is the smallest number of copies.
             least += numbers([np.bitwise_and.reduce(greater(right, bound) | ~owed, axis=0)], trials)
+        # Where nothing is due, every threshold is exceeded, and the sum would mean nothing.
         nothing = numbers([np.bitwise_or.reduce(owed, axis=0)], trials) == 0
         return np.where(nothing, NOTHING_DUE, least)
 
@@ -249,6 +263,7 @@ class Evaluator:
         """Return the pieces due for which the right value, a wrong one or none was elected."""
         copies, won = self._due.copies, np.zeros_like(arrived)
         if flow.wrong is not None and flow.apart is not None:
+            # Votes are cast by copies that arrive; a wrong copy is either the common forgery or has a value of its own.
             bad = flow.arrived & flow.wrong
             common, apart = copies.counts(bad & ~flow.apart), copies.counts(bad & flow.apart)
             # A value wins against all others together.
@@ -283,7 +298,10 @@ def _joined(parts: Sequence[Outcome]) -> Outcome:
 
 def evaluator_of(plan: Plan) -> Evaluator:
     """Return the evaluator of a plan for which `why_inexact` has no reason. Raises InexactError."""
+    # Faults come with each batch; the faults of the plan must not enter the schedule.
     free = replace(plan, faults=(), records=())
+    # The traced run is counted by the code for journals: if the schedule does not deliver everything, no result can be
+    # trusted.
     schedule, records = trace(plan.algorithm, plan.scenario.step_limit)
     found = count_deliveries(free, record_arrivals(free, records)[0]).metrics
     if found["intact_deliveries"] != found["expected_deliveries"] or not len(schedule):

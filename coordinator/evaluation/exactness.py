@@ -1,4 +1,4 @@
-"""Where the evaluator is exact, in words, and what it takes; `coordinator plan` says both without importing numpy."""
+"""Where the evaluator is exact, in words, and its memory; `coordinator plan` states both without importing numpy."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -15,7 +15,7 @@ HOP_BYTES: Final = 350
 PASS_BYTES: Final = 2**26
 """Memory of the rows of one pass, about; trials beyond it wait for the next pass."""
 LEAST_BYTES: Final = 8
-"""Bytes of the shortest segment whose wrong contents are taken to differ from the right one: they agree once in 2^64."""
+"""Bytes of the shortest segment whose wrong contents count as different from the right one: they agree once in 2^64."""
 
 
 def why_inexact(plan: Plan, further: Iterable[Fault] = ()) -> str | None:
@@ -90,7 +90,7 @@ def _is_followed(fault: Fault) -> bool:
 def _is_exact(effect: Effect, interval: Interval, *, on_link: bool) -> bool:
     match effect:
         case Stops(forgets=forgets):
-            # A rank that returns without its state would not pass on what it received before.
+            # A rank that returns without its state would not pass on segments that it received before.
             return not forgets or interval.end > FOREVER
         case Ends():
             return on_link

@@ -31,6 +31,7 @@ class Arcs:
     def __init__(self, topology: Topology, schedule: Schedule) -> None:
         self.topology = topology
         self._ports = topology.degree
+        # Sender and port as one number, so that arcs are sorted and searched by a single key.
         self._known, self.of_hop = np.unique(schedule.sender * self._ports + schedule.port, return_inverse=True)
 
     def __len__(self) -> int:
@@ -49,6 +50,7 @@ class Arcs:
     def numbers(self, senders: Indices, ports: Indices) -> Indices:
         """Return the numbers of these directions; -1 for one that the schedule does not use."""
         keys = senders * self._ports + ports
+        # The search may end behind the last arc; the comparison below refuses every key that is not there.
         found = np.minimum(np.searchsorted(self._known, keys), len(self._known) - 1)
         return np.where(self._known[found] == keys, found, -1)
 
@@ -70,6 +72,7 @@ class FaultBatch:
 
     def strike_arcs(self, episode: Episode, arcs: Indices, trials: Indices) -> None:
         """Give directions of links an effect; those that the schedule does not use (-1) are left out."""
+        # No packet crosses the other directions, so their faults have no effect.
         used = arcs >= 0
         mark(self._rows(episode), arcs[used], trials[used])
 
@@ -83,6 +86,7 @@ class FaultBatch:
     def part(self, words: slice) -> "FaultBatch":
         """Return the batch of the trials in some words of the rows."""
         start, stop, _ = words.indices(self.words)
+        # The last word may have unused bits.
         trials = min(self.trials, stop * 64) - start * 64
         found = FaultBatch(self.arcs, trials, self.seeds[start * 64 : start * 64 + trials])
         found.effects = {episode: rows[:, start:stop] for episode, rows in self.effects.items()}
@@ -100,6 +104,7 @@ def episodes_of(faults: Sequence[Fault]) -> Iterator[tuple[Episode, Place]]:
     streams = _streams(faults)
     for place, spells in FaultTimeline(faults).spells.items():
         for interval, effect, fault in spells:
+            # Certain effects draw no number, so that all faults with this effect share one row for each place.
             drawn = getattr(effect, "probability", 1.0) < 1
             yield Episode(effect, interval, isinstance(place, tuple), streams[id(fault)] if drawn else ""), place
 
@@ -113,8 +118,10 @@ def _streams(faults: Iterable[Fault]) -> dict[int, str]:
     for fault in faults:
         if isinstance(fault, LinkFault):
             key = type(fault), fault.place
+            # By identity, because two equal faults on one link have different random numbers.
             streams[id(fault)] = f"{kind_of(fault)} {numbers[key]}"
             # Faults with a rate of 0 are not counted.
+            # The number of a fault on its link is part of its stream, as in the engines.
             numbers[key] += fault.breaks
     return streams
 
@@ -132,6 +139,7 @@ def batch_of(arcs: Arcs, sets: Sequence[Sequence[Fault]], seeds: Sequence[int] |
     for trial, faults in enumerate(sets):
         for episode, place in effects_of(faults, arcs):
             places, trials = struck.setdefault(episode, ([], []))
+            # Collected first and marked at once: numpy takes a whole list as fast as one place.
             places.append(place)
             trials.append(trial)
     for episode, (places, trials) in struck.items():

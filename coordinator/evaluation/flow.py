@@ -60,7 +60,9 @@ class Round:
     part: slice
     """The same as a slice."""
     carried: Indices
-    """By hop, the one that brought the copy; -1, the row behind the last hop, for what a rank has from the beginning."""
+    """By hop, the hop that brought the copy; -1, the row behind the last hop, for contents that a rank has from the
+    beginning.
+    """
     packets: Indices
     """Positions of the hops with which a packet begins; the other hops of a packet follow."""
     begins: Indices
@@ -88,6 +90,8 @@ class Tracer:
         """Follow a batch from hop to hop."""
         count, live = len(self._schedule), first_trials(batch.trials)
         arrived = np.empty((count + 1, batch.words), np.uint64)
+        # The row behind the last hop stands for contents from the beginning, which are there in every trial; BEGIN, -1,
+        # is its index.
         arrived[-1] = live
         planes = [no_trials(count + 1, batch.words) for _ in range(2)] if self.has_values(batch) else []
         lossy = self._losses(batch)
@@ -95,6 +99,7 @@ class Tracer:
         segments: list[Bits] = []
         packets: list[Bits] = []
         for each in self._rounds:
+            # A hop is sent in the trials in which the hop that brought its content arrived.
             sent = arrived[each.carried]
             in_force = [(key, rows) for key, rows in batch.effects.items() if each.step in key.interval]
             self._silence(in_force, each, sent)
@@ -105,10 +110,12 @@ class Tracer:
                 for plane, rows in zip(planes, values, strict=True):
                     plane[each.part] = rows
             arrived[each.part] = self._received(in_force, each, sent, lossy)
+            # Steps ascend, so the last assignment to a trial is its last step.
             steps[unpacked(np.bitwise_or.reduce(sent, axis=0))[: batch.trials].astype(np.bool_)] = each.step
             here = counted(sent)
             segments = added(segments, here)
             whole = len(each.packets) == len(each.hops)
+            # A packet is sent if any of its hops is; its hops are adjacent.
             packets = added(packets, here if whole else counted(np.bitwise_or.reduceat(sent, each.packets)))
         wrong, apart = (plane[:-1] for plane in planes) if planes else (None, None)
         return Flow(arrived[:-1], wrong, apart, steps, *(numbers(each, batch.trials) for each in (segments, packets)))
@@ -117,7 +124,8 @@ class Tracer:
         """Take out the hops that stopped ranks would send."""
         for episode, rows in in_force:
             if isinstance(episode.effect, Stops) and not episode.on_links:
-                # A rank that is stopped from the first step on has received nothing that it could pass on.
+                # A rank that is stopped from the first step on has received nothing that it could pass on, so only its
+                # own messages have to be taken out.
                 at = each.begins if episode.interval.start <= 1 else slice(None)
                 sent[at] &= ~rows[self._schedule.sender[each.hops[at]]]
 
@@ -137,9 +145,11 @@ class Tracer:
                     at = self._arcs.of_hop
                 case _:
                     continue
+            # A new array: `sent` is counted afterwards.
             found = found & ~rows[at[each.part]]
         if lossy is not None:
             hops, rows = lossy
+            # The lost hops are sorted, so the losses of a step are adjacent.
             first, last = np.searchsorted(hops, (each.part.start, each.part.stop))
             if first < last:
                 found = found.copy()
@@ -149,6 +159,7 @@ class Tracer:
     def _fold(self, each: Round, wrong: Bits, arrived: Bits, before: Bits) -> None:
         """Mark folds as wrong where a contribution is missing or wrong; `before` has the wrong hops of earlier steps."""
         if len(each.folding):
+            # A fold is right if all of its contributions arrived with the right content.
             whole = each.folds.combined(np.bitwise_and, lambda hops: arrived[hops] & ~before[hops])
             wrong[each.folding] |= ~whole
 
@@ -178,6 +189,8 @@ class Tracer:
             if not episode.stream:
                 continue
             for arc in np.flatnonzero(struck.any(axis=1)).tolist():
+                # Numbers are drawn in Python, one for each packet and trial, so trials in which the link works are left
+                # out.
                 trials = np.flatnonzero(unpacked(struck[arc]))
                 for step, hops in self._packets_of(arc, episode.interval):
                     lost = self._drawn(episode, arc, step, trials, batch.seeds)
@@ -210,6 +223,8 @@ class Tracer:
         rank, port = self._arcs.ends(arc)
         lost = []
         for trial in trials.tolist():
+            # The generator of the engines, with the same seed: a trial has to lose the packets that its run with
+            # messages loses.
             chance = FaultRandom(seeds[trial], step, rank, port)
             chance.start(episode.stream)
             if chance.draw() < episode.effect.probability:

@@ -1,7 +1,7 @@
 """Latencies of many fault sets at once: the steps in which served ranks had everything that was due to them.
 
-As `coordinator.results.latency` defines it for a journal: a rank has a piece from its first right copy on, and its latency
-is the step of the last of these. Only ranks that miss nothing have one.
+The definition is the one of `coordinator.results.latency` for a journal: a rank has a piece from its first right copy
+on, and its latency is the step in which its last piece becomes complete. Only ranks that miss nothing have a latency.
 """
 
 from collections import Counter
@@ -61,6 +61,7 @@ class LatencyCounter:
     def __init__(self, schedule: Schedule, due: DueMessages, message: Indices) -> None:
         self._count = len(due.copies)
         self._message = message
+        # The inverses of the groups: the receiver of each message, and the piece that each hop brings.
         rank = np.empty(len(due.pieces), np.int64)
         for column in due.by_receiver.columns:
             rank[column] = np.arange(len(column))
@@ -79,6 +80,7 @@ class LatencyCounter:
         `right` has the trials in which each hop brings a right copy, `owed` the trials in which each message is due,
         and `served` the trials in which each receiver has a message.
         """
+        # Pieces that are not due never count, so only due pieces start as missing.
         missing = owed[self._message]
         first: list[Bits] = []
         for each in self._receipts:
@@ -97,6 +99,7 @@ class LatencyCounter:
                 waiting[each.ranks] &= ~ended
                 here = numbers(counted(ended), trials)
                 sums += each.step * here
+                # The first step with an end, from the back, is the longest latency.
                 longest[(here > 0) & (longest == 0)] = each.step
                 by_step[each.step] = ranks
         return Latencies(numbers(counted(served), trials), sums, longest, by_step)
@@ -105,7 +108,9 @@ class LatencyCounter:
 def _receipts(step: Step, hops: Indices, piece: Indices, rank_of: Indices) -> Receipts:
     order, sizes = grouped([piece[hops]])
     copies = Groups(hops[order], sizes)
+    # The hops of a group have the same piece, so the first one names it.
     pieces = piece[hops[order]][(np.cumsum(sizes) - sizes)[copies.order]]
+    # Two pieces of one receiver may come in one step, which is one end of its waiting.
     order, sizes = grouped([rank_of[pieces]])
     receivers = Groups(order, sizes)
     ranks = rank_of[pieces][order][(np.cumsum(sizes) - sizes)[receivers.order]]

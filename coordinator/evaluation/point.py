@@ -50,7 +50,7 @@ class PointEvaluator:
         self._draws = draws
         self._seed_of = seed_of
         fault_set, end = draws.fault_set, plan.algorithm.final_step
-        # As in `Plan.effective_faults`: what begins after the last step has no effect.
+        # As in `Plan.effective_faults`: a fault that begins after the last step has no effect.
         self._late = end is not None and fault_set.window.start > end
         self._given = list(effects_of(plan.effective_faults, evaluator.arcs))
         # A drawn place has no other fault, so the fault alone says which random numbers it has.
@@ -76,6 +76,7 @@ class PointEvaluator:
         """
         episodes = [*(episode for episode, _ in self._given), *chain.from_iterable(self._drawn.values())]
         lossy = any(episode.stream for episode in episodes)
+        # Seeds matter only where packets are lost at random, and making them takes time.
         seeds = [self._seed_of(number) for number in drawn.tolist()] if lossy else None
         batch = FaultBatch(self.evaluator.arcs, len(drawn), seeds or [self._plan.spec.seed] * len(drawn))
         batch.strike_all(self._given)
@@ -83,9 +84,11 @@ class PointEvaluator:
         for each in struck:
             self._strike(batch, each)
         outcome = self.evaluator.evaluate(batch, copies=copies, latencies=latencies)
-        # As `rule` has it: where nothing was delivered intact, a claim about deliveries is undecided.
+        # By the rules of `rule`: where nothing was delivered intact, a claim about deliveries is undecided.
+        # Only decided trials can break a promise: with a faulty source nothing is promised.
         broken = outcome.decided & ~outcome.served & (outcome.intact > 0)
         if broken.any():
+            # Promises are looked up only for trials with a loss, which are few.
             broken &= self._promised(batch, struck)
         return outcome, broken
 
@@ -114,6 +117,7 @@ class PointEvaluator:
         # With altered copies a majority has to be right.
         least = min(algorithm.tolerated_faults, self._plan.spec.redundancy - 1)
         bound = np.where(forging > 0, least, algorithm.tolerated_faults)
+        # A forger takes a vote from the right value and gives it to a wrong one, so it counts twice.
         kept: NDArray[np.bool_] = broken + 2 * forging <= bound
         return kept
 
@@ -123,7 +127,9 @@ class PointEvaluator:
         for each in struck:
             if each.term.on_links and self._drawn[each.term]:
                 ends = self._ends[each.places]
+                # A broken link at a faulty node is no further fault.
                 own = _has(faulty, ends[:, 0], each.draws) | _has(faulty, ends[:, 1], each.draws)
+                # A draw may have several broken links; `add.at` counts each of them.
                 np.add.at(found, each.draws, ~own)
         topology = self._plan.topology
         given = {
@@ -132,6 +138,7 @@ class PointEvaluator:
             if isinstance(fault, LinkFault) and fault.breaks
             for pair in [(fault.sender, topology.neighbour(fault.sender, fault.port))]
         }
+        # A link of a faulty node is already counted with the node.
         for here, there in given:
             found += numbers([~(faulty[here] | faulty[there])], trials)
         return found

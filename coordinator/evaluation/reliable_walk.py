@@ -1,10 +1,11 @@
-"""The fate of every hop over reliable links under one set of faults, from a model of stop-and-wait and windows of its own.
+"""The fate of every hop over reliable links under one set of faults, by an independent model of stop-and-wait and
+windows.
 
-The schedule without faults says what each rank sends and what that depends on. A rank offers a hop to its link as soon as
-the hop that brought its content has been passed on; the link keeps `window` segments unacknowledged, repeats a segment when
-its time-out has come, and gives it up after `attempts` transmissions. Losses are drawn from the seed for each packet, as
-the faults of the plan treat it. Only links over all ports in lock-step are followed, and faults that delay nothing:
-crashes, links that are down, lost and repeated packets.
+The schedule without faults gives the sends of each rank and the hops on which they depend. A rank offers a hop to its
+link as soon as the hop that brought its content has been passed on; the link keeps `window` segments unacknowledged,
+repeats a segment when its time-out has come, and gives it up after `attempts` transmissions. Losses are drawn from the
+seed for each packet, as the faults of the plan treat it. Only links over all ports in lock-step are followed, and
+faults that delay nothing: crashes, links that are down, lost and repeated packets.
 
 This model shares no code with `emunode.protocols.reliable`: it decides when segments cross, and judges the engines.
 """
@@ -34,7 +35,8 @@ from emunode.model import CONTROL_TREE, FOLDING, FaultKnowledge, Port, PortModel
 LONGEST_WAIT: Final = 64
 """With back-off, the longest time-out as a multiple of the first."""
 BY_STEPS: Final = (DeliverRule, GatherRule, FollowRule, TableRule)
-"""Rules that pass a copy on in the step of the timetable, or at once if it is late; a `ForwardRule` does after a delay."""
+"""Rules that pass a copy on in the step of the timetable, or at once if it is late; a `ForwardRule` waits for a delay.
+"""
 Item = tuple[bool, int]
 """(is an acknowledgement, hop)."""
 
@@ -130,6 +132,7 @@ class _Walk:
             for step, port, item in algorithm.rule(LocalView(algorithm.topology, rank)).start():
                 places[step, rank, port, *make_segment(item)[:4]] = len(places)
         columns = [getattr(self._schedule, name) for name in ("step", "sender", "port", "origin", "target", "tree")]
+        # The journal does not keep the order of the segments within a packet, so the rule is asked for it.
         keys = np.stack([*columns, self._schedule.segment], axis=1)
         for hops in self._offers.values():
             hops.sort(key=lambda hop: places[tuple(keys[hop].tolist())])
@@ -141,6 +144,7 @@ class _Walk:
         step = 0
         while self._inbox or self._offers or self._is_busy():
             step += 1
+            # With long time-outs a run may go on for many steps in which nothing crosses.
             if step > self._plan.scenario.step_limit:
                 raise InexactError("it does not end within the step limit")
             self._injector.apply(faults.get(step, ()))
@@ -165,13 +169,18 @@ class _Walk:
             del self._offers[key]
 
     def _act(self, step: Step, rank: Rank, inbox: list[tuple[Port, list[Item]]]) -> None:
+        # Ports in ascending order, as a node reads them: the order of new copies is the order in which they are offered
+        # to links.
         new = [hop for port, items in sorted(inbox, key=lambda each: each[0]) for hop in self._read(rank, port, items)]
         for hop in new:
             for behind in self._behind[hop]:
                 due = int(self._schedule.step[behind])
                 if self._by_delays:
+                    # The rule counts its delay from the arrival, and the copy crossed in step - 1: it is late by as
+                    # many steps.
                     due += step - 1 - int(self._schedule.step[hop])
                 self._offers[max(step, due), rank].append(behind)
+        # Before the new offers, so that repeated segments leave in front of new ones.
         self._time_out(step, rank)
         for hop in self._offers.pop((step, rank), ()):
             port = int(self._schedule.port[hop])
@@ -187,10 +196,13 @@ class _Walk:
             if is_answer:
                 link = self._links[rank].get(port)
                 if link is not None and hop in link.window:
+                    # The acknowledgement came after the time-out, while the segment waits to be sent again: it need not
+                    # be.
                     if link.window.pop(hop) is None:
                         link.waiting.remove(hop)
                     self._fill(link)
                 continue
+            # A repeated copy is acknowledged again, because the first acknowledgement may have been lost.
             if (port, hop) not in self._answers[rank]:
                 self._answers[rank].append((port, hop))
             if not self._found.arrived[hop]:
@@ -205,10 +217,12 @@ class _Walk:
                     link.window[hop] = None
                     link.waiting.append(hop)
                 else:
+                    # Given up after the last attempt; the place in the window is free for the next segment.
                     del link.window[hop]
                     self._fill(link)
 
     def _fill(self, link: _Link) -> None:
+        # Segments enter the window in the order in which they were offered.
         while link.queue and len(link.window) < self._settings.window:
             hop = link.queue.popleft()
             link.window[hop] = None
@@ -216,9 +230,11 @@ class _Walk:
 
     def _send(self, step: Step, rank: Rank) -> None:
         packets: dict[Port, list[Item]] = defaultdict(list)
+        # Acknowledgements leave in the step after the segment, whatever else the port carries.
         for port, hop in self._answers.pop(rank, ()):
             packets[port].append((True, hop))
         for port, link in self._links[rank].items():
+            # A packet holds any number of segments, or one: other capacities are refused beforehand.
             most = len(link.waiting) if self._plan.algorithm.link_capacity is None else 1
             leaving, link.waiting = link.waiting[:most], link.waiting[most:]
             for hop in leaving:
@@ -238,9 +254,11 @@ class _Walk:
             return
         for is_answer, hop in items:
             self._found.repeats[hop] += 0 if is_answer else transit.copies - 1
+        # A link that is down still draws its random numbers, like the links of the engines.
         if self._injector.is_dead(step, rank, port):
             return
         receiver, there = self._plan.topology.end(rank, port)
+        # Read in the next step: a packet crosses in one step and is read at the beginning of the next one.
         self._inbox.setdefault(receiver, []).extend([(there, items)] * transit.copies)
 
     def _segment(self, is_answer: bool, hop: int) -> Segment:

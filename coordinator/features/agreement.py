@@ -1,4 +1,4 @@
-"""Agreement on failures: nodes flood what they suspect, decide on the same set, and may run the collective again."""
+"""Agreement on failures: nodes flood their suspicions, decide on the same set, and may run the collective again."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -24,11 +24,11 @@ SOURCE = "agreement by flooding"
 LARGEST_SEARCH = 500
 """Ports of the largest network in which disjoint paths to all nodes are searched: about a second."""
 SEARCHED = {"star:6": 9}
-"""Larger networks in which they have been searched once; the slow tests do it again."""
+"""Larger networks whose disjoint paths were searched once; the slow tests repeat the search."""
 
 
 class AgreementFeature(Feature):
-    """Agreement on the set of failures, and where asked for a repetition of the collective on what is left."""
+    """Agreement on the set of failures, and on request a repetition of the collective on the remaining network."""
 
     name = "agreement"
     counted_in_trials = True
@@ -53,30 +53,35 @@ class AgreementFeature(Feature):
 
         A node that is heard again learns in that step that it is given up.
         """
-        # Its sign of life crosses in the step after the end, and has been read in the next one.
+        # The sign of life of the neighbour crosses in the step after the end, and has been read in the next step.
         return max([step, *(fault.end + 2 for fault in run.faults if fault.end <= step)])
 
     def claims_of_outcome(self, run: ResolvedRun) -> Iterator[Claim]:
         """Yield the claims about the agreement under lasting faults; none if other faults are among them."""
         agreement, topology, timeline = settings_of(run), run.topology, run.timeline
         if run.goes_by_events:
-            # A fault that begins when all is over is not noticed.
+            # No node notices a fault that begins after the end.
             timeline = run.effective_timeline
         if not timeline:
+            # Without faults the detectors are perfect where this is claimed (`_own`), so no node has anything to tell.
             yield _own("agreement_packets", 0, "no news without a suspicion")
             return
         if not timeline.is_lasting:
             return
         nodes = {place for place in timeline.stops if isinstance(place, int)}
         links = {min(place, topology.end(*place)) for place in timeline.stops if not isinstance(place, int)}
+        # Fewer broken nodes and links than the connectivity leave a network connected: a broken link does no more harm
+        # than a crash of one of its ends.
         cut = len(nodes) + len(links) >= (topology.connectivity or 1)
         where = "in every component: these faults may have cut the network" if cut else "at all healthy nodes"
         yield _own("agreement_errors", 0, f"the same set {where}")
-        # With links out of order news may start at one end only of what they are about.
+        # A suspicion of a broken link may start at one end of the link only, so that its news have a longer way.
         if not cut and (not links or (len(links) == 1 and not nodes)):
             unit = "rounds" if run.goes_by_events else "steps"
             yield _own("revised_decisions", 0, f"news arrive within {agreement.steps} {unit}")
             if run.goes_by_events:
+                # The suspicion falls anywhere into its round, so nearly a whole round may pass before the rounds of the
+                # news begin.
                 seconds = (agreement.steps + 1) * agreement.round / NANO
                 formula = "D_f + kappa - 1 rounds after the round of the suspicion"
                 yield _own("slowest_agreement_seconds", seconds, formula, at_most=True)
@@ -88,7 +93,7 @@ class AgreementFeature(Feature):
             yield _own("final_delivery_ratio", 1.0, "the last run serves all that are left")
 
     def claims_with_faults(self, run: ResolvedRun) -> Iterable[Claim] | None:
-        # Nodes abandon the collective at the first suspicion, hence it claims nothing then.
+        # Nodes abandon the collective at the first suspicion, so the collective claims nothing under faults.
         return () if settings_of(run).shrink else None
 
     def rows(self, run: ResolvedRun) -> "pl.Expr":
@@ -103,7 +108,7 @@ class AgreementFeature(Feature):
 
     def unproven(self, claims: Sequence[Claim], metrics: Mapping[str, Metric], spec: CollectiveSpec) -> str | None:
         if metrics.get("agreement_errors") and not any(claim.name == "agreement_errors" for claim in claims):
-            # Nodes were to agree, and did not: that must not be a success, even if everything was delivered.
+            # Nodes that did not agree must not make a success, even if everything was delivered.
             return (
                 f"{metrics['agreement_errors']} errors of agreement, about which nothing is claimed under these faults"
             )
@@ -116,7 +121,7 @@ class AgreementFeature(Feature):
 
 
 def _own(name: str, value: float, formula: str, *, at_most: bool = False) -> Claim:
-    """Claim something about the agreement. Wrong suspicions may be news at any time."""
+    """Make a claim about the agreement. The claim assumes that no suspicion is wrong: such news may come at any time."""
     assumes = frozenset({Assumption.NO_WRONG_SUSPICION})
     return Claim(name, value, "<=" if at_most else "==", f"{SOURCE}: {formula}", assumes=assumes)
 
@@ -161,6 +166,7 @@ def _in_rounds(scenario: Scenario, topology: Topology, spec: CollectiveSpec, agr
     news. Nodes do not crash between two packets here: each faulty node may hide news from all but one neighbour, which
     costs a round.
     """
+    # News wait until the port is free, so the longest packet of either collective is part of a round.
     packets = [bound_on_packets(scenario, make_algorithm(topology, spec))]
     if agreement.shrink:
         again = make_algorithm(topology, spec_again(spec))
@@ -169,8 +175,11 @@ def _in_rounds(scenario: Scenario, topology: Topology, spec: CollectiveSpec, agr
             raise ScenarioError("on_failure", str(scenario.on_failure), reason)
         packets.append(bound_on_packets(scenario, again))
     news, sign = longest_news(scenario, topology), control_packet(scenario)
+    # Steps that the user gives are used as they are.
     hidden = 0 if scenario.agreement_steps else (topology.connectivity or 1) - 1
     return agreement._replace(
+        # Under the timed clock a crash may cut the packet to one neighbour after another has received it, so each of at
+        # most kappa - 1 faulty nodes can delay news by a round.
         steps=agreement.steps + hidden,
         round=max(1, *packets, news, sign) + sign + news,
         longest=max(1, packets[-1]),
@@ -188,6 +197,7 @@ def news_steps(topology: Topology) -> Step:
     from coordinator.theory.figures.diameters import FaultDiameter  # noqa: PLC0415
 
     figure = FaultDiameter()
+    # Known values first: a search takes seconds to minutes, and every plan asks.
     if topology.name in SEARCHED:
         return SEARCHED[topology.name]
     if found := figure.closed_form(topology, ""):
@@ -199,9 +209,11 @@ def news_steps(topology: Topology) -> Step:
         pass
     else:
         assert isinstance(diameters, tuple)
+        # The last value is for kappa - 1 faults, the most under which the network is connected for certain.
         return diameters[-1]
     if isinstance(topology, VertexTransitiveTopology) and topology.order * topology.degree <= LARGEST_SEARCH:
         return longest_disjoint_path(topology)
+    # No path is longer than a path through all nodes.
     return topology.order - 1
 
 

@@ -1,7 +1,8 @@
-"""The interface of a feature: one protocol of the nodes, and everything that plans, claims and judges ask about it.
+"""The interface of a feature: one protocol of the nodes, and everything that plans, claims and judges need from it.
 
-A feature holds no state of a run. `registry` lists all of them; `Plan` and the judges loop over the active ones of a run.
-The methods below `rows` read journals. They need polars, which takes as long to import as a plan: they import it on use.
+A feature holds no state of a run. `registry` lists all of them; `Plan` and the judges loop over the active ones of a
+run. The methods from `rows` on read journals. They need polars, whose import takes as long as a plan, so they import it
+on use.
 """
 
 from abc import ABC, abstractmethod
@@ -44,7 +45,7 @@ class Repetition(NamedTuple):
     rows: "pl.LazyFrame"
     """Its journal."""
     strays: int
-    """Rows of its trees between nodes that do not take part in it."""
+    """Rows of its trees between nodes that do not take part in the repetition."""
     ranks: Sequence[Rank]
     """By new rank, the old one."""
     before: Step
@@ -80,9 +81,9 @@ class Feature(ABC):
 
     name: ClassVar[str]
     metrics: ClassVar[frozenset[str]] = frozenset()
-    """Metrics that it measures and claims something about, as far as no algorithm does."""
+    """Metrics about which the feature makes claims, as far as no algorithm does."""
     counted_in_trials: ClassVar[bool] = False
-    """Whether trials of campaigns measure it; that costs a journal in polars for each."""
+    """Whether trials of campaigns measure the feature, which costs a journal in polars for each trial."""
     judged_anyway: ClassVar[frozenset[str]] = frozenset()
     """Metrics of the protocol itself, whose claims are judged even where the collective delivers nothing."""
 
@@ -98,6 +99,7 @@ class Feature(ABC):
 
     def require(self, scenario: Scenario, algorithm: Algorithm) -> None:
         """Raise ScenarioError if the protocol, or one of its options, does not fit the algorithm or the clock."""
+        # `del` marks parameters that only overriding methods use, for linters.
         del scenario, algorithm
 
     def delivers_late(self, run: "ResolvedRun") -> bool:
@@ -199,7 +201,7 @@ class ResolvedRun:
     translated: Mapping[Fault, Fault] = field(default_factory=dict)
     """Faults that were given by times, with the same in steps (`results.faults_in_steps`)."""
     exact_steps: bool = True
-    """Whether the steps of the faults say exactly what they break; times of the timed clock may not."""
+    """Whether the steps of the faults determine exactly which packets break; times of the timed clock may not."""
 
     # --- clock and order
 
@@ -210,13 +212,17 @@ class ResolvedRun:
 
     @property
     def goes_by_arrivals(self) -> bool:
-        """Whether nodes pass on what arrives at any time: under the timed clock, if faults may make packets late."""
+        """Whether nodes pass segments on whenever they arrive: under the timed clock, if faults may make packets late."""
         plain = self.scenario.clock == "timed" and not self.spec.has_control
+        # Without faults every packet comes in its step, so nodes may go by steps.
         return plain and bool(self.faults) and self.algorithm.goes_by_arrivals
 
     @property
     def keeps_order(self) -> bool:
         """Whether the packets of a port keep their order, however late each is."""
+        # Packets that come in over one port leave in the order of their arrival. With several ways in, a late packet
+        # may be overtaken by a packet from another port; with one port out, packets for different links wait for each
+        # other.
         return not self.goes_by_arrivals or (self.spec.port_model is PortModel.ALL_PORT and self.has_one_way_in)
 
     @property
@@ -239,27 +245,31 @@ class ResolvedRun:
     @cached_property
     def effective_faults(self) -> tuple[Fault, ...]:
         """The faults that can have an effect: those that begin no later than the algorithm's last step."""
+        # Times decide better than steps, where they are known.
         if self.in_effect is not None:
             return self.in_effect
         last = self.algorithm.final_step
+        # Protocols may prolong a run, or leave its end open.
         for feature in self.features:
             last = feature.final_step(self, last)
-        # Algorithms without a stated last step may still be running when any fault comes.
+        # An algorithm without a stated last step may still be running when a fault comes.
         if last is None or self.late_faults_count:
             return self.faults
         early = tuple(fault for fault in self.faults if fault.step <= last or isinstance(fault.step, Moment))
-        # Over reliable links, and where it is repaired, an outage makes a segment late, not lost; and a source that recovers
-        # may send when the others have ended.
+        # Over reliable links, and with repair, an outage makes a segment late, not lost; and a source that recovers may
+        # send when the other nodes have ended.
         late = any(feature.delivers_late(self) for feature in self.features) or any(fault.revives for fault in early)
-        # Outages lose packets, and faults such as altered payloads leave every packet its step.
+        # Outages lose packets, and faults such as altered payloads leave every packet in its step.
         timing = [fault for fault in early if fault.affects_timing]
+        # Whether the early faults leave the last step where it is: the algorithm keeps its schedule, the faults move no
+        # packet to another step, and nothing is delivered late.
         on_time = self.algorithm.on_schedule and self._outages(timing, ()) is not None and not late
         # Late faults can be dropped only if the earlier ones do not delay the run.
         return early if on_time or not any(fault.breaks for fault in early) else self.faults
 
     @cached_property
     def harmful_faults(self) -> tuple[Fault, ...]:
-        """The effective faults that change more than times, which alone bear on what arrives."""
+        """The effective faults that change more than times: only these have an influence on deliveries."""
         return tuple(fault for fault in self.effective_faults if not fault.slows)
 
     @cached_property
@@ -289,12 +299,15 @@ class ResolvedRun:
     @property
     def known_faults(self) -> bool:
         """Whether faults are in force from step 1 to the end, so that ranks can know them beforehand."""
+        # A fault that only slows nodes down changes no path, so nodes need not plan around it.
         timeline = self.harmful_timeline
         return timeline.is_lasting and all(interval.start == 1 for interval, *_ in timeline.stops.values())
 
     @property
     def claims_around_faults(self) -> list[Claim]:
-        """The claims of an algorithm that builds its trees around the faults, as it knows them; empty if it does not."""
+        """The claims of an algorithm that knows the faults and builds its trees around them; empty for other
+        algorithms.
+        """
         return self.algorithm.claims_with_known_faults(self.states) if self.known_faults else []
 
     def count_broken(self) -> tuple[int, int]:
@@ -302,6 +315,8 @@ class ResolvedRun:
 
         A faulty node counts once, its links included; a link counts once for both directions.
         """
+        # A place that both loses and alters counts as altering, the worse of the two: hence the flags are combined by
+        # "or".
         alter = dict.fromkeys(self.states, False)
         for fault in self.harmful_faults:
             if isinstance(fault, NodeFault):
@@ -317,8 +332,10 @@ class ResolvedRun:
                 alter[rank] |= fault.alters_payload
             # A faulty node includes its links: such a link is not counted again.
             if not ends:
+                # Both directions of a link have the same lower end, so that they are one entry.
                 link = min((fault.sender, fault.port), self.topology.end(fault.sender, fault.port))
                 links[link] = links.get(link, False) or fault.alters_payload
+        # Algorithms tolerate fewer forgers than crashes, so the two numbers are needed apart.
         both = [*alter.values(), *links.values()]
         return both.count(False), both.count(True)
 
@@ -332,6 +349,7 @@ class ResolvedRun:
 
     def settled_by(self, step: Step) -> Step:
         """Return the step by which nodes have noticed all events up to `step`, as far as their protocols notice events."""
+        # Each protocol looks at the events up to `step` on its own: the slowest one decides.
         return max([step, *(feature.settled_by(self, step) for feature in self.features)])
 
     def is_over(self, step: Step, busy: bool) -> bool:

@@ -51,6 +51,7 @@ class DetectionFeature(Feature):
     def settled_by(self, run: ResolvedRun, step: int) -> int:
         """Return the step in which faults that began up to `step` can have been detected."""
         assert run.spec.detection is not None
+        # A fault that begins in step s may silence a node from s on, and K silent steps raise the suspicion.
         began = [fault.step for fault in run.faults if fault.step <= step]
         return max([step, *(first + run.spec.detection.after for first in began)])
 
@@ -58,13 +59,14 @@ class DetectionFeature(Feature):
         assert run.spec.detection is not None
         if run.goes_by_events:
             return timed_claims(run.scenario, run.algorithm, timeline)
-        # A fault after the last step has no effect, and is detected all the same.
+        # A fault after the last step has no effect on the collective, but the detectors notice it.
         return step_claims(run.spec.detection, run.timeline) if timeline else iter(())
 
     def claims_with_faults(self, run: ResolvedRun) -> Iterable[Claim] | None:
         outages = run.outages
         if outages is None or (run.goes_by_events and not outages.permanent):
             return None
+        # Under the timed clock suspicions follow from times, and only outages of the whole run leave nothing to chance.
         if run.goes_by_events:
             return outage_claims.claims_with_outages(run.algorithm, outages)
         return claims_with_outages(run.topology, run.algorithm, outages)
@@ -105,7 +107,9 @@ def _require_time(scenario: Scenario, algorithm: Algorithm, detects: Detection) 
         reason = "under the timed clock nodes give signs of life at intervals: give --keep-alive TIME"
         raise ScenarioError("fault_knowledge", scenario.fault_knowledge, reason)
     spec, one_port = algorithm.spec, algorithm.spec.port_model is PortModel.ONE_PORT
+    # Over one port, the signs of life to all neighbours leave one after the other.
     signs = control_packet(scenario) * (algorithm.topology.degree if one_port else 1)
+    # Otherwise signs of life would occupy the ports all the time, and no data would cross.
     if detects.interval <= signs:
         what = "the signs of life of a node take" if one_port else "a sign of life takes"
         reason = f"{what} {format_duration(signs / NANO)}; the interval has to be longer"
@@ -113,6 +117,7 @@ def _require_time(scenario: Scenario, algorithm: Algorithm, detects: Detection) 
     if spec.port_model not in (PortModel.ALL_PORT, PortModel.ONE_PORT):
         reason = "it leaves no port for signs of life; detection under the timed clock needs all-port or one-port"
         raise ScenarioError("port_model", str(spec.port_model), reason)
+    # A fold leaves in a fixed step, whether or not all contributions are there; over reliable links it waits for them.
     if not algorithm.tolerates_delay or (spec.collective in FOLDING and spec.reliable is None):
         reason = f"{algorithm.name} counts on the step in which a packet arrives, and signs of life make packets late"
         raise ScenarioError("fault_knowledge", scenario.fault_knowledge, reason)
@@ -132,15 +137,17 @@ def step_claims(detection: Detection, timeline: FaultTimeline) -> Iterator[Claim
     returning = any(not interval.is_endless for intervals in timeline.stops.values() for interval in intervals)
     # Signs of life come at most 1 + delay steps apart, unless something returns and the first sign is still under way.
     in_time = not delays or (1 + max(delays) <= detection.after and not returning)
+    # Lost signs look like a crash, so with losses no detector is perfect.
     if effects <= {Stops, Delays} and in_time:
         yield _own("false_suspicions", 0, "perfect, K >= 1 + delay")
-    # A sign under way puts the detection off, as does a rank that hangs, or has just recovered.
+    # A sign of life under way, or a rank that hangs or has just recovered, puts detection off. Lost signs do not: they
+    # only begin the silence earlier. With doubling, K grows with every suspicion that was wrong.
     if effects <= {Stops, Loses} and timeline.ranks_only_crash and not detection.doubling:
         yield _own("slowest_detection_steps", detection.after, "K steps", at_most=True)
 
 
 def _own(name: str, value: float, formula: str, *, at_most: bool = False) -> Claim:
-    """Claim something about the detectors, whatever becomes of the collective."""
+    """Make a claim about the detectors, which holds whatever the outcome of the collective."""
     return Claim(name, value, "<=" if at_most else "==", f"{SOURCE}: {formula}", assumes=frozenset())
 
 
@@ -158,13 +165,19 @@ def claims_with_outages(topology: Topology, algorithm: Algorithm, outages: Outag
     one direction or again.
     """
     places = dict(outages.places)
+    # A node that hears nothing over a link suspects the other end and withholds its own packets, so a link that is down
+    # in one direction soon carries nothing in the other direction either.
     for link, intervals in outages.links.items():
         places.setdefault(topology.end(*link), intervals)
     both = Outages(places, outages.faulty)
     lasting = all(any(each.is_endless for each in intervals) for intervals in places.values())
+    # All outages last and concern both directions, so suspicions come too late to change anything: the packets that are
+    # withheld would be lost.
     if lasting and len(places) == len(outages.places):
         return outage_claims.claims_with_outages(algorithm, outages)
     return [
+        # When nodes begin and cease to withhold depends on the signs of life. A lower bound follows if both directions
+        # are taken to be out of service in all steps.
         replace(claim, relation=">=") if (claim.name, claim.relation) == ("intact_deliveries", "==") else claim
         for claim in outage_claims.claims_with_outages(algorithm, both.always())
     ]
@@ -181,7 +194,7 @@ def timed_claims(scenario: Scenario, algorithm: Algorithm, timeline: FaultTimeli
         yield _own("false_suspicions", 0, "perfect, K h >= f h + F c + (F - 1) c_h")
     heard = timeline.effects <= {Stops, Loses, Alters, Duplicates, Slows}
     if heard and _ranks_crash_or_slow(timeline) and not detects.doubling:
-        # The last packet was heard before the crash at the latest.
+        # The last packet or sign of life ended no later than the crash, and K intervals of silence follow.
         seconds = detects.after * detects.interval / NANO
         yield _own("slowest_detection_seconds", seconds, "K intervals", at_most=True)
 
@@ -194,18 +207,20 @@ def is_perfect(scenario: Scenario, algorithm: Algorithm, timeline: FaultTimeline
     """
     detects, spec = algorithm.spec.detection, algorithm.spec
     assert detects is not None
-    # What does not end: afterwards a silent node would be live, and not heard yet.
+    # A stop has to last: after its end the node would be live, and not heard yet.
     lasting = all(interval.is_endless for intervals in timeline.stops.values() for interval in intervals)
     hearable = lasting and _ranks_crash_or_slow(timeline) and timeline.effects <= {Stops, Alters, Duplicates, Slows}
     data, sign = longest_packet(scenario, algorithm), control_packet(scenario)
     if spec.agreement is not None and data is not None:
-        # A packet of news, or of the collective that runs again.
+        # The packet may also carry news, or belong to the collective that runs again: the part of a round that is
+        # neither sign nor news.
         data = max(data, spec.agreement.round - longest_news(scenario, algorithm.topology) - sign)
     if not hearable or data is None or spec.port_model is not PortModel.ALL_PORT:
         return False
     slows = [(place, effect) for place, spells in timeline.of(Slows).items() for _, effect in spells]
     node = prod((effect.factor for place, effect in slows if isinstance(place, int)), start=1.0)
     factor = node * prod((effect.factor for place, effect in slows if not isinstance(place, int)), start=1.0)
+    # Jitter prolongs a packet by at most this share of its duration. Effects of several faults multiply.
     factor *= prod((1 + effect.spread for _, effect in slows), start=1.0)
     wait = node * detects.interval + factor * max(data, sign) + (factor - 1) * sign
     return detects.after * detects.interval >= wait

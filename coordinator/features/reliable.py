@@ -87,8 +87,8 @@ class ReliableFeature(Feature):
             elif not _is_punctual(run):
                 yield Broken(Assumption.SENT_ONCE, "an acknowledgement may come after its time-out")
             return
-        # A lower bound for every algorithm also holds for one that waits for acknowledgements. But over one port it may
-        # go by receipts, which are not limited here.
+        # A lower bound for every algorithm also holds for an algorithm that waits for acknowledgements. But a bound for
+        # one port may follow from receipts, which are not limited over reliable links.
         yield Broken(Assumption.STEPS_KEPT, "segments wait for acknowledgements", bounds_hold=all_port)
         links = _links(run)
         if links.retransmit_after < round_trip(run.spec, run.topology, links.window):
@@ -123,9 +123,10 @@ def _links(run: ResolvedRun) -> ReliableLinks:
 def round_trip(spec: CollectiveSpec, topology: Topology, window: int) -> Step:
     """Return the steps from a send to the step in which its acknowledgement has been read, at most, if nothing is lost.
 
-    The acknowledgement crosses in the step after the segment. Over one port it waits for those of all other segments that
-    the neighbours have sent: a window for each link.
+    The acknowledgement crosses in the step after the segment. Over one port the acknowledgement waits for the
+    acknowledgements of all other segments that the neighbours have sent: a window for each link.
     """
+    # A packet crosses in a step and is read in the next one, which sends the acknowledgement.
     return 2 if spec.port_model is PortModel.ALL_PORT else 1 + topology.degree * window
 
 
@@ -161,6 +162,7 @@ def timed_links(scenario: Scenario, topology: Topology, spec: CollectiveSpec) ->
     if after is not None:
         nanoseconds = round(parse_duration(after) * NANO)
         least = costs.nanoseconds(1) + answer
+        # A shorter time-out is over before any acknowledgement can be there, so every segment would be sent again.
         if nanoseconds <= least:
             reason = f"the shortest segment and its acknowledgement take {format_duration(least / NANO)}"
             raise ScenarioError("retransmit_after", after, reason)
@@ -186,6 +188,7 @@ def last_data_step(spec: CollectiveSpec, algorithm: Algorithm) -> Step | None:
         return None
     if spec.port_model is not PortModel.ALL_PORT or algorithm.link_capacity != 1:
         return None
+    # The rule of the source may be slower than the link: then its own period separates the segments.
     return pipe.links + (pipe.segments - 1) * max(pipe.period, 2 if spec.reliable.window == 1 else 1)
 
 
@@ -212,7 +215,10 @@ def _is_punctual(run: ResolvedRun) -> bool:
     data, control = longest_packet(run.scenario, run.algorithm), control_packet(run.scenario)
     if data is None or run.spec.port_model is not PortModel.ALL_PORT:
         return False
+    # A sign of life may be in the way of the segment, and another one in the way of its acknowledgement.
     signs = 2 if run.spec.detection is not None else 0
+    # The segment itself, one segment in the other direction that has begun before the acknowledgement, and the
+    # acknowledgements of a whole window, its own included.
     return links.retransmit_after >= 2 * data + (links.window + signs) * control
 
 
@@ -226,8 +232,12 @@ def _pipe_claims(run: ResolvedRun) -> Iterator[Claim]:
         return
     if algorithm.link_capacity != 1 or run.spec.port_model is not PortModel.ALL_PORT or algorithm.byte_relation != "==":
         return
+    # A time-out before the acknowledgement would send segments twice, and acknowledgements longer than segments would
+    # set the pace in place of the segments.
     if links.retransmit_after < data + answer or (links.window > 1 and answer > data) or not algorithm.forwards_at_once:
         return
+    # Stop and wait: the next segment waits for the acknowledgement of the last one. A larger window keeps the link
+    # busy.
     spacing = data + answer if links.window == 1 else data
     formula = "(m - 1)(c_d + c_a) + L c_d" if links.window == 1 else "(m - 1 + L) c_d"
     seconds = ((pipe.segments - 1) * spacing + pipe.links * data) / NANO
@@ -249,11 +259,13 @@ def link_claims(run: ResolvedRun) -> Iterator[Claim]:
         # A link that duplicates packets carries more than is sent over it.
         source = f"{SOURCE}: at most {links.attempts} attempts for each segment"
         yield Claim("segments", links.attempts * most, "<=", source, assumes=frozenset())
+    # A rank that recovers has forgotten its content, and a fold depends on the step in which it leaves: the paths of
+    # copies decide neither.
     plain = effects <= {Stops} and not timeline.recoveries and spec.collective not in FOLDING
     if outages is not None and plain and not set(outages.faulty) & set(algorithm.sources):
         found = losses(algorithm, outages if outages.permanent else outages.always())
         if found is not None:
-            # What is out of service throughout is so for every attempt; what comes back may be reached by a later one.
+            # An outage throughout the run stops every attempt; after an outage that ends, a later attempt may succeed.
             relation = "==" if outages.permanent else ">="
             source = f"{algorithm.citation}: what its paths carry around the outages"
             yield Claim(
@@ -264,6 +276,8 @@ def link_claims(run: ResolvedRun) -> Iterator[Claim]:
                 derived=found.traced,
                 assumes=DELIVERED,
             )
+    # Boole's inequality: the probability that any segment fails on any link is at most their number times the worst
+    # probability, whether or not the failures are independent.
     worst = max((_failure(links, spells) for spells in timeline.spells.values()), default=1.0)
     on_links = not any(isinstance(place, int) for place in timeline.spells)
     transient = on_links and effects <= {Loses, Delays, Duplicates, *(() if run.goes_by_events else (Stops,))}
@@ -279,7 +293,7 @@ def _most_segments(topology: Topology, algorithm: Algorithm) -> int:
     whole = [int(number) for number in stated if not isinstance(number, tuple)]
     spec = algorithm.spec
     copies = spec.messages * algorithm.segments_per_message * spec.redundancy
-    # Every copy of every pair of origin and target crosses every link at most once each way.
+    # Every copy of every pair of origin and target crosses every link at most once in each direction.
     several = spec.collective in (Collective.SCATTER, Collective.ALLTOALL)
     pairs = len(algorithm.sources) * (topology.order if several else 1)
     return min([*whole, 2 * topology.link_count * copies * pairs])
@@ -291,8 +305,10 @@ def _failure(links: ReliableLinks, spells: Sequence[Spell]) -> float:
     for interval, effect, _ in spells:
         if isinstance(effect, Loses):
             if effect.packet is None:
+                # Several faults of a link draw independently, so an attempt has to pass all of them.
                 crossing *= 1 - effect.probability
             else:
+                # A fault that loses the packet with one number stops one attempt.
                 attempts -= 1
         elif isinstance(effect, Stops):
             if interval.is_endless:

@@ -1,4 +1,4 @@
-"""Repair: a broadcast goes round what faults have broken, by requests of the nodes or by other trees."""
+"""Repair: a broadcast goes around faults, by requests of the nodes or by other trees."""
 
 from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     import polars as pl
 
 NO_REQUEST = frozenset({Assumption.SENT_ONCE, Assumption.NOTHING_OVERDUE, Assumption.NO_WRONG_SUSPICION})
-"""The assumptions of the claim that no node asks for anything."""
+"""The assumptions of the claim that no node sends a request."""
 
 
 class RepairFeature(Feature):
-    """Requests of nodes for what is overdue, or trees that avoid known faults."""
+    """Requests of nodes for overdue segments, or trees that avoid known faults."""
 
     name = "repair"
 
@@ -51,7 +51,7 @@ class RepairFeature(Feature):
             return
         delayed = run.spec.reliable is not None
         if run.goes_by_events and (delayed or run.spec.detection is not None):
-            # What makes packets late may make them overdue as well; and what comes by another way too is traffic.
+            # Late packets may be overdue and requested; the second copy, which comes by another way, is traffic too.
             yield Broken(Assumption.SENT_ONCE, "packets that are late may be asked for")
         elif delayed and not run.goes_by_events:
             why = "packets that wait for acknowledgements may be overdue, and what is asked for comes twice"
@@ -81,6 +81,7 @@ def repair_of(scenario: Scenario) -> Repair | None:
     if scenario.repair is None:
         return None
     knowledge, detection = knowledge_of(scenario)
+    # By default a node is as patient with a packet as with the signs of life of a neighbour.
     repair = Repair(scenario.repair, after or (detection.after if detection else 1))
     if isinstance(rule_of(CollectiveSpec("", scenario.collective, "", 0, repair=repair)), PlannedRule):
         repair = repair._replace(after=0)
@@ -102,7 +103,7 @@ def _pull_claims(run: ResolvedRun) -> Iterator[Claim]:
     """
     yield from _service_claims(run)
     if run.spec.reliable is not None:
-        # Repair adds traffic, and delivers more than the paths of the trees do.
+        # Repair adds traffic, and reaches more nodes than the paths of the trees.
         yield from (claim for claim in reliable.link_claims(run) if claim.name == "delivery_ratio")
 
 
@@ -111,20 +112,23 @@ def _service_claims(run: ResolvedRun) -> Iterator[Claim]:
     algorithm, rule = run.algorithm.over_trees, rule_of(spec)
     assert algorithm is not None
     assert isinstance(rule, PullRule)
-    # Altered bytes are handed on, and no node asks again.
+    # Nodes pass altered bytes on, and request nothing that has arrived.
     if any(fault.alters_payload for fault in run.harmful_faults) or spec.source in faulty:
         return
     broken = {(each.sender, each.port) for each in run.harmful_faults if isinstance(each, LinkFault) and each.breaks}
     broken |= set(outages.links) if outages is not None else set()
-    # A request has to cross the link, and its answer comes back.
+    # A request has to cross the link in one direction, and its answer in the other.
     broken |= {topology.end(*link) for link in broken}
     receivers = [rank for rank in topology.data_ranks if rank not in faulty and rank != spec.source]
+    # A lower bound: without every link that is ever broken in either direction.
     served = _served(rule, algorithm, faulty, broken)
     certain = sum(rank in served for rank in receivers)
     exact = False
     # A fault at a time may begin when the first packets of its step have crossed.
     exact_steps = not any(isinstance(fault.step, Moment) and fault.step for fault in run.translated)
     if outages is not None and outages.permanent and exact_steps:
+        # An upper bound: without the directions that are always broken, even if no request can cross. If both are
+        # equal, the number is exact.
         possible = _served(rule, algorithm, outages.nodes, outages.links)
         exact = certain == sum(rank in possible for rank in receivers)
     source = f"{rule.citation}: every node that healthy nodes and links connect to the source"
@@ -135,6 +139,7 @@ def _served(
     rule: PullRule, algorithm: TreeCollective, gone: Container[Rank], broken: Container[tuple[Rank, Port]]
 ) -> frozenset[Rank]:
     """Return the ranks that the segments of every tree can reach, without some ranks and directed links."""
+    # A message has segments on every tree, and a rank needs all of them.
     reached = [_reached(rule, algorithm, tree, gone, broken) for tree in range(algorithm.trees.count)]
     return reached[0].intersection(*reached[1:])
 
@@ -146,10 +151,14 @@ def _reached(
     segments.
     """
     topology, source = algorithm.topology, algorithm.spec.source
+    # From each rank that may send a segment to the ranks that would receive it there: the parent in the tree, and the
+    # neighbours to which the rule sends requests, seen from the other end.
     onward: dict[Rank, list[Rank]] = {}
     for relative in algorithm.reached:
         rank = topology.absolute(relative, source)
         for port in {*rule.ports(algorithm, relative, tree), algorithm.trees.parent(relative, tree)}:
+            # The segment crosses from the neighbour to the rank, so the end at the neighbour must work. A rank that is
+            # gone receives nothing, and therefore sends nothing.
             if rank not in gone and topology.end(rank, port) not in broken:
                 onward.setdefault(topology.neighbour(rank, port), []).append(rank)
     reached = [source]

@@ -1,4 +1,4 @@
-"""Times of packets under the timed clock, as protocols count on them."""
+"""Times of packets under the timed clock, on which protocols rely."""
 
 from coordinator.scenario.model import Scenario, costs_of
 from emunode.algorithms.base import Algorithm
@@ -21,6 +21,7 @@ def control_packet(scenario: Scenario) -> int:
 
 def longest_news(scenario: Scenario, topology: Topology) -> int:
     """Return the nanoseconds of a packet with all possible news: every link, and a reopening of every node."""
+    # Every link has two ends, and every control segment has the same size.
     ends = sum(len(topology.ports(rank)) for rank in topology.ranks())
     return costs_of(scenario).nanoseconds(CONTROL_BYTES * (ends // 2 + topology.order))
 

@@ -1,8 +1,9 @@
-"""The audit: hops that the communication model, the topology or the faults rule out, whatever the algorithm.
+"""The audit: hops that contradict the communication model, the topology or the faults, whatever the algorithm.
 
-Nodes and engines enforce these rules during a run; the audit checks them again on the journal alone. What the faults allow
-follows from the same `Faults` object that the engines use, replayed over the packets that faults can have affected. From the
-first fault on that can delay packets, receipts are not checked against the port model, because late packets meet others.
+Nodes and engines enforce these rules during a run; the audit checks the rules again on the journal alone. The outcomes
+that faults allow follow from the same `Faults` object that the engines use, replayed over the packets that faults can
+have affected. After the first fault that can delay packets, receipts are not checked against the port model, because
+late packets meet other packets.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -29,7 +30,7 @@ from emunode.topologies.base import ABSENT, Topology
 
 PIECE = ["origin", "target", "segment"]
 AUDITED_LINKS = 100_000
-"""Most links that are looked up in the topology; of more links, an even sample is."""
+"""Most links that are looked up in the topology; of more links, an even sample is looked up."""
 NEVER: Step = 2**31 - 1
 NO_RANK: Rank = -2
 """A target that no segment has."""
@@ -45,16 +46,18 @@ def broken_rules(
 ) -> list[pl.LazyFrame]:
     """List the impossible hops: one query for each rule, with a row for each hop that breaks it.
 
-    `packets` are those that carried data; `timetable` is that of a run under the timed clock. `nonexistent_links` belongs to
-    the audit as well. Of a run that was cut short under the timed clock, a host that died
-    has taken the rows of its ranks along: what such a rank sent is not held against what it received.
+    `packets` are the packets that carried data; `timetable` is the timetable of a run under the timed clock.
+    `nonexistent_links` belongs to the audit as well. If a run under the timed clock was cut short, a host that died has
+    lost the rows of its ranks: the sends of such a rank are not compared with its receipts.
     """
     copies, data = plan.algorithm.copies_keep_trees, data_hops(plan.spec, journal)
+    # Without faults and protocols every packet keeps its step, so steps say everything that times could say.
     times = timetable if timetable is not None and timetable.inputs is not None else None
     return [
         wrong_outcomes(plan, data, times),
         wrong_addresses(plan, data),
         *([_repeated(plan, data)] if copies else []),
+        # Packets that a detector withheld crossed no link.
         *_causality(plan, journal.filter(pl.col("outcome") != "withheld"), times),
         # Reports cross no link.
         *([unplanned(journal.filter(pl.col("outcome") != "withheld", ~IS_REPORT), times)] if times is not None else []),
@@ -71,9 +74,12 @@ def broken_rules(
 
 def _strays(plan: ResolvedRun, journal: pl.LazyFrame) -> pl.LazyFrame:
     """Return rows that only features make that this run does not have, and control segments of no feature."""
+    # The literal is for runs without features: `any_horizontal` needs an argument.
     own = pl.any_horizontal(pl.lit(value=False), *_rows_of(plan, plan.features))
     absent = [feature for feature in FEATURES.values() if feature not in plan.features]
     others = pl.any_horizontal(IS_CONTROL, *_rows_of(plan, absent))
+    # Two features may make the same kind of row, so a row of an active feature is legal even if an absent one makes it
+    # too.
     return journal.filter(others & ~own).select("step")
 
 
@@ -83,11 +89,13 @@ def _rows_of(plan: ResolvedRun, features: Iterable[Feature]) -> list[pl.Expr]:
 
 
 def _causality(plan: ResolvedRun, journal: pl.LazyFrame, times: Timetable | None) -> list[pl.LazyFrame]:
-    """Return the violations of causality. Nodes agree over ports that they suspect as well, so those packets are judged
+    """Return the violations of causality. Nodes send news of an agreement over suspected ports too, so news are judged
     apart.
     """
     if plan.spec.agreement is None:
         return [causality_violations(plan, journal, times)]
+    # Without detection in the plan, a suspicion withholds nothing. Faults still see all packets, because they may count
+    # them.
     blind = replace(plan, spec=plan.spec._replace(detection=None))
     crossing = journal.filter(~IS_REPORT)
     return [
@@ -103,6 +111,7 @@ def wrong_outcomes(plan: ResolvedRun, journal: pl.LazyFrame, times: Timetable | 
     that recovers has lost its memory and sees a first copy again.
     """
     # A rank never receives its own message as something new.
+    # Switches only forward, so even a message for all ranks is not meant for them.
     for_all = (pl.col("target") == ALL_RANKS) & ~pl.col("receiver").is_in(switches(plan.topology))
     meant = for_all | (pl.col("target") == pl.col("receiver"))
     back = pl.col("receiver") == pl.col("origin")
@@ -172,6 +181,7 @@ def _repeated(plan: ResolvedRun, journal: pl.LazyFrame) -> pl.LazyFrame:
     before.
     """
     copy = [*PIECE, "tree"]
+    # No rank sends a copy twice over a port in one step by itself; only faults of links make a second one.
     again = journal.group_by("step", "sender", "port", *copy).agg(times=pl.len()).filter(pl.col("times") > 1)
     again = _except(plan, again, Delays, Duplicates)
     if Duplicates not in plan.timeline.effects and not plan.timeline.opaque:
@@ -196,6 +206,7 @@ def _life(plan: ResolvedRun, times: Timetable | None) -> pl.Expr:
         recoveries, when = times.inputs.timeline.recoveries, pl.col("start")
     else:
         recoveries, when = plan.timeline.recoveries, pl.col("step")
+    # A packet of the step of a recovery is read by the new life already.
     revived = [((pl.col("receiver") == rank) & (when >= time)).cast(pl.Int32) for time, rank in recoveries]
     return (pl.sum_horizontal(revived) if revived else pl.lit(0)).alias("life")
 
@@ -221,6 +232,8 @@ def causality_violations(
     leaked = journal.join(withheld.lazy(), on=withheld.columns, how="semi").filter(~lost).select("step")
     journal = journal.join(withheld.lazy(), on=withheld.columns, how="anti")
     if times is not None and times.inputs is not None:
+        # Under the timed clock a port may send several packets of one step, and the journal does not say which of them
+        # carried a hop: a hop is legal if one of these packets explains it.
         both = _outcome_table(possible_outcomes(plan, times, times.inputs)).lazy().group_by("step", "sender", "port")
         possible = both.agg(pl.col("may_arrive", "may_be_lost", "may_be_altered").any())
     else:
@@ -253,13 +266,14 @@ COPY = {"step": pl.Int32, "sender": pl.Int32, "port": pl.Int16, **dict.fromkeys(
 def _withheld(plan: ResolvedRun, journal: pl.LazyFrame) -> pl.DataFrame:
     """Return the copies in the journal that byzantine nodes withheld.
 
-    On a link that delays packets, such copies look like copies that left in an earlier step. There, only copies that
-    are recorded as lost count.
+    On a link that delays packets, such copies cannot be told apart from copies that left in an earlier step. There,
+    only copies that are recorded as lost count.
     """
     ranks = {fault.rank for fault in plan.faults if isinstance(fault, NodeFault) and fault.withholds}
     if not ranks:
         return pl.DataFrame(schema=COPY)
     delayed = _links_with(plan, Delays)
+    # The copies are sorted by step below, so every fault is applied once, when the first packet of its step comes.
     faults, due = faults_by_steps(plan.algorithm), list(reversed(plan.faults))
     knows = plan.spec.knowledge in (FaultKnowledge.NEIGHBOURS, FaultKnowledge.ALL)
     sent = journal.filter(pl.col("sender").is_in(ranks)).select(*COPY, lost=pl.col("outcome") == "lost").unique()
@@ -269,6 +283,7 @@ def _withheld(plan: ResolvedRun, journal: pl.LazyFrame) -> pl.DataFrame:
             faults.apply([due.pop()])
         silent = faults.silent(sender, step) or (knows and faults.is_dead(step, sender, port))
         byzantine = faults.byzantine(step, sender)
+        # A silent node sends nothing at all, which another rule judges.
         if silent or not byzantine or (not lost and (sender, port) in delayed):
             continue
         treatment = faults.treatment(byzantine, step, sender, port, (origin, target, tree, segment))
@@ -289,10 +304,12 @@ def _after_crashes(plan: ResolvedRun, journal: pl.LazyFrame) -> pl.LazyFrame:
     """
     lost = pl.col("outcome") == "lost"
     crashed = {rank: first.start for rank, (first, *_) in plan.timeline.stops.items()}
+    # Ranks that do not crash get a step that never comes, so that one comparison is enough for all rows.
     sender_gone, receiver_gone = (
         pl.col("step") >= pl.col(end).replace_strict(crashed, default=NEVER, return_dtype=pl.Int64)
         for end in ("sender", "receiver")
     )
+    # Both directions: a hop to a crashed rank has to be lost, and no other hop may be lost.
     return journal.filter(sender_gone | (receiver_gone != lost)).select("step")
 
 
@@ -368,6 +385,7 @@ def _late(plan: ResolvedRun, steps: Step) -> Mapping[tuple[Rank, Port], tuple[se
     """
     delayed = {place for place in plan.timeline.of(Delays) if not isinstance(place, int)}
     there = [fault for fault in plan.faults if isinstance(fault, LinkFault) and fault.place in delayed]
+    # An injector of its own: looking at all steps in advance must not disturb the replay of the packets.
     chances = Faults(plan.topology, plan.spec.seed)
     # Draws of loss and delay depend on (seed, step, rank, port) alone, so they can be repeated without the packets.
     chances.apply(fault for fault in there if not fault.counts_packets)
@@ -394,6 +412,7 @@ def _sent_before_received(journal: pl.LazyFrame, copy: list[str], *, reported_on
     arrived = journal.filter(pl.col("outcome") != "lost")
     received = arrived.group_by("receiver", *copy).agg(received=pl.col("step").min())
     if reported_only:
+        # The rows of a rank may be lost with its host, so a rank without any receipt proves nothing.
         journal = journal.join(arrived.select("receiver"), how="semi", left_on="sender", right_on="receiver")
     return (
         # Sources and the targets of acknowledgements create what they send.
@@ -413,6 +432,7 @@ def port_model_violations(plan: ResolvedRun, journal: pl.LazyFrame, packets: pl.
     """
     spec, capacity = plan.spec, plan.algorithm.link_capacity
     sent = packets.lazy()
+    # Without a capacity no packet is too large: no packet has as many segments as this number.
     full = _except(plan, sent.filter(pl.col("segments") > (capacity or 2**31)), Delays, Duplicates).select("step")
     if spec.port_model is PortModel.ALL_PORT and spec.duplex is Duplex.FULL:
         return full
@@ -438,6 +458,7 @@ def port_model_violations(plan: ResolvedRun, journal: pl.LazyFrame, packets: pl.
         PortModel.SEND_OR_RECEIVE: sends + receipts > 1,
     }[spec.port_model]
     if spec.duplex is Duplex.HALF:
+        # A port that sends and receives in one step counts twice in the sum, and once among the ports.
         crowded |= sends + receipts > ports
     return pl.concat([full, used.filter(crowded).select("step")])
 
@@ -459,6 +480,7 @@ def _except(plan: ResolvedRun, packets: pl.LazyFrame, *effects: type[Effect]) ->
 
 def nonexistent_links(plan: ResolvedRun, links: pl.DataFrame) -> int:
     """Count the packets between ranks that no link of the topology joins at that port."""
+    # Every k-th link of the sorted table, so that the sample has links of all parts of the network.
     every = 1 + len(links) // AUDITED_LINKS
     sample = (links[name][::every].to_list() for name in ("sender", "port", "receiver", "packets"))
     return sum(

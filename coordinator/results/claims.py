@@ -34,7 +34,7 @@ CONFORMANCE = (MODEL_CONFORMANCE, REPLAY_MATCH)
 DELIVERY = frozenset(
     {"deliveries", "intact_deliveries", "delivery_ratio", "final_delivery_ratio", "least_contributions"}
 )
-"""Metrics of what arrived. A run without any claim about these is undecided."""
+"""Metrics of deliveries. A run without any claim about these is undecided."""
 
 
 class Verdict(StrEnum):
@@ -114,6 +114,7 @@ def claims_of(plan: ResolvedRun) -> Sifted:
     # Faults keep contributions away, and then the payloads show it.
     counted = trusting and plan.spec.collective in FOLDING and not plan.harmful_faults
     undisturbed = trusting and not plan.faults and not plan.algorithm.negative_control
+    # A run without faults is judged by its deliveries even if its algorithm claims nothing about them.
     if undisturbed and not any(claim.name in DELIVERY for claim in claims):
         source = f"definition of {plan.spec.collective}: without faults every message arrives"
         claims = [*claims, Claim("delivery_ratio", 1.0, "==", source)]
@@ -136,6 +137,7 @@ def roots_of(plan: Plan) -> list[tuple[Rank, str]]:
     # With many roots one faulty root invalidates nothing.
     if spec.collective in ROOTLESS or spec.permutation:
         return []
+    # The spec names the root of every collective `source`; in a gather or a reduce the root receives.
     which = "target" if spec.collective in (Collective.GATHER, Collective.REDUCE) else "source"
     return [(spec.source, which), *([(spec.target, "target")] if spec.target != ALL_RANKS else [])]
 
@@ -167,6 +169,8 @@ def _claims_with_faults(plan: Plan, inputs: PredictionInputs, rounding: float) -
     if plan.goes_by_arrivals and not plan.algorithm.on_schedule:
         # Packets go other ways than without faults.
         return []
+    # The time of the last receipt is a maximum over paths of sums of durations. Durations that grow by at most a factor
+    # make such a maximum grow by at most the same factor.
     if all(each.fault.slows for each in inputs.faults):
         factor = faults_of(plan.algorithm, inputs.faults).largest_factor()
         least = Claim("intended_seconds", before, ">=", "the timed clock: faults make no packet earlier")
@@ -259,6 +263,7 @@ def _judge(claim: Claim, measured: Metric | None, undecided: str | None) -> Judg
 
 def _equal(measured: Metric, predicted: Metric) -> bool:
     if isinstance(measured, float) or isinstance(predicted, float):
+        # Theory adds the same terms in another order, so that the last digits may differ.
         return isclose(measured, predicted, rel_tol=1e-9)  # type: ignore[arg-type]
     return measured == predicted
 

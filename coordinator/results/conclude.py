@@ -1,8 +1,8 @@
 """The judge: from a plan and the history of its run to metrics, tables, claims and a verdict.
 
 Runs, trials of campaigns, certificates and `coordinator verify` are all judged here, so the same history never gets two
-verdicts. `conclude` measures and judges a journal; `rule` applies the same rules to metrics that are known already, as those
-of trials are.
+verdicts. `conclude` measures and judges a journal; `rule` applies the same rules to known metrics, such as the metrics
+of trials.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -76,7 +76,7 @@ class Conclusion:
     """The conclusion from a history: measurement, rulings, and the nodes that were cut off."""
 
     plan: Plan
-    """The plan that it was judged by, with every fault in steps."""
+    """The plan by which the run was judged, with every fault in steps."""
     measurement: Measurement
     ruling: Ruling
     cut_off: CutOff
@@ -117,6 +117,7 @@ def conclude(
     sifted = claims_of(plan)
     reasons, claims, timeline = [history.ended], [*sifted.kept], None
     if history.ended is None:
+        # A run that ended early has not executed the whole schedule from which these claims follow.
         claims += derived(plan, claims)
     records: dict[str, Sequence[Mapping[str, object]]] = {}
     if timetable is not None:
@@ -196,6 +197,8 @@ def _invalid(plan: Plan, metrics: Mapping[str, Metric]) -> str | None:
     # Theory of broadcasts presumes a healthy source; with a faulty one the run tests nothing.
     if root:
         reason = f"{root}, and theory makes no claim about that"
+        # Nodes that agree may find out that the root failed; this is a result of the agreement, and is stated as the
+        # reason.
         if metrics.get("root_failed_nodes"):
             return f"{root}: {metrics['root_failed_nodes']} nodes agreed on that, and ended with the error root-failed"
         return reason if metrics["intact_deliveries"] else f"{_nothing_delivered((), metrics)}: {reason}"

@@ -19,7 +19,7 @@ from emunode.model import ALL_RANKS, FOLDING, Collective, Rank, Step
 
 Numbers = NDArray[np.uint64]
 MOST_SUMS = 20_000_000
-"""Most sums that are kept, one for each rank, block and segment; of more blocks, an even sample is."""
+"""Most sums that are kept, one for each rank, block and segment; of more blocks, an even sample is counted."""
 
 
 class Contributions(NamedTuple):
@@ -35,7 +35,8 @@ def count_contributions(plan: ResolvedRun, journal: pl.LazyFrame) -> Contributio
     """Count the contributions in all results.
 
     `miscounted_results` are results that do not have every contribution exactly once, or were distributed too early;
-    `least_contributions` is the smallest number in a result that a healthy rank folds, each counted as often as it is in it.
+    `least_contributions` is the smallest number in a result that a healthy rank folds; a contribution counts as often
+    as the result contains it.
     """
     if plan.spec.collective not in FOLDING:
         return Contributions({})
@@ -43,6 +44,7 @@ def count_contributions(plan: ResolvedRun, journal: pl.LazyFrame) -> Contributio
     owners = plan.algorithm.block_owners
     whole = len(owners) == 1
     sampled = owners[:: 1 + len(owners) * segments * order // MOST_SUMS]
+    # Blocks that are not sampled keep -1, by which their hops are dropped below.
     place = np.full(order, 0 if whole else -1, dtype=np.int64)
     place[list(sampled)] = range(len(sampled))
     hops = _hops(journal, order, segments)
@@ -65,6 +67,7 @@ def count_contributions(plan: ResolvedRun, journal: pl.LazyFrame) -> Contributio
     # Under the timed clock the step of a recovery does not follow from the journal.
     if not plan.harmful_faults or plan.scenario.clock != "steps" or plan.spec.reliable is not None:
         return Contributions(metrics)
+    # The same folds with 1 in place of the numbers count the contributions.
     counts = np.tile((own > 0).astype(np.uint64), len(sampled) * segments)
     _replay(hops, counts, segments, order, np.uint64(order), births)
     counts = counts.reshape(len(sampled), segments, order)
@@ -90,6 +93,8 @@ def _missing(
     plan: ResolvedRun, hops: pl.DataFrame, holder: Rank, births: Sequence[tuple[Step, Rank]]
 ) -> tuple[Rank, ...]:
     """Return the ranks whose contributions one result lacks at `holder`; `hops` are the hops of its block and segment."""
+    # Sets of bits in place of sums: the question is which contributions are missing, not how many. Only one result is
+    # followed, so the sets may be large.
     own = {rank: 1 << rank for rank in plan.topology.data_ranks}
     held = dict(own)
     left = list(births)
@@ -98,6 +103,8 @@ def _missing(
             _, rank = left.pop(0)
             held[rank] = own.get(rank, 0)
         pairs = list(arrivals.select("sender", "receiver").iter_rows())
+        # All senders of a step are read before any receiver changes: what arrives in a step leaves in a later one at
+        # the earliest.
         sent = [held.get(sender, 0) for sender, _ in pairs]
         for (_, receiver), ranks in zip(pairs, sent, strict=True):
             held[receiver] = held.get(receiver, 0) | ranks
@@ -109,6 +116,7 @@ def _hops(journal: pl.LazyFrame, order: int, segments: int) -> pl.DataFrame:
     partial = (pl.col("target") != ALL_RANKS) & (pl.col("outcome") != "lost")
     finished = (pl.col("target") == ALL_RANKS) & (pl.col("sender") == pl.col("origin"))
     ends = pl.col("sender", "receiver", "origin").is_between(0, order - 1)
+    # Rows with ranks or segments that do not exist would index past the tables; the audit counts them.
     known = ends & pl.col("segment").is_between(0, segments - 1) & (pl.col("target") < order)
     return (
         journal.filter(partial | finished, known)
@@ -135,19 +143,27 @@ def _replay(
 ) -> int:
     """Fold step by step; returns the number of finished results that left before they were complete."""
     fresh, left = held.copy() if births else held, list(births)
+    # The sums are one flat array with the index (block x segments + segment) x order + rank, so that the folds of a
+    # whole step are one read and one addition in numpy.
     base = (hops["block"].to_numpy() * segments + hops["segment"].to_numpy()) * order
     sender, receiver = base + hops["sender"].to_numpy(), base + hops["receiver"].to_numpy()
     finished, steps = hops["finished"].to_numpy(), hops["step"].to_numpy()
     early: set[int] = set()
+    # The hops are sorted by step, so a step begins where the number changes.
     bounds = np.flatnonzero(np.diff(steps, prepend=-1, append=-1))
     for first, last in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
         while left and left[0][0] <= steps[first]:
             _, rank = left.pop(0)
+            # A rank that recovers has only its own contributions left, in every block and segment: every entry `order`
+            # places apart.
             held[rank::order] = fresh[rank::order]
         step = slice(first, last)
         # What leaves in a step is what arrived before it.
         sent, results = held[sender[step]], finished[step]
+        # A set of places: an owner distributes one result over several links, and is too early once.
         early.update(sender[step][results & (sent != total)].tolist())
+        # Several hops of a step may reach one rank. `add.at` adds all of them, where indexing would keep the last one
+        # only.
         np.add.at(held, receiver[step][~results], sent[~results])
     return len(early)
 
@@ -161,11 +177,13 @@ def _holders(plan: ResolvedRun, owner: Rank) -> list[Rank]:
     """Return the ranks that fold the result of a block."""
     if plan.spec.collective is not Collective.ALLREDUCE or len(plan.algorithm.block_owners) > 1:
         return [owner]
+    # A result in one piece may be folded at several ranks: at each rank to which partial results are due.
     return [rank for rank in plan.topology.data_ranks if plan.algorithm.segments_due(0, rank)]
 
 
 def _numbers(order: int) -> Numbers:
     """Return a 64-bit number for every rank, without a pattern (the finalizer of splitmix64)."""
+    # Sums of ranks would agree too often, as 1 + 4 and 2 + 3 do; sums of numbers without a pattern agree once in 2^64.
     z = np.arange(1, order + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

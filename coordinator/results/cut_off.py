@@ -74,6 +74,8 @@ def _cause(plan: Plan) -> Callable[[Rank], str | None]:
     specs: dict[Place, list[str]] = {}
     for spec in breaking:
         for record in faults[spec]:
+            # The losses name places. Each fault by itself gives the places that it puts out of service, which lead back
+            # to the fault as the user wrote it.
             alone = outages_of([record], (), plan.topology, plan.spec.seed) or Outages()
             for place in alone.places:
                 specs.setdefault(place, []).append(spec)

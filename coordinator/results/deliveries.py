@@ -112,6 +112,7 @@ def messages_due(plan: ResolvedRun) -> Integers:
         case Collective.ALLGATHER | Collective.ALLTOALL:
             due = np.full(order, others * spec.messages)
         case Collective.REDUCE_SCATTER:
+            # One block of the result for each rank.
             due = np.full(order, spec.messages)
         case Collective.ALLREDUCE:
             # The other blocks of healthy ranks, and its own.
@@ -136,7 +137,7 @@ def switches(topology: Topology) -> list[Rank]:
 def count_deliveries(plan: ResolvedRun, arrivals: Arrivals) -> Deliveries:
     """Combine the pieces that arrived into messages."""
     message = arrivals.segment // plan.algorithm.segments_per_message
-    # Segment numbers come from a journal, which may be altered: those of no message are left out.
+    # Segment numbers come from a journal, which may be altered: numbers of no message are left out.
     counted = (message >= 0) & (message < plan.spec.messages)
     silent = silent_sources(plan)
     if silent:
@@ -159,6 +160,7 @@ def pieces_due(plan: ResolvedRun, receiver: Integers, owner: Integers, message: 
     elif spec.collective in FOLDING:
         due = np.empty(len(message), dtype=np.int64)
     else:
+        # Looked up once for each message number, then for all rows by indexing.
         return np.array([algorithm.segments_due(number) for number in range(spec.messages)])[message]
     own = np.flatnonzero(receiver == owner)
     due[own] = [
@@ -245,6 +247,7 @@ def record_arrivals(plan: ResolvedRun, records: Records) -> tuple[Arrivals, NDAr
     arrived = (records["outcome"] <= HopOutcome.DUPLICATE) & ((target == ALL_RANKS) | (target == receiver))
     rows = records[arrived & (receiver != records["origin"]) & healthy[receiver]]
     columns: dict[str, Integers] = {name: rows[name] for name in ("receiver", "origin", "segment", "step")}
+    # Without folding, the owner of a message is its origin; the rules are those of `owner`, in numpy.
     columns["owner"] = columns["origin"]
     if plan.spec.collective in FOLDING:
         columns["owner"] = np.where(rows["target"] == ALL_RANKS, rows["origin"], rows["receiver"])

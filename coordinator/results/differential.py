@@ -1,7 +1,7 @@
 """Differential check: a run over sockets must have the same history as the same plan in memory, hop for hop.
 
-Claims and the audit accept any order and any route that is as good. This check does not: the plan is run again in the memory
-engine, faults included, and every hop that is in only one of the two histories counts.
+Claims and the audit accept any order and any route of equal quality. This check does not: the plan is run again in the
+memory engine, faults included, and every hop that is in only one of the two histories counts.
 """
 
 from collections.abc import Sequence
@@ -57,6 +57,7 @@ def replay(
             turns = play(network, plan.faults, limit=last + 2, over=plan.is_over)
         for turn in turns:
             rows += turn
+            # A stored scenario may have been altered into one that makes far more hops than its journal has.
             if most_rows is not None and len(rows) > most_rows * RECORD.itemsize:
                 break
     finally:

@@ -46,8 +46,10 @@ def in_steps(plan: Plan, timetable: Timetable) -> Plan:
         if isinstance(fault.step, Moment):
             values["step"] = inputs.steps.step_at(start)
             if fault.end < FOREVER or end < ALWAYS:
+                # A time interval excludes its end, a step interval includes its last step.
                 values["last"] = inputs.steps.step_at(end - 1)
         translated[fault] = replace(fault, **values)
+        # A fault at time 0 is in force even in a run in which nothing is ever sent.
         if start < over or not start:
             in_effect.append(translated[fault])
     breaking = [fault for fault in in_effect if not fault.slows]

@@ -22,7 +22,10 @@ def served_latencies(plan: ResolvedRun, deliveries: Deliveries, arrivals: Arriva
     """Return the latencies of the served ranks, by rank; `arrivals` are the arrivals of unaltered copies."""
     due = ~np.isin(arrivals.owner, silent_sources(plan))
     last = np.zeros(len(deliveries.due), np.int64)
+    # A rank has several pieces; `maximum.at` takes all of them into account, where indexing would keep the last one
+    # only.
     np.maximum.at(last, arrivals.receiver[due], arrivals.step[due])
+    # The last arrival of a rank that misses something says nothing, so only served ranks have a latency.
     return last[deliveries.served]
 
 
@@ -52,6 +55,7 @@ def completion_seconds(plan: ResolvedRun, records: Records, timetable: Timetable
     receiver, target = records["receiver"], records["target"]
     meant = ((target == ALL_RANKS) | (target == receiver)) & healthy[receiver]
     rows = records[(records["outcome"] == HopOutcome.FIRST) & meant & (receiver != records["origin"])]
+    # The segments of a packet have one row each, and the same end.
     hops = pl.DataFrame({name: rows[name] for name in HOP}).unique()
     ends = hops.join(timetable.arriving, on=HOP)["end"]
     return int(ends.max() or 0) / NANO  # type: ignore[arg-type]

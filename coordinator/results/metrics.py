@@ -1,8 +1,8 @@
 """Metrics: the numbers that claims are judged against, computed from a journal and its plan alone.
 
-`measure` answers everything about one run, whatever its size, from a streamed Parquet file. `count_trial` answers what a
-campaign asks of one of its many small trials, in less than a millisecond, from packed rows in memory. What both answer is
-defined once, in `deliveries` and in `shared_metrics`.
+`measure` computes all metrics of one run, whatever its size, from a streamed Parquet file. `count_trial` computes the
+few metrics that a campaign needs of each of its many small trials, in less than a millisecond, from packed rows in
+memory. Metrics of both are defined once, in `deliveries` and in `shared_metrics`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -119,8 +119,8 @@ def measure(
 ) -> Measurement:
     """Measure a finished run without knowledge of the algorithm's intentions.
 
-    `altered_copies` are the altered copies that arrived, in scenarios with redundancy; `timetable` is that of a run
-    under the timed clock; `rows` is the length of the journal, if it is known; `cut_short` says that rows of
+    `altered_copies` are the altered copies that arrived, in scenarios with redundancy; `timetable` is the timetable of
+    a run under the timed clock; `rows` is the length of the journal, if it is known; `cut_short` says that rows of
     hosts may be lost.
     """
     everything = journal
@@ -146,6 +146,8 @@ def measure(
     )
     heaviest_bytes = tuple(steps.drop_in_place("max_link_bytes"))
     traffic = Traffic(len(steps), len(packets), int(packets["segments"].sum()), int(packets["bytes"].sum()), outcomes)
+    # Features measure before the tables are put together, because a repetition decides which nodes were cut off in the
+    # end.
     again = _Repetitions()
     evidence = Evidence(everything, timetable, deliveries.metrics["delivery_ratio"], again.measure)
     findings = [feature.measure(plan, evidence) for feature in plan.features]
@@ -265,16 +267,18 @@ class TrialCounts:
     least_copies: int
     """Fewest intact copies of a piece, over the pieces due to healthy ranks; 0 where one is missing."""
     latencies: tuple[int, ...]
-    """By step, from step 0 on: the ranks whose latency it is; see `coordinator.results.latency`."""
+    """The number of ranks with a latency of 0, 1, .. steps; see `coordinator.results.latency`."""
     journal_hash: str
-    """As a run has it: over the sorted rows."""
+    """The hash of the journal of a run: over the sorted rows."""
 
 
 def count_trial(plan: ResolvedRun, records: Records, altered_copies: Sequence[AlteredCopy] = ()) -> TrialCounts:
     """Count a trial. `records` are all of its rows, sorted; `altered_copies` are the altered copies that arrived."""
+    # Over all rows, before the rows of protocols are left out: a trial has the hash of the run that repeats it.
     digest = blake2b(records.tobytes(), digest_size=16).hexdigest()
     everything = records
     if plan.spec.has_control:
+        # Trees from this number on carry control segments, or belong to a collective that runs again.
         first_other = CONTROL_TREE if plan.spec.agreement is None else AGAIN_TREE
         records = records[(records["tree"] < first_other) & (records["outcome"] != HopOutcome.WITHHELD)]
     outcomes = np.bincount(records["outcome"], minlength=len(HopOutcome)).tolist()
@@ -295,6 +299,7 @@ def count_trial(plan: ResolvedRun, records: Records, altered_copies: Sequence[Al
         outcomes=outcomes,
     )
     metrics = shared_metrics(traffic, deliveries)
+    # With a message missing, some piece has no intact copy, and the least number is 0 without a search.
     whole = metrics["intact_deliveries"] == metrics["expected_deliveries"]
     silent = silent_sources(plan)
     if silent:
@@ -323,6 +328,7 @@ def _with_findings(counts: TrialCounts, findings: Findings) -> TrialCounts:
         metrics={**counts.metrics, **deliveries, **findings.metrics},
         unserved=tuple(repetition.ranks[rank] for rank in last.unserved),
         least_copies=last.least_copies,
+        # Latencies count from the beginning of the run, and the repetition begins after this number of steps.
         latencies=(0,) * repetition.before + last.latencies,
         journal_hash=counts.journal_hash,
     )

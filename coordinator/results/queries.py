@@ -36,9 +36,11 @@ def count_rows(queries: Sequence[pl.LazyFrame], rows: int | None) -> int:
 def at_receiver(hops: pl.LazyFrame, topology: Topology) -> pl.LazyFrame:
     """Return `hops` with the receiver's port in place of the sender's; -1 for links that the topology does not have."""
     if isinstance(topology, CayleyTopology):
+        # The port at the other end is the same at every rank, so a table with one row for each port is enough.
         reverse = {port: topology.reverse_port(port) for port in range(topology.degree)}
         return hops.with_columns(pl.col("port").replace_strict(reverse, default=-1, return_dtype=pl.Int16))
     ends = array("i", (port for rank in topology.ranks() for port in topology.reverse_ports(rank)))
+    # Entry k of the array belongs to port k % degree of rank k // degree.
     every = pl.int_range(len(ends), dtype=pl.Int32)
     table = pl.DataFrame({"port_there": np.frombuffer(ends, dtype=np.int32)}).select(
         sender=every // topology.degree,
@@ -46,4 +48,5 @@ def at_receiver(hops: pl.LazyFrame, topology: Topology) -> pl.LazyFrame:
         port_there=pl.col("port_there").cast(pl.Int16),
     )
     found = hops.join(table.lazy(), on=["sender", "port"], how="left", maintain_order="left")
+    # A link that does not exist keeps its row, with a number that is no port, for the audit to find.
     return found.with_columns(port=pl.col("port_there").fill_null(-1)).drop("port_there")

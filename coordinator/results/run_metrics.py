@@ -41,11 +41,13 @@ class RunMetric:
         """Return the number for a run. Raises RunError if `compute` fails or returns something else."""
         try:
             value = self.compute(plan, journal)
+        # A plug-in may raise anything. Its last line leads its author to the mistake.
         except Exception as error:
             frame = traceback.extract_tb(error.__traceback__)[-1]
             raise RunError(
                 f"metric {self.name} failed: {type(error).__name__}: {error} ({frame.filename}, line {frame.lineno})"
             ) from error
+        # Python counts True as a number; in a metric it is a mistake.
         if isinstance(value, bool) or not isinstance(value, Real) or not isfinite(value):
             raise RunError(f"metric {self.name} returned {value!r}: expected a finite number")
         return int(value) if isinstance(value, Integral) else float(value)
@@ -83,6 +85,7 @@ def own_metrics(plan: Plan, journal: pl.LazyFrame) -> Mapping[str, int | float]:
     if not RUN_METRICS:
         return {}
     named = {plugin.sha256 for plugin in loaded_plugins(plan.scenario.plugin, all_of_them=True)}
+    # Plug-ins that this run does not name may be loaded for another run of the same process.
     elsewhere = [
         entry
         for digest, loaded in LOADED.items()

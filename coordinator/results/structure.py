@@ -107,6 +107,7 @@ class Paths:
         """Return the distance of every rank from `root`."""
         topology = self.plan.topology
         view = topology.seen_from(root)
+        # A network with translations looks the same from every root, and its distances from rank 0 serve for all roots.
         weights = self._weights if view is topology else np.array([view.weight(rank) for rank in view.ranks()])
         return np.asarray(weights[[topology.relative(rank, root) for rank in topology.ranks()]])
 
@@ -119,6 +120,7 @@ class Paths:
         """Return for every tree of one root the parent of each rank; -1 for ranks that the tree does not reach."""
         trees = []
         # Different segments of one tree use the same arcs.
+        # A rank has one parent in a tree, so an array with an entry for each rank holds the tree.
         for _, arcs in hops.select("tree", "parent", "child").unique().group_by("tree"):
             parents = np.full(self.plan.topology.order, -1, dtype=np.int64)
             parents[arcs["child"].to_numpy()] = arcs["parent"].to_numpy()
@@ -128,6 +130,7 @@ class Paths:
     @cached_property
     def places(self) -> pl.DataFrame:
         """(root, leaf, tree, port): the port of the root through which each leaf was reached in each tree."""
+        # The first hop of a message decides the subtree; a leaf has one row for each tree that reaches it.
         first = self.hops.filter(pl.col("parent") == pl.col("root"))
         return first.select("root", "leaf", "tree", "port").unique()
 
@@ -156,6 +159,7 @@ def longest_detour(paths: Paths) -> int:
 
 
 def _detour_of_messages(paths: Paths, root: Rank, hops: pl.DataFrame) -> int:
+    # A message crosses a link with one row, so the number of its rows is the length of its path.
     lengths = hops.group_by("leaf", "tree", "segment").len()
     distances = paths.distances(root)[lengths["leaf"].to_numpy()]
     return int((lengths["len"].to_numpy().astype(np.int64) - distances).max())
@@ -200,6 +204,7 @@ def trees_per_arc(paths: Paths) -> int:
 
 def trees_per_link(paths: Paths) -> int:
     """Return the most trees of one root that use one link, in either direction."""
+    # The lower rank comes first, so that both directions of a link fall into one group.
     ends = [pl.min_horizontal("parent", "child").alias("one"), pl.max_horizontal("parent", "child").alias("other")]
     used = paths.hops.select("root", "tree", *ends)
     return _largest(used.group_by("root", "one", "other").agg(pl.col("tree").n_unique()), "tree")

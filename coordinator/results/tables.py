@@ -46,6 +46,7 @@ def used_links(packets: pl.LazyFrame) -> pl.LazyFrame:
             bytes=pl.col("bytes").sum(),
             busiest_step_segments=pl.col("segments").max(),
         )
+        # `group_by` returns groups in any order, and the file has to be the same for the same run.
         .sort("sender", "port")
     )
 
@@ -99,6 +100,8 @@ def step_table(plan: ResolvedRun, packets: pl.DataFrame, arrivals: pl.DataFrame)
     )
     for counts in (traffic, receiving, active):
         table = table.join(counts, "step", "left")
+    # The link with the most bytes needs the most start-ups and the longest transfer, so it alone sets the time of its
+    # step.
     size, limit = pl.col("max_link_bytes"), plan.scenario.packet_limit
     # As `startups`, which rounds up.
     begun = (size + limit - 1) // limit if limit else size.clip(upper_bound=1)
@@ -178,9 +181,11 @@ def _fault_record(plan: ResolvedRun, fault: Fault, hops: pl.DataFrame) -> dict[s
     record: dict[str, object] = {"kind": kind_of(fault), "step": fault.step}
     if isinstance(fault, NodeFault):
         record |= {"rank": fault.rank, "label": label(fault.rank)}
+        # Each kind of fault says at which end of a hop it shows: a crashed node at receivers, a byzantine one at
+        # senders.
         place = pl.col(fault.shown_as) == fault.rank
         if "start" in hops.columns and not fault.slows:
-            # Under the timed clock what is in flight from it is lost as well.
+            # Under the timed clock a crash also cuts the packet that the node is sending, which is lost on its way.
             place |= (pl.col("sender") == fault.rank) & (pl.col("outcome") == "lost")
     else:
         assert isinstance(fault, LinkFault)

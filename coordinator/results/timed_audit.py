@@ -28,6 +28,7 @@ def with_reads(journal: pl.LazyFrame, timetable: Timetable) -> pl.LazyFrame:
         return dated.with_columns(read=pl.col("end"))
     # By arrival, but no earlier than a rank has everything of the same steps without faults.
     ends = inputs.fault_free.packets.lazy().group_by("receiver", "step").agg(due=pl.col("end").max()).sort("step")
+    # A rank reads step after step, so no step is due before an earlier one: the largest end so far.
     due = ends.with_columns(pl.col("due").cum_max().over("receiver"))
     return (
         dated.sort("step")
@@ -44,10 +45,10 @@ def unplanned(journal: pl.LazyFrame, timetable: Timetable) -> pl.LazyFrame:
 
 
 def possible_outcomes(plan: ResolvedRun, timetable: Timetable, inputs: PredictionInputs) -> Iterator[Possible]:
-    """Yield the outcomes that packets at faulty nodes and links may have, by their times and the faults alone."""
+    """Yield the possible outcomes of packets at faulty nodes and links, by their times and the faults alone."""
     faults = faults_of(plan.algorithm, inputs.faults)
     places = {each.fault.place for each in inputs.faults}
-    # What a fault repeats or delays has another size, or another end, than when it left.
+    # A packet that a fault repeats or delays has another size, or another end, than when it left.
     changed = {place for place, _, effect in inputs.timeline if isinstance(effect, Delays | Duplicates)}
     changed |= inputs.timeline.opaque_places
     # By start: a fault that counts packets counts them in this order.
@@ -67,6 +68,8 @@ def _possible(
     """Return whether one packet may arrive, may be lost and may be altered."""
     transit = faults.transit(step, sender, port, (), start)
     altered = transit.altered or faults.is_byzantine(sender, start)
+    # A silent node sends nothing, and a node that knows of a dead link sends nothing over it, so no packet may be
+    # there.
     if faults.silent(sender, start) or (faults.knows and faults.is_dead(sender, port, start)):
         return False, False, altered
     end = start + faults.occupancy(step, sender, port, start, inputs.costs.nanoseconds(size))

@@ -1,9 +1,9 @@
 """Voting: which value of a piece a receiver accepts, determined at the end of the run.
 
-Each tree has one vote, cast by the first copy that arrived over it (within a step, over the receiver's lowest port). A value
-with more than half of the votes is elected. If no value has a majority, none is, and the piece counts as not delivered
-intact. So x copies tolerate floor((x-1)/2) byzantine nodes, even if these agree (Fragopoulou and Akl 1996). A message with a
-single tree is accepted as its first copy has it.
+Each tree has one vote, cast by the first copy that arrived over it (within a step, over the receiver's lowest port). A
+value with more than half of the votes is elected. If no value has a majority, none is, and the piece counts as not
+delivered intact. So x copies tolerate floor((x-1)/2) byzantine nodes, even if these agree (Fragopoulou and Akl 1996). A
+message with a single tree is accepted with the content of its first copy.
 """
 
 from collections.abc import Sequence
@@ -46,6 +46,7 @@ def cast_votes(plan: ResolvedRun, journal: pl.LazyFrame, altered_copies: Sequenc
     # A copy has one vote, even if it is reported twice.
     altered = pl.DataFrame(altered_copies, schema={**COPY, "value": pl.Int64}, orient="row").unique(subset=list(COPY))
     meant = journal.filter(pl.col("outcome").is_in(["first", "duplicate", "corrupt"]), meant_for_receiver(plan))
+    # The order of votes within a step is by the port of the receiver; a journal has the port of the sender.
     copies = at_receiver(meant, plan.topology).with_columns(owner(plan))
     return (
         # The first copy over each tree votes; `outcome` makes the order total.
@@ -60,6 +61,8 @@ def cast_votes(plan: ResolvedRun, journal: pl.LazyFrame, altered_copies: Sequenc
 
 def count_votes(votes: pl.DataFrame) -> pl.DataFrame:
     """Return the election of every piece, from its votes."""
+    # Altered copies with one value are one party. Copies of unknown value fall into one group too, which is the worst
+    # case.
     parties = votes.filter(~pl.col("right")).group_by(*PIECE, "value").len("wrong")
     strongest = parties.group_by(*PIECE).agg(pl.col("wrong").max())
     # Strictly more than half: doubled, so that no fraction is rounded.

@@ -1,1 +1,1 @@
-"""Protocols in a journal: what each cost, and hops that it rules out. Imported on use: polars takes as long as a plan."""
+"""Protocols in a journal: their cost, and the hops that they rule out. Imported on use: polars takes as long as a plan."""

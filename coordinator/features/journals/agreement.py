@@ -1,9 +1,9 @@
-"""Agreement on failures, judged: what every node could know, what it decided, and what came of the collective.
+"""Agreement on failures, judged: the possible knowledge of every node, its decisions, and the end of the collective.
 
-The judge takes nothing from the protocol but what it has put into the journal: the packets in which nodes told others of
-suspicions, and a report of every decision. From the faults and the detectors it computes who could suspect what and when,
-and from the packets who could have heard of it. Healthy nodes that working links join have to decide the same, on everything
-that any of them could know; nothing else may be decided on, and nothing twice.
+The judge uses two things that the protocol has put into the journal: the packets with news of suspicions, and a report
+of every decision. From the faults and the detectors the judge computes which node could suspect which link, and when;
+from the packets, which nodes could have heard of it. Healthy nodes joined by working links have to decide the same, on
+everything that any of them could know; they may decide on nothing else, and on nothing twice.
 """
 
 from collections import Counter
@@ -40,14 +40,16 @@ class Verdicts:
 def judge_agreement(
     run: ResolvedRun, settings: Agreement, journal: pl.LazyFrame, timetable: Timetable | None = None
 ) -> Verdicts:
-    """Judge all rows of a journal; `timetable` is that of a run under the timed clock."""
+    """Judge all rows of a journal; `timetable` is the timetable of a run under the timed clock."""
     case: Case = StepCase(run, journal) if timetable is None else TimedCase(run, settings, timetable)
     rows = journal.filter(IS_NEWS | IS_REPORT).collect(engine="streaming")
     decisions = [replace(each, time=case.time_of(each)) for each in reports_in(rows.filter(IS_REPORT))]
     known, invented = _knowledge(case.dated(rows.filter(IS_NEWS)), case)
+    # Reports come in the order of steps, so each list is in the order of decisions.
     by_rank: dict[Rank, list[Reported]] = {}
     for decision in decisions:
         by_rank.setdefault(decision.rank, []).append(decision)
+    # Each kind of error is counted on its own, since one decision may be wrong in several ways.
     errors = invented + _unfounded(decisions, known) + _twice(case, by_rank)
     standing: dict[frozenset[News], list[Reported]] = {}
     for found in case.components():
@@ -56,8 +58,10 @@ def judge_agreement(
         ]
         errors += _disagreements(run, component, by_rank, known) if component else 0
         for rank in component:
+            # A later decision of a node contains its earlier ones, so the last one stands.
             for decision in by_rank.get(rank, [])[-1:]:
                 standing.setdefault(decision.news, []).append(decision)
+    # Metrics of the end are about the nodes that are left; the decisions of nodes that failed since then do not count.
     final = [decision for group in standing.values() for decision in group]
     ends = Counter(end for decision in final for end in decision.ends)
     packets = rows.filter(IS_NEWS)
@@ -89,9 +93,11 @@ def _record(run: ResolvedRun, group: Sequence[Reported]) -> dict[str, object]:
     label, topology, news = run.topology.label, run.topology, group[0].news
     links = _links(news)
     left = ((one, peer) for one in topology.ranks() for _, peer in topology.adjacent(one))
+    # Nodes are lost not because they are suspected, but because no link that was kept leads to them.
     kept = [link for link in left if (min(link), max(link)) not in links]
     parts = joined_groups(topology.ranks(), kept)
     lost = [rank for part in parts if group[0].rank not in part for rank in part]
+    # Nodes that stand by one decision may end differently: a node that the decision excludes ends with an error.
     ends: dict[int, list[Rank]] = {}
     for decision in group:
         for end in decision.ends:
@@ -129,21 +135,26 @@ def _knowledge(rows: pl.DataFrame, case: Case) -> tuple[dict[Rank, dict[News, in
     """
     known: dict[Rank, dict[News, int]] = {rank: dict(all_news) for rank, all_news in case.suspected().items()}
     invented = 0
+    # A question asks for news, and carries none. The packets are followed in the order in which they left.
     told = rows.filter(pl.col("tree") != CONTROL_TREE + ControlKind.QUESTION).sort("sent")
     under_way: list[tuple[int, int, Rank, News]] = []
     columns = ("sent", "known", "sender", "receiver", "origin", "target", "segment", "outcome")
     for number, row in enumerate(told.select(columns).iter_rows()):
         sent, arrives, sender, receiver, origin, target, seen, outcome = row
-        # In the order of arrivals, since a packet may overtake an earlier one.
+        # In the order of arrivals, since a packet may overtake an earlier one: the sender knows everything that arrived
+        # by now.
         while under_way and under_way[0][0] <= sent:
             time, _, rank, news = heappop(under_way)
             known.setdefault(rank, {}).setdefault(news, time)
         news = News.of(seen, origin, target)
+        # The rank itself is the cause of a reopening, so its own packet is the first evidence of it.
         if target == ALL_RANKS and sender == origin and case.is_of(seen, sent):
             known.setdefault(sender, {}).setdefault(news, sent)
+        # News that the sender could not know are invented. They inform no other node, or one error would hide the next.
         if known.get(sender, {}).get(news, sent + 1) > sent:
             invented += 1
         elif outcome != "lost":
+            # The number of the row orders packets that arrive at the same time, as the rows are.
             heappush(under_way, (arrives, number, receiver, news))
     for time, _, rank, news in sorted(under_way):
         known.setdefault(rank, {}).setdefault(news, time)
@@ -156,7 +167,9 @@ def _knowledge(rows: pl.DataFrame, case: Case) -> tuple[dict[Rank, dict[News, in
 def _unfounded(decisions: Iterable[Reported], known: Mapping[Rank, Mapping[News, int]]) -> int:
     """Count decisions about faults that their node could not know."""
     return sum(
-        any(known.get(each.rank, {}).get(news, each.time + 1) > each.time for news in each.news) for each in decisions
+        # News that never reached the node count as later than the decision.
+        any(known.get(each.rank, {}).get(news, each.time + 1) > each.time for news in each.news)
+        for each in decisions
     )
 
 
@@ -191,10 +204,12 @@ def _disagreements(
     knew.
     """
     every = frozenset(news for rank in component for news in known.get(rank, {}))
-    # A rank keeps to itself what it suspects of a link that others have already given up.
+    # A rank does not tell others its suspicion of a link that is given up already, so links are compared, not news.
     required = {news.link for news in every}
     found = [by_rank[rank][-1] if rank in by_rank else None for rank in component]
     standing = Counter(None if each is None else each.news for each in found)
+    # All have to decide the same, so any decision could be the reference. The most common one counts the fewest nodes
+    # as wrong.
     common, _ = standing.most_common(1)[0]
     wrong = 0
     for decision in found:
@@ -210,10 +225,12 @@ def _fails_first(
     case: Case, settings: Agreement, rank: Rank, known: Iterable[News], decisions: Sequence[Reported]
 ) -> bool:
     """Report whether a node fails at the end, before it is to decide on what it knows: then no decision is required."""
+    # Steps of suspicions on which the node has not decided yet.
     pending = {news.seen for news in known} - {news.seen for decision in decisions for news in decision.news}
     if not pending:
         return False
     reopened = any(news.other == ALL_RANKS for news in known)
+    # After a reopening, decisions wait for news along the longest possible path, through all nodes.
     slowest = case.run.topology.order - 1
     due = max(pending) + (max(settings.steps, slowest) if reopened else settings.steps)
     return case.fails(rank, due * settings.round)
@@ -223,6 +240,7 @@ def _ends_right(run: ResolvedRun, decision: Reported | None) -> bool:
     """Return whether the collective ends for a node in the way that its decision states."""
     agreement = run.spec.agreement
     assert agreement is not None
+    # Without a decision, or without repetitions, no end of the collective has to be reported.
     if decision is None or not agreement.shrink:
         return decision is None or not decision.ends
     part = part_after(run, decision)

@@ -1,4 +1,4 @@
-"""The case of an agreement that is judged, under either clock: its times, suspicions and failures.
+"""The case of an agreement under judgement, under either clock: its times, suspicions and failures.
 
 A time is a step in lock-step, where news of step s are known in step s + 1, and nanoseconds under the timed clock. News and
 decisions count in steps, or in rounds; round r ends at r times the length of a round.
@@ -56,7 +56,7 @@ class StepCase:
     def __init__(self, run: ResolvedRun, journal: pl.LazyFrame) -> None:
         self.run = run
         self.recoveries: Iterable[tuple[int, Rank]] = run.timeline.recoveries
-        # Until then nodes have noticed what happened in the run, whether or not anything is in the journal about it.
+        # By this step nodes have noticed every event of the run, whether or not the journal has any row about it.
         end = int(journal.select(pl.col("step").max()).collect(engine="streaming").item() or 0)
         self._last = run.settled_by(end)
 
@@ -72,17 +72,20 @@ class StepCase:
     def suspected(self) -> Mapping[Rank, Mapping[News, int]]:
         run, last = self.run, self._last
         found: dict[tuple[Rank, Port], list[Step]] = {}
+        # Suspicions in lock-step follow from faults and seed, without the journal.
         stops = run.timeline.of(Stops)
         changes = suspicions(run, last + 1)[0] if run.spec.knowledge is FaultKnowledge.DETECT else []
         for step, rank, port, suspected, _ in changes:
+            # A rank that hangs acts on a suspicion as soon as it runs again.
             awake = _awake(stops.get(rank, ()), step)
             place = (rank, port)
-            # A rank that crashes before it can act on it has told no other one.
+            # A rank that crashes before it can act on a suspicion has told no other rank.
             crashes = any(effect.forgets and step <= start <= awake for (start, _), effect in stops.get(rank, ()))
             if suspected and awake <= last and not crashes:
                 found[place] = [*found.get(place, ()), awake]
             elif not suspected:
-                # A rank that hung meanwhile has not noticed it.
+                # A rank that hung meanwhile has not noticed the suspicion: only suspicions that began while it was
+                # awake are news.
                 found[place] = [seen for seen in found.get(place, ()) if seen < awake]
         by_rank: dict[Rank, dict[News, int]] = {}
         for (rank, port), steps in found.items():
@@ -101,11 +104,13 @@ class StepCase:
         def works(rank: Rank, port: Port) -> bool:
             return not faults.is_down(last, rank, port) and not faults.is_down(last, *topology.end(rank, port))
 
+        # A link that works in one direction only joins no nodes: one end suspects it, and both give it up.
         joined = ((rank, peer) for rank in healthy for port, peer in topology.adjacent(rank) if works(rank, port))
         return joined_groups(healthy, joined)
 
     def fails(self, rank: Rank, due: int) -> bool:
         return any(
+            # Faults may be planned for steps after the end of the run, in which the node would have decided.
             isinstance(effect, Stops) and self._last < interval.start <= due
             for interval, effect, _ in self.run.timeline.spells.get(rank, ())
         )
@@ -132,15 +137,17 @@ class TimedCase:
         self._first_seen: dict[News, int] = {}
 
     def time_of(self, decision: Reported) -> int:
-        # A report that is not in the history that was computed has no time: it is unfounded.
+        # A report that the computed history lacks has no time, so it is unfounded.
         return self._events.reports.get((decision.rank, decision.step), -1)
 
     def is_of(self, seen: Step, time: int) -> bool:
-        # It leaves when its port is free.
+        # News leave when their port is free, so a time after the round is legal. Rounded up: round r ends at r times
+        # its length.
         return -(-time // self._round) >= seen
 
     def dated(self, rows: pl.DataFrame) -> pl.DataFrame:
         dated = with_starts(rows.lazy(), self._timetable).collect()
+        # A packet that the timetable lacks counts as sent at 0 and never received: its news are judged as invented.
         return dated.with_columns(sent=pl.col("start").fill_null(0), known=pl.col("end").fill_null(ALWAYS))
 
     def suspected(self) -> Mapping[Rank, Mapping[News, int]]:
@@ -148,6 +155,7 @@ class TimedCase:
         for change in self._events.suspicions:
             if change.suspected:
                 peer = self.run.topology.neighbour(change.rank, change.port)
+                # A suspicion belongs to the round in which it begins, at whose end its news leave.
                 news = News.of(-(-change.time // self._round), change.rank, peer)
                 found.setdefault(change.rank, {}).setdefault(news, change.time)
                 self._first_seen[news] = min(change.time, self._first_seen.get(news, change.time))
@@ -166,11 +174,13 @@ class TimedCase:
 
     def fails(self, rank: Rank, due: int) -> bool:
         starts = [start for start, _ in self._faults.hangs(rank)]
+        # A life that ends is a crash.
         starts += [end for _, end in self._faults.incarnations(rank)]
         return any(self._end < start <= due for start in starts)
 
     def slowest(self, decisions: Sequence[Reported]) -> dict[str, int | float]:
         times = [
+            # A link may be suspected at both ends: the earlier suspicion counts, and of several links the last one.
             each.time - max(self._first_seen.get(news, each.cut * self._round) for news in each.news)
             for each in decisions
         ]
@@ -191,6 +201,7 @@ def joined_groups(ranks: Sequence[Rank], links: Iterable[tuple[Rank, Rank]]) -> 
 
     def find(rank: Rank) -> Rank:
         while leader[rank] != rank:
+            # Union-find with path halving: chains stay short, so that networks with many links take linear time.
             leader[rank] = rank = leader[leader[rank]]
         return rank
 

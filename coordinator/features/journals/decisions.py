@@ -26,6 +26,7 @@ class News(NamedTuple):
     @classmethod
     def of(cls, seen: Step, one: Rank, other: Rank) -> "News":
         """Build a piece of news, with the ends of a link in order."""
+        # Both ends may report the same link: in order, their news are equal.
         return cls(seen, one, other) if other == ALL_RANKS else cls(seen, min(one, other), max(one, other))
 
     @property
@@ -36,19 +37,19 @@ class News(NamedTuple):
 
 @dataclass(frozen=True)
 class Reported:
-    """The decision of a node, as it reports it."""
+    """The reported decision of a node."""
 
     rank: Rank
     step: Step
     news: frozenset[News]
     ends: tuple[int, ...]
-    """How the collective ends for it, as it says: one `RunEnd` if it is to run again or to end."""
+    """How the collective ends for the node, by its own report: one `RunEnd` if it is to run again or to end."""
     time: int = 0
     """The time of the decision: its step, or nanoseconds under the timed clock."""
 
     @property
     def cut(self) -> Step:
-        """The last step of what is decided on."""
+        """The last step of the suspicions in the decision."""
         return max(news.seen for news in self.news)
 
     @property
@@ -59,6 +60,7 @@ class Reported:
     @property
     def number(self) -> int:
         """The number of the repetition that follows, from 0."""
+        # Each further step of suspicions brings one more decision, and with it one more repetition.
         return len({news.seen for news in self.news}) - 1
 
 
@@ -68,12 +70,14 @@ def reports_in(rows: pl.DataFrame) -> Iterator[Reported]:
     for step, rank, origin, target, tree, number in (
         rows.select("step", "sender", "origin", "target", "tree", "segment").sort("step", "sender").iter_rows()
     ):
+        # A report has a row for each suspicion and one for the end, all in the step of the decision.
         news, ends = grouped.setdefault((step, rank), (set(), []))
         if tree == END:
             ends.append(number)
         elif tree in (SUSPICION, REOPENING):
             news.add(News.of(number, origin, target))
     for (step, rank), (news, ends) in grouped.items():
+        # A report without suspicions decides nothing.
         if news:
             yield Reported(rank, step, frozenset(news), tuple(ends))
 
@@ -81,6 +85,7 @@ def reports_in(rows: pl.DataFrame) -> Iterator[Reported]:
 def part_after(run: ResolvedRun, decision: Reported) -> Part:
     """Return the part of the network that continues after a decision."""
     topology = run.topology
+    # A suspicion names two nodes, and all links between them are given up, each by its lower end.
     ends = frozenset(
         min((one, port), topology.end(one, port))
         for one, other in decision.links

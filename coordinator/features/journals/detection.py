@@ -1,4 +1,4 @@
-"""Detection by silence, measured: how long it took, how often it was wrong, and what that cost.
+"""Detection by silence, measured: its duration, its errors, and their cost.
 
 Under the lock-step clock a sign of life costs nothing and depends on no packet, so the suspicions of a run follow from its
 faults and its seed. Packets that nodes withhold for that reason are in the journal, with the outcome `withheld`.
@@ -31,14 +31,17 @@ class Suspected(NamedTuple):
 def detection_metrics(run: ResolvedRun, journal: pl.LazyFrame) -> dict[str, int | float]:
     """Measure detection in lock-step."""
     last = int(journal.select(pl.col("step").max()).collect(engine="streaming").item() or 0)
+    # Detectors go on after the last packet until they have noticed every fault.
     end = run.settled_by(last)
     changes, watching = suspicions(run, end + 1)
     delays = [
+        # The suspicion at the beginning of step s follows from the silence up to step s - 1.
         change.step - silent_since(run, change.step - 1, change.rank, change.port)
         for change in changes
         if change.suspected and change.silent
     ]
     intervals = _intervals(changes, end)
+    # Only suspicions that still stand at the end of the run are right or wrong about the end.
     suspected = {place for place in intervals if watching.suspects(*place)}
     withheld = _withheld(journal)
     return {
@@ -46,6 +49,7 @@ def detection_metrics(run: ResolvedRun, journal: pl.LazyFrame) -> dict[str, int 
         "mean_detection_steps": sum(delays) / len(delays) if delays else 0.0,
         "slowest_detection_steps": max(delays, default=0),
         "false_suspicions": sum(change.suspected and not change.silent for change in changes),
+        # The symmetric difference: silent ports that are not suspected, and suspected ports that are not silent.
         "wrong_ports": len(watching.silent_ports() ^ suspected),
         "withheld_packets": len(withheld),
         "needlessly_withheld_packets": sum(
@@ -55,17 +59,19 @@ def detection_metrics(run: ResolvedRun, journal: pl.LazyFrame) -> dict[str, int 
 
 
 def timed_detection_metrics(run: ResolvedRun, journal: pl.LazyFrame, timetable: Timetable) -> dict[str, int | float]:
-    """Measure detection under the timed clock, and the signs of life spent on it."""
+    """Measure detection under the timed clock, and count its signs of life."""
     assert timetable.events is not None
     assert timetable.inputs is not None
     events, faults = timetable.events, faults_of(run.algorithm, timetable.inputs.faults)
     delays = [
+        # Silence begins at the other end of the link: with a crash there, or when the direction from there went down.
         change.time - faults.dead_since(*run.topology.end(change.rank, change.port), change.time)
         for change in events.suspicions
         if change.suspected and change.silent
     ]
     suspected: dict[tuple[Rank, Port], bool] = {}
     for change in events.suspicions:
+        # In the order of time, so that the last change of mind remains.
         suspected[change.rank, change.port] = change.suspected
     # When the signs of life have ended, or at the end of a run that was cut off.
     end = min(events.horizon, 1 + int(timetable.packets["start"].max() or 0))  # type: ignore[arg-type]
@@ -75,6 +81,7 @@ def timed_detection_metrics(run: ResolvedRun, journal: pl.LazyFrame, timetable: 
         if not faults.silent(rank, end)
         for port in run.topology.ports(rank)
     )
+    # Signs of life are packets under the timed clock, and the journal has each of them.
     signs = journal.filter(IS_SIGN).select(all=pl.len(), lost=(pl.col("outcome") == "lost").sum()).collect()
     return {
         "detections": len(delays),
@@ -101,8 +108,10 @@ def detection_violations(
     run: ResolvedRun, journal: pl.LazyFrame, timetable: Timetable | None = None
 ) -> list[pl.LazyFrame]:
     """Return packets that were withheld although their sender did not suspect that port, and signs of life in lock-step."""
+    # In lock-step signs of life take no time and are not recorded, so such a row is illegal.
     signs = [] if run.goes_by_events else [journal.filter(IS_CONTROL, IS_SIGN).select("step")]
     if timetable is not None and timetable.events is not None:
+        # The computed history says which packets suspicions withhold, so it is compared with the journal.
         places = {(each.step, each.sender, each.port) for each in timetable.events.withheld}
         steps = [place[0] for place in _withheld(journal) if place not in places]
         return [pl.LazyFrame({"step": steps}, schema={"step": pl.Int32}), *signs]
@@ -133,6 +142,7 @@ def suspicion_records(run: ResolvedRun, suspicions: Iterable[TimedSuspicion]) ->
 def silent_since(run: ResolvedRun, step: Step, rank: Rank, port: Port) -> Step:
     """Return the step since which the neighbour behind a port has been silent in `step`, or the link from it down."""
     peer, its_port = run.topology.end(rank, port)
+    # A neighbour is silent if it is stopped itself, or if the link from it is down; outages that meet are one silence.
     stops = (*run.timeline.stops.get(peer, ()), *run.timeline.stops.get((peer, its_port), ()))
     return min(interval.start for interval in merged(stops) if step in interval)
 
@@ -150,6 +160,7 @@ def _intervals(changes: Iterable[Suspicion], end: Step) -> dict[tuple[Rank, Port
         if change.suspected:
             there.append(Suspected(change.step, end, change.silent))
         else:
+            # A detector suspects a port at most once at a time, so the last interval is the open one.
             there[-1] = there[-1]._replace(last=change.step - 1)
     return found
 

@@ -19,6 +19,7 @@ def reliable_metrics(links: ReliableLinks, journal: pl.LazyFrame) -> dict[str, i
     copies = _copies(journal).collect(engine="streaming")
     arrivals = journal.filter(IS_DATA, ARRIVED).group_by(*COPY).agg(copies=pl.len())
     discarded = arrivals.select((pl.col("copies") - 1).sum()).collect(engine="streaming").item()
+    # An answer travels against its segment, so sender and receiver are exchanged in the joins below.
     answered = journal.filter(IS_ANSWER, ARRIVED).select(LINK).unique().collect(engine="streaming")
     abandoned = copies.filter(pl.col("attempts") >= links.attempts).join(
         answered, how="anti", left_on=LINK, right_on=["receiver", "sender", *LINK[2:]]
@@ -26,6 +27,7 @@ def reliable_metrics(links: ReliableLinks, journal: pl.LazyFrame) -> dict[str, i
     return {
         "acknowledgements": answers["all"].item(),
         "lost_acknowledgements": answers["lost"].item(),
+        # The first attempt of every copy is no retransmission.
         "retransmissions": int((copies["attempts"] - 1).sum()),
         "discarded_copies": int(discarded or 0),
         "abandoned_segments": len(abandoned),
@@ -38,7 +40,7 @@ def reliable_violations(
     """Return the hops that reliable links rule out: too many or too early attempts, and answers to copies that have not
     arrived.
 
-    Under the timed clock, attempts are as far apart as their `times`, and a clock that drifts may measure any distance.
+    Under the timed clock, `times` give the distances of attempts; a clock that drifts may measure any distance.
 
     Where a fault delays packets, hops have the steps in which they crossed, so their distances say nothing. A rank that
     recovers counts its attempts from 1 again.
@@ -51,6 +53,7 @@ def reliable_violations(
     copies = _copies(journal)
     too_many = copies.filter(pl.col("attempts") > links.attempts * lives).select(step="first")
     received = journal.filter(IS_DATA | IS_REQUEST, ARRIVED)
+    # An answer names no tree, so copies on several trees are counted together.
     arrived = received.group_by(*LINK).agg(first=pl.col("step").min(), copies=pl.len())
     answers = (
         journal.filter(IS_ANSWER).group_by(*LINK).agg(step=pl.col("step").min(), answers=pl.col("step").n_unique())
@@ -58,6 +61,8 @@ def reliable_violations(
     unfounded = (
         answers.join(arrived, how="left", left_on=LINK, right_on=["receiver", "sender", *LINK[2:]])
         .filter(
+            # An answer in step s is to a packet that crossed in step s - 1 or before, and every arrival is answered
+            # once.
             pl.col("first").is_null() | (pl.col("first") >= pl.col("step")) | (pl.col("answers") > pl.col("copies"))
         )
         .select("step")
@@ -81,6 +86,7 @@ def _beyond_window(links: ReliableLinks, journal: pl.LazyFrame, copies: pl.LazyF
     opened = (
         copies.join(given_up, on=["sender", "receiver"], how="anti")
         .sort("first")
+        # Copies that left in one step are all open after it: each has the highest rank of its step.
         .with_columns(opened=pl.col("first").rank("max").over("sender", "receiver"))
     )
     number = pl.int_range(1, 1 + pl.len()).over("receiver", "sender")
@@ -103,6 +109,7 @@ def _copies(journal: pl.LazyFrame, when: str = "step") -> pl.LazyFrame:
 
     Distances are those of the column `when`.
     """
+    # A link that duplicates packets makes several rows of one attempt, which have one step.
     steps, times = pl.col("step").unique(), pl.col(when).unique().sort()
     return (
         journal.filter(IS_DATA)

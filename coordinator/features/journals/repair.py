@@ -1,7 +1,7 @@
-"""Repair, measured: how long it took, what it cost, and what a journal of it may not contain.
+"""Repair, measured: its duration, its cost, and the hops that it rules out.
 
-A *request* is a control segment by which a node asks a neighbour for a segment. A *repair* is the first arrival of a segment
-over a link by which its receiver had asked for it.
+A *request* is a control segment by which a node asks a neighbour for a segment. A *repair* is the first arrival of a
+segment over a link on which its receiver had requested it.
 """
 
 import polars as pl
@@ -24,18 +24,19 @@ from emunode.trees.base import Trees
 
 PIECE = ["origin", "target", "segment"]
 ASKED = ["receiver", "sender", *PIECE]
-"""The columns of a request, in the order of those of the data that answers it, which are LINK."""
+"""The columns of a request, in the order of the columns of its answer (LINK)."""
 
 
 def repair_metrics(
     run: ResolvedRun, journal: pl.LazyFrame, times: Timetable | None = None
 ) -> dict[str, int | float | tuple[int, ...]]:
-    """Measure repair. `times` are those of a run under the timed clock."""
+    """Measure repair. `times` is the timetable of a run under the timed clock."""
     original = fault_free(run)
     requests = journal.filter(IS_REQUEST).select(all=pl.len(), lost=(~ARRIVED).sum()).collect()
     data = journal.filter(IS_DATA)
     firsts = data.filter(pl.col("outcome") == "first")
     segments = data.select(pl.len()).collect(engine="streaming").item()
+    # A requested segment that arrives after another copy repairs nothing.
     repaired = answers(journal).filter(pl.col("outcome") == "first").group_by("step").agg(pl.len())
     by_step = dict(repaired.collect(engine="streaming").iter_rows())
     metrics: dict[str, int | float | tuple[int, ...]] = {
@@ -43,6 +44,7 @@ def repair_metrics(
         "lost_requests": requests["lost"].item(),
         "repairs": sum(by_step.values()),
         "repairs_per_step": tuple(by_step.get(step, 0) for step in range(1, max(by_step, default=0) + 1)),
+        # Without faults every copy crosses one link to each node but the source.
         "extra_segments": segments - original.copies * (run.topology.order - 1),
     }
     kept = over_trees(run).kept_trees
@@ -60,7 +62,7 @@ def _recovery(run: ResolvedRun, firsts: pl.LazyFrame, times: Timetable | None) -
     if run.spec.reliable is not None:
         return {}
     if run.spec.asks and times.inputs is not None:
-        # By the times from which packets are overdue.
+        # Packets of a step are overdue after its end, so a run without faults is complete at the end of its last step.
         expected = times.inputs.steps.begins(fault_free(run).last_step + 1)
     else:
         planned = times if times.inputs is None else times.inputs.fault_free
@@ -95,6 +97,7 @@ def answers(journal: pl.LazyFrame) -> pl.LazyFrame:
     """Return the hops of data that crossed a link after their receiver had requested them over it."""
     asked = journal.filter(IS_REQUEST, ARRIVED).group_by(ASKED).agg(asked=pl.col("step").min())
     found = journal.filter(IS_DATA).join(asked, left_on=LINK, right_on=ASKED, how="inner")
+    # Data that crossed in the step of the request, or before it, was on its way without the request.
     return found.filter(pl.col("step") > pl.col("asked"))
 
 
@@ -112,21 +115,25 @@ def repair_violations(run: ResolvedRun, journal: pl.LazyFrame, times: Timetable 
     timeline = run.timeline
     changed = timeline.effects & {Delays, Duplicates} or timeline.recoveries or timeline.opaque
     unasked = _unasked(run, journal)
+    # Then steps do not tell when a packet was there, a rank may have forgotten what it had, or a link repeats requests.
     if changed or run.spec.reliable is not None:
         return [unasked]
+    # In lock-step a packet is read at the beginning of the next step.
     timing, dated = LOCK_STEP, journal.with_columns(left=pl.col("step"), read=pl.col("step") + 1)
     if times is not None and times.inputs is not None:
         timing = timing_of(times.inputs.steps, PositiveCosts(*times.inputs.costs))
         dated = with_starts(journal, times).with_columns(left=pl.col("start"), read=pl.col("end"))
-    # What was withheld has no time, and a packet that is not planned is judged elsewhere.
+    # A withheld request has no time, and a packet that is not planned is judged elsewhere.
     requests = dated.filter(IS_REQUEST, pl.col("left").is_not_null())
     again = requests.group_by("sender", "port", *PIECE).agg(step=pl.col("step").min(), times=pl.len())
     found = [unasked, again.filter(pl.col("times") > 1).select("step")]
+    # The first copy on any tree counts, because a node needs a segment once.
     had = dated.filter(IS_DATA, ARRIVED).group_by("receiver", *PIECE).agg(had=pl.col("read").min())
     needless = requests.join(had, left_on=["sender", *PIECE], right_on=["receiver", *PIECE]).filter(
         pl.col("had") <= pl.col("left")
     )
     found.append(needless.select("step"))
+    # A clock that drifts measures other distances than the timetable does.
     if Drifts in timeline.effects:
         return found
     left = pl.col("left").unique().sort()
@@ -146,11 +153,13 @@ def _early(run: ResolvedRun, requests: pl.LazyFrame, timing: Timing) -> pl.LazyF
     columns = requests.select("sender", "segment", "step", "left").collect(engine="streaming")
     for rank, segment, step, left in columns.iter_rows():
         relative = run.topology.relative(rank, run.spec.source)
+        # The source has every segment, and segments that do not exist cannot be overdue.
         if not 0 <= segment < len(algorithm.places_of_copies) or not relative:
             found.append(step)
             continue
+        # A node waits from the time of its earliest copy on.
         due = min(algorithm.crossing_step(relative, *place) for place in algorithm.places_of_copies[segment])
-        # As above: what crosses in a step is there at the beginning of the next one.
+        # Stated anew here too: a packet that crosses in a step has arrived at the beginning of the next one.
         if left < timing.begins(due + 1) + repair.after * timing.step:
             found.append(step)
     return pl.LazyFrame({"step": found}, schema={"step": pl.Int32})
@@ -164,6 +173,7 @@ def _unasked(run: ResolvedRun, journal: pl.LazyFrame) -> pl.LazyFrame:
     rows = [row for row in arcs.iter_rows() if not _in_tree(algorithm, *row)]
     if not rows:
         return journal.filter(pl.lit(value=False)).select("step")
+    # Most arcs are in their trees, so the few others are looked up by a join.
     off = pl.LazyFrame(rows, schema=arcs.schema, orient="row")
     asked = journal.filter(IS_REQUEST, ARRIVED).group_by(ASKED).agg(asked=pl.col("step").min())
     sent = data.join(off, on=["sender", "port", "tree"], how="semi").join(
@@ -174,6 +184,7 @@ def _unasked(run: ResolvedRun, journal: pl.LazyFrame) -> pl.LazyFrame:
 
 def _in_tree(algorithm: TreeCollective, sender: Rank, port: Port, tree: int) -> bool:
     """Return whether a tree has an arc from a rank over a port."""
+    # Trees are stated for root 0, and translated to the source.
     relative = algorithm.topology.relative(sender, algorithm.spec.source)
     if not 0 <= tree < algorithm.trees.count or (relative and relative not in algorithm.reached):
         return False
@@ -187,6 +198,7 @@ def _outside(run: ResolvedRun, kept: Trees, data: pl.LazyFrame) -> set[tuple[Ran
     for sender, port in data.select("sender", "port").unique().collect(engine="streaming").iter_rows():
         ends = [(sender, port), topology.end(sender, port)]
         seen = [(topology.relative(rank, source), port) for rank, port in ends]
+        # A link belongs to a tree in either direction.
         if not any(port in kept.children(rank, tree) for tree in range(kept.count) for rank, port in seen):
             links.add(min(ends))
     return links

@@ -1,4 +1,4 @@
-"""The repetition of a collective after failures, measured as a run of its own on what is left of the network."""
+"""The repetition of a collective after failures, measured as a run of its own on the remaining network."""
 
 from collections.abc import Mapping
 
@@ -22,14 +22,16 @@ def judge(run: ResolvedRun, settings: Agreement, evidence: Evidence) -> Findings
     summary = {"agreement": records_of(run, verdicts)}
     if not settings.shrink:
         return Findings(verdicts.metrics, summary)
+    # Every repetition has tree numbers of its own, a block of TREES for each.
     begun = evidence.journal.filter(IS_REPETITION).select(((pl.col("tree") - AGAIN_TREE) // TREES).unique()).collect()
     metrics: dict[str, Metric] = {**verdicts.metrics, "repetitions": len(begun)}
+    # No decision, no repetition: the first run is the final one.
     if not verdicts.standing:
         metrics["final_delivery_ratio"] = evidence.delivery_ratio
         return Findings(metrics, summary)
     repetition = repetition_of(run, evidence.journal, verdicts)
     if repetition is None:
-        # A single node has everything that it needs.
+        # A single node has everything that is due to it.
         alone = bool(_going_on(verdicts))
         return Findings(
             metrics | ({"repetition_order": 1, "final_delivery_ratio": 1.0} if alone else {}), summary, replaced=alone
@@ -42,6 +44,7 @@ def _repetition_metrics(
     run: ResolvedRun, verdicts: Verdicts, repetition: Repetition, measured: Mapping[str, Metric]
 ) -> dict[str, Metric]:
     """Return the metrics of a repetition, which was measured as a run of its own."""
+    # Series by step have no counterpart in the metrics of a repetition.
     numbers = {name: value for name, value in measured.items() if isinstance(value, int | float)}
     return {
         "repetition_order": len(repetition.ranks),
@@ -50,7 +53,7 @@ def _repetition_metrics(
         "final_delivery_ratio": numbers["delivery_ratio"],
         "agreement_errors": verdicts.metrics["agreement_errors"]
         + repetition.strays
-        # Whether faults explain what was lost is judged with all other packets.
+        # The audit of the whole run judges whether faults explain the lost packets.
         + (max(0, numbers["illegal_hops"] - numbers["lost"]) if run.timeline.is_lasting else 0),
     }
 
@@ -65,6 +68,7 @@ def repetition_of(run: ResolvedRun, journal: pl.LazyFrame, verdicts: Verdicts) -
     going_on = _going_on(verdicts)
     if not going_on:
         return None
+    # All decisions that stand in the component that continues are the same, or the judge has counted the differences.
     decision = going_on[0]
     part = part_after(run, decision)
     if part.algorithm is None:
@@ -73,7 +77,7 @@ def repetition_of(run: ResolvedRun, journal: pl.LazyFrame, verdicts: Verdicts) -
         "fault": (),
         "fault_knowledge": FaultKnowledge.NONE,
         "on_failure": OnFailure.CONTINUE,
-        # Names of steps, which ascend along every path, say what is legal under either clock.
+        # Steps ascend along every path under either clock, so the rules of lock-step decide what is legal.
         "clock": "steps",
         "keep_alive": None,
         "agreement_steps": None,
@@ -89,8 +93,10 @@ def repetition_of(run: ResolvedRun, journal: pl.LazyFrame, verdicts: Verdicts) -
         in_effect=(),
     )
     rows = _renumbered(run, journal, decision, part)
+    # Ranks and ports outside the part have no new number, so such rows have a null.
     strange = pl.any_horizontal(pl.all().is_null())
     strays = rows.filter(strange).select(pl.len()).collect().item()
+    # The repetition begins in the step of the decision, which is step 1 of its own count.
     return Repetition(again, rows.filter(~strange), strays, part.ranks, decision.step - 1)
 
 
@@ -105,10 +111,13 @@ def _renumbered(run: ResolvedRun, journal: pl.LazyFrame, decision: Reported, par
         (rank, port, network.neighbours(number).index(new[peer]))
         for rank, number in new.items()
         for port, peer in run.topology.adjacent(rank)
+        # Links that were given up, or lead out of the part, are not part of the new network.
         if peer in new and new[peer] in network.neighbours(number)
     ]
     table = pl.DataFrame(ports, schema={"sender": pl.Int32, "port": pl.Int16, "new_port": pl.Int16}, orient="row")
+    # Each repetition has a block of tree numbers, so that packets of two repetitions cannot be confused.
     first = AGAIN_TREE + TREES * decision.number
+    # A target may also stand for all ranks.
     renumber = {**new, ALL_RANKS: ALL_RANKS}
     ranks = [
         pl.col(name).replace_strict(renumber, default=None, return_dtype=pl.Int32)

@@ -9,7 +9,7 @@ from emunode.protocols.agreement import TREES
 from emunode.protocols.base import ControlKind
 
 WITHHELD: Final = pl.col("outcome") == "withheld"
-"""A packet that its sender has kept back, because it suspects the receiver."""
+"""A packet that its sender has withheld because it suspects the receiver."""
 ARRIVED: Final = pl.col("outcome") != "lost"
 IS_DATA: Final = (pl.col("tree") < CONTROL_TREE) & ~WITHHELD
 IS_CONTROL: Final = pl.col("outcome") == "control"
@@ -18,7 +18,7 @@ IS_ANSWER: Final = pl.col("tree") == CONTROL_TREE + ControlKind.ACKNOWLEDGEMENT
 IS_REQUEST: Final = pl.col("tree") == CONTROL_TREE + ControlKind.REQUEST
 IS_SIGN: Final = pl.col("tree") == CONTROL_TREE + ControlKind.KEEP_ALIVE
 IS_REPORT: Final = pl.col("outcome") == HopOutcome.REPORT.name.lower()
-"""A decision, as its node reports it: nothing crosses a link."""
+"""The report of a decision by its node: nothing crosses a link."""
 IS_NEWS: Final = pl.col("tree").is_in(sorted(TREES)) & ~IS_REPORT
 """A control segment by which nodes agree."""
 IS_REPETITION: Final = pl.col("tree").is_between(AGAIN_TREE, CONTROL_TREE - 1)
@@ -30,6 +30,7 @@ LINK: Final = ["sender", "receiver", "origin", "target", "segment"]
 def data_hops(spec: CollectiveSpec, journal: pl.LazyFrame) -> pl.LazyFrame:
     """Keep the hops of a journal that carry data."""
     if spec.agreement is not None:
-        # Not what is repeated after a failure: that is measured as a run of its own.
+        # Without the repetition after a failure, which is measured as a run of its own.
         journal = journal.filter(pl.col("tree") < AGAIN_TREE)
+    # Without protocols every row is data, and a filter would cost a pass over the journal.
     return journal.filter(IS_DATA) if spec.has_control else journal
