@@ -1,1 +1,1 @@
-"""Dependence: which hops every hop of a collective needs, and what faults therefore cost."""
+"""Dependence: the hops that every hop of a collective needs, and the resulting cost of faults."""

@@ -34,11 +34,13 @@ def first_trials(trials: int) -> Bits:
 
 def packed(flags: NDArray[np.bool_]) -> Bits:
     """Pack truth values along the last axis as bits, filled up with 0 to whole words."""
+    # A negative remainder: the number of bits that are missing to a whole word.
     fill = -flags.shape[-1] % 64
     if fill:
         flags = np.pad(flags, [(0, 0)] * (flags.ndim - 1) + [(0, fill)])
     # The result keeps the order of axes in memory, and only whole words of the last one can be viewed.
     packed_bytes = np.ascontiguousarray(np.packbits(flags, axis=-1, bitorder="little"))
+    # Little-endian bytes and bits, so that bit t of a row is trial t on every machine.
     return packed_bytes.view("<u8").astype(np.uint64, copy=False)
 
 
@@ -55,6 +57,8 @@ def unpacked(rows: Bits) -> NDArray[np.uint8]:
 
 def mark(rows: Bits, things: Indices, trials: Indices) -> None:
     """Set the bit of each trial in the row of each thing; both arrays have the same shape."""
+    # A view of the rows. Several trials of one thing may share a word, so the bits are added by `bitwise_or.at`;
+    # indexing would keep the last one only.
     flat = rows.reshape(-1)
     places = things.astype(np.int64) * rows.shape[1] + (trials >> 6)
     np.bitwise_or.at(flat, places.ravel(), (np.uint64(1) << (trials & 63).astype(np.uint64)).ravel())
@@ -76,9 +80,11 @@ def added(one: Sequence[Bits], other: Sequence[Bits]) -> list[Bits]:
         bits = [number[at] for number in (one, other) if at < len(number)]
         if carry is not None:
             bits.append(carry)
+        # The digit of a sum is the exclusive or of the digits and the carry.
         found.append(reduce(np.bitwise_xor, bits))
         match bits:
             case [first, second, third]:
+                # A carry comes from two ones: both numbers, or one of them and the carry from below.
                 carry = (first & second) | (third & (first ^ second))
             case [first, second]:
                 carry = first & second
@@ -109,6 +115,7 @@ def greater(one: Sequence[Bits], other: Sequence[Bits]) -> Bits:
     for at in range(max(len(one), len(other))):
         here = one[at] if at < len(one) else zero
         there = other[at] if at < len(other) else zero
+        # Where the planes differ, the 1 decides; where they agree, the lower planes have decided.
         larger = (here & ~there) | (larger & ~(here ^ there))
     return larger
 
@@ -132,9 +139,11 @@ class Groups:
 
     def __init__(self, members: Indices, sizes: Indices) -> None:
         self.order: Indices = np.argsort(-sizes, kind="stable")
-        """The groups in the order of the results: by descending size, so that those with a member i come first."""
+        """The groups in the order of the results: by descending size, so that the groups with a member i come first."""
         starts = (np.cumsum(sizes) - sizes)[self.order]
         sizes = sizes[self.order]
+        # Member i of all groups is one array, so that a few operations of numpy combine any number of groups. The
+        # groups are sorted by size, and `searchsorted` counts those with more than i members.
         self.columns: list[Indices] = [
             members[starts[: int(np.searchsorted(-sizes, -at))] + at] for at in range(int(sizes.max(initial=0)))
         ]
@@ -157,6 +166,7 @@ class Groups:
             return rows_of(self.order)
         found = rows_of(self.columns[0])
         for column in self.columns[1:]:
+            # Groups without this member keep their result: they are at the end.
             part = found[: len(column)]
             operation(part, rows_of(column), out=part)
         return found
@@ -167,6 +177,7 @@ class Groups:
         for column in self.columns:
             member = rows[column]
             if len(column) < len(self):
+                # A group without this member has nothing to count.
                 missing = np.zeros((len(self) - len(column), rows.shape[1]), np.uint64)
                 member = np.concatenate([member, missing])
             planes = added(planes, [member])
@@ -179,6 +190,7 @@ def grouped(keys: Sequence[Indices]) -> tuple[Indices, Indices]:
     if not len(order):
         return order, order
     new = np.zeros(len(order), np.bool_)
+    # A group begins where any key differs from the row before.
     new[0] = True
     for key in keys:
         new[1:] |= key[order][1:] != key[order][:-1]

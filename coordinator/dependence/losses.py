@@ -1,9 +1,9 @@
 """The messages that a collective loses to outages, computed from its schedule without a run.
 
-During an outage a node neither sends nor receives, or a directed link carries nothing. A packet that should cross in such a
-step is lost, and all that depends on it is not sent, or lacks a contribution. Nothing is sent again, so all other packets
-keep their steps. So one walk over the affected hops, in order of steps, decides which messages are lost, and to which
-outage.
+During an outage a node neither sends nor receives, or a directed link carries nothing. A packet that should cross in
+such a step is lost, and hops that depend on it are not sent, or lack a contribution. Nothing is sent again, so all
+other packets keep their steps. Therefore one walk over the affected hops, in order of steps, decides which messages are
+lost, and to which outage.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -35,7 +35,7 @@ class Losses:
     delivered: int = 0
     """Messages that healthy ranks receive completely and intact."""
     traced: bool = True
-    """Whether they follow from the schedule that runs, so that claims about them are derived."""
+    """Whether the losses follow from the schedule that runs, so that claims about them are derived."""
     causes: dict[Rank, set[Place]] = field(default_factory=dict)
     """For each rank that misses a message, or in a gather each origin of one: the outages that blocked its copies, or
     contributions to it."""
@@ -62,6 +62,7 @@ def _of_first_arrivals(algorithm: Algorithm, outages: Outages) -> Losses | None:
     if algorithm.spec.knowledge is not FaultKnowledge.NONE and not outages.permanent:
         return None
     source, missing = algorithm.spec.source, set()
+    # A flood reaches every rank to which any path leads, so a search without the blocked hops finds what arrives.
     healthy = [rank for rank in algorithm.topology.data_ranks if rank != source and rank not in outages.faulty]
     found = Losses(algorithm.spec.messages * len(healthy), traced=False)
     for segment in range(algorithm.spec.messages * algorithm.segments_per_message):
@@ -77,6 +78,7 @@ def _of_first_arrivals(algorithm: Algorithm, outages: Outages) -> Losses | None:
         for rank in healthy:
             if rank not in reached:
                 missing.add((rank, segment // algorithm.segments_per_message))
+                # Every outage that the search met may be the one without which the rank would have been reached.
                 found.causes.setdefault(rank, set()).update(blocked)
     found.delivered -= len(missing)
     return found
@@ -166,7 +168,7 @@ def plain_algorithm(algorithm: Algorithm) -> Algorithm:
     """Return the algorithm without the protocols of a run, which send the same packets where nothing fails."""
     spec = algorithm.spec
     if algorithm.original is not algorithm:
-        # Its trees are those that the repair has planned.
+        # The trees of this algorithm are the trees that the repair has planned.
         return make_algorithm(algorithm.topology, spec._replace(reliable=None, detection=None, agreement=None))
     plain = spec._replace(reliable=None, detection=None, repair=None, agreement=None)
     return algorithm if plain == spec else type(algorithm)(algorithm.topology, plain)
@@ -182,9 +184,9 @@ class _Walk:
         self._lost: dict[int, Place] = {}
         """By hop that does not arrive, the first outage on the way of its copy."""
         self._lacking: dict[int, set[Place]] = {}
-        """By hop that is to bring a contribution that it lacks, the outages that cost it one."""
+        """By hop without some contribution that it should bring, the outages that cost it one."""
         self._missed: dict[Rank, list[tuple[Step, Place]]] = {}
-        """By rank that waits for packets, those that it misses, with the steps in which they should have come."""
+        """By rank that waits for packets, the missed packets, with the steps in which they should have come."""
 
     def losses(self) -> Losses:
         self._follow()
@@ -195,10 +197,12 @@ class _Walk:
             for receiver, owner in zip(on.receivers, on.owners, strict=True)
         ]
         found, missing = Losses(), set()
+        # Only hops that bring a piece to its receiver cost a delivery; the others have done their harm in the walk.
         bad = {on.piece[hop] for hop in (*self._lost, *self._lacking) if hop in on.piece}
         blamed = on.owners if algorithm.collective is Collective.GATHER else on.receivers
         for piece in sorted(bad):
             message, copies = on.message[piece], on.copies[piece]
+            # One whole copy is enough.
             if due[message] and all(hop in self._lost or hop in self._lacking for hop in copies):
                 missing.add(message)
                 found.causes.setdefault(blamed[message], set()).update(*map(self._causes, copies))
@@ -211,12 +215,14 @@ class _Walk:
 
     def _follow(self) -> None:
         on, waits = self._on, self._algorithm.dependence is Dependence.WAITING
-        # Hops that a hop needs have lower numbers, so each is decided when its turn comes.
+        # Hops are numbered by steps, and a hop needs only hops of earlier steps. So the lowest waiting number can be
+        # decided: everything that it needs is decided already.
         waiting = list(set(self._blocked()))
         heapify(waiting)
         decided = -1
         while waiting:
             hop = heappop(waiting)
+            # A hop waits once for every reason; equal numbers come one after the other.
             if hop == decided:
                 continue
             decided = hop
@@ -229,6 +235,7 @@ class _Walk:
                 if waits:
                     receiver = on.receiver[hop]
                     self._missed.setdefault(receiver, []).append((on.step[hop], place))
+                    # A rank that waits for a packet in vain sends nothing that comes after it.
                     after = (*after, *(each for each in on.sent_by.get(receiver, ()) if each > hop))
             if lacking or place is not None:
                 for each in after:
@@ -246,6 +253,7 @@ class _Walk:
     def _loss(self, hop: int, *, waits: bool) -> Place | None:
         """Return the outage that keeps a hop from arriving."""
         on, step, sender = self._on, self._on.step[hop], self._on.sender[hop]
+        # The first outage on the way is the cause: a copy that is lost already cannot be lost again.
         place = self._lost.get(on.carried[hop])
         if place is None and waits and sender in self._missed:
             awaited = self._algorithm.awaited_steps(step)

@@ -58,6 +58,7 @@ class MessagePaths:
         for hop, (origin, target, segment, tree) in enumerate(zip(*(name.tolist() for name in names), strict=True)):
             receiver = self._hops[hop].receiver
             copies = self._last.setdefault((origin, target, segment), {}).setdefault(receiver, {})
+            # Then the last hop would not identify the path of the copy.
             if tree in copies or receiver == origin:
                 raise InexactError("a copy reaches a node twice")
             copies[tree] = hop
@@ -96,6 +97,7 @@ class MessagePaths:
         found = []
         while hop >= 0:
             found.append(self._hops[hop])
+            # Backwards from the receiver: each hop knows the hop that brought its copy, and BEGIN ends the chain.
             hop = self._carried[hop]
         return tuple(reversed(found))
 

@@ -66,12 +66,17 @@ def outages_of(faults: Iterable[Fault], faulty: Collection[Rank], topology: Topo
     for place, spells in timeline.spells.items():
         for spell in spells:
             match spell.effect:
+                # Late packets are not lost: in lock-step such faults change nothing.
                 case Slows() | Drifts():
                     pass
+                # A rank that resumes with its state passes on the segments that it had; a rank that has forgotten them
+                # does not.
                 case Stops(forgets=forgets) if spell.interval.is_endless or not forgets:
                     found.setdefault(place, []).append(spell.interval)
                 case Loses(choice=Choice.PORT) if isinstance(place, int):
                     for port in topology.ports(place):
+                        # The ports on which a node is silent may be drawn from the seed; None if the choice depends on
+                        # the packet.
                         silent = spell.fault.silent_at(seed, port)
                         if silent is None:
                             return None

@@ -1,9 +1,9 @@
-"""The schedule of a collective: every hop of a run without faults, and the earlier hops that each one depends on.
+"""The schedule of a collective: every hop of a run without faults, and the earlier hops on which it depends.
 
-In a fixed schedule a node sends each packet in its step, whatever else arrives. A hop then depends on two things alone: on
-the earlier hop that brought the copy that it passes on (*carried*), and, where contributions are folded, on the hops whose
-contents went into the partial result that it carries (*folded*). Without the first it is not sent; without one of the
-second it is sent with wrong content. So outages and losses can be followed from hop to hop, whatever the algorithm is.
+In a fixed schedule a node sends each packet in its step, whatever else arrives. A hop then depends on two things alone:
+on the earlier hop that brought its copy to the sender (*carried*), and, where contributions are folded, on the hops
+whose contents went into its partial result (*folded*). Without the carried hop it is not sent; without a folded hop it
+is sent with wrong content. So outages and losses can be followed from hop to hop, whatever the algorithm is.
 
 `trace` finds both from a run in memory; `message_paths` has the chain of hops of every copy.
 """
@@ -69,13 +69,14 @@ class Schedule:
     @cached_property
     def packets(self) -> Indices:
         """The number of the packet of each hop: segments that cross a link together have the same."""
+        # The hops of a packet are adjacent in the order of a journal.
         new = np.zeros(len(self), np.bool_)
         for key in (self.step, self.sender, self.port):
             new[1:] |= key[1:] != key[:-1]
         return np.cumsum(new)
 
     def folded(self, hop: int) -> Indices:
-        """Return the hops whose contents went into what this one carries; empty where nothing is folded."""
+        """Return the hops whose contents went into the content of this hop; empty where nothing is folded."""
         return self.fold_order[self.fold_starts[hop] : self.fold_stops[hop]]
 
 
@@ -93,6 +94,7 @@ def trace(algorithm: Algorithm, step_limit: Step, most_hops: int = MOST_HOPS) ->
     for turn in play(engine, limit=limit):
         rows.append(turn)
         hops += len(turn) // RECORD.itemsize
+        # Checked during the run: a run that is too long is not finished first.
         if hops > most_hops:
             raise InexactError(f"it has more than {most_hops:,} hops")
     if engine.busy:
@@ -118,15 +120,17 @@ def _linked(algorithm: Algorithm, records: Records) -> Schedule:
     starts, stops, order = np.zeros(count, np.int64), np.zeros(count, np.int64), np.zeros(0, np.int64)
     if folds.any():
         partial = np.flatnonzero(target != ALL_RANKS)
-        # Recursive doubling folds whatever came in; a tree folds what came in for the same root.
+        # Recursive doubling folds all arrivals; a tree folds the arrivals for the same root.
         exchange = isinstance(algorithm, RecursiveDoubling)
         root = np.zeros(count, np.int64) if exchange else np.where(target == ALL_RANKS, sender, target)
         arrived, wanted = _keys((receiver[partial], root[partial], segment[partial]), (sender, root, segment))
+        # Key and step as one number: arrivals with the same key are sorted by step, and never meet those of the next
+        # key.
         most = int(step.max(initial=0)) + 2
         by_time = arrived * most + step[partial]
         place = np.argsort(by_time, kind="stable")
         order, by_time = partial[place], by_time[place]
-        # What came in before the step of the send.
+        # The arrivals before the step of the send: a range, because equal keys are sorted by step.
         starts = np.where(folds, np.searchsorted(by_time, wanted * most), 0)
         stops = np.where(folds, np.searchsorted(by_time, wanted * most + step), 0)
     return Schedule(
@@ -143,6 +147,7 @@ def _carried(column: dict[str, Indices], relays: NDArray[np.bool_]) -> Indices:
     arrived, wanted = _keys((column["receiver"], *what), (column["sender"], *what))
     place = np.argsort(arrived, kind="stable")
     first = np.searchsorted(arrived[place], wanted)
+    # How many arrivals have the name of the copy that is sent: exactly one may be the cause.
     number = np.searchsorted(arrived[place], wanted, side="right") - first
     if bool((number[relays] == 0).any()):
         raise InexactError("ranks send copies that they did not receive under the same name")
@@ -160,6 +165,7 @@ def _keys(*tables: Sequence[Indices]) -> list[Indices]:
     found = [np.zeros(len(table[0]), np.int64) for table in tables]
     values = 1
     for columns in zip(*tables, strict=True):
+        # Mixed radix, with one range of values for all tables, so that equal rows get equal numbers in each of them.
         low = min(int(column.min(initial=0)) for column in columns)
         span = 1 + max(int(column.max(initial=0)) for column in columns) - low
         values *= span
@@ -204,6 +210,7 @@ def due_messages(algorithm: Algorithm, schedule: Schedule) -> DueMessages:
     # Partial results of all ranks count towards one message; elsewhere the owner is the origin.
     order, sizes = grouped([receiver, owner, segment, origin if folding else owner])
     copies = Groups(hops[order], sizes)
+    # The first member of each group stands for the values that all its members have.
     first = order[(np.cumsum(sizes) - sizes)[copies.order]]
     receiver, owner = receiver[first], owner[first]
     message = segment[first] // algorithm.segments_per_message
@@ -215,5 +222,6 @@ def due_messages(algorithm: Algorithm, schedule: Schedule) -> DueMessages:
     by_receiver = Groups(order, sizes)
     ranks = receiver[order[(np.cumsum(sizes) - sizes)[by_receiver.order]]]
     named = (schedule.receiver, schedule.origin, schedule.target, schedule.segment, schedule.tree)
+    # If no two hops agree in receiver, piece and tree, every copy is one vote.
     [trees] = _keys([column[hops] for column in named])
     return DueMessages(copies, pieces, receiver, owner, by_receiver, ranks, len(np.unique(trees)) == len(hops))

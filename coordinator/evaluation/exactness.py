@@ -35,6 +35,7 @@ def why_untraceable(plan: Plan) -> str | None:
 
 
 def _of_scenario(plan: Plan) -> str | None:
+    # The schedule is traced in lock-step, so it says nothing about other clocks.
     if plan.scenario.clock != "steps":
         return "under the timed clock packets have no fixed step"
     if plan.spec.knowledge is not FaultKnowledge.NONE or plan.scenario.fault_knowledge is not FaultKnowledge.NONE:
@@ -47,6 +48,7 @@ def _of_scenario(plan: Plan) -> str | None:
 
 
 def _of_algorithm(algorithm: Algorithm) -> str | None:
+    # Hops depend on each other in the traced way only if every send is fixed before the run.
     if not algorithm.on_schedule:
         return f"{algorithm.name} decides during the run what it sends, and when"
     if algorithm.dependence is Dependence.WAITING:
@@ -58,6 +60,7 @@ def _of_algorithm(algorithm: Algorithm) -> str | None:
 
 
 def _of_faults(plan: Plan, faults: Sequence[Fault]) -> str | None:
+    # Refused by the name of the kind, so that no kind is silently evaluated without one of its effects.
     others = {kind_of(fault): states_effects(type(fault)) for fault in faults if not _is_followed(fault)}
     if others:
         mute = [kind for kind in sorted(others) if not others[kind]]
@@ -97,6 +100,7 @@ def _is_exact(effect: Effect, interval: Interval, *, on_link: bool) -> bool:
         case Loses(choice=Choice.PACKET, packet=None) if on_link:
             return True
         case Loses(probability=probability, packet=None, choice=choice):
+            # Colluding nodes alter the copies that win a vote, which depends on all other copies.
             return probability >= 1 and choice is not Choice.VOTE
         case Alters(probability=probability, choice=choice):
             # Bytes that a link damages differ from one link to the next, or agree by chance.

@@ -62,6 +62,7 @@ class FaultBatch:
         self.arcs = arcs
         self.trials = trials
         self.words = words_for(trials)
+        # Without random losses no seed is used.
         self.seeds = seeds or [0] * trials
         """The seed of each trial, for losses."""
         self.effects: dict[Episode, Bits] = {}
@@ -93,6 +94,7 @@ class FaultBatch:
         return found
 
     def _rows(self, episode: Episode) -> Bits:
+        # Rows are made on first use: most effects of a description strike few kinds of places.
         if episode not in self.effects:
             places = len(self.arcs) if episode.on_links else self.arcs.topology.order
             self.effects[episode] = no_trials(places, self.words)

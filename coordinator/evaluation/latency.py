@@ -90,6 +90,7 @@ class LatencyCounter:
             first.append(new)
         sums, longest = np.zeros(trials, np.int64), np.zeros(trials, np.int64)
         by_step: Counter[Step] = Counter()
+        # Ranks that are not served have no latency, so they do not wait for anything.
         waiting = served.copy()
         # From the last step back: the first new piece that shows up is the last that a rank received.
         for each, new in zip(reversed(self._receipts), reversed(first), strict=True):

@@ -118,7 +118,10 @@ class _Walk:
             if carried == BEGIN:
                 self._offers[int(schedule.step[hop]), int(schedule.sender[hop])].append(hop)
             else:
+                # A hop is offered when the hop that it passes on has arrived; only hops of sources are offered by the
+                # timetable.
                 self._behind[carried].append(hop)
+        # With one segment in a packet the journal has the order of the sends; only within a packet it is lost.
         if self._plan.algorithm.link_capacity is None:
             self._order_own(algorithm)
         self._links: dict[Rank, dict[Port, _Link]] = defaultdict(dict)
@@ -165,6 +168,7 @@ class _Walk:
         """Forget a rank that stops and does not come back."""
         self._links.pop(rank, None)
         self._answers.pop(rank, None)
+        # Only crashes to the end are followed, so the rank sends nothing more.
         for key in [key for key in self._offers if key[1] == rank]:
             del self._offers[key]
 
@@ -213,6 +217,7 @@ class _Walk:
     def _time_out(self, step: Step, rank: Rank) -> None:
         for link in self._links[rank].values():
             for hop in [hop for hop, due in link.window.items() if due is not None and due <= step]:
+                # The number of transmissions is the number of the attempt.
                 if self._found.transmissions[hop] < self._settings.attempts:
                     link.window[hop] = None
                     link.waiting.append(hop)
@@ -246,6 +251,7 @@ class _Walk:
 
     def _wait(self, attempt: int) -> Step:
         after = self._settings.retransmit_after
+        # Each attempt waits twice as long as the one before, up to a limit.
         return after * min(2 ** (attempt - 1), LONGEST_WAIT) if self._settings.back_off else after
 
     def _cross(self, step: Step, rank: Rank, port: Port, items: list[Item]) -> None:
@@ -263,6 +269,7 @@ class _Walk:
 
     def _segment(self, is_answer: bool, hop: int) -> Segment:
         schedule = self._schedule
+        # Faults see packets with the right trees and sizes, because they may treat segments by either.
         tree = CONTROL_TREE if is_answer else int(schedule.tree[hop])
         size = 8 if is_answer else int(schedule.size[hop])
         return int(schedule.origin[hop]), int(schedule.target[hop]), tree, int(schedule.segment[hop]), bytes(size)

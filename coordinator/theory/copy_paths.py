@@ -56,6 +56,7 @@ class CopyPaths:
         """The switches among them, as bits."""
         self._link_index = {link: at for at, link in enumerate(draws.links)}
         self._packets: dict[PathHop, int] = {}
+        # Thousands of sets of copies cross equally many links.
         self._chance_by_crossings = cache(self._count_crossings)
         alike = self._copies_alike(timed=is_timed(given) or draws.timed)
         self.message_needs = self._needs_of_messages(alike)

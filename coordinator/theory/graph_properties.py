@@ -109,6 +109,7 @@ class GraphProperties:
         topology = self.topology
         # A family that overrides the general definition, which looks at every rank, has a formula.
         known = isinstance(topology, RegularTopology) or type(topology).link_count is not Topology.link_count
+        # Refused in advance: a count of links has no time limit.
         self._require(known or self.order <= LARGEST_TABLE, LARGEST_TABLE)
         return topology.link_count
 
@@ -137,6 +138,7 @@ class GraphProperties:
 
     @cached_property
     def _degrees(self) -> tuple[int, int]:
+        # No rank has to be looked at where all have the same degree.
         if isinstance(self.topology, RegularTopology):
             return self.topology.degree, self.topology.degree
         degrees = [len(neighbours) for neighbours in self._adjacency]
@@ -170,6 +172,7 @@ class GraphProperties:
     def distances_from_rank_0(self) -> tuple[int, ...]:
         """How many nodes are at distance 0, 1, .. from rank 0."""
         topology = self.topology
+        # A family that overrides the general search has a formula for its distances.
         known = isinstance(topology, VertexTransitiveTopology) and (
             type(topology).distance_distribution is not VertexTransitiveTopology.distance_distribution
         )
@@ -217,6 +220,8 @@ class GraphProperties:
         """The known symmetry: `cayley`, `vertex-transitive`, `not vertex-transitive` or `unknown`."""
         if self.transitive:
             return "cayley" if isinstance(self.topology, CayleyTopology) else "vertex-transitive"
+        # Symmetries keep degrees and distances, so ranks that differ in either are not equivalent. Equal ranks prove
+        # nothing.
         if self.degree_min != self.degree_max or self._distances.profiles > 1:
             return "not vertex-transitive"
         return "unknown"
@@ -245,6 +250,7 @@ class GraphProperties:
 
     def _once(self, name: str, compute: Callable[[], Computed]) -> Computed:
         """Return the result of `compute`. If its time is over, it is not tried again."""
+        # Several properties need the same table; its time is over for all of them.
         if name in self._failed:
             raise self._failed[name]
         try:
@@ -301,6 +307,7 @@ def girth(neighbours: Callable[[Rank], Sequence[Rank]], roots: Iterable[Rank], e
     for root in roots:
         check_time(expired)
         shortest = _shorter_cycle(neighbours, root, shortest, expired)
+        # No cycle is shorter than a triangle.
         if shortest == 3:
             break
     return shortest

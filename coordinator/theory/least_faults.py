@@ -61,6 +61,7 @@ class Budget(NamedTuple):
 
     def less(self, part: int) -> "Budget":
         """Return the rest after a fault of `part`."""
+        # A fault takes from its own part and from the total, which may be smaller than the sum of the parts.
         parts = (*self.parts[:part], self.parts[part] - 1, *self.parts[part + 1 :])
         return self._replace(parts=parts, total=self.total - 1)
 
@@ -145,6 +146,7 @@ def _strikes(copy: Copy, budget: Budget, taken: set[Place]) -> Iterator[Strike]:
     """Yield the faults within the budget that affect a copy."""
     for part, places in enumerate(copy.places):
         if budget.parts[part]:
+            # A place fails once: a second fault at a place would gain nothing.
             yield from ((part, place) for place in places if place not in taken)
 
 

@@ -98,6 +98,7 @@ class Bottleneck(NamedTuple):
         """Return the fewest steps."""
         if traffic.capacity is None:
             return self.delay + 1
+        # Rounded up: a step that is not full is a whole step.
         return self.delay + -(-traffic.segments * self.demand // (traffic.capacity * self.lanes))
 
     def transfer(self, traffic: Traffic) -> int:
@@ -146,6 +147,7 @@ class Distances:
             ends = 2 * self.topology.link_count
             return max(self.nodes * (self.nodes - 1), 2 * self.nodes * (self.nodes - 1) - ends)
         sums = sum(self.sum_from(root) for root in self.roots)
+        # In a vertex-transitive network every node has the sum of the one root; otherwise the roots are all nodes.
         return sums * self.nodes // len(self.roots)
 
     def sum_from(self, root: Rank) -> int:
@@ -161,10 +163,12 @@ class Distances:
         """Return the distance of two nodes, or a lower bound."""
         if self.topology.has_distance_formula or self._counted:
             return self.topology.distance(one, other)
+        # Without a formula, and in a network too large to search, different nodes are at distance 1 at least.
         return int(one != other)
 
     def levels(self, root: Rank) -> tuple[Level, ...]:
         """Return the levels of a root up to the farthest data node."""
+        # Every root of a vertex-transitive network has the levels of rank 0.
         return self._levels(0 if self.symmetric else root)
 
     @cached_property
@@ -217,6 +221,8 @@ def lower_bounds(topology: Topology, traffic: Traffic) -> tuple[Claim, ...]:
     if known.nodes < 2 or not (units := transmissions(known, traffic)):
         return ()
     bottlenecks = list(_bottlenecks(known, traffic))
+    # Every bottleneck gives a valid bound, so the largest is the best. Different bottlenecks may be the worst for
+    # steps, start-ups and bytes.
     slowest = max(bottlenecks, key=lambda each: each.steps(traffic))
     condition = traffic.condition
     claims = [
@@ -243,6 +249,8 @@ def strongest(claims: Iterable[Claim]) -> list[Claim]:
     claims = list(claims)
     best: dict[str, Claim] = {}
     for claim in claims:
+        # Only bounds that hold for every algorithm replace each other; a bound of the algorithm itself says something
+        # else.
         if claim.is_bound and (claim.name not in best or _number(claim) > _number(best[claim.name])):
             best[claim.name] = claim
     return [
@@ -307,8 +315,10 @@ def inverse_rate(topology: Topology) -> Fraction:
     """
     known = distances_of(topology)
     if known.symmetric:
+        # In a vertex-transitive network a single node is the tightest cut (Mader 1971).
         return Fraction(known.nodes - 1, topology.degree)
     cuts = [Fraction(cut.inside, cut.links) for cut in known.cuts]
+    # Everything but its own block has to reach a node over its links, so each node is a cut as well.
     nodes = [Fraction(known.nodes - 1, known.levels(root)[0].least_degree) for root in known.roots]
     return max([*cuts, *nodes])
 
@@ -319,6 +329,7 @@ def inverse_rate(topology: Topology) -> Fraction:
 def _bottlenecks(known: Distances, traffic: Traffic) -> Iterator[Bottleneck]:
     one_port = traffic.port_model is not PortModel.ALL_PORT
     units = transmissions(known, traffic)
+    # The network as a whole is a bottleneck too: all transmissions have to fit into the packets of the steps.
     lanes = _packets_per_step(known.topology, traffic)
     yield Bottleneck(0, units, lanes, f"{units} transmissions, at most {lanes} packets per step")
     if traffic.collective is Collective.UNICAST:
@@ -370,6 +381,7 @@ def _of_pairs(known: Distances, traffic: Traffic, *, one_port: bool) -> Iterator
     origin, target = max(traffic.pairs, key=lambda pair: known.between(*pair))
     distance = known.between(origin, target)
     reason = f"{topology.label(target)} is at distance {distance} from {topology.label(origin)}"
+    # Each level around the target, up to the distance of the origin, separates the two.
     behind = [level.links for level in known.levels(target)[1 : distance + 1]]
     lanes = 1 if one_port else min([len(topology.ports(origin)), *behind])
     yield Bottleneck(distance - 1, 1, lanes, f"{reason}, over {lanes} {'link' if lanes == 1 else 'links'}")

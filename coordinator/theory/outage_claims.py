@@ -21,9 +21,12 @@ def claims_with_outages(algorithm: Algorithm, outages: Outages) -> list[Claim]:
     claims = []
     # A faulty rank may be out of service on some of its links only: a node that withholds what it should send.
     nodes = {*outages.nodes, *(rank for rank, _ in outages.links if rank in outages.faulty)}
+    # The promise of the paper counts faults, whatever their places, so it does not depend on the schedule.
     if algorithm.count_broken(nodes, outages.links) <= algorithm.tolerated_faults:
         source = f"{algorithm.citation}: survives {algorithm.tolerated_faults} faults"
         claims.append(Claim("delivery_ratio", 1.0, "==", source))
+    # In queues an outage that ends moves packets to other steps. Places that are out of service throughout lose at
+    # least as much, which leaves a lower bound.
     certain = algorithm.dependence is not Dependence.QUEUED or outages.permanent
     found = losses(algorithm, outages if certain else outages.always())
     if found is None:

@@ -11,6 +11,7 @@ from coordinator.theory.fault_model import Number
 
 def quotient(numerator: Number, denominator: Number) -> Number:
     """Return a quotient; exact if both numbers are."""
+    # A float is rounded already; a fraction would only pretend to be exact.
     if isinstance(numerator, float) or isinstance(denominator, float):
         return numerator / denominator
     return Fraction(numerator, denominator)

@@ -47,6 +47,7 @@ def expected_delivery_ratio(
     places: FaultSites,
 ) -> Expected:
     """Predict the figures of the draws of a fault set, in addition to given faults."""
+    # An algorithm that knows the faults may build other trees than the traced ones.
     adapts = type(algorithm).claims_with_known_faults is not Algorithm.claims_with_known_faults
     if (
         algorithm.collective is not Collective.BROADCAST
@@ -100,6 +101,7 @@ def promises(algorithm: Algorithm, faults: Sequence[Fault], fault_set: FaultSetS
         return False
     alters_payload: dict[object, bool] = {}
     for fault in faults:
+        # A fault with a rate of 0 changes nothing, and is no fault in the claims of algorithms.
         if not fault.breaks:
             continue
         place: object = fault.rank if isinstance(fault, NodeFault) else None
@@ -110,6 +112,7 @@ def promises(algorithm: Algorithm, faults: Sequence[Fault], fault_set: FaultSetS
     altering = sum(alters_payload.values()) + sum(
         part.count for part in fault_set.parts if KINDS[part.kind].alters_payload
     )
+    # Every place counts once: as altering if any of its faults alters.
     broken = len(alters_payload) + fault_set.size - altering
     faulty = {fault.rank for fault in faults if isinstance(fault, NodeFault)}
     if not broken and not altering:

@@ -65,6 +65,7 @@ class Neighbourhood:
         image = np.full(self.topology.order, -1, dtype=np.int64)
         image[self.source] = self.source
         reached = [self.source]
+        # The list grows while it is read: a breadth-first search from the source.
         for rank in reached:
             for port, neighbour in enumerate(self.table[rank].tolist()):
                 if image[neighbour] < 0:

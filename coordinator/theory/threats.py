@@ -98,9 +98,11 @@ def parts_of(fault_set: FaultSetSpec, places: FaultSites) -> tuple[Part, ...]:
         fault = part.fault()
         effect = _only_effect(fault)
         weight = _weight_of(effect)
+        # A kind with an argument, such as a rate, may spare some copies.
         if effect is None or weight is None or part.argument:
             hint = "" if states_effects(type(fault)) else f": {part.kind} does not define effects()"
             raise InexactError(f"the effect of {fault_set.name} does not follow from paths alone{hint}")
+        # The places of a fault set exclude the source and the places of given faults.
         eligible = frozenset[Place](places.links if part.on_links else places.nodes())
         found.append(Part(part.kind, part.on_links, not isinstance(effect, Stops), weight, fault_set.window, eligible))
     return tuple(found)
@@ -116,6 +118,7 @@ def given_damage(
     byzantine: dict[Rank, list[Interval]] = {}
     others = []
     for fault in faults:
+        # Nodes that alter copies are kept apart, because `outages_of` accepts only faults that stop.
         if isinstance(fault, NodeFault) and _weight_of(_only_effect(fault)) == ALTERS:
             byzantine.setdefault(fault.rank, []).append(fault.interval)
         else:
@@ -131,12 +134,14 @@ def given_damage(
 def _only_effect(fault: Fault) -> Effect | None:
     """Return the effect of a fault, if it has one alone, all the time that the fault is in force."""
     effects = [*fault.effects()] if states_effects(type(fault)) else []
+    # With a second effect, or an effect for a part of the time, the weight of the fault would depend on the step.
     return effects[0][2] if len(effects) == 1 and effects[0][1] == fault.interval else None
 
 
 def _weight_of(effect: Effect | None) -> int | None:
     """Return the damage of an effect to a copy on whose path it lies; None if it does not strike every copy there."""
     match effect:
+        # A node that sends on no port stops every copy that it should pass on; random losses would spare some.
         case Stops() | Loses(probability=1.0, choice=Choice.PORT, packet=None):
             return STOPS
         case Alters(probability=1.0, choice=Choice.COPY):

@@ -59,13 +59,16 @@ class Tolerance:
         # Without any branching a piece takes two or three cases per copy, and every copy has a last hop of its own.
         self._cases = Cases(MOST_CASES + 4 * paths.hops)
         self._defeats: dict[FaultSetSpec, tuple[Message, tuple[Strike, ...]] | None] = {}
+        # A symmetry that moves the given faults would compare a receiver with one that has other faults on its paths.
         self.symmetries = [each for each in symmetries if keeps_faults(each, threats, paths.topology)]
 
     @cached_property
     def classes(self) -> list[MessageClass]:
         """All classes, the easiest to defeat first."""
+        # No message is due to a faulty node, nor from one.
         due = [message for message in self.paths.segments if not self.threats.faulty.intersection(message)]
         found = [self._examined(members) for members in message_classes(due, self.symmetries)]
+        # Equal sizes are ordered by the message, so that the same class comes first in every process.
         return sorted(found, key=lambda each: (_size(each), each.message))
 
     @property
@@ -87,6 +90,7 @@ class Tolerance:
             # more.
             unlimited = Budget(self.weights, (len(copies),) * len(self.weights), len(copies))
             each = MessageClass(message, members, piece, paths, copies, least_faults(copies, unlimited, self._cases))
+            # A message is lost with any of its pieces, so the piece that the fewest faults defeat decides.
             if weakest is None or _size(each) < _size(weakest):
                 weakest = each
         assert weakest is not None
@@ -153,6 +157,7 @@ def message_classes(messages: Sequence[Message], symmetries: Sequence[Symmetry])
     the other.
     """
     images = [symmetry.ranks.tolist() for symmetry in symmetries]
+    # A dictionary is a set that keeps its order, so classes and their first members are the same every time.
     left, found = dict.fromkeys(messages), []
     for message in messages:
         if message not in left:
@@ -187,4 +192,5 @@ def keeps_faults(symmetry: Symmetry, threats: Threats, topology: Topology) -> bo
         }
 
     same = range(len(image))
+    # Places with their intervals: a fault may only be mapped onto a fault of the same kind in the same steps.
     return nodes(image) == nodes(same) and links(image) == links(same)

@@ -55,6 +55,7 @@ class Ballot(NamedTuple):
             return None
         if 2 * self.right > cast:
             return "right"
+        # A value that no other copy agrees with has one vote, however many such values there are.
         return "wrong" if 2 * max(self.wrong, min(self.apart, 1)) > cast else "none"
 
 
@@ -66,6 +67,7 @@ def ballots(
     `faulty` are the ranks with faults of their own. See `permanent`.
     """
     state = faults_by_steps(algorithm)
+    # A fault with several effects is applied once, in the order in which a run applies faults.
     state.apply(in_order(dict.fromkeys(spell.fault for spells in timeline.spells.values() for spell in spells)))
     for message, pieces in paths.segments.items():
         if message.receiver not in faulty:
@@ -81,6 +83,7 @@ def _vote(state: Faults, timeline: FaultTimeline, piece: Piece, tree: int, path:
     origin, target, segment = piece
     arrives = Treatment.PASS_ON
     for _, sender, port, receiver in path:
+        # All faults last for the whole run, so step 1 stands for every step.
         if any(timeline.stopped(place, 1) for place in (sender, (sender, port), receiver)):
             return Treatment.WITHHOLD
         byzantine = state.byzantine(1, sender)
@@ -95,6 +98,7 @@ def _vote(state: Faults, timeline: FaultTimeline, piece: Piece, tree: int, path:
 
 def permanent(timeline: FaultTimeline, last: int | None) -> bool:
     """Report whether faults decide the fate of a copy by its path alone, in force in all steps up to the `last` one."""
+    # Intervals exclude their end. A fault that ends after the last step of the algorithm lasts for the whole run, too.
     end = ALWAYS if last is None else last + 1
     return not timeline.opaque and all(
         interval.start <= 1 and interval.end >= end and _strikes_copies(place, effect)
@@ -118,6 +122,7 @@ def vote_claims(
     fixed paths. Otherwise the claim is that no wrong value is elected, where this follows from the number of faults.
     """
     copies = algorithm.spec.redundancy
+    # A single copy is accepted without a vote, and partial results are folded and not voted on.
     votes = copies > 1 and altering and algorithm.collective not in FOLDING
     if not votes or timeline.opaque or not algorithm.sources_live(faulty):
         return []
@@ -126,6 +131,7 @@ def vote_claims(
     if any(apart) and algorithm.spec.least_message_bytes // algorithm.segments_per_message < APART_BYTES:
         return []
     source = f"{algorithm.citation}: majority of the votes cast over {copies} paths"
+    # The exact numbers are stronger than what follows from the number of faults, so they are tried first.
     paths = _paths_of(algorithm, timeline)
     if paths is not None:
         return _exact_claims(algorithm, paths, timeline, faulty, source)
@@ -169,9 +175,11 @@ def _exact_claims(
     for message, segment, ballot in ballots(algorithm, paths, timeline, faulty):
         # No message of a faulty origin is due.
         if message.origin not in faulty:
+            # Where no copy arrives there is no election, in a run as here.
             if ballot.elected is not None:
                 results[ballot.elected] += 1
             part = message, segment // algorithm.segments_per_message
+            # A message is intact if the right value of every segment is elected.
             whole[part] = whole.get(part, True) and ballot.elected == "right"
     return [
         Claim("intact_deliveries", sum(whole.values()), "==", source, derived=True),

@@ -65,6 +65,7 @@ class FigureNetwork:
     @property
     def roots(self) -> range:
         """Ranks among which one of every class of equivalent ranks is."""
+        # Every rank is the image of rank 0 under a symmetry.
         return range(1 if self.transitive else self.order)
 
     @cached_property
@@ -75,6 +76,7 @@ class FigureNetwork:
     @cached_property
     def masks(self) -> list[int]:
         """The neighbours of every rank as a set of bits."""
+        # Whole numbers as sets: a union or a test of a whole neighbourhood is one operation.
         return [sum(1 << peer for peer in peers) for peers in self.adjacency]
 
     @cached_property
@@ -99,6 +101,7 @@ class FigureNetwork:
         others.
         """
         if key in self._kept:
+            # The work is charged again, so that an invariant is computed or refused whatever was computed before.
             budget.spend(self._kept[key][1])
             return self._kept[key][0]
         before = budget.spent
@@ -107,6 +110,8 @@ class FigureNetwork:
         try:
             value = compute()
         except OverBudgetError:
+            # The next invariant that needs this result, and has no more work left, fails at once and not after the same
+            # work.
             self._too_little[key] = budget.limit - before
             raise
         self._kept[key] = value, budget.spent - before
@@ -148,6 +153,7 @@ class Figure(ABC):
     def closed_form(self, topology: Topology, parameter: str) -> tuple[Value, str] | None:
         """Return the value that the literature gives, and its source; None outside the range of every closed form."""
         for form in self.closed_forms:
+            # A family may have several closed forms, each with a range of its own.
             if isinstance(topology, form.family) and (value := form.value(topology, parameter)) is not None:
                 return value, form.source
         return None
@@ -160,6 +166,7 @@ class NumberedFigure(Figure):
     most: ClassVar[int] = 99
 
     def check(self, topology: Topology, parameter: str) -> None:
+        # `int` would also read signs, spaces, underscores and the digits of other scripts.
         valid = parameter.isascii() and parameter.isdigit() and len(parameter) < 4
         if not valid or not self.least <= int(parameter) <= self.most:
             allowed = f"{self.name}:{self.parameter.upper()} with {self.parameter} from {self.least} to {self.most}"

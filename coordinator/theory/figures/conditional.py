@@ -79,11 +79,15 @@ class ExtraConnectivity(ConditionalConnectivity):
 
 
 def _star_extra(n: int, g: int) -> Value:
+    # Cycles of the star graph have six nodes or more, so one, two or three connected nodes share no neighbour: g + 1
+    # nodes with n - 1 links each, less both ends of the g links between them.
     return {0: n - 1, 1: 2 * n - 4, 2: 3 * n - 7}.get(g) if n >= 4 else None
 
 
 def _cube_extra(n: int, g: int) -> Value:
     # For g = 1, 2n - 2 holds for n = 3 and n = 4 as well.
+    # The neighbourhood of a node with g of its neighbours: n - g + g (n - 1) nodes, less the comb(g, 2) nodes that two
+    # of the neighbours have in common.
     return (g + 1) * n - 2 * g - comb(g, 2) if g <= n - 4 or (g == 1 and n >= 3) or (g == 0 and n >= 2) else None
 
 
@@ -98,11 +102,13 @@ class GoodNeighbourConnectivity(ConditionalConnectivity):
     closed_forms = (
         ClosedForm(
             StarGraph,
+            # The neighbourhood of a substar S_{g+1}, every node of which has n - g - 1 neighbours outside.
             lambda star, g: factorial(int(g) + 1) * (star.n - int(g) - 1) if int(g) <= star.n - 2 else None,
             "Li and Xu, arXiv 1301.6475, g <= n-2",
         ),
         ClosedForm(
             Hypercube,
+            # The neighbourhood of a subcube Q_g, every node of which has n - g neighbours outside.
             lambda cube, g: 2 ** int(g) * (cube.n - int(g)) if int(g) <= cube.n - 2 else None,
             "Latifi, Hegde, Naraghi-Pour 1994, g <= n-2",
         ),
@@ -179,6 +185,8 @@ def _extra_by_flows(network: FigureNetwork, g: int, budget: Budget) -> int:
         # The test of the components is the expensive part, so the size is compared first.
         if around.bit_count() < upper and _leaves_large(network, around, g):
             upper = around.bit_count()
+    # A symmetry can move one set of a pair to a root, but then not the other one: one set is taken at the roots only,
+    # the other one everywhere.
     lower = upper
     ends = list(_connected_sets(network, g + 1, range(network.order), budget))
     for one in starts:
@@ -200,6 +208,7 @@ def _connected_sets(network: FigureNetwork, size: int, roots: range, budget: Bud
     found = {1 << root for root in roots}
     for _ in range(size - 1):
         budget.spend(len(found) * network.table.shape[1])
+        # Each connected set grows from a smaller one by a neighbour; sets that arise in several ways fall together.
         found = {nodes | 1 << peer for nodes in found for peer in set_bits(neighbourhood(network, nodes))}
     return found
 
@@ -238,6 +247,7 @@ def _leaves_large(network: FigureNetwork, lost: int, g: int) -> bool:
 
 def _separator(network: FigureNetwork, one: int, other: int, limit: int) -> int:
     """Return the fewest nodes that separate two sets with no link between them; `limit` if there are as many or more."""
+    # Nodes of the two sets may not be lost, so paths begin and end beside them.
     removed = one | other
     adjacency = [
         [] if removed >> rank & 1 else [peer for peer in peers if not removed >> peer & 1]

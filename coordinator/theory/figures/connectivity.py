@@ -45,6 +45,7 @@ class SmallestCuts(Figure):
     )
 
     def compute(self, network: FigureNetwork, parameter: str, budget: Budget) -> Value:
+        # No loss of nodes disconnects a complete network, so there is no cut to count.
         return None if network.complete else disconnecting(network, kappa(network, budget), budget)
 
 
@@ -56,6 +57,7 @@ def kappa(network: FigureNetwork, budget: Budget) -> int:
     def compute() -> int:
         return vertex_connectivity(network.adjacency, lambda: _pay_for_flow(network, budget))
 
+    # Several invariants begin with the connectivity, so it is computed once.
     return int(network.keep("kappa", budget, compute))
 
 

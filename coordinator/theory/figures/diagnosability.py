@@ -131,14 +131,17 @@ class PairSearch:
                 choices = self._choices(a, b, c, w)
                 if not choices:
                     return True
+                # The last entry of a stack is tried first.
                 stack += reversed(choices)
         return False
 
     def _possible(self, node: Rank, a: int, b: int, c: int, w: int) -> bool:
         """Return whether the sets break no condition after `node` was put into one of them."""
         self._budget.spend(3)
+        # F1 is A with C, and F2 is B with C.
         if max(a.bit_count(), b.bit_count()) + c.bit_count() > self._size:
             return False
+        # Only neighbours of the new node can have lost their last neighbour outside.
         if self._conditional and not w >> node & 1 and (self._isolates(node, a | c) or self._isolates(node, b | c)):
             return False
         # Only nodes whose neighbours have just changed can break their condition.
@@ -150,6 +153,7 @@ class PairSearch:
         are decided.
         """
         known = a | b | c | w
+        # Neighbours of nodes in W first: they have the fewest choices, so the search ends sooner.
         near_testers = self._around(w) & ~known
         undecided = near_testers or self._around(a | b) & ~known
         if not undecided:

@@ -85,6 +85,7 @@ class WideDiameter(Figure):
         return tuple(found)
 
     def _length(self, network: FigureNetwork, width: int, least: int, budget: Budget) -> int:
+        # Further paths never make the longest one shorter, so the search continues at the length of one path less.
         length = least
         for source in network.roots:
             for target in range(network.order):

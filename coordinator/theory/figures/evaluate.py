@@ -53,6 +53,7 @@ class FigureValue:
         """Whether the value is that of the closed form; None unless both are known."""
         if self.not_computed is not None or self.closed_form is None:
             return None
+        # The literature states the last of several values: the one with the most faults or paths.
         last = self.value[-1] if isinstance(self.value, tuple) else self.value
         return last == self.closed_form
 
@@ -79,6 +80,7 @@ def _asked(topology: Topology, name: str) -> Iterator[tuple[Figure, str]]:
         yield from ((figure, parameter) for figure in FIGURES.values() for parameter in figure.usual)
         return
     word, _, parameter = name.partition(":")
+    # Both spellings are accepted: flags have hyphens, keys in JSON underscores.
     figure = FIGURES.get(word.replace("-", "_"))
     if figure is None:
         raise ScenarioError("figure", name, f"{ALL}, or one of {', '.join(FIGURES)}")
@@ -96,9 +98,11 @@ def _values(topology: Topology, asked: Sequence[tuple[Figure, str]], work: float
                 raise NotKnownError(f"{network.order:,} nodes are more than {LARGEST_NETWORK:,}")
             # Every figure looks at all links first.
             Budget(work).spend(ends)
+            # Every invariant has a budget of its own, so its value does not depend on the others that are asked for.
             value = figure.compute(network, parameter, Budget(work))
         except NotKnownError as error:
             reason = str(error)
+        # Also for a network that is too large to compute: the literature may know its value.
         closed = figure.closed_form(topology, parameter)
         survival = figure.rates(network, value) if isinstance(figure, Survival) and isinstance(value, tuple) else None
         yield FigureValue(figure.name, parameter, value, reason, closed and closed[0], closed and closed[1], survival)

@@ -39,10 +39,13 @@ def blocks(order: int, size: int, *, with_first: bool) -> Iterator[Block]:
         count = comb(low, rest)
         every = first_trials(count)
         members = np.zeros((order, len(every)), dtype=np.uint64)
+        # The sets of a block agree in their last members. Their first members run through all subsets of one size,
+        # which many blocks share.
         members[free : free + low] = _subsets(low, rest)
         members[[free + node for node in chosen]] = every
         # Node 0 is a member of every set here, and the members are chosen among the others.
         members[:free] = every
+        # A complement alone would set the bits behind the last set.
         yield Block(members, every & ~members, count)
 
 
@@ -80,6 +83,7 @@ def flood(table: NDArray[np.intp], start: Rows, through: Rows) -> Rows:
     """
     reach = start
     while True:
+        # A round for each distance: all sets of the block grow at once, and the last one to stop ends the loop.
         grown = advance(table, reach, through)
         if np.array_equal(grown, reach):
             return reach

@@ -16,6 +16,7 @@ from coordinator.theory.figures.survival import AllTerminalReliability, NodeResi
 
 FIGURES: dict[str, Figure] = {
     figure.name: figure
+    # Tables and `--figure all` keep this order: connectivity, then diameters, diagnosability and survival.
     for figure in (
         VertexConnectivity(),
         EdgeConnectivity(),

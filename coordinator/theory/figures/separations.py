@@ -70,6 +70,7 @@ def search_work(network: FigureNetwork, size: int) -> float:
 
 
 def _with_first(network: FigureNetwork, size: int) -> bool:
+    # The empty set contains no node, so it cannot be counted by its members.
     return network.transitive and size > 0
 
 
@@ -89,6 +90,7 @@ def _disconnecting(network: FigureNetwork, size: int, budget: Budget) -> int:
 
 def _splits(network: FigureNetwork, block: Block) -> Flags:
     """Return for each set whether it disconnects the rest."""
+    # One search is enough: a rest is connected if its lowest node reaches all of it.
     reached = flood(network.table, lowest(block.others), block.others)
     return any_member(block.others & ~reached, block.sets)
 
@@ -100,6 +102,7 @@ def _count(network: FigureNetwork, size: int, budget: Budget) -> Separations:
     found = Separations(order - size, set_count(order, size, with_first=False))
     for block in blocks(order, size, with_first=first):
         split = _splits(network, block)
+        # A connected rest is its own largest component.
         found.largest[order - size] += block.sets - int(split.sum())
         if split.any():
             _look_closer(network, found, unpack(block.others, block.sets)[:, split])

@@ -42,6 +42,7 @@ class StructureConnectivity(Figure):
         for copy in _copies(network, parameter, budget):
             found.add(copy)
             _require_room(found, most)
+        # Sorted, because the order in which sets are tried decides where the budget ends.
         copies = sorted(found)
         everything = (1 << network.order) - 1
         search = network.order * (0.8 + network.order / 500)
@@ -91,6 +92,7 @@ def _copies(network: FigureNetwork, structure: str, budget: Budget) -> Iterator[
                 yield 1 << node | sum(1 << leaf for leaf in leaves)
         return
     for start in range(network.order):
+        # Depth first along paths without repeated nodes. A cycle is a path whose last node has a link to the first.
         stack = [(start, 1 << start)]
         while stack:
             budget.spend(1)
@@ -110,4 +112,5 @@ def _breaks(network: FigureNetwork, rest: int) -> bool:
     while grown:
         component |= grown
         grown = neighbourhood(network, component) & rest
+    # By the definition, a single node that is left counts as disconnected.
     return component != rest or rest.bit_count() == 1

@@ -109,8 +109,10 @@ def joining_sets(network: FigureNetwork, terminals: frozenset[Rank], budget: Bud
     """
     links = network.links
     place = {rank: at for at, rank in enumerate(breadth_first_order(network.adjacency))}
+    # By the later end: all links among the first nodes are decided first, which keeps the frontier narrow.
     ordered = sorted(((place[one], place[other]) for one, other in links), key=lambda link: (max(link), min(link)))
     marked = {place[rank] for rank in terminals}
+    # A node leaves the frontier with its last link.
     last = {node: at for at, link in enumerate(ordered) for node in link}
     _require_narrow(ordered, last)
     digit = len(links) + 1
@@ -122,6 +124,7 @@ def joining_sets(network: FigureNetwork, terminals: frozenset[Rank], budget: Bud
         waiting -= {*entering}
         fresh = [node in marked for node in entering]
         first, second = frontier.index(one), frontier.index(other)
+        # By position, because a state has the blocks of the frontier by position.
         leaving = [index for index, node in enumerate(frontier) if last[node] == at]
         undecided = len(links) - at - 1
         following: dict[Blocks, int] = {}
