@@ -1,1 +1,1 @@
-"""The Python API behind `import coordinator`: the names that it exports, and what the command line shares with it."""
+"""The Python API behind `import coordinator`: its exported names, and code that the command line shares with it."""

@@ -46,13 +46,13 @@ def certify(  # noqa: PLR0913  # all but the first three are optional
 ) -> Certificate:
     """Decide every set of faults up to symmetry, or find a smallest counterexample.
 
-    `faults` are the sets, such as `"nodes<=2"` or `"nodes<=1;links<=1"`; without them the scenario runs as it is. `fault` is
-    in force in every run. `method` is `"cuts"`, `"runs"`, or `"auto"`: cuts where the paths of the algorithm decide, else
-    runs. `engine` says how sets are run: with `"messages"`; `"exact"`, which judges deliveries without messages
-    (ScenarioError where that is not exact); or `"auto"`: exact for many sets in memory where possible, with a sample that is
-    run again with messages (RunError if a result differs). With `sample`, all sets run in memory, and those that leave one
-    copy, and this many of the others, are repeated on `driver`. `workers` is the number of processes (default: one per core
-    in memory).
+    `faults` are the sets, such as `"nodes<=2"` or `"nodes<=1;links<=1"`; without them the scenario runs as it is.
+    `fault` is in force in every run. `method` is `"cuts"`, `"runs"`, or `"auto"`: cuts where the paths of the algorithm
+    decide, else runs. `engine` says how sets are run: with `"messages"`; `"exact"`, which judges deliveries without
+    messages (ScenarioError where that is not exact); or `"auto"`: exact for many sets in memory where possible, with a
+    sample that is run again with messages (RunError if a result differs). With `sample`, all sets run in memory; the
+    sets that leave a single copy, and this number of other sets, are repeated on `driver`. `workers` is the number of
+    processes (default: one per core in memory).
 
     Raises ScenarioError before anything runs, RunError if a set cannot be run, and KeyboardInterrupt if interrupted.
     """

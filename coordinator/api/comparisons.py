@@ -95,7 +95,7 @@ class Comparison:
         return Picture(compare_figure(self._data), "Compared")
 
     def save(self, out: PathLike[str] | str) -> Path:
-        """Write one page with two runs side by side, and return its path: what differs, and both maps on one slider.
+        """Write one page with two runs side by side, and return its path: the differences, and both maps on one slider.
 
         Raises ScenarioError (field `out`) if there are more than two runs, and if the file cannot be written.
         """

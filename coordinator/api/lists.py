@@ -1,4 +1,4 @@
-"""Lists of what can be run: families of networks, algorithms, kinds of faults.
+"""Lists for the choice of a run: families of networks, algorithms, kinds of faults.
 
 The functions whose names end with `_rows` return plain values, and importing this module imports no polars: the command line
 prints them.
@@ -42,9 +42,9 @@ def topologies() -> "pl.DataFrame":
 def algorithms(topology: str | Topology | None = None, collective: str | None = None) -> "pl.DataFrame":
     """Return the algorithms, one row each: topology, collective, algorithm, port_models, duplexes, schedule, citation.
 
-    `topology` is a family, such as `star`, or a network, such as `star:5`: then the list has what can run on it. Algorithms
-    that look at the whole network first are not tried on networks of more than 2,048 link ends, but listed. Raises
-    ScenarioError (field `topology` or `collective`).
+    `topology` is a family, such as `star`, or a network, such as `star:5`: then the list has the algorithms that can
+    run on it. Algorithms that look at the whole network first are not tried on networks of more than 2,048 link ends,
+    but listed. Raises ScenarioError (field `topology` or `collective`).
     """
     return _frame([algorithm_row(family, entry) for family, entry in chosen_algorithms(topology, collective)])
 

@@ -29,7 +29,7 @@ def answer(line: bytes) -> dict[str, object]:
 def serve() -> None:
     """Answer lines until standard input ends."""
     requests, answers = sys.stdin.buffer, sys.stdout.buffer
-    sys.stdout = sys.stderr  # what a plug-in prints is no answer
+    sys.stdout = sys.stderr  # output of a plug-in is no answer
     read_greeting(requests.readline())
     for line in requests:
         answers.write(encode(answer(line)))

@@ -26,7 +26,7 @@ from emunode.errors import ScenarioError
 
 WORKER: Final = "coordinator.api.map_worker"
 LEAVE_SECONDS: Final = 8.0
-"""How long a worker may take to end what it runs; then it is killed. Hosts of a run end within five seconds."""
+"""The time that a worker has to end its run before it is killed. Hosts of a run end within five seconds."""
 
 Answer = dict[str, Any]
 
@@ -45,7 +45,7 @@ def map(  # noqa: A001  # as `map` of an executor: called `tb.map`
 
     The column `error` has the reason why a run was refused or could not be done, took more than `timeout` seconds, or lost
     its process; the other runs go on. The processes load the plug-ins that scenarios
-    name. They do not have what a program registered itself.
+    name. They lack everything that the program registered itself.
 
     Raises ScenarioError, before anything runs, with the number of the first invalid scenario; and
     KeyboardInterrupt if interrupted, after all processes have ended.

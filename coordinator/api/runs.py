@@ -64,8 +64,8 @@ PAGE_PIXELS, PAGE_WIDTH = 360, 900
 class Run(Judged):
     """A finished run. Its tables are polars frames with the columns of the Parquet files of a run directory.
 
-    A run that is undecided, or that failed after its first step, says why in `undecided` and holds what there is. In a
-    notebook it shows its claims, and the network with a slider for the steps.
+    A run that is undecided, or that failed after its first step, states the reason in `undecided` and holds its results
+    so far. In a notebook it shows its claims, and the network with a slider for the steps.
     """
 
     def __init__(
@@ -261,8 +261,8 @@ class Run(Judged):
     def panel(self, name: str) -> Panel:
         """Return one panel of the report, alone: a page that a notebook shows, and its charts as pictures.
 
-        Names are `network`, `claims`, `steps`, `space-time`, `links` and those of `panels`. Raises ScenarioError (field
-        `panel`) for another name, and for a panel that has nothing to show of this run.
+        Names are `network`, `claims`, `steps`, `space-time`, `links` and the names in `panels`. Raises ScenarioError
+        (field `panel`) for another name, and for a panel that has nothing to show of this run.
         """
         return panel_of_run(self.data, name)
 

@@ -37,7 +37,7 @@ class StoppableCall(Generic[Result]):
             self._error = error
 
     def result(self) -> Result:
-        """Return the result of the finished call; raises what the function raised."""
+        """Return the result of the finished call, or raise the exception of the function."""
         if self._error is not None:
             raise self._error
         return self._results[0]

@@ -1,4 +1,4 @@
-"""Verification of what is stored."""
+"""Verification of stored results."""
 
 import csv
 import os

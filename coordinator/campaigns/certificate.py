@@ -1,4 +1,4 @@
-"""Certificates: a claim about every set of faults, and its file, with what is needed to check it again.
+"""Certificates: a claim about every set of faults, and its file, with everything that a check needs.
 
 The file is JSON (docs/how-to/certificates.md describes it). It names the network and the schedule by digests, and for every
 class of messages it has the paths of the copies and a smallest set of faults that meets them; or, if sets were run, the
@@ -53,7 +53,9 @@ class Level:
     orbits: int = 0
     """Orbits that were run: all of them unless a counterexample was found."""
     covered: int = 0
-    """Sets of faults whose effect is known: those in these orbits, each with its images, or those that a proof decides."""
+    """Sets of faults whose effect is known: the sets in these orbits, each with its images, or the sets that a proof
+    decides.
+    """
     tight: int = 0
     """Orbits in which some healthy node received a single copy of a piece."""
     lost: int = 0

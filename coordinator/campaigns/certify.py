@@ -145,7 +145,7 @@ class Certifier:
 
     def orbits(self, fault_sets: Sequence[FaultSetSpec]) -> tuple[Certificate, dict[FaultSetSpec, Orbits], list[Level]]:
         """Return a certificate without levels, and the orbits of each fault set, which are counted but not run."""
-        # Faults of the scenario break the symmetry, and so does what is left of a network: every set is then run.
+        # Faults of the scenario break the symmetry of the network and of its remainder, so every set is run.
         symmetric = not self.scenario.fault and self.plan.spec.agreement is None
         alike = symmetries(self.plan.algorithm) if symmetric else []
         orbits = {fault_set: self._orbits_of(fault_set, alike) for fault_set in fault_sets}
@@ -181,7 +181,7 @@ class Certifier:
 
     def as_it_is(self, failing: FailingTrial) -> Counterexample:
         """Return a failing trial as a counterexample, with its own scenario."""
-        given = self.plan.scenario  # its random faults are resolved, unlike those of self.scenario
+        given = self.plan.scenario  # its random faults are resolved, unlike the faults of self.scenario
         faults = (*given.fault, *failing.trial.faults)
         whole = given.model_copy(update={"fault": faults, "seed": failing.trial.seed})
         return Counterexample(failing.trial.faults, failing.result.unserved, failing.result.violated, whole)

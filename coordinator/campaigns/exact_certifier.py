@@ -149,7 +149,7 @@ class BitRowEngine(CertificateEngine):
             )
         # The failing set may be in the sample too.
         certificate.repeated += len(set(sets[: len(results)]))
-        # Apart from the failing set, only one that breaks a claim about something else than deliveries.
+        # Apart from the failing set, only a set that breaks a claim about something other than deliveries.
         claims = [at for at, result in enumerate(results) if failed(result)]
         if claims and len(results) == len(sets):
             at = len(sets) - 1 if failing else claims[0]

@@ -176,7 +176,7 @@ class Grid:
 
     @cached_property
     def places(self) -> list[FaultSites]:
-        """The places of each variant that can fail, without those that its scenario breaks."""
+        """The places of each variant that can fail, without the places that its scenario breaks."""
         return [_places_of(variant.plan) for variant in self.variants]
 
     @property

@@ -28,8 +28,8 @@ LEVEL = 0.95
 def process_rows(store: FinishedTrials) -> list[Row]:
     """Return one row per point with a process, variant and figure; empty without processes or decided trials.
 
-    Availability follows from the draws, so it is over all trials: those in which a source fails are undecided, and without
-    them it would be too high. Completion is over decided trials.
+    Availability follows from the draws, so it is over all trials: trials in which a source fails are undecided, and
+    availability without them would be too high. Completion is over decided trials.
 
     `figure` is `availability of nodes` (or `links`) or `completion`, `unit` is `share`, `steps` or `seconds`. Availability
     has a `mean` with its interval and, for exponential and geometric times, the `expected` one; completion has `served`, the
@@ -110,8 +110,9 @@ def order_statistics(trials: int, share: float, level: float = LEVEL) -> tuple[i
     """Return the numbers, from 1 on, of the order statistics that enclose a quantile with a probability of at least
     `level`.
 
-    0 stands for one that no order statistic bounds. The number of values below the quantile is binomial, whatever their
-    distribution, and for one with steps the interval covers more (David and Nagaraja, Order Statistics, 2003, section 7.1).
+    0 stands for an end that no order statistic bounds. The number of values below the quantile is binomial, whatever
+    their distribution, and if the distribution has steps, the interval covers more (David and Nagaraja, Order
+    Statistics, 2003, section 7.1).
     """
     tail = (1 - level) / 2
     logs = [

@@ -88,7 +88,7 @@ class Clock:
 
     @property
     def seconds(self) -> float:
-        """Seconds from the end of the first trial to that of the last."""
+        """Seconds from the end of the first trial to the end of the last."""
         return self._last - self._began
 
     @property

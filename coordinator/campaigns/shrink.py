@@ -25,7 +25,7 @@ async def shrink(scenario: Scenario, fails: Callable[[Scenario], Awaitable[bool]
     while True:
         for simpler in simplifications(scenario):
             tried += 1
-            # The limit bounds the time, not the quality: what has been found so far still fails.
+            # The limit bounds the time, not the validity: the scenario found so far still fails.
             if tried > MOST_TRIALS:
                 return scenario
             if await fails(simpler):

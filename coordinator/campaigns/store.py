@@ -1,7 +1,7 @@
 """The campaign folder: the grid, and one appended line per finished trial, or per block of draws evaluated exactly.
 
 An incomplete last line, left by a kill, is ignored. Records are synced to disk in batches: a kill of the process loses no
-record that was written, a power failure at most those of the last seconds.
+record that was written, a power failure at most the records of the last seconds.
 """
 
 import fcntl
@@ -48,7 +48,7 @@ class FinishedTrials:
     def __init__(self, grid: Grid) -> None:
         self.grid = grid
         self.findings: dict[Key, tuple[Trial, TrialResult]] = {}
-        """Every finished trial with messages, by its key; those of earlier sessions included."""
+        """Every finished trial with messages, by its key, including the trials of earlier sessions."""
         self.sockets: dict[Key, TrialResult] = {}
         """Trials that were repeated over TCP."""
         self.blocks: dict[tuple[int, int], list[Block]] = {}
@@ -126,7 +126,7 @@ class Store(FinishedTrials):
             if not known.exists() and folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
                 raise ScenarioError("out", str(folder), "it exists and is not a campaign folder")
             folder.mkdir(parents=True, exist_ok=True)
-            # Trials of another grid would be counted as those of this one.
+            # Trials of another grid would be counted as trials of this one.
             if known.exists():
                 require_same_draws(read_grid_file(folder), folder)
             if known.exists() and read_grid_file(folder).get("fingerprint") != fingerprint:

@@ -118,7 +118,7 @@ TRIAL: Final[Mapping[str, tuple[str, Check]]] = {
     "latencies": ("a list of whole numbers, or null", _maybe(_list_of(_is_count))),
     "seconds": ("a number from 0 on, or null", _maybe(_is_time)), "over": ("'tcp'", lambda value: value == "tcp"),
 }  # fmt: skip
-"""The values of a trial with messages; those that earlier versions and some trials do not have are optional."""
+"""The values of a trial with messages; values that earlier versions or some trials lack are optional."""
 OPTIONAL: Final = frozenset({"latencies", "seconds", "over"})
 BLOCK: Final[Mapping[str, tuple[str, Check]]] = {
     "block": COUNT, **PLACE, **dict.fromkeys(("trials", "undecided", "violated", "steps", "segments"), COUNT),

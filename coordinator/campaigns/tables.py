@@ -88,7 +88,7 @@ def _finding(counts: Counts, theory: Expected, *, exact: bool) -> str | None:
         if expected is None or not trials:
             continue
         mean = float(measured / Fraction(trials))
-        # Over all sets any difference is a contradiction; the tolerance is that of the floats.
+        # Over all sets any difference is a contradiction; the tolerance covers the rounding of floats.
         if exact and not isclose(mean, expected, abs_tol=1e-9):
             words.append(f"{name} {mean:.9f} over all sets, theory predicts {expected:.9f}")
         # Over draws only a difference beyond chance: 1 in 10,000 correct predictions is reported at most.

@@ -33,7 +33,7 @@ class Trial(NamedTuple):
     variant: int
     """Index of the scenario, without the faults of the trial."""
     faults: tuple[str, ...]
-    """In addition to those of the scenario itself."""
+    """In addition to the faults of the scenario itself."""
     seed: int
     """Seed of every random choice in the trial."""
 
@@ -187,7 +187,7 @@ class TrialRunner:
         spec = base.spec._replace(
             seed=trial.seed, knowledge=knowledge_of(scenario)[0] if knows else FaultKnowledge.NONE
         )
-        # `renew` drops what depends on the seed; tables of the network stay.
+        # `renew` drops everything that depends on the seed; tables of the network stay.
         if spec != base.algorithm.spec:
             base.algorithm.renew(spec)
         return replace(base, scenario=scenario, spec=spec).with_faults(faults)
@@ -195,7 +195,7 @@ class TrialRunner:
     async def _open(self, plan: Plan) -> Network:
         """Return a network in its initial state: the open network after a reset, if it fits the plan, else a new one."""
         scenario = plan.scenario
-        # What a network cannot change by a reset.
+        # The settings that a reset cannot change.
         kind = (plan.topology.name, scenario.driver, plan.hosts, scenario.netns)
         if self._network is not None and self._network[0] == kind:
             # A network of which processes were killed refuses a reset; then a new one is opened.

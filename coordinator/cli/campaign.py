@@ -192,7 +192,7 @@ def show_campaign(
     violations: Sequence[Mapping[str, Any]],
     session: Session,
 ) -> None:
-    """Print the results by variant and point, what was left out, violations, and the folder."""
+    """Print the results by variant and point, omissions, violations, and the folder."""
     out = render.console()
     label = next(iter(table[0])) if table else "algorithm"
     render.show_rows("", [_shown(label, row) for row in table])

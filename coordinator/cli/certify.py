@@ -98,7 +98,7 @@ def _symmetries(count: int) -> str:
 
 
 def show_certificate(certificate: Certificate, path: Path | None) -> None:
-    """Print what was certified, each level, the counterexample if there is one, and the verdict."""
+    """Print the certified claim, each level, the counterexample if there is one, and the verdict."""
     out, plan, spec, verdict = render.console(), certificate.plan, certificate.plan.spec, certificate.verdict
     out.print(
         f"[bold]{plan.topology.title}[/bold]: {spec.collective} by {spec.algorithm}, redundancy {spec.redundancy}, "

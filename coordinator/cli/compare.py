@@ -63,7 +63,7 @@ def compare_runs(
 
 
 def show_comparison(comparison: Mapping[str, Any], rows: Sequence[Mapping[str, object]]) -> None:
-    """Print what differs between runs, and their metrics and claims side by side."""
+    """Print the differences between runs, and their metrics and claims side by side."""
     out = render.console()
     for name, notes in comparison["missing"].items():
         out.print(

@@ -16,7 +16,7 @@ from emunode.errors import ScenarioError
 
 DAY = 86400.0
 LONGER_UNITS = {"h": 3600.0, "min": 60.0, "m": 60.0}
-"""Units of waiting times, in seconds, beside those of a scenario."""
+"""Units of waiting times, in seconds, beside the units of a scenario."""
 LONGER = re.compile(r"(\d+(?:\.\d+)?)\s*(h|min|m)", re.ASCII)
 
 
@@ -35,7 +35,7 @@ def values_from(file: Path | None, flags: Any) -> dict[str, object]:
     if given:
         values |= with_absolute_network(given, Path.cwd())
         if "topology" in given and "network_sha256" not in given:
-            values.pop("network_sha256", None)  # that of the network in the file
+            values.pop("network_sha256", None)  # the digest of the network in the file
     return values
 
 

@@ -68,7 +68,7 @@ def graph(
 
     Properties: size, degrees, distances, girth, connectivity, symmetry and digest.
     Figures: connectivity under conditions, fault and wide diameter, diagnosability, reliability; each with its closed form,
-    if the literature has one for the family. Those that take too much work are computed if --figure asks for them.
+    if the literature has one for the family. Figures that take too much work are computed if --figure names them.
 
     Examples:
       coordinator graph star:4 --picture star.svg --figure extra_connectivity --figure component_connectivity:6

@@ -89,7 +89,7 @@ def list_algorithms(
     """
     load_plugins(plugin or ())
     network = network_of_filter(topology)
-    # To describe one algorithm, also one that cannot run on this network: `_details` then says why.
+    # To describe one algorithm, even if it cannot run on this network: `_details` then gives the reason.
     considered = topology if network is None or name is None else network.family
     entries = [
         (family, entry)

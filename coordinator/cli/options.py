@@ -35,7 +35,7 @@ def make_flags(
 
 
 def flag_type(option: ScenarioOption, defaults: Mapping[str, object]) -> Any:
-    """Return the annotated type of a flag: what cyclopts shows, completes and hands over."""
+    """Return the annotated type of a flag, by which cyclopts shows, completes and converts it."""
     group = GROUPS[option.group]
     if option.is_switch:
         return Annotated[bool | None, Parameter(help=option.help(), negative=(), group=group)]

@@ -27,7 +27,7 @@ OutFlag = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class RunOutput:
-    """The flags of `run` and `serve` that say what they show and leave."""
+    """The flags of `run` and `serve` for their output and their files."""
 
     out: OutFlag = None
     open: Annotated[

@@ -47,7 +47,7 @@ def print_plan(file: Path | None, flags: Any, as_json: bool) -> int:
 
 
 def show_plan(plan: Plan, needs: Mapping[str, object], claims: Sequence[Mapping[str, object]]) -> None:
-    """Print what a run would need, and what theory predicts."""
+    """Print the needs of a run, and the predictions of theory."""
     out, spec = render.console(), plan.spec
     out.print(
         f"[bold]{plan.topology.title}[/bold]: {spec.collective} by {spec.algorithm}, driver {plan.scenario.driver}"

@@ -19,7 +19,7 @@ SHOWN_NODES = 12
 
 
 def show_result(plan: Plan, result: RunResult) -> None:
-    """Print what was run, each claim with its measurement, what was delivered, and the run directory."""
+    """Print the scenario, each claim with its measurement, the deliveries, and the run directory."""
     summary: dict[str, Any] = result.summary
     out = render.console()
     for line in _run_lines(plan, summary):

@@ -82,7 +82,7 @@ def sweep(  # its flags
 
 
 def _show(result: Sweep, out: Path | None) -> None:
-    """Print the table, what was left out, and the folder."""
+    """Print the table, the omissions, and the folder."""
     shown: Sequence[str] = [column for column in COLUMNS if column != "bottleneck"]
     render.show_rows(result.title, [{COLUMNS[column]: row[column] for column in shown} for row in result.rows])
     console = render.console()

@@ -143,7 +143,7 @@ class Groups:
         starts = (np.cumsum(sizes) - sizes)[self.order]
         sizes = sizes[self.order]
         # Member i of all groups is one array, so that a few operations of numpy combine any number of groups. The
-        # groups are sorted by size, and `searchsorted` counts those with more than i members.
+        # groups are sorted by size, and `searchsorted` counts the groups with more than i members.
         self.columns: list[Indices] = [
             members[starts[: int(np.searchsorted(-sizes, -at))] + at] for at in range(int(sizes.max(initial=0)))
         ]

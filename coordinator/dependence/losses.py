@@ -62,7 +62,8 @@ def _of_first_arrivals(algorithm: Algorithm, outages: Outages) -> Losses | None:
     if algorithm.spec.knowledge is not FaultKnowledge.NONE and not outages.permanent:
         return None
     source, missing = algorithm.spec.source, set()
-    # A flood reaches every rank to which any path leads, so a search without the blocked hops finds what arrives.
+    # A flood reaches every rank to which any path leads, so a search without the blocked hops finds the ranks that are
+    # reached.
     healthy = [rank for rank in algorithm.topology.data_ranks if rank != source and rank not in outages.faulty]
     found = Losses(algorithm.spec.messages * len(healthy), traced=False)
     for segment in range(algorithm.spec.messages * algorithm.segments_per_message):

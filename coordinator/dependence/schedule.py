@@ -124,8 +124,8 @@ def _linked(algorithm: Algorithm, records: Records) -> Schedule:
         exchange = isinstance(algorithm, RecursiveDoubling)
         root = np.zeros(count, np.int64) if exchange else np.where(target == ALL_RANKS, sender, target)
         arrived, wanted = _keys((receiver[partial], root[partial], segment[partial]), (sender, root, segment))
-        # Key and step as one number: arrivals with the same key are sorted by step, and never meet those of the next
-        # key.
+        # Key and step as one number: arrivals with the same key are sorted by step, and never meet the arrivals of the
+        # next key.
         most = int(step.max(initial=0)) + 2
         by_time = arrived * most + step[partial]
         place = np.argsort(by_time, kind="stable")

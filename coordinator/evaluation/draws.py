@@ -1,9 +1,10 @@
 """The draws of campaigns: fault sets by number, thousands at once.
 
-Draws are made in blocks of BLOCK numbers by a counter-based generator (Philox 4x64, Salmon et al. 2011), keyed by the seed
-and the kind of place, with the block and the position within the draw as its counter. So any draw can be made again by its
-number alone; compared algorithms get the same faults; and a draw of k + 1 places of a kind contains that of k. Terms for
-the same kind of place take disjoint positions of one random order, as in `coordinator.scenario.fault_draws`.
+Draws are made in blocks of BLOCK numbers by a counter-based generator (Philox 4x64, Salmon et al. 2011), keyed by the
+seed and the kind of place, with the block and the position within the draw as its counter. So any draw can be made
+again by its number alone; compared algorithms get the same faults; and a draw of k + 1 places of a kind contains the
+draw of k. Terms for the same kind of place take disjoint positions of one random order, as in
+`coordinator.scenario.fault_draws`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -220,7 +221,8 @@ class Draws:
     def _uniform(self, stream: str, block: int, position: int, term: int = 0) -> NDArray[np.float64]:
         """Return a number in [0, 1) for each draw of a block, with 53 random bits."""
         key = np.frombuffer(blake2b(f"{self._seed}/{stream}".encode(), digest_size=16).digest(), "<u8")
-        # The generator counts in the first word of its counter; the others are free for what the numbers are for.
+        # The generator counts in the first word of its counter; the other words are free for the position, the block
+        # and the term.
         philox = np.random.Philox(key=key, counter=np.array([0, position, block, term], np.uint64))
         # 53 bits: as many as a float holds exactly, so that all numbers are equally far apart.
         return (philox.random_raw(BLOCK) >> np.uint64(11)).astype(np.float64) * 2.0**-53

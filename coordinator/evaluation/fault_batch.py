@@ -48,7 +48,7 @@ class Arcs:
         return {self.ends(arc): arc for arc in range(len(self))}
 
     def numbers(self, senders: Indices, ports: Indices) -> Indices:
-        """Return the numbers of these directions; -1 for one that the schedule does not use."""
+        """Return the numbers of these directions; -1 for an unused direction."""
         keys = senders * self._ports + ports
         # The search may end behind the last arc; the comparison below refuses every key that is not there.
         found = np.minimum(np.searchsorted(self._known, keys), len(self._known) - 1)
@@ -72,7 +72,7 @@ class FaultBatch:
         mark(self._rows(episode), ranks, trials)
 
     def strike_arcs(self, episode: Episode, arcs: Indices, trials: Indices) -> None:
-        """Give directions of links an effect; those that the schedule does not use (-1) are left out."""
+        """Give directions of links an effect; unused directions (-1) are left out."""
         # No packet crosses the other directions, so their faults have no effect.
         used = arcs >= 0
         mark(self._rows(episode), arcs[used], trials[used])

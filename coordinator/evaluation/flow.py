@@ -38,7 +38,7 @@ class Flow:
     wrong: Bits | None
     """None where no content can be wrong."""
     apart: Bits | None
-    """Of wrong copies: those with a value of their own; the others have the common forgery."""
+    """The wrong copies with a value of their own; other wrong copies have the common forgery."""
     steps: Indices
     """By trial, the last step in which anything is sent."""
     segments: Indices
@@ -132,7 +132,7 @@ class Tracer:
     def _received(
         self, in_force: Iterable[tuple[Episode, Bits]], each: Round, sent: Bits, lossy: tuple[Indices, Bits] | None
     ) -> Bits:
-        """Return the copies that arrive, of those that are sent."""
+        """Return the sent copies that arrive."""
         found = sent
         for episode, rows in in_force:
             match episode:
@@ -170,7 +170,7 @@ class Tracer:
         for alike, rows in sorted(altered, key=itemgetter(0), reverse=True):
             active = rows[senders]
             if not self._folds:
-                # A rank does not alter its own messages; a fold under its name holds what others contributed.
+                # A rank does not alter its own messages; a fold under its name holds contributions of others.
                 active[self._schedule.origin[each.hops] == senders] = 0
             wrong |= active
             if alike:

@@ -1,4 +1,4 @@
-"""Drive a network through a run: open it, step it until nothing is left to do, close it. What came of it is the result."""
+"""Drive a network through a run: open it, step it until nothing is left to do, close it, and return an ExecutionResult."""
 
 import time
 from collections.abc import Sequence
@@ -188,7 +188,7 @@ async def take_steps(
 ) -> None:
     """Run steps until nothing is left to do; at the step limit, or if steering ends it, `execution` becomes undecided."""
     limit = plan.scenario.step_limit
-    # One step beyond the limit: it only reads what arrived in the last one.
+    # One step beyond the limit, in which nodes only read the arrivals of the last one.
     for step in range(1, limit + 2):
         if steering is not None:
             execution.undecided = await _wait_for_step(network, steering, step)

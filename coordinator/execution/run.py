@@ -1,4 +1,4 @@
-"""A run from its plan to its report: network, history, conclusion, and what the sink makes of it."""
+"""A run from its plan to its report: network, history, conclusion, and the product of the sink."""
 
 import contextlib
 from typing import TYPE_CHECKING
@@ -31,7 +31,7 @@ def run(
     steering: Steering | None = None,
     observe: Observe | None = None,
 ) -> Result_co:
-    """Run a plan, and return what the sink keeps of it: a run directory or a run in memory.
+    """Run a plan, and return the product of the sink: a run directory or a run in memory.
 
     `steering` may add faults to the plan; the scenario that is kept has them. `observe` is called with the journal rows as
     they come in.
@@ -63,7 +63,7 @@ def run(
         problem = str(error)
         raise RunError(f"{error}{sink.log_tail()}") from error
     except REFUSALS as error:
-        # Disks fill up: the message has the end of the log, and what was written is removed.
+        # Disks fill up: the message has the end of the log, and the written files are removed.
         raise RunError(f"{sink.reason(error)}{sink.log_tail()}") from error
     finally:
         guards.close()

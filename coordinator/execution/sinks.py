@@ -25,7 +25,7 @@ from emunode.logging import log, logging_to
 
 @dataclass(frozen=True, kw_only=True)
 class FinishedRun(Judged):
-    """A finished run: its summary, and what it follows from."""
+    """A finished run: its summary, with the plan and the conclusion behind it."""
 
     plan: Plan
     summary: dict[str, object]

@@ -1,8 +1,8 @@
 """Verification of stored runs: everything in a run directory that follows from scenario and journal is computed again.
 
-The journal is hashed, measured and judged as that of a new run, and replayed in memory if it is short enough. Files are not
-trusted: sizes, schemas, row counts and ranges of values are checked before a file is read as a whole, so that time and
-memory are bounded for any content.
+The journal is hashed, measured and judged like the journal of a new run, and replayed in memory if it is short enough.
+Files are not trusted: sizes, schemas, row counts and ranges of values are checked before a file is read as a whole, so
+that time and memory are bounded for any content.
 """
 
 import json

@@ -38,10 +38,10 @@ class Broken(NamedTuple):
 
 
 class Repetition(NamedTuple):
-    """A collective that ran again, as a run of its own on what is left of the network."""
+    """A collective that ran again, as a run of its own on the remaining network."""
 
     run: "ResolvedRun"
-    """On what is left of the network, renumbered, without faults."""
+    """On the remaining network, renumbered, without faults."""
     rows: "pl.LazyFrame"
     """Its journal."""
     strays: int
@@ -72,7 +72,7 @@ class Findings(NamedTuple):
     summary: Mapping[str, object] = {}
     """Other keys of `summary.json`, with plain values."""
     replaced: bool = False
-    """Whether deliveries are those of `repetition`, or no other node is left, and not those of the first run."""
+    """Whether the deliveries of `repetition` replace the deliveries of the first run, or a single node is left."""
     repetition: Repetition | None = None
 
 
@@ -180,7 +180,9 @@ class Feature(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class ResolvedRun:
-    """A resolved scenario with its faults, and what follows from both: everything that claims and judges ask of a run."""
+    """A resolved scenario with its faults, and the facts that follow from both: all that claims and judges need to know
+    of a run.
+    """
 
     scenario: Scenario
     topology: Topology
@@ -244,7 +246,7 @@ class ResolvedRun:
 
     @cached_property
     def effective_faults(self) -> tuple[Fault, ...]:
-        """The faults that can have an effect: those that begin no later than the algorithm's last step."""
+        """The faults that can have an effect: they begin no later than the algorithm's last step."""
         # Times decide better than steps, where they are known.
         if self.in_effect is not None:
             return self.in_effect

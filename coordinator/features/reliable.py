@@ -167,8 +167,8 @@ def timed_links(scenario: Scenario, topology: Topology, spec: CollectiveSpec) ->
             reason = f"the shortest segment and its acknowledgement take {format_duration(least / NANO)}"
             raise ScenarioError("retransmit_after", after, reason)
     else:
-        # A whole message and its acknowledgement, each behind another packet of its kind on the same port; over one port
-        # behind those of all links.
+        # A whole message and its acknowledgement, each behind another packet of its kind on the same port; over one
+        # port, behind the packets of all links.
         ahead = 2 if spec.port_model is PortModel.ALL_PORT else 1 + topology.degree * scenario.window
         nanoseconds = ahead * (data + answer)
     return ReliableLinks(max(1, nanoseconds), scenario.attempts, scenario.window, scenario.back_off)

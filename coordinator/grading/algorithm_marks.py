@@ -1,4 +1,6 @@
-"""The requirements of an algorithm: it loads, keeps the model, delivers, survives what it claims, and has local rules."""
+"""The requirements of an algorithm: it loads, keeps the model, delivers, survives the claimed faults, and has local
+rules.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field

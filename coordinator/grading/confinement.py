@@ -1,9 +1,9 @@
 """Confinement of a process that runs a submission: layers that it puts on itself before it reads the submission.
 
-The server of `worker` has entered namespaces and a sealed root (`sealed_root`). The process closes what it inherited,
-limits its resources, becomes another user if it is root, gives up all capabilities, restricts itself to Python's library
-(`landlock`) and to a list of system calls (`system_calls`). Not even root can undo this. An audit hook turns attempts into
-exceptions that name the event; a submission can get around it, so its purpose is clear messages.
+The server of `worker` has entered namespaces and a sealed root (`sealed_root`). The process closes inherited
+descriptors, limits its resources, becomes another user if it is root, gives up all capabilities, restricts itself to
+Python's library (`landlock`) and to a list of system calls (`system_calls`). Not even root can undo this. An audit hook
+turns attempts into exceptions that name the event; a submission can get around it, so its purpose is clear messages.
 
 Every layer may be missing on a machine. `confine` tells which hold, and why others do not.
 """
@@ -44,7 +44,7 @@ class Limits:
     answer_seconds: float = 10.0
     """Real time for one answer, and processor time from the start to the end of a process."""
     total_seconds: float = 300.0
-    """Real time of all checks together; what is left then is undecided."""
+    """Real time of all checks together; later checks are undecided."""
     memory_bytes: int = 1024 * MEBIBYTE
     """Address space."""
     output_bytes: int = 64 * 1024
@@ -176,7 +176,7 @@ def _limit(limits: Limits) -> None:
 
 
 def _drop_capabilities() -> None:
-    """Give up all capabilities, also those that a program could get back."""
+    """Give up all capabilities, also capabilities that a program could get back."""
     for number in range(CAPABILITIES):
         # The kernel has fewer; the rest is refused, as is the whole to a process that has no right to drop.
         with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""Grading of one file: what it defines decides what is required of it."""
+"""Grading of one file: its definitions decide the requirements."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -75,7 +75,7 @@ class Grade:
 
     @property
     def verdict(self) -> MarkVerdict:
-        """That of all marks together."""
+        """The verdict of all marks together."""
         return overall(mark for subject in self.subjects for mark in subject.marks)
 
     def record(self) -> dict[str, object]:

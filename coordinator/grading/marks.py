@@ -1,4 +1,4 @@
-"""Marks: what was required, how many cases met it, and what was wrong in the others."""
+"""Marks: a requirement, the number of cases that met it, and the mistakes in the others."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -57,7 +57,7 @@ class Mark:
 
     @property
     def points(self) -> int:
-        """Points by the share of cases that passed, rounded down; none for what was not checked."""
+        """Points by the share of cases that passed, rounded down; none for an unchecked requirement."""
         return POINTS * self.passed // self.cases if self.required and self.cases else 0
 
     def record(self) -> dict[str, object]:

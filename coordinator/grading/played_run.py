@@ -1,9 +1,9 @@
 """A run that the judge plays with a submission: the judge carries the packets and checks every one of them.
 
-In step t the ranks read what arrived in step t - 1 and send. The judge holds each send against the ports of the network, the
-port model, the link capacity and causality: a rank sends its own messages, or what it received in an earlier step. The
-messages are the judge's: a submission that invents a payload is found. A crashed node neither sends nor receives; what
-crosses a link that is down is lost.
+In step t the ranks read the arrivals of step t - 1 and send. The judge holds each send against the ports of the
+network, the port model, the link capacity and causality: a rank sends its own messages, or segments that it received in
+an earlier step. The messages are the judge's: a submission that invents a payload is found. A crashed node neither
+sends nor receives; packets on a link that is down are lost.
 """
 
 from collections import Counter, defaultdict
@@ -55,7 +55,7 @@ class Sent:
 
 @dataclass(slots=True)
 class PlayedRun:
-    """A run and what was wrong in it."""
+    """A run and the mistakes in it."""
 
     topology: Topology
     spec: CollectiveSpec
@@ -88,7 +88,7 @@ class Player:
         self._held: dict[Rank, set[tuple[Rank, Rank, int]]] = defaultdict(set)
         """The segments that a rank has received: origin, target, index."""
         self._folded: dict[Fold, int] = defaultdict(int)
-        """Where contributions are folded: exclusive or of what a rank received."""
+        """Where contributions are folded: the exclusive or of the segments that a rank received."""
         self._counted: dict[Fold, Counter[Rank]] = defaultdict(Counter)
         """Whose contributions a rank received, and how often: an exclusive or does not see three times."""
         self._leaving_counts: dict[Fold, Counter[Rank]] = {}

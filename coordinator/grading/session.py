@@ -42,7 +42,7 @@ class Session:
         self._agenda: dict[Step, list[tuple[Rank, Port, Segment | Callable[[], Segment]]]] = {}
 
     def answer(self, request: Mapping[str, Value]) -> dict[str, Value]:
-        """Do what a request asks; an exception of the submission is an answer too."""
+        """Carry out a request; an exception of the submission is an answer too."""
         work = getattr(self, f"do_{request['do']}")
         self._at = None
         try:
@@ -93,7 +93,7 @@ class Session:
             trees.append("parent")
         algorithms = [_described(ALGORITHMS[key]) for key in ALGORITHMS if key not in before]
         networks = {name: list(FAMILIES[name].small_examples) for name in FAMILIES if name not in families}
-        # The trees of an algorithm are graded by what it does with them.
+        # The trees of an algorithm are graded by its runs.
         return {"algorithms": algorithms, "families": networks, "trees": [] if algorithms or networks else trees}
 
     def do_network(self, topology: str) -> dict[str, Value]:

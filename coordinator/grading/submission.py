@@ -1,6 +1,6 @@
 """The judge's side of a submission: a process that answers requests within limits, or ends with a reason.
 
-The judge keeps the network, the messages and the clock; a submission only says what its ranks send. So nothing that it does
+The judge keeps the network, the messages and the clock; a submission only states the sends of its ranks. So no change
 to its own process can change a verdict in its favour.
 """
 
@@ -36,7 +36,7 @@ OWN_SIGNALS: Final = frozenset({
     signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT, signal.SIGTRAP, signal.SIGSYS,
     signal.SIGALRM, signal.SIGVTALRM, signal.SIGPROF, signal.SIGPIPE,
 })  # fmt: skip
-"""Signals with which a process ends through what it does itself. Others it cannot send itself."""
+"""Signals that a process can cause itself. It cannot send itself others."""
 NONSENSE: Final = "its process sent a malformed answer"
 SHOWN_OUTPUT: Final = 200
 """Characters of the output of a submission that a report shows."""
@@ -60,7 +60,7 @@ class SubmissionEndedError(EmulatorError):
 
 
 class OutOfTimeError(EmulatorError):
-    """The time for all checks is over, so what is left is undecided."""
+    """The time for all checks is over, so the remaining checks are undecided."""
 
 
 class NotGradedError(RunError):
@@ -76,7 +76,7 @@ class SubmissionServer:
         self._file = {"name": name, "text": text}
         self.deadline = time.monotonic() + limits.total_seconds
         self.printed = ""
-        """The beginning of what the submission printed."""
+        """The beginning of the output of the submission."""
         self.protection = Protection()
         """The layers that hold in all processes so far, and why others do not."""
         self._lost = False
@@ -257,7 +257,8 @@ class SubmissionProcess:
                     self._read_output()
                 elif self._read_answer(answer):
                     return self._parsed(answer)
-            # What came while the grader itself was stopped counts, so it is read after the deadline too, for a second.
+            # Answers that came while the grader itself was stopped count, so they are read after the deadline too, for
+            # a second.
             late = late or (0.0 if left else now)
             if ready and (not late or now < late + 1):
                 continue
@@ -311,7 +312,7 @@ class SubmissionProcess:
         return found
 
     def _ended(self) -> SubmissionEndedError | NotGradedError:
-        # What it printed last may say why.
+        # Its last output may give the reason.
         with suppress(OSError, SubmissionEndedError):
             while any(key.fd == self._output for key, _ in self._selector.select(0)):
                 before = self._printed

@@ -5,7 +5,7 @@ the process would hide that line. Calls for which C libraries have a fallback fa
 arguments are in memory, where a filter cannot look. So do calls that are newer than this table. A call of another
 architecture (also x32 and the 32-bit calls of x86-64) has other numbers, and kills the process.
 
-The C library alone decides which calls Python makes, so the list has those of glibc and of musl, old and new.
+The C library alone decides which calls Python makes, so the list has the calls of glibc and of musl, old and new.
 """
 
 import ctypes
@@ -67,19 +67,20 @@ THREAD_FLAGS: Final = 0x7D0F00
 CLONE_THREAD: Final = 0x10000
 F_DUPFD, F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_DUPFD_CLOEXEC = 0, 1, 2, 3, 4, 1030
 STATUS_FLAGS: Final = 0o4000 | 0o2000 | 0o100000 | 0o400000 | 3
-"""The flags that F_SETFL may set: O_NONBLOCK and O_APPEND, and those that it ignores; not O_ASYNC, which sends signals."""
+"""The flags that F_SETFL may set: O_NONBLOCK and O_APPEND, and flags that it ignores; not O_ASYNC, which sends signals.
+"""
 TCGETS, TIOCGWINSZ, FIONREAD, FIONBIO, FIONCLEX, FIOCLEX, TCGETS2 = (
     0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451, 0x802C542A,
 )  # fmt: skip
 PR_GET_DUMPABLE, PR_SET_NAME, PR_GET_NAME, PR_SET_VMA = 3, 15, 16, 0x53564D41
 SIGABRT: Final = 6
 ADVICE: Final = (0, 1, 2, 3, 4, 8, 14, 15)
-"""NORMAL to DONTNEED, FREE, HUGEPAGE and NOHUGEPAGE; not those that poison pages or merge equal ones."""
+"""NORMAL to DONTNEED, FREE, HUGEPAGE and NOHUGEPAGE; not the advice that poisons pages or merges equal ones."""
 QUERY_AND_PRIVATE_BARRIERS: Final = (0, 8, 16)
 
 # Name: (number on x86-64, number on arm64); the kernel never changes them. None: the architecture does not have the call.
 FREE_CALLS: Final[Mapping[str, tuple[int | None, int | None]]] = {
-    # Reading and writing what is open.
+    # Reading and writing open files.
     "read": (0, 63), "readv": (19, 65), "pread64": (17, 67), "preadv": (295, 69), "write": (1, 64), "writev": (20, 66),
     "close": (3, 57), "lseek": (8, 62), "dup": (32, 23), "dup2": (33, None), "dup3": (292, 24), "pipe": (22, None),
     "pipe2": (293, 59), "eventfd2": (290, 19), "poll": (7, None), "ppoll": (271, 73), "select": (23, None),
@@ -95,7 +96,7 @@ FREE_CALLS: Final[Mapping[str, tuple[int | None, int | None]]] = {
     "rt_sigaction": (13, 134), "rt_sigprocmask": (14, 135), "rt_sigreturn": (15, 139), "sigaltstack": (131, 132),
     "restart_syscall": (219, 128), "futex": (202, 98), "set_robust_list": (273, 99), "set_tid_address": (218, 96),
     "rseq": (334, 293), "sched_yield": (24, 124), "getcpu": (309, 168), "exit": (60, 93), "exit_group": (231, 94),
-    # The clock, random numbers, and what it is.
+    # The clock, random numbers, and the identity of the process.
     "clock_gettime": (228, 113), "clock_getres": (229, 114), "clock_nanosleep": (230, 115), "nanosleep": (35, 101),
     "gettimeofday": (96, 169), "time": (201, None), "times": (100, 153), "getrusage": (98, 165), "sysinfo": (99, 179),
     "uname": (63, 160), "getrandom": (318, 278), "getrlimit": (97, 163), "getpid": (39, 172), "gettid": (186, 178),

@@ -27,7 +27,7 @@ from emunode.trees.any_network.checks import (
 )
 
 Answers = Sequence[Any]
-"""The answer of every node of a tree, by rank; what they are is for the judge to find out."""
+"""The answer of every node of a tree, by rank; the judge finds out what the answers are."""
 MISSING: Final = "?"
 """The answer of a node that a file does not mention."""
 MOST_TREES: Final = 1024

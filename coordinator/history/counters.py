@@ -18,7 +18,8 @@ STEP_SHIFT, SENDER_SHIFT = 40, 16
 class RunCounters:
     """Totals so far. Other threads may read them at any time; each is right at some moment of the last step.
 
-    A packet is what crossed one directed link in one step, and segments are counted once per hop, as in `summary.json`.
+    A packet is the traffic of one directed link in one step, and segments are counted once per hop, as in
+    `summary.json`.
     """
 
     def __init__(self, order: int, hosts: int) -> None:
@@ -40,7 +41,7 @@ class RunCounters:
         return sum(self.outcomes)
 
     def add(self, blocks: Iterable[bytes | bytearray]) -> None:
-        """Count packed rows. Those of acknowledgements and of segments that were not sent are left out."""
+        """Count packed rows, without the rows of acknowledgements and of segments that were not sent."""
         rows = np.frombuffer(b"".join(blocks), dtype=RECORD)
         rows = rows[(rows["tree"] < CONTROL_TREE) & (rows["outcome"] != HopOutcome.WITHHELD)]
         if not len(rows):

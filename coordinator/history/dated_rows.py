@@ -13,7 +13,7 @@ PACKET: Final = ["step", "sender", "port"]
 def with_starts(journal: pl.LazyFrame, timetable: Timetable) -> pl.LazyFrame:
     """Add the times of each packet in nanoseconds, in the columns `start` and `end`.
 
-    `start` is null for a packet that is not planned, `end` also for one that is lost.
+    `start` is null for an unplanned packet, `end` also for a lost one.
     """
     planned = timetable.packets.select(*PACKET, "start", "end", is_lost=pl.col("end").is_null())
     # A late packet and one of its own time may be in the same step of a port: then the earlier start counts.

@@ -35,7 +35,7 @@ RECORD = np.dtype(
 )
 Records = NDArray[np.void]
 """Rows with the fields of `RECORD`."""
-# The dtype has to match what hosts pack.
+# The dtype has to match the rows that hosts pack.
 assert RECORD.itemsize == ROW.size
 OUTCOMES = pl.Enum([outcome.name.lower() for outcome in HopOutcome])
 FILE = "journal.parquet"

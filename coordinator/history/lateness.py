@@ -1,4 +1,4 @@
-"""The lateness of a run under the timed clock: the times that hosts report, against those of the timetable."""
+"""The lateness of a run under the timed clock: the times that hosts report, against the times of the timetable."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

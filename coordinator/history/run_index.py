@@ -1,8 +1,8 @@
 """The runs of a folder, and `index.html`, the page that lists them.
 
-A run is a folder `NAME/TIME-SEED` or `NAME` whose summary can be read; anything else is skipped. The page follows from the
-files of the runs alone. It also holds what it lists as data, so that updating it reads only the summaries that changed:
-2,000 runs take 0.1 s instead of 0.35 s, 20 runs 3 ms.
+A run is a folder `NAME/TIME-SEED` or `NAME` whose summary can be read; anything else is skipped. The page follows from
+the files of the runs alone. The page also holds its entries as data, so that an update reads only the summaries that
+changed: 2,000 runs take 0.1 s instead of 0.35 s, 20 runs 3 ms.
 """
 
 import fcntl
@@ -29,7 +29,7 @@ GENERATOR: Final = '<meta name="generator" content="collective-testbench: index 
 DATA_BEGIN: Final = '<script type="application/json" id="runs">'
 DATA_END: Final = "</script>"
 LOCK_SECONDS: Final = 5.0
-"""How long an update waits for one that is under way."""
+"""How long an update waits for another one."""
 PAGE_BYTES: Final = 256 * 2**20
 """A larger page is no index."""
 LONGEST_TEXT: Final = 200

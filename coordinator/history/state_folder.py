@@ -1,4 +1,4 @@
-"""The folder for notes about what runs create outside their run directories, for `coordinator clean`."""
+"""The folder for notes about files that runs create outside their run directories, for `coordinator clean`."""
 
 import os
 from pathlib import Path

@@ -3,7 +3,7 @@
 The memory engine determines which packets cross which link in which step, and `emunode.timed.cost_model` how long each
 takes. Each node gets the steps in which it receives packets (`receipts`), as programs for the machines of the papers contain
 their receive operations. Hosts compute the times on their own, and must obtain the same ones. The timetable of a run with
-faults (`prediction`) has the packets that these let through, and those that were lost.
+faults (`prediction`) has the packets that the faults let through, and the lost packets.
 """
 
 from array import array
@@ -169,7 +169,7 @@ def _times(packets: pl.DataFrame, model: PortModel, degree: int, costs: LinearCo
     ports: dict[Rank, PortOccupancy] = {}
     # Step by step, as the nodes do: `PortOccupancy` wants calls in the order of steps.
     for (step,), group in packets.group_by("step", maintain_order=True):
-        # What a node sends in a step it received earlier, so departures do not wait for receipts of the same step.
+        # A node received earlier what it sends in a step, so departures do not wait for receipts of the same step.
         crossing = []
         for sender, port, receiver, size in group.select("sender", "port", "receiver", "bytes").iter_rows():
             # Created on first use: many ranks of a large network never send or receive.

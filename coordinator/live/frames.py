@@ -1,6 +1,6 @@
 """The history of a run as pages show it: one frame per step, with the marks of links and nodes in that step.
 
-A frame of step t is complete when step t + 1 has run, in which nodes read what was sent in step t. Frames are kept
+A frame of step t is complete when step t + 1 has run, in which nodes read the packets of step t. Frames are kept
 as JSON, up to `HISTORY_BYTES`; the oldest ones are then folded into the counts with which the history begins.
 """
 
@@ -55,7 +55,7 @@ class Frame(NamedTuple):
 
 def node_goals(plan: Plan) -> list[int]:
     """Return for each rank the number of segments after which a page shows the node as done."""
-    # In a gather, what a node forwards for others is not known before the run.
+    # In a gather, the number of segments that a node forwards for others is not known before the run.
     return [1] * plan.topology.order if plan.spec.collective in GIVING else segments_due(plan)
 
 
@@ -208,7 +208,7 @@ class Frames:
     def _contents(self, steps: Sequence[Step], rows: pl.DataFrame) -> Iterator[dict[str, object]]:
         """Yield the contents of the frames of consecutive steps."""
         sent = rows.filter(pl.col("outcome").is_in(SENT))
-        # Neither acknowledgements and the like nor the repetition of a collective are what a node is due.
+        # Neither control segments nor the repetition of a collective are due to a node.
         data = sent.filter(pl.col("tree") < AGAIN_TREE)
         packets = packets_of(data.lazy(), self._due)
         marks = marks_of(packets, giving=self._giving)

@@ -1,4 +1,4 @@
-"""An event loop in a thread of its own, beside that of a run: neither makes the other wait."""
+"""An event loop in a thread of its own, beside the thread of a run: neither makes the other wait."""
 
 import contextlib
 import threading

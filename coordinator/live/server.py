@@ -1,7 +1,7 @@
 """The server of the page of a watched run: files of the page, the picture, a stream of events, and requests.
 
-It runs in a thread with an event loop of its own, so that neither a slow browser nor a long step makes the other wait. It
-reads what the run has left in `Frames` and `Session`, and writes nothing but requests into the latter.
+It runs in a thread with an event loop of its own, so that neither a slow browser nor a long step makes the other wait.
+The server reads `Frames` and `Session`, which the run fills, and writes nothing but requests into the session.
 """
 
 import hmac
@@ -46,7 +46,7 @@ BATCH_BYTES: Final = 2**20
 LEAST_MEASURE_SECONDS: Final = 0.2
 """Shortest time between two measurements; and they take at most a third of the time of a processor."""
 FLUSH_SECONDS: Final = 3.0
-"""How long the end of a run waits for watchers to take what they have not received."""
+"""How long the end of a run waits for watchers to take the remaining frames."""
 TYPES: Final = {"html": "text/html; charset=utf-8", "css": "text/css; charset=utf-8", "js": "text/javascript"}
 PAGE: Final = {"/": "index.html", **{f"/{name}": name for name in (
     "page.css", "page.js", "map.js", "history.js", "connection.js", "panel.js",
@@ -128,7 +128,7 @@ class Server:
         while True:
             changed, began = self._changed, trio.current_time()
             plan, count = self._session.plan, self._frames.count
-            # What is due to a node depends on the faults.
+            # The messages due to a node depend on the faults.
             if (count, plan.scenario.fault) == known:
                 await changed.wait()
                 continue
@@ -158,7 +158,7 @@ class Server:
             return await self._content(request)
         except RequestError:
             raise
-        # A mistake in answering one request ends neither the run nor what others watch.
+        # A mistake in answering one request ends neither the run nor the pages of other watchers.
         except Exception as error:
             raise RequestError(500, f"{type(error).__name__}: {error}") from error
 

@@ -1,7 +1,7 @@
 """The state of a watched run that pages change by their requests, and the faults that they add.
 
-Nothing here waits or does I/O. The thread of the run and that of the server both call a `Session`; each method holds its
-lock, so that a fault is either accepted for the next step before that step begins, or for the step after it.
+Nothing here waits or does I/O. The thread of the run and the thread of the server both call a `Session`; each method
+holds its lock, so that a fault is either accepted for the next step before that step begins, or for the step after it.
 """
 
 import threading
@@ -52,7 +52,7 @@ class Status:
 
 
 class Session:
-    """The requests of pages, and what follows from them. A session begins paused before step 1."""
+    """The requests of pages, and their consequences. A session begins paused before step 1."""
 
     def __init__(self, plan: Plan) -> None:
         self._lock = threading.Lock()
@@ -83,7 +83,7 @@ class Session:
 
     @property
     def plan(self) -> Plan:
-        """The plan with the faults added so far; after the run, without those that had no step to take effect in."""
+        """The plan with the faults added so far; after the run, without the faults that came too late for a step."""
         with self._lock:
             return self._plan
 
@@ -208,7 +208,7 @@ def specification(plan: Plan, request: Mapping[str, Any], step: Step) -> str:
 
 
 def fault_kinds() -> list[dict[str, object]]:
-    """Return the kinds of faults that pages offer: all but those that need the timed clock, under which no run is
+    """Return the kinds of faults that pages offer: all but the kinds that need the timed clock, under which no run is
     watched.
     """
     return [

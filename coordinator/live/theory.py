@@ -1,4 +1,4 @@
-"""Predictions for the faults of a watched run, beside what has been measured so far.
+"""Predictions for the faults of a watched run, beside the measurements so far.
 
 Both are computed in threads of the server, with an algorithm of their own, so that the run never waits for them.
 """
@@ -54,7 +54,7 @@ class Predictor:
     def predict(self, plan: Plan) -> Prediction:
         """Return the claims for the faults of `plan`."""
         if self._algorithm is None:
-            # Not that of the run, whose tables another thread may be filling.
+            # Not the algorithm of the run, whose tables another thread may be filling.
             self._algorithm = make_algorithm(plan.topology, plan.spec)
         own = replace(plan, algorithm=self._algorithm)
         root = broken_root(own)

@@ -1,4 +1,6 @@
-"""Checks that this machine has what runs need. Each result gives what was found and, if it falls short, the remedy."""
+"""Checks that this machine offers everything that runs need. Each result states the finding and, if it falls short, the
+remedy.
+"""
 
 import os
 import resource

@@ -1,6 +1,6 @@
 """The control connections of a run: one poller for all of them, and waiting with deadlines.
 
-The coordinator waits for conditions over what hosts report. A wait ends when its condition holds, when a host fails or
+The coordinator waits for conditions on the reports of hosts. A wait ends when its condition holds, when a host fails or
 disconnects, or when no host has sent anything for a while, whichever comes first.
 """
 
@@ -46,7 +46,7 @@ class ControlChannel:
         self._on_message = on_message
         self._on_joined = on_joined
         self._by_fd: dict[int, ConnectedHost | None] = {}
-        """Admitted hosts by descriptor; None for those in reserve."""
+        """Admitted hosts by descriptor; None for hosts in reserve."""
         self._streams = FramedStreams(self._on_frame, self._on_end)
         self._listener: socket.socket | None = None
         self._error: EmulatorError | None = None
@@ -109,8 +109,8 @@ class ControlChannel:
     ) -> None:
         """Process messages until `condition` holds.
 
-        RunError if no host has sent anything for `stall_seconds` (STALL_SECONDS by default), with what `explain` adds; the
-        error of a host, if one failed. `progress` is called after every batch of messages.
+        RunError if no host has sent anything for `stall_seconds` (STALL_SECONDS by default), with the explanation of
+        `explain`; the error of a host, if one failed. `progress` is called after every batch of messages.
         """
         last_message = trio.current_time()
         stall_seconds = stall_seconds or STALL_SECONDS
@@ -179,7 +179,7 @@ class ControlChannel:
         self._on_joined(host)
 
     def _dismiss(self, host: ConnectedHost, reason: str) -> None:
-        """Disconnect a host that joined before another one that cannot reach it."""
+        """Disconnect a host that another host, which joined later, cannot reach."""
         log("host refused", name=host.name, why=reason)
         self._admission.refusals[reason] += 1
         self.send(host, "refused", reason)
@@ -216,7 +216,7 @@ class ControlChannel:
             self._listener.close()
 
     def send_last(self, *message: object) -> None:
-        """Send a message to every connected host, those in reserve included, after `close`."""
+        """Send a message to every connected host, hosts in reserve included, after `close`."""
         frame = wire.encode_control(*message)
         for fd in self._by_fd:
             with contextlib.suppress(OSError):  # a host that has left

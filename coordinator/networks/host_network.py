@@ -75,7 +75,7 @@ class HostNetwork:
             progress=lambda: progress("hosts joined", len(channel.hosts), plan.hosts),
         )
         # Measured: 2,000 links per second come up even on a busy machine.
-        # With a floor for small networks, whose time is that of starting processes.
+        # With a floor for small networks, whose time goes into starting processes.
         await self._links.configure(channel.in_order, setup_seconds=30 + plan.topology.link_count / 2000)
         await self._links.connect(progress)
 

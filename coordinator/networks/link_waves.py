@@ -38,7 +38,7 @@ class LinkWaves:
         self._channel = channel
         self._launch = launch
         self._placement = Placement(plan.topology.order, plan.hosts)
-        # The smaller of what is asked for and what the kernel grants; a longer queue would be cut silently.
+        # The smaller of the requested length and the limit of the kernel, which would cut a longer queue silently.
         topology = plan.topology
         # Only a network without a closed definition is sent: hosts make all others from their names.
         self._network = (b"", "")
@@ -62,7 +62,7 @@ class LinkWaves:
         """
         plan = self._plan
         for host in hosts:
-            # What it reported before a restart is no longer true.
+            # A report from before a restart is no longer true.
             self._listening.pop(host.index, None)
             self._progress.pop(host.index, None)
             listen, dial = self._launch.addresses(host.index)
@@ -148,7 +148,7 @@ class LinkWaves:
     # --- closing and opening again ---------------------------------------------------------------------------------
 
     async def open_again(self, links: AbstractSet[LinkId], closed: AbstractSet[LinkId]) -> None:
-        """Dial links that are no longer closed; those of stopped processes are deferred until these resume."""
+        """Dial links that are no longer closed; links of stopped processes are deferred until the processes resume."""
         wanted = (links | self._deferred) - closed
         # A stopped process accepts nothing: its links wait until it resumes.
         self._deferred = {
@@ -172,8 +172,8 @@ class LinkWaves:
             index, peer = self._ends(link)
             dialling.setdefault(index, []).append(link)
             listeners.setdefault(index, {})[peer] = self._listener(peer)
-        # Every active host, also those with nothing to dial: an answer proves that it has done what was ordered
-        # before.
+        # Every active host, also those with nothing to dial: an answer proves that the host has carried out all earlier
+        # orders.
         for host in hosts:
             self._channel.send(host, "dial", self._wave, dialling.get(host.index, []), listeners.get(host.index, {}))
         wave = self._wave

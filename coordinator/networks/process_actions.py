@@ -1,7 +1,8 @@
 """Faults that processes suffer: sends them through a launcher, and logs when each was sent and when its effect was seen.
 
-The effect is read from the machine, not from what this process believes: the state of the process or of the container. So a
-fault that was planned and never carried out leaves no line in `log.jsonl`, and one without effect says so.
+The effect is read from the machine, as the state of the process or of the container, and is not taken for granted. So a
+fault that was planned and never carried out leaves no line in `log.jsonl`, and the line of a fault without effect says
+so.
 """
 
 import time

@@ -58,7 +58,7 @@ class ProcessFaultPlan:
     def _affected(self, until: Mapping[Rank, Step], alive: Collection[int]) -> dict[int, Step]:
         """Return the hosts all of whose ranks have the same step in `until` and recover together, with that step."""
         found: dict[int, Step] = {}
-        # Only hosts that are still there, and only those with a rank that is affected.
+        # Only hosts that are still there and have an affected rank.
         for index in sorted({self._placement.host(rank) for rank in until} & {*alive}):
             ranks = self._placement.ranks(index)
             # Every rank of the host, also those without a fault: they have step 0, which makes `ends` differ.
@@ -116,7 +116,7 @@ class ProcessFaults:
         await self._links.open_again(opening, self.connections.closed)
 
     async def _kill_and_stop(self, step: Step, faults: Sequence[Fault]) -> None:
-        """Kill and stop processes, after their ranks have read what arrived in the step before."""
+        """Kill and stop processes, after their ranks have read the arrivals of the step before."""
         hosts = self._channel.hosts
         alive = [index for index, host in hosts.items() if host.alive]
         killed = [hosts[index] for index in self._plan.killed(faults, alive)]
@@ -151,7 +151,7 @@ class ProcessFaults:
         for index in returning:
             hosts[index].restarting = True
         sent = [await self._actions.restart(hosts[index]) for index in returning]
-        # A host that joins again replaces the one that was killed, and is not `restarting`.
+        # A host that joins again replaces the killed host, and is not `restarting`.
         await self._channel.wait_until(
             lambda: not any(hosts[index].restarting for index in returning),
             "hosts to restart",

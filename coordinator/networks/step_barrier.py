@@ -69,10 +69,10 @@ class StepBarrier:
         return StepResult(rows, any(counts.due or counts.sent for counts in alive), altered_copies)
 
     async def drain(self, step: Step, faults: Sequence[Fault], hosts: Sequence[ConnectedHost]) -> None:
-        """Let hosts read what arrived before `step`, before their processes are killed or stopped."""
+        """Let hosts read the arrivals before `step`, before their processes are killed or stopped."""
         self.order("drain", step, faults, hosts)
         await self._channel.wait_until(
-            # Only these hosts were asked, and what they read has arrived in the step before.
+            # Only these hosts have orders, and the packets that they read have arrived in the step before.
             lambda: all(self._of(host).reported == step for host in hosts),
             "failing hosts to drain",
         )
@@ -91,7 +91,7 @@ class StepBarrier:
         self._channel.send_to_all(hosts, kind, step, [to_record(fault) for fault in faults])
 
     def expect_nothing_of(self, host: ConnectedHost) -> None:
-        """Forget what a host wanted to send, since its process is killed."""
+        """Forget the planned sends of a host, since its process is killed."""
         self._of(host).due = 0
 
     # --- reports ---------------------------------------------------------------------------------------------------

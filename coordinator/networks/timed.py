@@ -99,7 +99,7 @@ class Timed(Protocol):
 
 
 class TimedMemoryNetwork:
-    """The memory driver: no machine can be late, so the achieved times are those of the timetable."""
+    """The memory driver: no machine can be late, so the achieved times are the times of the timetable."""
 
     links_opened = 0
 
@@ -227,7 +227,7 @@ class TimedHostNetwork(HostNetwork):
             case Times(times):
                 self.times.append(times)
             case Heartbeat():
-                pass  # that it came is what counts: it postpones the deadline
+                pass  # the content does not matter: any report postpones the deadline
             case Reached(nanoseconds) if self._process_faults is not None:
                 self._process_faults.on_reached(host, nanoseconds)
             case Finished():

@@ -22,7 +22,7 @@ class Figure:
 Section = Table | Figure
 Build = Callable[[RunCache], Iterator[Section]]
 LEFT_OUT = ("item", "statement", "reason")
-"""The columns of the table of what is not reproduced."""
+"""The columns of the table of omissions."""
 
 
 @dataclass(frozen=True)
@@ -34,13 +34,13 @@ class Reproduction:
     paper: str
     """Citation."""
     description: str
-    """One sentence on what is reproduced."""
+    """One sentence on the reproduced results."""
     build: Build
     sizes: range = range(0)
     """The sizes n available to `--n`; empty for a reproduction of fixed size."""
 
     def sections(self, cache: RunCache) -> Iterator[Section]:
-        """Yield what `build` yields, then the table of what is not reproduced, if there is any."""
+        """Yield the sections of `build`, then the table of omissions, if there are any."""
         yield from self.build(cache)
         if self.left_out:
             rows = ({**{key: row[key] for key in LEFT_OUT}, VERDICT: NOT_MEASURED} for row in self.left_out)
@@ -69,7 +69,7 @@ REPRODUCTIONS: Final = Registry[str, Reproduction](
     instances=True,
     built_in="coordinator.papers.registry",
 )
-"""By name, in the order of `--all`; those of plug-ins follow."""
+"""By name, in the order of `--all`; reproductions of plug-ins follow."""
 
 
 def described(paper: str, part: str, build: Build, sizes: range = range(0)) -> Reproduction:

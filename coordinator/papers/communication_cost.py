@@ -1,4 +1,4 @@
-"""The linear cost of a collective: start-ups one after the other, and what the heaviest links transfer."""
+"""The linear cost of a collective: start-ups one after the other, and the transfer of the heaviest links."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Runs and seconds of reproductions: those of the list, stored in costs.csv, and those expected of single runs.
+"""Runs and seconds of reproductions: stored in costs.csv for the list, and expected for single runs.
 
 `scripts/reproduction-costs` measures all of them and writes the file again; a test holds the numbers of runs against a
 count. Seconds are processor time plus the waiting time of timed runs, which excludes other work on the machine.

@@ -179,7 +179,7 @@ def _template_text(name: str) -> str:
 
 
 def _filters(done: Sequence[Reproduced]) -> list[tuple[str, int]]:
-    """Return each filter with the number of rows it shows; errata include those that appear only in a note."""
+    """Return each filter with the number of rows it shows; errata include errata that appear only in a note."""
     tables = [table for reproduced in done for table in reproduced.tables]
     found = Counter(kind for table in tables for row in table.rows for kind in _kinds(row))
     found["errata"] += sum("errata" not in _kinds_of_rows(table) for table in tables if "errata" in _table_kinds(table))

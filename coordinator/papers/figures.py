@@ -12,7 +12,7 @@ def drawn(paper: str, figure: object, panels: Sequence[Panel], **names: object) 
     """Return the figure of this number or name in `data/PAPER_figures.csv`, with its panels; `$x` in a text stands for
     the name x.
 
-    A drawing without a title of its own has that of the figure.
+    A drawing without a title of its own has the title of the figure.
     """
     (row,) = [row for row in printed(f"{paper}_figures") if row["figure"] == str(figure)]
     title, own, caption = (Template(row[column]).substitute(names) for column in ("title", "drawing", "caption"))

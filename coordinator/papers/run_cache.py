@@ -51,7 +51,7 @@ class Trial:
 
 
 class RunCount:
-    """How many runs are done of how many, and how long the others will take, going by the time of those that are done."""
+    """The number of finished runs, the total, and the time left, estimated from the time of the finished ones."""
 
     PRIOR_SECONDS = 1.0
     """Weight of the expected seconds beside the measured ones, so that the first runs do not decide alone."""
@@ -99,7 +99,7 @@ class RunCache:
 
     @property
     def runs(self) -> int:
-        """Number of runs so far, with those that an earlier process has made."""
+        """Number of runs so far, including the runs of an earlier process."""
         return len({id(trial) for trial in self.trials.values()})
 
     def unique_trials(self) -> dict[str, Trial]:

@@ -34,7 +34,7 @@ FOLDER = "unfinished-runs"
 KEY_FILE = "reproduce.key"
 KEY_BYTES = 32
 _OWN_NAME = re.compile(r"(\.partial-\d+-)?[0-9a-f]{32}(\.json)?")
-"""Runs and records, and those that a killed process has left half written."""
+"""Runs and records, finished or left half written by a killed process."""
 
 
 class RunStore:

@@ -1,10 +1,10 @@
 """The tables of a reproduction: rows, the verdict of a row, statuses, errata marks, notes and printed numbers.
 
-A row shows what the paper prints, the prediction of its closed form (with errata corrected), the measurement of a run, the
-lower bound with the ratio of measurement to bound, and a verdict. The verdict is `violated` if measurement and prediction
-differ, if the measurement undercuts the bound, or if the run violates its own claims. Only a row with a measurement can
-hold. Rows that only evaluate a closed form, or have no measurement at all, get a status of their own and are counted
-separately.
+A row shows the printed value of the paper, the prediction of its closed form (with errata corrected), the measurement
+of a run, the lower bound with the ratio of measurement to bound, and a verdict. The verdict is `violated` if
+measurement and prediction differ, if the measurement undercuts the bound, or if the run violates its own claims. Only a
+row with a measurement can hold. Rows that only evaluate a closed form, or have no measurement at all, get a status of
+their own and are counted separately.
 
 Printed numbers and formulas are CSV files under `data/`. The notes below the tables, which explain the errata, are one TOML
 file per paper.
@@ -191,8 +191,8 @@ def stated(name: str, **names: Value) -> Callable[..., dict[str, object]]:
     """Return the rows of the statements in `data/NAME.csv`, as a function of the key of a statement, its measurement
     and trials.
 
-    A statement has a key, columns about it, what the paper prints, the formula of its prediction in `names`, and how the
-    measurement relates to it. `$x` in a text stands for the name x.
+    A statement has a key, columns about it, the printed value, the formula of its prediction in `names`, and the
+    relation of the measurement to the prediction. `$x` in a text stands for the name x.
     """
     statements = {row["key"]: row for row in printed(name)}
 

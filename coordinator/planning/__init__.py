@@ -1,1 +1,1 @@
-"""From a scenario to a plan, and what it takes."""
+"""From a scenario to a plan, and its needs."""

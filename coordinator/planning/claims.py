@@ -1,4 +1,6 @@
-"""The claims about a run, from its algorithm, its faults and the features of its nodes, and those that do not hold in it."""
+"""The claims about a run, from its algorithm, its faults and the features of its nodes, and the claims that do not hold
+in it.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -92,7 +94,7 @@ def run_bounds(run: ResolvedRun) -> tuple[Claim, ...]:
     error.
     """
     spec, algorithm = run.spec, run.algorithm
-    # A repaired tree is one of what faults have left.
+    # A repaired tree spans only the nodes that faults have left.
     if algorithm.negative_control or algorithm.original is not algorithm:
         return ()
     unicast = spec.collective is Collective.UNICAST
@@ -162,7 +164,7 @@ def _claims_with_faults(run: ResolvedRun) -> list[Claim]:
     around, outages, algorithm = run.claims_around_faults, run.outages, run.algorithm
     if around:
         return around
-    # Outages are exact: the schedule alone tells what is lost.
+    # Outages are exact: the schedule alone determines the losses.
     if outages is not None and (run.exact_steps or outages.permanent):
         return claims_with_outages(algorithm, outages)
     # Anything else is a bound by the number of faulty places, or follows from the paths of copies that are voted on.

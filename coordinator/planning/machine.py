@@ -1,4 +1,4 @@
-"""The limits of this machine, as far as they decide what can run on it."""
+"""The limits of this machine, as far as they restrict runs."""
 
 import contextlib
 import os

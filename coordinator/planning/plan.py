@@ -37,7 +37,7 @@ NAME_BYTES = 200
 
 @dataclass(frozen=True, kw_only=True)
 class Plan(ResolvedRun):
-    """A resolved scenario: what runs, and on how many hosts."""
+    """A resolved scenario: the network, the algorithm, the faults, and the number of hosts."""
 
     hosts: int
     """Host processes; 0 for the memory driver."""
@@ -98,7 +98,7 @@ def make_plan(
     ScenarioError for a scenario that cannot run anywhere. RunError if it cannot run on `machine` (by default this one); with
     `estimate`, `why_impossible` reports that instead. `faults_may_come`: see `Plan`.
     """
-    # Before anything is looked up by name: what is not loaded is never executed from here.
+    # Before anything is looked up by name: planning never executes a plug-in that is not loaded.
     scenario = scenario.model_copy(update={"plugin": require_loaded(scenario.plugin)})
     if scenario.program is not None:
         scenario = scenario.model_copy(update={"program": with_digest(scenario.program)})

@@ -1,4 +1,4 @@
-"""Estimates of what a plan needs: hosts, descriptors, ports and memory. Pure arithmetic on the plan.
+"""Estimates of the needs of a plan: hosts, descriptors, ports and memory. Pure arithmetic on the plan.
 
 A link takes a descriptor at each end; a host also needs a listener, a control connection and a few more.
 """

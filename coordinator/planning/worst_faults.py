@@ -1,10 +1,10 @@
 """The most harmful set of faults of a given size: the one under which most healthy nodes miss a message.
 
-Copies of messages travel on fixed paths (`dependence.message_paths`). Each place therefore has a row of bits, one for each
-copy that it stops, and the union of rows decides a set. Where the sets are few, all of them are evaluated. Otherwise cuts
-may prove that no set of this size costs any node a message. Otherwise a heuristic searches: from several starts it adds the
-place that harms most until the set is full, and then exchanges single places as long as that harms more. What it finds is
-exact only if every healthy node misses a message. The text of the result says which.
+Copies of messages travel on fixed paths (`dependence.message_paths`). Each place therefore has a row of bits, one for
+each copy that it stops, and the union of rows decides a set. Where the sets are few, all of them are evaluated.
+Otherwise cuts may prove that no set of this size costs any node a message. Otherwise a heuristic searches: from several
+starts it adds the place that harms most until the set is full, and then exchanges single places as long as that harms
+more. The set that it finds is exact only if every healthy node misses a message. The text of the result says which.
 """
 
 from collections.abc import Iterator, Sequence

@@ -97,7 +97,7 @@ def shortened(name: str, *, narrow: bool) -> str:
 
 
 class Chart:
-    """A chart that is being drawn; what is added later lies above what is there."""
+    """A chart under construction; later elements lie above earlier ones."""
 
     def __init__(self, title: str, frame: Frame, width: float, css: str = "chart") -> None:
         self.title, self.frame, self.width, self.css = title, frame, width, css

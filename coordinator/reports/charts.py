@@ -214,7 +214,7 @@ class Held(NamedTuple):
 
 @dataclass(frozen=True)
 class Estimates:
-    """Measured ratios with their intervals, and what theory expects."""
+    """Measured ratios with their intervals, and the expectations of theory."""
 
     points: Sequence[tuple[float, float, float, float]]
     """(x, y, low, high), ascending in x."""

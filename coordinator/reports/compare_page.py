@@ -1,4 +1,4 @@
-"""Two runs on one page: what differs comes first, and one slider moves the maps of both.
+"""Two runs on one page: differences come first, and one slider moves the maps of both.
 
 Each map is the one of the run's own report, in a frame of its own, so that everything the report can do works here as well.
 The script of the page moves the sliders in the frames.

@@ -2,9 +2,9 @@
 
 **GraphML.** A directed graph in which every link is two arcs. Nodes are identified by label and have their rank as an
 attribute. Arcs have their port and, in `trees`, the numbers of the spanning trees that use them from parent to child,
-separated by spaces. An export of a plan lists the trees of the algorithm. An export of a run lists the trees on which the
-arc carried packets (only those of rank 0 if every rank is a source) and adds measurements: `first_step`, `last_step` and
-`state` of nodes, `packets`, `segments` and `bytes` of arcs.
+separated by spaces. An export of a plan lists the trees of the algorithm. An export of a run lists the trees on which
+the arc carried packets (only the packets of rank 0 if every rank is a source) and adds measurements: `first_step`,
+`last_step` and `state` of nodes, `packets`, `segments` and `bytes` of arcs.
 
 **GOAL** is the format of schedules that LogGOPSim simulates (T. Hoefler, T. Schneider and A. Lumsdaine, "LogGOPSim", HPDC
 2010). Every packet that arrived is one operation at its sender and one at its receiver, with the step as the tag. At each

@@ -13,7 +13,7 @@ WIDTH: Final = 1040
 MOST_COLUMNS: Final = 120
 NARROW_COLUMNS: Final = 48
 TIPPED_CELLS: Final = 500
-"""Cells have tooltips up to this number; beyond it, those of one shade are one path, without gaps."""
+"""Cells have tooltips up to this number; beyond it, the cells of one shade are one path, without gaps."""
 SHADES: Final = 16
 
 

@@ -1,11 +1,11 @@
-"""The network on its layout: which node was done when and, step by step, which links carry what.
+"""The network on its layout: when each node was done and, step by step, the traffic of the links.
 
 Up to `NODES_WITH_LINKS` nodes, the map shows every node and every used link (`maps/link_map.py`); larger networks are
 squares without links (`maps/cell_map.py`). A script shows the step that the reader chooses; without a script the map shows
 the whole run.
 
-In gather and reduce, a node is done when it has sent everything. In allgather and alltoall, each node is a pie of what it
-received, in the colours of the steps. If payloads were altered, a node has the colour of the value it elected.
+In gather and reduce, a node is done when it has sent everything. In allgather and alltoall, each node is a pie of its
+received segments, in the colours of the steps. If payloads were altered, a node has the colour of the value it elected.
 """
 
 from coordinator.reports.layout import layout_of

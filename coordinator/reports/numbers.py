@@ -9,7 +9,9 @@ MOST_ITEMS = 12
 
 
 def verdict_note(summary: Mapping[str, Any]) -> str:
-    """Say why a run is undecided, or what was not delivered although every claim holds; empty if there is nothing to add."""
+    """State why a run is undecided, or which deliveries are missing although every claim holds; empty if there is
+    nothing to add.
+    """
     if because := summary.get("undecided_because"):
         return str(because)
     intact, expected = summary.get("intact_deliveries"), summary.get("expected_deliveries")
@@ -23,7 +25,7 @@ def verdict_note(summary: Mapping[str, Any]) -> str:
 
 
 def describe_dropped(dropped: Iterable[Mapping[str, Any]], claims: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """Say which metrics nothing is claimed about, and why: a line for each reason. `claims` are those that were kept."""
+    """Name the metrics without a claim, and the reasons: a line for each reason. `claims` are the kept claims."""
     kept = {claim.get("name") for claim in claims}
     groups: dict[tuple[str, str], list[str]] = {}
     for claim in dropped:

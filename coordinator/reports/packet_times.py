@@ -1,8 +1,8 @@
-"""The packets of a run with their times: under the timed clock those of the timeline, in lock-step those of virtual time.
+"""The packets of a run with their times: under the timed clock from the timeline, in lock-step in virtual time.
 
-In lock-step a step begins when the one before has ended, which its heaviest packet determines. A packet is `again` if it
-carries a segment that has left by the same port before, a `request` if it asks for one that is missing, a `repair` if
-its receiver had asked for what it carries over this link, and `withheld` if its sender suspected the receiver and kept it.
+In lock-step a step begins when the one before has ended, which its heaviest packet determines. A packet is `again` if
+it carries a segment that has left by the same port before, a `request` if it requests a missing segment, a `repair` if
+its receiver had requested its segments over this link, and `withheld` if its sender suspected the receiver and kept it.
 """
 
 from collections.abc import Sequence
@@ -99,7 +99,8 @@ def _stepped(data: RunData, packets: pl.DataFrame) -> pl.DataFrame | None:
         return None
     steps = data.steps.select("step", seconds="virtual_seconds")
     if data.plan is not None and (data.plan.spec.asks or data.plan.spec.agreement is not None):
-        # Steps without data and those of a repetition take time as well, or packets would be drawn on top of each other.
+        # Steps without data and steps of a repetition take time as well, or packets would be drawn on top of each
+        # other.
         costs = costs_of(data.plan.scenario)
         heaviest = packets.filter(~pl.col("withheld")).group_by("step").agg(pl.col("bytes").max()).sort("step")
         seconds = pl.Series([costs.nanoseconds(size) / NANO for size in heaviest["bytes"]], dtype=pl.Float64)

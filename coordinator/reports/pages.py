@@ -23,7 +23,8 @@ MARKS = {"holds": "✓", "violated": "✗", "undecided": "?"}
 
 
 class CompiledTemplates(BytecodeCache):
-    """Compiled templates beside their sources, as Python keeps those of modules; compiling takes longer than drawing.
+    """Compiled templates beside their sources, like the compiled modules of Python; compiling takes longer than
+    drawing.
 
     Nothing is kept where Python keeps nothing: in a folder without write access, or with PYTHONDONTWRITEBYTECODE.
     """

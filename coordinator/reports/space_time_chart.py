@@ -30,7 +30,7 @@ STYLES: Mapping[str, Style] = {
     LOST: Style("red", "4 2", "lost"),
     WITHHELD: Style("grey", "", "withheld by its sender"),
 }
-"""By kind of packet; one that is withheld is a circle at its sender, the others are lines."""
+"""By kind of packet; a withheld packet is a circle at its sender, the others are lines."""
 CIRCLE: Final = "a3 3 0 1 0 6 0a3 3 0 1 0 -6 0"
 """From its leftmost point."""
 

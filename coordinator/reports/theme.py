@@ -20,7 +20,7 @@ DARK: Mapping[str, str] = {
 }  # fmt: skip
 
 TREE_COLOURS = ("blue", "orange", "green", "purple", "sky", "ink")
-"""Colours of trees, without the red of lost packets; the seventh tree has that of the first, dashed."""
+"""Colours of trees, without the red of lost packets; the seventh tree has the colour of the first, dashed."""
 TREE_CLASSES = 2 * len(TREE_COLOURS)
 """Styles of trees: a thirteenth tree looks as the first."""
 

@@ -122,7 +122,7 @@ def wrong_outcomes(plan: ResolvedRun, journal: pl.LazyFrame, times: Timetable | 
     when = pl.col("read")
     pieces = (
         dated.filter(first | duplicate, ~back)
-        # Grouped by life as well: after a recovery the rank has forgotten what it received before.
+        # Grouped by life as well: after a recovery the rank has forgotten its earlier receipts.
         .group_by("receiver", _life(plan, times), *PIECE)
         .agg(firsts=first.sum(), began=when.filter(first).min(), earliest=when.min(), step=pl.col("step").min())
         # Of copies that arrive in one step any may be the first, so steps are compared, not rows.
@@ -148,7 +148,8 @@ def wrong_addresses(plan: ResolvedRun, journal: pl.LazyFrame) -> pl.LazyFrame:
         case Collective.REDUCE_SCATTER:
             meant = personal & (origin == pl.col("sender"))
         case Collective.ALLREDUCE:
-            # A rank sends partial results in its own name to one that folds the result; finished ones are those of owners.
+            # A rank sends partial results in its own name to a rank that folds the result; owners send the finished
+            # results.
             finished = (target == ALL_RANKS) & origin.is_in(list(algorithm.finishers))
             owned = target.is_in(list(algorithm.result_folders))
             meant = finished | (personal & owned & (origin == pl.col("sender")))
@@ -253,7 +254,7 @@ def causality_violations(
     unexplained = (
         corrupt.filter(~pl.col("may_be_altered"))
         .join(received, how="left", left_on=["sender", *PIECE], right_on=["receiver", *PIECE])
-        # Altered bytes are passed on: a rank may send what it has received altered, but only after that.
+        # Altered bytes are passed on: a rank may send altered segments, but only after it has received them.
         .filter(pl.col("received").is_null() | (pl.col("received") >= pl.col("step")))
     )
     return pl.concat([wrong, unexplained.select("step")])
@@ -318,7 +319,7 @@ def _possible_outcomes(plan: ResolvedRun, journal: pl.LazyFrame) -> pl.LazyFrame
     ranks = [fault.rank for fault in plan.faults if isinstance(fault, NodeFault)]
     broken = [(fault.sender, fault.port) for fault in plan.faults if isinstance(fault, LinkFault)]
     if plan.spec.detection is not None:
-        # A rank suspects the sender at the other end, and withholds what it sends there.
+        # A rank suspects the sender at the other end, and withholds its packets there.
         broken += [plan.topology.end(*link) for link in broken]
     links = pl.DataFrame(sorted(set(broken)), schema={"sender": pl.Int32, "port": pl.Int16}, orient="row")
     packets = journal.select("step", "sender", "port", "receiver").unique()
@@ -362,8 +363,8 @@ def _replay(plan: ResolvedRun, packets: pl.DataFrame) -> Iterator[Possible]:
             yield step, sender, port, True, True, True
             continue
         dead = faults.is_dead(step, sender, port)
-        # A rank that knows about a dead link sends nothing there, except what it had sent before and a fault has
-        # delayed.
+        # A rank that knows about a dead link sends nothing there; only earlier packets that a fault has delayed may
+        # still come.
         withholds = (knows and dead) or (detection is not None and detection.suspects(sender, port))
         # Drawn even where data is withheld: news of an agreement leaves there, and faults may count it.
         transit = faults.transit(step, sender, port, ()) if (sender, port) not in late else None
@@ -405,8 +406,8 @@ def _late(plan: ResolvedRun, steps: Step) -> Mapping[tuple[Rank, Port], tuple[se
 def _sent_before_received(journal: pl.LazyFrame, copy: list[str], *, reported_only: bool = False) -> pl.LazyFrame:
     """Return the pieces sent by a rank that neither created them nor received them in an earlier step.
 
-    A segment is created by its origin, or by its target: an acknowledgement carries the address of what it acknowledges.
-    With `reported_only`, ranks of which the journal has no receipt are left out.
+    A segment is created by its origin, or by its target: an acknowledgement carries the address of the acknowledged
+    segment. With `reported_only`, ranks without a receipt in the journal are left out.
     """
     # Lost copies were never received, so they explain no later send.
     arrived = journal.filter(pl.col("outcome") != "lost")
@@ -415,7 +416,7 @@ def _sent_before_received(journal: pl.LazyFrame, copy: list[str], *, reported_on
         # The rows of a rank may be lost with its host, so a rank without any receipt proves nothing.
         journal = journal.join(arrived.select("receiver"), how="semi", left_on="sender", right_on="receiver")
     return (
-        # Sources and the targets of acknowledgements create what they send.
+        # Sources and the targets of acknowledgements create their segments.
         journal.filter(pl.col("sender") != pl.col("origin"), pl.col("sender") != pl.col("target"))
         .join(received, how="left", left_on=["sender", *copy], right_on=["receiver", *copy])
         .filter(pl.col("received").is_null() | (pl.col("received") >= pl.col("step")))

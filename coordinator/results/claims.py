@@ -1,7 +1,7 @@
 """Claims compared with measurements: three-valued verdicts.
 
-A claim about fault-free runs does not apply to runs with faults, so an algorithm states separately what it claims under
-given faults. Claims about an undecided run are undecided too.
+A claim about fault-free runs does not apply to runs with faults, so an algorithm states its claims under given faults
+separately. Claims about an undecided run are undecided too.
 """
 
 from abc import ABC, abstractmethod
@@ -176,7 +176,7 @@ def _claims_with_faults(plan: Plan, inputs: PredictionInputs, rounding: float) -
         least = Claim("intended_seconds", before, ">=", "the timed clock: faults make no packet earlier")
         most = factor * before + rounding
         source = "the timed clock: no later than by the largest product of factors"
-        # Where packets may overtake one another, one that is late may have to wait for another one on top of that.
+        # Where packets may overtake one another, a late packet may have to wait for another one in addition.
         return [least, *([Claim("intended_seconds", most, "<=", source)] if plan.keeps_order else [])]
     # Packets are lost or altered, and none is delayed.
     timeline = plan.timeline

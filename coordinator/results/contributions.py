@@ -1,9 +1,9 @@
 """Contributions: how often each rank's contribution is in a result of a reduction, by the hops of the journal alone.
 
-Payloads are folded by exclusive or, which cannot tell a contribution that is folded three times from one that is folded
-once. So the folds are repeated here by addition modulo 2^64, in which every rank contributes a number of its own: a rank
-that sends a partial result sends its own number and all that it received before. A result is right if it has the sum of all
-numbers. A wrong result passes with a chance of 2^-64.
+Payloads are folded by exclusive or, which cannot tell three folds of a contribution from a single one. So the folds are
+repeated here by addition modulo 2^64, in which every rank contributes a number of its own: a rank that sends a partial
+result sends its own number and all that it received before. A result is right if it has the sum of all numbers. A wrong
+result passes with a chance of 2^-64.
 """
 
 from collections.abc import Sequence
@@ -49,13 +49,13 @@ def count_contributions(plan: ResolvedRun, journal: pl.LazyFrame) -> Contributio
     place[list(sampled)] = range(len(sampled))
     hops = _hops(journal, order, segments)
     if plan.spec.reliable is not None:
-        # What is sent again is folded once.
+        # A segment that is sent again is folded once.
         hops = hops.unique(["sender", "receiver", "segment", "finished", "block"], keep="first", maintain_order=True)
     block = place[hops["block"].to_numpy()]
     hops = hops.with_columns(block=pl.Series(block)).filter(pl.col("block") >= 0)
     # By (block, segment, rank): the number that the rank holds, at first its own.
     own = _numbers(order)
-    # Switches fold what they receive, and contribute nothing.
+    # Switches fold their receipts, and contribute nothing.
     own[switches(plan.topology)] = 0
     held = np.tile(own, len(sampled) * segments)
     total = own.sum(dtype=np.uint64)
@@ -103,8 +103,8 @@ def _missing(
             _, rank = left.pop(0)
             held[rank] = own.get(rank, 0)
         pairs = list(arrivals.select("sender", "receiver").iter_rows())
-        # All senders of a step are read before any receiver changes: what arrives in a step leaves in a later one at
-        # the earliest.
+        # All senders of a step are read before any receiver changes, because no segment leaves in the step in which it
+        # arrives.
         sent = [held.get(sender, 0) for sender, _ in pairs]
         for (_, receiver), ranks in zip(pairs, sent, strict=True):
             held[receiver] = held.get(receiver, 0) | ranks
@@ -158,7 +158,7 @@ def _replay(
             # places apart.
             held[rank::order] = fresh[rank::order]
         step = slice(first, last)
-        # What leaves in a step is what arrived before it.
+        # The sends of a step contain the arrivals of earlier steps only.
         sent, results = held[sender[step]], finished[step]
         # A set of places: an owner distributes one result over several links, and is too early once.
         early.update(sender[step][results & (sent != total)].tolist())

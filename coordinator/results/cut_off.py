@@ -55,7 +55,7 @@ def faults_without_effect(plan: Plan) -> list[str]:
 
 
 def _cause(plan: Plan) -> Callable[[Rank], str | None]:
-    """Return a function from a rank to the faults that cut it off: the only fault, or those that block its paths."""
+    """Return a function from a rank to the faults that cut it off: the only fault, or the faults that block its paths."""
     faults = dict(_texts(plan))
     effective = set(plan.effective_faults)
     # Faults that cannot cost a delivery, such as a rate of 0, are not named as causes.

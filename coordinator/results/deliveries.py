@@ -247,7 +247,7 @@ def record_arrivals(plan: ResolvedRun, records: Records) -> tuple[Arrivals, NDAr
     arrived = (records["outcome"] <= HopOutcome.DUPLICATE) & ((target == ALL_RANKS) | (target == receiver))
     rows = records[arrived & (receiver != records["origin"]) & healthy[receiver]]
     columns: dict[str, Integers] = {name: rows[name] for name in ("receiver", "origin", "segment", "step")}
-    # Without folding, the owner of a message is its origin; the rules are those of `owner`, in numpy.
+    # Without folding, the owner of a message is its origin; the rules of `owner`, in numpy.
     columns["owner"] = columns["origin"]
     if plan.spec.collective in FOLDING:
         columns["owner"] = np.where(rows["target"] == ALL_RANKS, rows["origin"], rows["receiver"])

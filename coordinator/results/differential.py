@@ -57,7 +57,7 @@ def replay(
             turns = play(network, plan.faults, limit=last + 2, over=plan.is_over)
         for turn in turns:
             rows += turn
-            # A stored scenario may have been altered into one that makes far more hops than its journal has.
+            # A stored scenario may have been altered, so that it makes far more hops than its journal has.
             if most_rows is not None and len(rows) > most_rows * RECORD.itemsize:
                 break
     finally:

@@ -28,8 +28,8 @@ def _end(timetable: Timetable) -> int:
 def in_steps(plan: Plan, timetable: Timetable) -> Plan:
     """Return the plan with every fault in steps; a fault that begins after the end has no effect.
 
-    A fault at T concerns the packets of the step in which T lies, since they are in flight, and those of later steps. Where
-    every packet starts and ends with its step and nothing slows packets down, this is exact.
+    A fault at T concerns the packets of the step in which T lies, since they are in flight, and the packets of later
+    steps. Where every packet starts and ends with its step and nothing slows packets down, this is exact.
     """
     inputs = timetable.inputs
     if inputs is None:
@@ -56,7 +56,7 @@ def in_steps(plan: Plan, timetable: Timetable) -> Plan:
     outages = outages_of(breaking, (), plan.topology, plan.spec.seed)
     # Acknowledgements and signs of life make packets late, so that their steps say little of their times.
     punctual = len(breaking) == len(in_effect) and not plan.spec.has_control
-    # Nodes that go by steps wait for one that hangs until it resumes.
+    # Nodes that go by steps wait for a hanging node until it resumes.
     stops = inputs.timeline.of(Stops).values()
     resumes = any(not effect.forgets and not interval.is_endless for spells in stops for interval, effect in spells)
     punctual = punctual and (plan.goes_by_arrivals or not resumes)

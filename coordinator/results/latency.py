@@ -30,7 +30,7 @@ def served_latencies(plan: ResolvedRun, deliveries: Deliveries, arrivals: Arriva
 
 
 def latency_metrics(latencies: Integers, nodes: int, packets: int, *, broadcast: bool) -> dict[str, Latency]:
-    """Return the metrics of one run or trial, without those that do not apply.
+    """Return the metrics that apply to one run or trial.
 
     `latencies` are the steps of the served nodes, in any order. `nodes` own data, one of them the source.
     """

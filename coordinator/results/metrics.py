@@ -318,7 +318,7 @@ def count_trial(plan: ResolvedRun, records: Records, altered_copies: Sequence[Al
 
 
 def _with_findings(counts: TrialCounts, findings: Findings) -> TrialCounts:
-    """Merge the counts of a feature into the counts of a trial; deliveries are those of the last run of the collective."""
+    """Merge the counts of a feature into the counts of a trial; deliveries count for the last run of the collective."""
     repetition = findings.repetition
     if repetition is None:
         return replace(counts, metrics={**counts.metrics, **findings.metrics})

@@ -1,7 +1,7 @@
 """Metrics of one's own: numbers that plug-ins compute from the journals of runs.
 
-A run has the metrics of the plug-ins that its scenario names, and those that the program registered itself. They stand in
-`summary.json` beside all others, in reports, comparisons, sweeps and rows.
+A run has the metrics of the plug-ins that its scenario names, and the metrics that the program registered itself. They
+stand in `summary.json` beside all others, in reports, comparisons, sweeps and rows.
 """
 
 import re
@@ -33,7 +33,7 @@ class RunMetric:
     name: str
     """Its key in `summary.json`: small letters, digits and `_`."""
     meaning: str
-    """One line that says what it counts, with the unit."""
+    """Its meaning in one line, with the unit."""
     compute: Compute
     """It is called once for each run. The journal has the rows that carry data, with the columns of `journal.parquet`."""
 

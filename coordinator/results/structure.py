@@ -24,7 +24,7 @@ Arc = tuple[Rank, Rank]
 
 SAMPLED_HOPS = 40_000
 MOST_HOPS = 2_000_000
-"""Most hops that are measured of a broadcast; of more, only those of the first segments of every tree."""
+"""Most hops that are measured of a broadcast; of more, only the hops of the first segments of every tree."""
 SAMPLED_PATHS = 300_000
 """Most paths that are compared with each other, over all trees of one root."""
 
@@ -317,7 +317,7 @@ def unrotated_arcs(paths: Paths) -> int:
         ends = (star.permutation(star.relative(rank, root)) for rank in (parent, child))
         arcs[subtree].add((next(ends), next(ends)))
     turned = [{(rotate(parent), rotate(child)) for parent, child in own} for own in arcs]
-    # Theorem 10.7: R carries the subtree of port p onto that of port p + 1.
+    # Theorem 10.7: R carries the subtree of port p onto the subtree of port p + 1.
     return sum(len(own - arcs[(port + 1) % len(arcs)]) for port, own in enumerate(turned))
 
 

@@ -1,4 +1,6 @@
-"""The audit of a run under the timed clock with faults: what may happen to each packet, given the times of its timetable."""
+"""The audit of a run under the timed clock with faults: the possible outcomes of each packet, given the times of its
+timetable.
+"""
 
 from collections.abc import Iterator
 

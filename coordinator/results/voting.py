@@ -32,7 +32,7 @@ def elect(plan: ResolvedRun, journal: pl.LazyFrame, altered_copies: Sequence[Alt
 
     One row per piece: receiver, owner (see `Arrivals`), origin, segment, step (of the first copy), copies (votes), right
     (votes for the value that its origin sent), wrong (most votes for one other value), elected (`right`, `wrong` or `none`).
-    The values of altered copies are in `altered_copies`; those that are missing there count as equal.
+    The values of altered copies are in `altered_copies`; missing values count as equal.
     """
     return count_votes(cast_votes(plan, journal, altered_copies))
 

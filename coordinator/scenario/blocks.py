@@ -51,7 +51,7 @@ class BlockKind(ABC):
     def blocks(self, topology: Topology, argument: str) -> Iterator[Block]:
         """Return every block of a network, in a fixed order. Raises ValueError if the network has none of this kind.
 
-        `argument` is what `read` returned.
+        `argument` is the result of `read`.
         """
 
 

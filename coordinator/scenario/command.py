@@ -6,7 +6,7 @@ from coordinator.scenario.model import Scenario
 from coordinator.scenario.plugins import plugin_flags
 
 LONGEST_COMMAND = 100_000
-"""Longer command lines exceed what a shell accepts as one argument."""
+"""Longer command lines exceed the limit of a shell for one argument."""
 
 
 def run_command(scenario: Scenario) -> str:

@@ -33,7 +33,7 @@ class DeclaredNetwork:
     def add_node(
         self, node: Hashable, attributes: Mapping[str, object] | None = None, *, label: str | None = None
     ) -> None:
-        """Declare the next node: what links call it, and its label, by default the same."""
+        """Declare the next node: its name in links, and its label, by default the same."""
         if node in self._ranks:
             raise ValueError(f"duplicate node {node!r}: it is declared twice")
         rank = self._ranks[node] = len(self._ranks)

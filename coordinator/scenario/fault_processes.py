@@ -1,9 +1,10 @@
 """Failure processes: every node or link fails and is repaired at random, by steps or in time.
 
-By steps, an element that works fails with probability a at the beginning of each step, and one that has failed is repaired
-with probability b, a two-state Markov chain: the times to failure and to repair are geometric, with means 1/a and 1/b steps.
-In time they are exponential, or have a Weibull law, with a mean time to failure (MTTF) and a mean time to repair (MTTR).
-The mean time between failures (MTBF) is MTTF + MTTR. The long-run availability is MTTF / MTBF, which is b / (a + b).
+By steps, a working element fails with probability a at the beginning of each step, and a failed one is repaired with
+probability b, a two-state Markov chain: the times to failure and to repair are geometric, with means 1/a and 1/b steps.
+In time they are exponential, or have a Weibull law, with a mean time to failure (MTTF) and a mean time to repair
+(MTTR). The mean time between failures (MTBF) is MTTF + MTTR. The long-run availability is MTTF / MTBF, which is b / (a
++ b).
 
 Each waiting time is drawn by inversion from a hash of the seed, the process, the element and the number of the change, so
 another element, process or end changes no event. The events become ordinary faults: a node crashes and recovers with fresh
@@ -80,7 +81,9 @@ def _uniform(stream: str) -> float:
 
 
 class Outage(NamedTuple):
-    """The first step or nanosecond of an outage, and that of its repair; None if it is not repaired in its window."""
+    """The first step or nanosecond of an outage, and the step or nanosecond of its repair; None without a repair in its
+    window.
+    """
 
     begin: int
     repaired: int | None

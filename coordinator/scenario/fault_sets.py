@@ -144,7 +144,7 @@ class FaultSetSpec:
     victim: str | None = None
     sources: bool = False
     repair: float = 0.0
-    """Probability per step that what has failed is repaired, for the strategy `process`."""
+    """Probability per step that a failed place is repaired, for the strategy `process`."""
     repair_time: Lifetime | None = None
     """The time to repair, for a `process` in time; None: never repaired."""
 
@@ -155,7 +155,7 @@ class FaultSetSpec:
 
     @property
     def window(self) -> Interval:
-        """The steps, or nanoseconds, in which its faults are in force; those of a process begin in it."""
+        """The steps, or nanoseconds, in which its faults are in force; faults of a process begin in it."""
         first, last = read_when(self.when) or (1, None)
         if last is None:
             return Interval(first, ALWAYS)
@@ -331,7 +331,7 @@ def _choices(word: str, how: str, text: str, field: str, repair: Mean | None = N
         allowed = [*SHORT, *(name for name in KINDS if name not in REPAIRS), *BLOCK_KINDS]
         raise ScenarioError(field, text, f"{what!r} is not among: any, {', '.join(allowed)}")
     elif what != "any":
-        # The value of a process is a mean, such as `mttf:2s`, and not that of a kind of fault.
+        # The value of a process is a mean, such as `mttf:2s`, and not the value of a kind of fault.
         if how != "process":
             _require_argument(kind, argument, word, text, field)
     elif argument or how in BY_SHARE:

@@ -1,10 +1,11 @@
 """Fault specifications: text to the frozen records that engines apply.
 
-`KIND:WHERE[:VALUE][@WHEN]`. WHERE is a label, or for a link `A~B` (both directions), `A>B` (from A to B) or `*` (all links).
-Labels do not contain `:`, `@`, `~`, `>` or `*`. WHEN is a step or an interval of steps, which count from 1, both ends
-included; or, under the timed clock, a time such as 3.5ms or an interval such as 5ms-9ms, which does not include its end. The
-fields of the record of a kind determine its values: those in `REALS` are real numbers, all others whole ones. Its `form`
-determines whether WHEN is optional; without it, the fault begins in step 1, at time 0.
+`KIND:WHERE[:VALUE][@WHEN]`. WHERE is a label, or for a link `A~B` (both directions), `A>B` (from A to B) or `*` (all
+links). Labels do not contain `:`, `@`, `~`, `>` or `*`. WHEN is a step or an interval of steps, which count from 1,
+both ends included; or, under the timed clock, a time such as 3.5ms or an interval such as 5ms-9ms, which does not
+include its end. The fields of the record of a kind determine its values: the names in `REALS` stand for real numbers,
+all others for whole numbers. Its `form` determines whether WHEN is optional; without it, the fault begins in step 1, at
+time 0.
 """
 
 import re
@@ -48,7 +49,7 @@ When = tuple[Step, Step | None]
 
 
 def parse_fault(spec: str, topology: Topology) -> tuple[Fault, ...]:
-    """Return the records of one specification, one per direction of a link; ScenarioError describes what is invalid."""
+    """Return the records of one specification, one per direction of a link; ScenarioError describes the mistake."""
     kind, colon, rest = spec.partition(":")
     if "=" in kind:
         raise ScenarioError("fault", spec, f"a fault is written KIND:WHERE@STEP, a set of random faults random:{spec}")
@@ -258,7 +259,7 @@ def _link(spec: str, record: type[Fault], where: str, topology: Topology) -> Ite
 
 
 def _require_one_unit(faults: Iterable[Fault], spec_of: Mapping[int, str]) -> None:
-    """Refuse faults by steps beside faults by times; one that begins with the run and does not end is neither."""
+    """Refuse faults by steps beside faults by times; a fault that lasts throughout the run is neither."""
     timed = [fault for fault in faults if isinstance(fault.step, Moment)]
     stepped = [
         fault for fault in faults if not isinstance(fault.step, Moment) and (fault.step > 1 or fault.end < FOREVER)

@@ -82,11 +82,11 @@ class OnFailure(StrEnum):
     """The reaction of nodes to a failure that they suspect."""
 
     CONTINUE = "continue"
-    """Each avoids what it suspects itself."""
+    """Each avoids the links that it suspects itself."""
     AGREE = "agree"
-    """In addition they agree on what is suspected."""
+    """In addition they agree on their suspicions."""
     SHRINK = "shrink"
-    """They abandon the collective, agree, and run it again on what is left of the network."""
+    """They abandon the collective, agree, and run it again on the remaining network."""
 
 
 def knowledge_of(scenario: "Scenario") -> tuple[FaultKnowledge, Detection | None]:

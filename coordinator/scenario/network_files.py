@@ -1,6 +1,6 @@
 """Networks from files and from networkx graphs.
 
-Ranks are in the order of the file. A network is an undirected simple connected graph: what a file says against that is
+Ranks are in the order of the file. A network is an undirected simple connected graph: a file that contradicts this is
 refused, never repaired. Attributes of nodes and links (rates, delays, racks) are data and never change the structure.
 
 `network.json` holds the network of a run that has no name in any family, in one canonical form:

@@ -1,4 +1,4 @@
-"""Readers of network files, one per suffix: from bytes to a `DeclaredNetwork`; ValueError for what cannot be read.
+"""Readers of network files, one per suffix: from bytes to a `DeclaredNetwork`; ValueError for unreadable content.
 
 Most formats are read here, because the readers of networkx merge repeated nodes, create undeclared ones and skip lines
 silently. networkx reads GML and sparse6.

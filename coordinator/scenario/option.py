@@ -1,8 +1,8 @@
 """The options of a scenario as its fields state them.
 
-A field says beside its type its group, how its values are written and what it needs. Flags, help, the Python API, refusals
-and the reference pages read all of that here, so a new option is one field. This module imports no model, so that commands
-without a scenario start fast.
+Beside its type, a field states its group, the form of its values and its prerequisites. Flags, help, the Python API,
+refusals and the reference pages read all of that here, so a new option is one field. This module imports no model, so
+that commands without a scenario start fast.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -66,7 +66,7 @@ class Option(NamedTuple):
 METAVARS = {"integer": "INT", "number": "FLOAT", "string": "TEXT"}
 """Placeholders for the types of JSON Schema."""
 TYPES = {"integer": "int", "number": "float", "string": "str", "boolean": "bool"}
-"""Python's types for those of JSON Schema."""
+"""Python's types for the types of JSON Schema."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class ScenarioOption:
 
     @property
     def option(self) -> Option:
-        """The group of the field, and what it needs."""
+        """The group of the field, and its prerequisites."""
         (found,) = (each for each in self.field.metadata if isinstance(each, Option))
         return found
 

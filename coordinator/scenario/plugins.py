@@ -1,8 +1,8 @@
 """Plug-ins that a scenario names, and whether they may run.
 
-An entry of a scenario is `FILE.py` or the name of an installed module; stored scenarios add a digest, `NAME@sha256:HEX`.
-Only `load_plugins` executes anything, and only what a user names: a scenario or a run directory may come from anybody, so
-each plug-in that it names has to be loaded already, with the same digest.
+An entry of a scenario is `FILE.py` or the name of an installed module; stored scenarios add a digest,
+`NAME@sha256:HEX`. Only `load_plugins` executes anything, and only plug-ins that a user names: a scenario or a run
+directory may come from anybody, so each plug-in that it names has to be loaded already, with the same digest.
 """
 
 from collections.abc import Iterable
@@ -26,8 +26,8 @@ FOLDER: Final = "plugins"
 def load_plugins(entries: Iterable[str], folder: Path | None = None) -> tuple[str, ...]:
     """Execute the plug-ins that a user names, files relative to `folder`, by default the current one.
 
-    Returns the entries of a scenario that names them. ScenarioError (field `plugin`) if one cannot be loaded; those that
-    were loaded before it stay.
+    Returns the entries of a scenario that names them. ScenarioError (field `plugin`) if one cannot be loaded; plug-ins
+    that were loaded before it stay.
     """
     found: dict[str, tuple[Plugin, Path | None]] = {}
     for entry in absolute_plugins(entries, folder or Path.cwd()):

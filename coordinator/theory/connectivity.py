@@ -36,7 +36,7 @@ def vertex_connectivity(adjacency: Adjacency, expired: Expired = never) -> int:
         if len(earlier) >= least:
             least = node_disjoint_paths(adjacency, rank, earlier, least)
         else:
-            # All earlier nodes may be among those that separate: each is tried alone, by paths to its neighbours.
+            # All earlier nodes may belong to the separator: each is tried alone, by paths to its neighbours.
             # Neighbours of `rank` are left out: no loss of nodes separates two nodes that share a link.
             for other in earlier.difference(adjacency[rank]):
                 least = min(least, node_disjoint_paths(adjacency, rank, set(adjacency[other]), least))

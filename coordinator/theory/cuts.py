@@ -90,7 +90,7 @@ def _cuts_of_pairs(topology: Topology, targets: Mapping[Rank, Rank]) -> Iterator
         for rank in changes:
             sign = -1 if rank in inside else 1
             inside.discard(rank)
-            # Counted without `rank`: what it adds if it enters the set is what it takes along if it leaves.
+            # Counted without `rank`: it adds the same number when it enters the set as it takes along when it leaves.
             links += sign * sum(-1 if peer in inside else 1 for _, peer in topology.adjacent(rank))
             target, origin = targets.get(rank), origins.get(rank)
             # The message that `rank` sends. If its target is inside, the message no longer crosses the border inwards

@@ -1,4 +1,4 @@
-"""The faults of a campaign point, prepared for counting: those drawn at random, and those of the scenario.
+"""The faults of a campaign point, prepared for counting: faults drawn at random, and faults of the scenario.
 
 A fault can be counted if all that it does is to stop packets at its place, or to lose each one on a link with a probability.
 Everything else gives None, and then theory makes no prediction.
@@ -92,7 +92,7 @@ class RandomFaults:
 def random_faults(fault_set: FaultSetSpec, places: FaultSites) -> RandomFaults | None:
     """Return the faults that a fault set draws, or None if theory cannot count them, or if they can never be drawn."""
     parts = [part for part in fault_set.parts if part.count or part.share]
-    # Places of a block do not fail independently of each other, and those of a process fail in steps of their own.
+    # Places of a block do not fail independently of each other, and places of a process fail in steps of their own.
     if fault_set.how == "process" or any(part.block for part in parts):
         return None
     drawn = [fault_set.fault_of(part) for part in parts]
@@ -143,7 +143,7 @@ def given_faults(algorithm: Algorithm, faults: Sequence[Fault]) -> FaultTimeline
     if timeline.opaque or algorithm.spec.source in faulty or faulty != set(silent_ranks(timeline)):
         return None
     for place, interval, effect in timeline:
-        # A node that returns without its state does not pass on what it received before.
+        # A node that returns without its state does not pass on earlier receipts.
         forgets = isinstance(effect, Stops) and effect.forgets and not interval.is_endless
         if forgets or passing(effect, place) is None:
             return None

@@ -36,7 +36,7 @@ def guaranteed_delivery(paths: CopyPaths) -> Number | None:
             for use in uses:
                 everything = joined(everything, use)
         return 0 if everything is None else paths.chance_of_links(everything)
-    # With losses, sets of faults do not decide alone what arrives.
+    # With losses, sets of faults do not decide the deliveries alone.
     return None if paths.lossy else _count_sets(paths)
 
 

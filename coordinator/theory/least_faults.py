@@ -111,8 +111,8 @@ def _search(
     for found in strikes.values():
         for strike in found:
             gains[strike] += budget.weights[strike[0]]
-    # No fault gains more later than it does now, so the largest gains bound what the budget can do; nor can its faults
-    # take more from a copy than the strongest of them.
+    # No fault gains more later than it does now, so the largest gains bound the effect of the budget; nor can its
+    # faults take more from a copy than the strongest of them.
     best = _largest_gains(gains, budget)
     most = sum(max(budget.weights[part] for part, _ in found) for found in strikes.values())
     if sum(copy.damage for copy in copies) + min(best, most) < len(copies):

@@ -110,7 +110,7 @@ class Level(NamedTuple):
     """The nodes at one distance from a root."""
 
     nodes: int
-    """Those that own data."""
+    """The nodes that own data."""
     links: int
     """Links to the level before; an upper bound where the network is too large to count them."""
     least_degree: int
@@ -128,7 +128,7 @@ class Distances:
 
     @cached_property
     def roots(self) -> Sequence[Rank]:
-        """Data ranks whose levels stand for those of all; none where there are too many to look at."""
+        """Data ranks whose levels stand for the levels of all; none where there are too many to look at."""
         if self.symmetric:
             return (0,)
         ends = 2 * self.topology.link_count

@@ -19,7 +19,7 @@ def claims_with_outages(algorithm: Algorithm, outages: Outages) -> list[Claim]:
     if not algorithm.sources_live(outages.faulty):
         return []
     claims = []
-    # A faulty rank may be out of service on some of its links only: a node that withholds what it should send.
+    # A faulty rank may be out of service on some of its links only: a node that withholds packets.
     nodes = {*outages.nodes, *(rank for rank, _ in outages.links if rank in outages.faulty)}
     # The promise of the paper counts faults, whatever their places, so it does not depend on the schedule.
     if algorithm.count_broken(nodes, outages.links) <= algorithm.tolerated_faults:

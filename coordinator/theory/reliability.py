@@ -6,10 +6,10 @@ The prediction takes three steps, one module each:
 2. `copy_paths` reads from the schedule which copies each node can receive, and the places each copy depends on;
 3. `delivery_ratio` and `guaranteed_delivery` count the draws in which these places are healthy.
 
-Given faults break the paths through them. Faults that begin later or end count where the copy uses the place in such a step.
-Links that lose packets at a rate pass each packet with probability 1 - rate. Theory predicts nothing where this is not
-exact: under faults with other effects, for algorithms whose schedule does not tell what faults cost, and for those that
-build trees around known faults.
+Given faults break the paths through them. Faults that begin later or end count where the copy uses the place in such a
+step. Links that lose packets at a rate pass each packet with probability 1 - rate. Theory predicts nothing where this
+is not exact: under faults with other effects, for algorithms whose schedule does not determine the cost of faults, and
+for algorithms that build trees around known faults.
 """
 
 from collections.abc import Sequence
@@ -53,7 +53,7 @@ def expected_delivery_ratio(
         algorithm.collective is not Collective.BROADCAST
         or algorithm.dependence not in (Dependence.FIXED, Dependence.QUEUED)
         or (knowledge is FaultKnowledge.ALL and adapts)
-        # What a link loses is sent again.
+        # Lost packets are sent again.
         or algorithm.spec.reliable is not None
         or algorithm.spec.repair is not None
         # Nodes may suspect live ones, and withhold packets that would have arrived.

@@ -25,7 +25,7 @@ from coordinator.theory.tolerance import MessageClass, Tolerance
 MOST_WORK: Final = 2**28
 """Most words of 64 bits that are united for one certificate: about ten seconds."""
 LEAST_WIDTH: Final = 32
-"""Words that take as long as what is done once for a set."""
+"""The width, in words, at which combining rows takes as long as the fixed work for a set."""
 MOST_TABLE_WORDS: Final = 2**21
 """Largest table of rows."""
 SETS_AT_ONCE: Final = 2**12
@@ -120,8 +120,8 @@ class SetCounter:
         for message, number, copies in self._pieces:
             slot, receiver = slot_of[message.origin, number], message.receiver
             due[slot, receiver] = True
-            # A message with fewer copies than others gets further ones that never arrive, so that all messages have
-            # equally many.
+            # A message with fewer copies than others gets further copies that never arrive, so that all messages have
+            # equal numbers.
             given[0, 0, len(copies) :, slot, receiver] = True
             for at, copy in enumerate(copies):
                 if copy.damage:
@@ -235,8 +235,9 @@ def bounds(tolerance: Tolerance, fault_set: FaultSetSpec, sets: int) -> Survivor
 def defeating_sets(tolerance: Tolerance, each: MessageClass, fault_set: FaultSetSpec) -> int | None:
     """Return the number of sets that spare the ends of a message and stop all copies of it; None if it is not computed.
 
-    By inclusion and exclusion: sets that miss none of the paths are all sets, less those that miss one, plus ..
+    By inclusion and exclusion: sets that miss none of the paths are all sets, less the sets that miss one, plus ..
     """
+    # With several pieces, a set may defeat the message in several ways, which one sum over paths does not count.
     (copies, *others) = tolerance.distinct(each.message)
     if others or any(copy.damage == ALTERS for copy in copies):
         return None

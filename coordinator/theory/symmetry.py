@@ -44,7 +44,7 @@ Codes = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Symmetry:
-    """`ranks[r]` is the image of rank r; `ports[p]` is that of port p at every rank, if it is the same at every rank."""
+    """`ranks[r]` is the image of rank r; `ports[p]` is the image of port p at every rank, if all ranks agree on it."""
 
     ranks: Ranks
     ports: tuple[Port, ...] | None
@@ -69,10 +69,10 @@ class Neighbourhood:
         for rank in reached:
             for port, neighbour in enumerate(self.table[rank].tolist()):
                 if image[neighbour] < 0:
-                    # The renaming fixes the image of every rank, once that of the source is known.
+                    # The renaming fixes the image of every rank, once the image of the source is known.
                     image[neighbour] = renamed[image[rank], port]
                     reached.append(neighbour)
-        # A bijection that keeps every link, not only those of the search tree.
+        # A bijection that keeps every link, not only the links of the search tree.
         whole = len(np.unique(image)) == len(image) and bool((image[self.table] == renamed[image]).all())
         return Symmetry(image, tuple(ports)) if whole else None
 

@@ -1,4 +1,4 @@
-"""Faults that threaten messages: what they do to a copy on its path, and where further ones would strike it."""
+"""Faults that threaten messages: the damage to a copy on its path, and the places where further faults would strike it."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -46,7 +46,7 @@ class Part(NamedTuple):
     kind: str
     on_links: bool
     receives: bool
-    """Whether a faulty node still receives what it does not send on, or alters."""
+    """Whether a faulty node still receives copies, although it withholds or alters them."""
     weight: int
     window: Interval
     eligible: frozenset[Place]
@@ -86,7 +86,7 @@ class Threats:
                 if part.on_links:
                     found.add((min(hop.sender, hop.receiver), max(hop.sender, hop.receiver)))
                 else:
-                    # A node that is down also misses what reaches it; a byzantine one does harm when it sends.
+                    # A node that is down also misses its arrivals; a byzantine node does harm when it sends.
                     found.update(*(relays[:1] if part.receives else relays))
         return Copy(damage, tuple(part.eligible & found for part, found in zip(self.parts, places, strict=True)))
 

@@ -33,7 +33,7 @@ class MessageClass:
     """Messages that symmetries map to each other, and the fewest faults that defeat one of them."""
 
     message: Message
-    """The one that was examined."""
+    """The examined message."""
     members: Sequence[Message]
     piece: Piece
     """Origin, target and number of its weakest piece."""
@@ -59,7 +59,7 @@ class Tolerance:
         # Without any branching a piece takes two or three cases per copy, and every copy has a last hop of its own.
         self._cases = Cases(MOST_CASES + 4 * paths.hops)
         self._defeats: dict[FaultSetSpec, tuple[Message, tuple[Strike, ...]] | None] = {}
-        # A symmetry that moves the given faults would compare a receiver with one that has other faults on its paths.
+        # A symmetry that moves the given faults would compare receivers with different faults on their paths.
         self.symmetries = [each for each in symmetries if keeps_faults(each, threats, paths.topology)]
 
     @cached_property

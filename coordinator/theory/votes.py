@@ -91,7 +91,7 @@ def _vote(state: Faults, timeline: FaultTimeline, piece: Piece, tree: int, path:
             treatment = state.treatment(byzantine, 1, sender, port, (origin, target, tree, segment))
             if treatment is Treatment.WITHHOLD:
                 return treatment
-            # The last node that forges decides; one that passes a copy on does not restore it.
+            # The last forger decides; a node that passes a copy on does not restore it.
             arrives = treatment or arrives
     return arrives
 
@@ -131,12 +131,12 @@ def vote_claims(
     if any(apart) and algorithm.spec.least_message_bytes // algorithm.segments_per_message < APART_BYTES:
         return []
     source = f"{algorithm.citation}: majority of the votes cast over {copies} paths"
-    # The exact numbers are stronger than what follows from the number of faults, so they are tried first.
+    # The exact numbers are stronger than the claim by the number of faults, so they are tried first.
     paths = _paths_of(algorithm, timeline)
     if paths is not None:
         return _exact_claims(algorithm, paths, timeline, faulty, source)
     all_apart = all(apart)
-    # Two values that differ cannot both win; one altered vote wins only if it is the only one that is cast.
+    # Two values that differ cannot both win; one altered vote wins only if it is the only vote.
     if not (broken + 2 * altering <= copies if not all_apart else not broken):
         return []
     if not all_apart and not algorithm.disjoint_paths:

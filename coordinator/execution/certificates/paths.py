@@ -1,4 +1,6 @@
-"""Paths of copies, and what faults do to them: read from a run of the message engine, and computed with sets of copies."""
+"""Paths of copies, and the effects of faults on them: read from a run of the message engine, and computed with sets of
+copies.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -176,7 +178,9 @@ def _covered(intervals: Mapping[Any, Sequence[tuple[int, int]]], place: object, 
 
 @dataclass(frozen=True)
 class Copies:
-    """The copies of one piece as bits: those that given faults stop or alter, and what a fault at each place does."""
+    """The copies of one piece as bits: the copies that given faults stop or alter, and the copies that a fault at each
+    place strikes.
+    """
 
     count: int
     stopped: int

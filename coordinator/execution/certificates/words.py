@@ -43,7 +43,7 @@ def _listed(labels: Sequence[str]) -> str:
 
 
 def _sets(levels: Sequence[tuple[Mapping[str, Any], FaultSetSpec]]) -> str:
-    """Return the fault sets of all levels, those of the same kinds together."""
+    """Return the fault sets of all levels, with sets of the same kinds together."""
     groups: dict[tuple[tuple[str, ...], str], list[tuple[int, ...]]] = {}
     for _, fault_set in levels:
         key = tuple(_kind(part.kind) + part.argument for part in fault_set.parts), fault_set.when

@@ -124,7 +124,8 @@ def _links(news: Iterable[News]) -> set[tuple[Rank, Rank]]:
     return {each.link for each in news if each.other != ALL_RANKS}
 
 
-# --- what could be known -------------------------------------------------------------------------------------------------
+# --- possible knowledge
+# --------------------------------------------------------------------------------------------------
 
 
 def _knowledge(rows: pl.DataFrame, case: Case) -> tuple[dict[Rank, dict[News, int]], int]:
@@ -176,7 +177,7 @@ def _unfounded(decisions: Iterable[Reported], known: Mapping[Rank, Mapping[News,
 def _twice(case: Case, by_rank: Mapping[Rank, Sequence[Reported]]) -> int:
     """Count decisions that repeat an earlier one about the same steps, or revoke an earlier decision.
 
-    A node that has recovered from a crash does not remember what it had decided before.
+    A node that has recovered from a crash does not remember its earlier decisions.
     """
     return sum(
         after.cut <= before.cut or not before.news <= after.news
@@ -224,7 +225,7 @@ def _disagreements(
 def _fails_first(
     case: Case, settings: Agreement, rank: Rank, known: Iterable[News], decisions: Sequence[Reported]
 ) -> bool:
-    """Report whether a node fails at the end, before it is to decide on what it knows: then no decision is required."""
+    """Report whether a node fails at the end, before its decision is due: then no decision is required."""
     # Steps of suspicions on which the node has not decided yet.
     pending = {news.seen for news in known} - {news.seen for decision in decisions for news in decision.news}
     if not pending:

@@ -95,7 +95,8 @@ def _beyond_window(links: ReliableLinks, journal: pl.LazyFrame, copies: pl.LazyF
         .sort("step")
         .select("step", sender="receiver", receiver="sender", answered=number)
     )
-    # What was answered before the step of the first attempt; all answers count, so that more can only be allowed.
+    # The copies that were answered before the step of the first attempt; all answers count, so that the check is never
+    # too strict.
     by = ["sender", "receiver"]
     known = opened.join_asof(
         answers, left_on="first", right_on="step", by=by, allow_exact_matches=False, check_sortedness=False
@@ -107,7 +108,7 @@ def _copies(journal: pl.LazyFrame, when: str = "step") -> pl.LazyFrame:
     """Return every copy that was sent over a link: the number of attempts, the first step and the least distance of two
     attempts.
 
-    Distances are those of the column `when`.
+    Distances are measured in the column `when`.
     """
     # A link that duplicates packets makes several rows of one attempt, which have one step.
     steps, times = pl.col("step").unique(), pl.col(when).unique().sort()

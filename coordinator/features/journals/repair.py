@@ -106,7 +106,7 @@ def repair_violations(run: ResolvedRun, journal: pl.LazyFrame, times: Timetable 
     request.
 
     Where a fault delays packets, hops have the steps in which they crossed, so their distances say nothing. A rank that
-    recovers has forgotten what it received and asked for. Links that are reliable repeat requests. Under the timed clock
+    recovers has forgotten its receipts and requests. Links that are reliable repeat requests. Under the timed clock
     requests are judged by their `times`, unless clocks drift.
     """
     if not run.spec.asks:
@@ -115,7 +115,7 @@ def repair_violations(run: ResolvedRun, journal: pl.LazyFrame, times: Timetable 
     timeline = run.timeline
     changed = timeline.effects & {Delays, Duplicates} or timeline.recoveries or timeline.opaque
     unasked = _unasked(run, journal)
-    # Then steps do not tell when a packet was there, a rank may have forgotten what it had, or a link repeats requests.
+    # Then steps do not tell when a packet was there, a rank may have lost its segments, or a link repeats requests.
     if changed or run.spec.reliable is not None:
         return [unasked]
     # In lock-step a packet is read at the beginning of the next step.

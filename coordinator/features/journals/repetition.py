@@ -77,7 +77,7 @@ def repetition_of(run: ResolvedRun, journal: pl.LazyFrame, verdicts: Verdicts) -
         "fault": (),
         "fault_knowledge": FaultKnowledge.NONE,
         "on_failure": OnFailure.CONTINUE,
-        # Steps ascend along every path under either clock, so the rules of lock-step decide what is legal.
+        # Steps ascend along every path under either clock, so the rules of lock-step are valid for both.
         "clock": "steps",
         "keep_alive": None,
         "agreement_steps": None,

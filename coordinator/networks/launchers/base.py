@@ -41,7 +41,8 @@ class Launch(ABC):
         return secrets.token_hex(32).encode()
 
     async def prepare(self) -> tuple[str, int]:
-        """Create what hosts need before they start; returns the address and port where they will connect (port 0: any).
+        """Create everything that hosts need before they start; returns the address and port where they will connect
+        (port 0: any).
 
         RunError if that fails; `stop` removes whatever was created.
         """

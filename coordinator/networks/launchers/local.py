@@ -149,8 +149,9 @@ class LocalLaunch(Launch):
                 os.close(pidfd)
         for process in (parent, *self._restarted):
             if process.returncode is None:
-                # It has not been waited for, so its id still names its process group. Its children die with it, except one
-                # that was stopped before it asked for the parent-death signal: hence the signal to the whole group.
+                # It has not been waited for, so its id still names its process group. Its children die with it, except
+                # a child that was stopped before it requested the parent-death signal: hence the signal to the whole
+                # group.
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
 

@@ -1,4 +1,5 @@
-"""Records of what runs with containers create, written before it is created, so that `clean` can remove what is left.
+"""Records of the objects that runs with containers create, written before the objects are created, so that `clean` can
+remove the remaining ones.
 
 One JSON file per run, in $XDG_STATE_HOME/collective-testbench (or ~/.local/state/..); it is removed after everything that
 it names.

@@ -54,7 +54,7 @@ ALGORITHMS = {
     ),
     "ej": (("three-phase", "three phases (Hussain)"), ("two-phase", "two phases")),
 }
-"""By family: the algorithms of papers, with what the papers call them."""
+"""By family: the algorithms of papers, with their names in the papers."""
 
 
 def _rows(cache: RunCache) -> Iterator[dict[str, object]]:

@@ -1,7 +1,7 @@
 """Figures 1 to 6 of Fragopoulou and Akl 1993: S_4, and spanning trees of it, drawn from the trees that run.
 
 Links are named by their type, 2..n. Nodes are shaded by the step in which a run reached them. Choices that the paper
-leaves open (the Hamiltonian path, the order of necklaces) are those of this project.
+leaves open (the Hamiltonian path, the order of necklaces) are choices of this project.
 """
 
 from collections import Counter

@@ -31,7 +31,9 @@ ORDER_OF_RATIO = {
 }
 """The order of S/C, the lower bound on S_n over that on a hypercube of n! nodes, by the text of the comparison."""
 ORDERS = printed("fragopoulou_akl_1996_orders")
-"""Two rows per problem, time and transmissions. S_n and C_k are what EDT and nESBT take, in n, f = n!, k, N = 2^k and x."""
+"""Two rows per problem, time and transmissions. The columns S_n and C_k are the costs of EDT and nESBT, in n, f = n!,
+k, N = 2^k and x.
+"""
 
 
 def sum_of_depths(n: int) -> int:

@@ -2,10 +2,11 @@
 
 Each row shows T as printed, as predicted by the closed forms of the algorithms, and as measured.
 
-The tables cover n = 2..6 here, N = 2^n. M is the length of a message in bytes (the elements of the report); it is a multiple
-of every n, so that parts are equal. B is the largest packet. One run without a packet limit measures the heaviest link of
-every cycle; the start-ups for any B are the sum of ceil(x/B) over the cycles. A run must hold all claims of its algorithm
-and must cost what the closed form predicts. The print must agree unless it is an erratum or marked approximate.
+The tables cover n = 2..6 here, N = 2^n. M is the length of a message in bytes (the elements of the report); it is a
+multiple of every n, so that parts are equal. B is the largest packet. One run without a packet limit measures the
+heaviest link of every cycle; the start-ups for any B are the sum of ceil(x/B) over the cycles. A run must hold all
+claims of its algorithm and must have the cost that the closed form predicts. The print must agree unless it is an
+erratum or marked approximate.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

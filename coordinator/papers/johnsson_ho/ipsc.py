@@ -1,11 +1,11 @@
 """The experiments on the Intel iPSC: Johnsson and Ho 1986, section 8, figures 15 to 19.
 
-The machine as the text describes it: one port at a time, 10 Mbit/s; what a program sends at once, an external packet of
-up to 16 KiB, takes 8 ms to start, and the operating system cuts it into internal packets of 1 KiB that take 6 ms each to
-start. So b bytes over one hop take 8 ms + 6 ms (ceil(b / 1 KiB) - 1) + 8 b / 10^4 ms; that the 8 ms include the first
-internal packet is an assumption. The figures were pictures and their values are not in the text, nor is the length of the
-messages; this reproduces the statements of the text. Time is virtual: the heaviest links of every cycle, measured in runs,
-at these costs.
+The machine as the text describes it: one port at a time, 10 Mbit/s; an external packet, which a program sends at once,
+has up to 16 KiB and takes 8 ms to start, and the operating system cuts it into internal packets of 1 KiB that take 6 ms
+each to start. So b bytes over one hop take 8 ms + 6 ms (ceil(b / 1 KiB) - 1) + 8 b / 10^4 ms; that the 8 ms include the
+first internal packet is an assumption. The figures were pictures and their values are not in the text, nor is the
+length of the messages; this reproduces the statements of the text. Time is virtual: the heaviest links of every cycle,
+measured in runs, at these costs.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

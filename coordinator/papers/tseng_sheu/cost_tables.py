@@ -69,7 +69,7 @@ def _cost_rows(
 ) -> Iterator[dict[str, object]]:
     """Yield three rows: start-ups, bytes, and T, whose lower bound is the larger of both bounds.
 
-    `relation` is that of the measured bytes and T to the prediction.
+    `relation` is the relation of the measured bytes and T to the prediction.
     """
     wanted = str(table), algorithm
     (orders,) = (row for row in printed("tseng_sheu_orders") if (row["table"], row["algorithm"]) == wanted)

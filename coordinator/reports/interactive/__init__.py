@@ -1,1 +1,1 @@
-"""The data behind the interactive part of a report: what the page answers about each node, packet and tree."""
+"""The data behind the interactive part of a report: the answers of the page about each node, packet and tree."""

@@ -1,7 +1,7 @@
 """The data of the script beyond the picture: labels and ports, packets, trees, faults, and nodes that were cut off.
 
-The script finds in them what came to a node when and from where, its paths and its subtree. Every part has a bound: packets
-of long runs are summed over several steps, and networks above MOST_NODES have none of it.
+From these data the script finds the receipts of a node with times and senders, its paths and its subtree. Every part
+has a bound: packets of long runs are summed over several steps, and networks above MOST_NODES have none of it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -109,8 +109,8 @@ def _packets(data: RunData, count: int) -> dict[str, object] | None:
     """Return the packets in the order of their steps: sender, port, tree, outcome and segments, and how many there are
     per step.
 
-    If there are too many, those that cross a link within a few steps are one entry, without their tree. `count` is the
-    number of packets, of which there are more if outcomes or trees of their segments differ.
+    If there are too many, all packets that cross a link within a few steps are one entry, without their tree. `count`
+    is the number of packets, of which there are more if outcomes or trees of their segments differ.
     """
     hops = data.hops
     if hops is None:

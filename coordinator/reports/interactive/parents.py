@@ -1,9 +1,9 @@
 """The trees of a run as its packets show them: the parent of every node in every tree, from the journal.
 
-In a collective from a source, the parent of a node is the neighbour from which the first copy meant for it came; towards a
-target, it is the neighbour to which the node sent what it gave. A unicast over several routes has one path per route. The
-collectives without a root have trees for every origin. Where no packet shows a parent because faults kept it away, the
-schedule of the algorithm does, if it has spanning trees that agree with all packets.
+In a collective from a source, the parent of a node is the neighbour from which the first copy meant for it came;
+towards a target, it is the neighbour to which the node sent its own segments. A unicast over several routes has one
+path per route. The collectives without a root have trees for every origin. Where no packet shows a parent because
+faults kept it away, the schedule of the algorithm does, if it has spanning trees that agree with all packets.
 """
 
 from dataclasses import dataclass
@@ -114,7 +114,7 @@ def _arcs(hops: pl.LazyFrame, name: str, roots: list[int]) -> pl.DataFrame:
         case _:
             meant = (pl.col("target") == ALL_RANKS) | (pl.col("target") == pl.col("receiver"))
     root = pl.col("origin").cast(pl.Int64) if len(roots) > 1 else pl.lit(0, dtype=pl.Int64)
-    # What comes back to a root makes no node its parent.
+    # Segments that come back to a root make no node its parent.
     at_root = pl.col(child) == (pl.col("origin") if len(roots) > 1 else roots[0])
     rows = hops.filter(meant & ~at_root).select("step", "tree", "port", root=root, rank=child, parent=parent, lost=lost)
     return (

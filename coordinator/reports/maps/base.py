@@ -68,7 +68,7 @@ def texts_of_tables(scene: Scene, positions: Positions) -> list[str]:
     texts = []
     for first, last in zip(positions.first, positions.last, strict=True):
         words = [plural(sum(packets[first - 1 : last]), "packet")] if packets else []
-        # Only the journal says when nodes sent what they give.
+        # Only the journal says when nodes sent their own segments.
         if scene.packets is not None or not scene.giving:
             words.append(scene.done(int(np.searchsorted(done, last, side="right")), int(due.sum()), last))
         texts.append("; ".join(words))

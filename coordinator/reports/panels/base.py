@@ -20,7 +20,7 @@ ROWS_AT_ONCE = 2_000_000
 
 
 class Report:
-    """A run, and what several panels need of it."""
+    """A run, and the data that several panels need."""
 
     def __init__(self, data: RunData, *, thorough: bool = True) -> None:
         self.data = data

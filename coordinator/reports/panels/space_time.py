@@ -19,7 +19,7 @@ CHOSEN_NODES: Final = 24
 MOST_PACKETS: Final = 2000
 MOST_CHOSEN_PACKETS: Final = 600
 SYMBOL: Final = ("M-10 0H10", f"M-3 0{CIRCLE}")
-"""Of packets in the legend: a line, or the circle of one that was withheld."""
+"""Packets in the legend: a line, or the circle of a withheld packet."""
 
 
 def space_time_panel(report: Report) -> Markup | None:
@@ -113,7 +113,7 @@ def _lines(packets: pl.DataFrame, began: str, ended: str) -> list[Line]:
 
 
 def _marks(faults: Sequence[dict[str, Any]], packets: pl.DataFrame, row: Mapping[int, int]) -> list[Mark]:
-    """Return the faults with their times: under the timed clock their own, in lock-step those of their steps."""
+    """Return the faults with their times: under the timed clock their own, in lock-step the times of their steps."""
     begins = dict(packets.group_by("step").agg(pl.col("start").min()).iter_rows())
     over = float(packets["end"].max())  # type: ignore[arg-type]
 

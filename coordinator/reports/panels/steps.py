@@ -75,7 +75,7 @@ def _whole(data: RunData, arrived: int) -> float:
 
 
 def _vote_lines(votes: Votes, steps: int) -> Lines:
-    """Complete and intact messages, and nodes that did not elect the right value, as shares of what is due."""
+    """Complete and intact messages, and nodes that did not elect the right value, as shares of the due ones."""
     intact = votes.messages.filter(pl.col("intact"))["settled"]
     lines: Lines = {"intact messages": ("green", _cumulative(_count_steps(intact, steps), max(1, votes.expected)))}
     for state, name, colour in ((State.WRONG, "nodes, wrong value", "red"), (State.SPLIT, "nodes, no majority", "sky")):

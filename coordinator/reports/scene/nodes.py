@@ -12,7 +12,7 @@ from emunode.faults.kinds import KINDS, NodeFault
 from emunode.model import ROOTLESS
 
 GIVING = ("gather", "reduce")
-"""Collectives in which a node is judged by what it sends, since only the target receives."""
+"""Collectives in which a node is judged by its sends, since only the target receives."""
 ALL_TO_ALL = ("allgather", "alltoall", "allreduce")
 
 

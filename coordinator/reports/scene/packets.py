@@ -1,4 +1,4 @@
-"""Packets as marks of links and nodes: what each link carries, and what each node gains, in each frame.
+"""Packets as marks of links and nodes: the traffic of each link, and the gain of each node, in each frame.
 
 A frame is one step, or in long runs several. A finished run has many frames; a watched run adds one after the other.
 """
@@ -64,7 +64,9 @@ NO_MARKS: Final = Marks(
 
 
 def marks_of(packets: pl.DataFrame, width: int = 1, *, giving: bool) -> Marks:
-    """Return the marks of packets in frames of `width` steps; a `giving` node gains what it sends and is not lost."""
+    """Return the marks of packets in frames of `width` steps; a `giving` node gains the segments that it sends and that
+    are not lost.
+    """
     rows = framed(packets, width)
     end, gain = ("sender", pl.col("segments") - pl.col("lost")) if giving else ("receiver", pl.col("first"))
     links = rows.group_by(LINK).agg(pl.col("segments", "lost", "altered").sum())

@@ -157,7 +157,9 @@ class Scene:
 
     @cached_property
     def positions(self) -> Positions:
-        """The positions of the slider: frames as long as keeps both their number and that of their busy links small."""
+        """The positions of the slider: frames that are long enough to keep their number and the number of busy links
+        small.
+        """
         width = max(1, -(-self.steps // MOST_FRAMES))
         while self.packets is not None and width < self.steps and busy_count(self.packets, width) > LINK_ENTRIES:
             width *= 2

@@ -46,7 +46,7 @@ ALL_TO_ALL = (Collective.ALLGATHER, Collective.ALLTOALL, Collective.ALLREDUCE)
 
 @dataclass(frozen=True)
 class Votes:
-    """The votes of a run by rank: that of the receiver, or in a gather that of the origin of the message."""
+    """The votes of a run by rank: by the receiver, or in a gather by the origin of the message."""
 
     state: NDArray[np.int64]
     """The `State` of each rank."""

@@ -26,7 +26,7 @@ Value = int | None | tuple[int, ...]
 
 
 class NotKnownError(Exception):
-    """A figure is not computed; the text says why, and what is known of it nevertheless."""
+    """A figure is not computed; the text gives the reason, and bounds if any are known."""
 
 
 class OverBudgetError(NotKnownError):
@@ -57,7 +57,7 @@ class FigureNetwork:
         self.topology = topology
         self.order = topology.order
         self.transitive = isinstance(topology, VertexTransitiveTopology)
-        """Whether what holds of rank 0 holds of every rank."""
+        """Whether every rank is equivalent to rank 0."""
         self._kept: dict[object, tuple[Any, float]] = {}
         self._too_little: dict[object, float] = {}
         """Work that was not enough for a result."""

@@ -1,4 +1,4 @@
-"""Connectivity under conditions on what is left: large components, degrees, many components."""
+"""Connectivity under conditions on the remaining network: large components, degrees, many components."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator

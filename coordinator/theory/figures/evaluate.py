@@ -50,7 +50,7 @@ class FigureValue:
 
     @property
     def agrees(self) -> bool | None:
-        """Whether the value is that of the closed form; None unless both are known."""
+        """Whether the value equals the closed form; None unless both are known."""
         if self.not_computed is not None or self.closed_form is None:
             return None
         # The literature states the last of several values: the one with the most faults or paths.

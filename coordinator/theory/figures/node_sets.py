@@ -20,7 +20,7 @@ Rows = Bits
 Flags = NDArray[np.bool_]
 
 BLOCK: Final = 1 << 15
-"""Most sets of a block. Rows of 4 KB: those of 64 nodes and their neighbours fit into the cache of a core."""
+"""Most sets of a block. Rows have 4 KB: the rows of 64 nodes and their neighbours fit into the cache of a core."""
 
 
 class Block(NamedTuple):

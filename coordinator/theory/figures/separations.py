@@ -51,7 +51,9 @@ class Separations:
 
 
 def separations(network: FigureNetwork, size: int, budget: Budget) -> Separations:
-    """Go through all sets of `size` nodes, 0 <= size < order; where all ranks are equivalent, through those with node 0."""
+    """Go through all sets of `size` nodes, 0 <= size < order; where all ranks are equivalent, through the sets with
+    node 0.
+    """
     return network.keep(("separations", size), budget, lambda: _count(network, size, budget))  # type: ignore[no-any-return]
 
 

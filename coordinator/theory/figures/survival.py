@@ -49,7 +49,7 @@ class NodeResidual(Survival):
 
     def compute(self, network: FigureNetwork, parameter: str, budget: Budget) -> Value:
         sizes = range(network.order)
-        # All sizes are paid for in advance: those in the middle would take most of the work.
+        # All sizes are paid for in advance: sizes in the middle would take most of the work.
         for failed in sizes:
             budget.spend(search_work(network, failed))
         paid = Budget(float("inf"))
@@ -102,10 +102,10 @@ Blocks = tuple[int, ...]
 def joining_sets(network: FigureNetwork, terminals: frozenset[Rank], budget: Budget) -> tuple[int, ...]:
     """Return for k = 0, 1, .. failed links the number of sets that leave the terminals joined.
 
-    The links are decided one after another, in breadth-first order of their ends. What matters of the decided ones is
-    how they join the nodes of the frontier, which have both decided and undecided links. All sets of working links with
-    equal partitions of the frontier are counted together, by size: the counts are digits of one number, in base
-    2^(links + 1).
+    The links are decided one after another, in breadth-first order of their ends. The decided links matter only by the
+    way in which they join the nodes of the frontier, which have both decided and undecided links. All sets of working
+    links with equal partitions of the frontier are counted together, by size: the counts are digits of one number, in
+    base 2^(links + 1).
     """
     links = network.links
     place = {rank: at for at, rank in enumerate(breadth_first_order(network.adjacency))}
