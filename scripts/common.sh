@@ -29,6 +29,12 @@ ensure_venv() {
         ) 9<"$venv"
     fi
     PATH=$venv/bin:$PATH
+    # Thousands of processes import the same modules: even where the environment keeps bytecode out of the source tree, they
+    # are compiled once.
+    if [[ -n ${PYTHONDONTWRITEBYTECODE:-} ]]; then
+        unset PYTHONDONTWRITEBYTECODE
+        export PYTHONPYCACHEPREFIX=$venv/bytecode
+    fi
 }
 
 is_current() {

@@ -14,6 +14,8 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any, NamedTuple
 
+from tests.warm_programs import WarmProcess, can_be_warm
+
 ROOT = Path(__file__).resolve().parent.parent
 SECONDS = float(os.environ.get("TESTBENCH_TEST_SECONDS", "240"))
 """Deadline for anything that takes a moment, on however busy a machine."""
@@ -67,24 +69,23 @@ def command(line: str, *more: object) -> list[str]:
     return [sys.executable, "-m", *arguments(line, *more)]
 
 
+def fresh(program: Sequence[str]) -> list[str]:
+    """Return the command line of a process that imports anew, for a test of what happens before or while it does."""
+    return ["env", *program]
+
+
 def environment(**variables: object) -> dict[str, str]:
     """The variables of a process that finds this project."""
     return {**os.environ, "PYTHONPATH": str(ROOT), **{name: str(value) for name, value in variables.items()}}
 
 
 def run_process(folder: Path, program: Sequence[object], **variables: object) -> Ended:
-    """Run a program to its end."""
-    done = subprocess.run(
-        [str(word) for word in program],
-        cwd=folder,
-        env=environment(**variables),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        check=False,
-    )
-    return Ended(done.returncode, done.stdout, done.stderr)
+    """Run a program to its end; one of this project is a fork of a warm process, unless it is `fresh`."""
+    running = Running(folder, program, **variables)
+    try:
+        return running.end()
+    finally:
+        running.close()
 
 
 def wait_until(condition: Callable[[], object], what: str) -> None:
@@ -112,15 +113,22 @@ class Running:
         self.folder = folder
         with ExitStack() as stack:
             self._out, self._err = (stack.enter_context(TemporaryFile()) for _ in range(2))
-            self.process = subprocess.Popen(
-                [str(word) for word in program],
-                cwd=folder,
-                env=environment(**variables),
-                stdin=subprocess.DEVNULL,
-                stdout=self._out,
-                stderr=self._err,
-                start_new_session=True,
-            )
+            words, env = [str(word) for word in program], environment(**variables)
+            self.process: subprocess.Popen[bytes] | WarmProcess
+            if can_be_warm(words, env):
+                nothing = stack.enter_context(Path(os.devnull).open())
+                streams = [file.fileno() for file in (nothing, self._out, self._err)]
+                self.process = WarmProcess(words, folder, env, streams, session=True)
+            else:
+                self.process = subprocess.Popen(
+                    words,
+                    cwd=folder,
+                    env=env,
+                    stdin=subprocess.DEVNULL,
+                    stdout=self._out,
+                    stderr=self._err,
+                    start_new_session=True,
+                )
             self._files = stack.pop_all()
 
     @property

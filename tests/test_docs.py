@@ -1,6 +1,7 @@
 """The documentation: links resolve, commands and code blocks run, generated pages are current.
 
-Fenced blocks of language `sh` are executed in one folder per page, and those of language `python` in one process per page.
+Fenced blocks of language `sh` are executed in one folder per page, and those of language `python` in one process per page;
+programs of this project are forks of a warm process.
 A comment before a block changes that:
 
     <!-- not executed: REASON -->     the block needs Docker, root, another machine, or more than a minute
@@ -8,7 +9,7 @@ A comment before a block changes that:
     <!-- needs: MODULE -->            the block is executed if the module exists
 
 `scripts/test-docs` sets TESTBENCH_DOCS=all. Then blocks that are marked `not executed` are executed too, if this machine has
-what they need, and campaigns have as many trials as the page says.
+what they need, campaigns have as many trials as the page says, and `coordinator` is the installed program.
 """
 
 import json
@@ -29,6 +30,7 @@ from _pytest.mark import ParameterSet
 from reference_pages.__main__ import stale_files
 from reference_pages.metrics import glossary_terms, summary_types
 from tests.command_line import ROOT, run_process
+from tests.warm_programs import make_shim
 
 PAGES: Final = (
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")),
@@ -174,8 +176,12 @@ def commands(block: Block) -> str:
 def test_commands_run(page: Path, tmp_path: Path) -> None:
     for name in ("docs", "examples", "scripts", "compose"):
         (tmp_path / name).symlink_to(ROOT / name)
+    programs = tmp_path / ".bin"
+    programs.mkdir()
+    if not EVERYTHING:
+        make_shim(programs, "coordinator")
     variables = {
-        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "PATH": f"{programs}:{Path(sys.executable).parent}:{os.environ['PATH']}",
         "XDG_STATE_HOME": tmp_path / "state",
         "PYTHONPATH": "",
     }

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.command_line import ROOT, Running, command, environment, run_process
+from tests.command_line import ROOT, Running, command, environment, fresh, run_process
 
 RUN = "run --topology star:3 --collective broadcast --algorithm bfs-tree --driver memory"
 FAILING = """
@@ -161,7 +161,7 @@ def test_an_early_interrupt_ends_with_130_and_no_traceback(tmp_path: Path, name:
     statuses = set()
     # The first moment is always that of the first line: on a busy machine all others may come after the end.
     for moment in (0, *range(1 + (stop == signal.SIGINT), 8, 2)):
-        process = Running(tmp_path, command(f"coordinator {COMMANDS[name]}"))
+        process = Running(tmp_path, fresh(command(f"coordinator {COMMANDS[name]}")))
         while process.process.poll() is None and not catches(process.process.pid, signal.SIGTERM):
             time.sleep(0.001)
         time.sleep(0.12 * moment)
