@@ -36,6 +36,7 @@ def test_recorded_runs_are_the_same(records: list[Record]) -> None:
     assert [record_of(record["scenario"]) for record in records] == records
 
 
+@pytest.mark.exhaustive(one_in=3)
 @pytest.mark.parametrize("record", OVER_SOCKETS, ids=lambda record: record["scenario"].replace(" ", "-"))
 def test_recorded_runs_are_the_same_over_sockets(record: Record) -> None:
     assert record_of(record["scenario"], driver="local") == record

@@ -177,7 +177,7 @@ def _become(request: Mapping[str, object], streams: Sequence[int]) -> NoReturn:
 
 @cache
 def server() -> str:
-    """Start the server of this process, if there is none yet, and return the path of its socket."""
+    """Return the path of the socket of this process's server, which the first call starts."""
     path = Path(tempfile.mkdtemp(prefix="testbench-warm-")) / "socket"
     command = [sys.executable, "-m", "tests.warm_programs", str(path)]
     # It ends when its standard input does, so with this process.

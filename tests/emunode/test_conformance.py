@@ -59,6 +59,7 @@ def test_topology(name: str) -> None:
     check_topology(topology)
 
 
+@pytest.mark.exhaustive(one_in=4)
 @pytest.mark.parametrize("name", [*small_examples(), *large_examples()])
 @given(st.data())
 @settings(max_examples=8)
@@ -68,6 +69,7 @@ def test_topology_at_any_rank(name: str, data: st.DataObject) -> None:
     check_topology_at(topology, data.draw(ranks), data.draw(ranks))
 
 
+@pytest.mark.exhaustive(one_in=4)
 @pytest.mark.parametrize("name", [name for name in small_examples() if parse_topology(name).order < 70])
 def test_topology_agrees_with_networkx(name: str) -> None:
     topology = parse_topology(name)
@@ -191,7 +193,7 @@ def test_every_tree_class_is_defined_somewhere() -> None:
     assert {known for known, _ in DEFINED} == set(CLASSES)
 
 
-@pytest.mark.exhaustive(one_in=3)
+@pytest.mark.exhaustive(one_in=8)
 @pytest.mark.parametrize(
     ("known", "name"),
     [pytest.param(known, name, id=f"{known.__name__}-{name}") for known, f in DEFINED for name in f.small_examples],
@@ -201,6 +203,7 @@ def test_trees(known: type[Trees], name: str) -> None:
         check_trees(trees)
 
 
+@pytest.mark.exhaustive(one_in=4)
 @pytest.mark.parametrize(
     ("known", "name"),
     [

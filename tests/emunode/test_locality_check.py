@@ -30,7 +30,7 @@ CHECKED = list(filter(once, CASES))
 """Every algorithm on its own family; those for any network on one family each, of every kind."""
 
 
-@pytest.mark.exhaustive(one_in=10)
+@pytest.mark.exhaustive(one_in=20)
 @pytest.mark.parametrize("case", CHECKED, ids=case_name)
 def test_built_in_rules_are_local(case: tuple[str, type[Algorithm]]) -> None:
     family, entry = case
@@ -230,6 +230,7 @@ CHEATS = [
 ]  # fmt: skip
 
 
+@pytest.mark.exhaustive(one_in=3)
 @pytest.mark.parametrize(("rule", "message"), CHEATS)
 def test_rules_that_cheat_are_found(rule: type[Cheat], message: str) -> None:
     # A link of rank 3, which knows nothing of it, is down from the first step on.

@@ -36,6 +36,7 @@ def tolerance(scenario: Scenario, faults: str) -> int | None:
     return found.tolerated
 
 
+@pytest.mark.exhaustive(one_in=3)
 @pytest.mark.parametrize(
     ("topology", "algorithm", "redundancy"),
     [
@@ -96,6 +97,7 @@ def test_numbers_of_survived_sets(
         assert found.lost == level.lost, "inclusion and exclusion counts the nodes that are cut off"
 
 
+@pytest.mark.exhaustive(one_in=4)
 @pytest.mark.parametrize(
     ("topology", "algorithm", "redundancy", "faults", "values"),
     [

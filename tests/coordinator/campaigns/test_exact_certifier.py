@@ -26,6 +26,7 @@ def both(scenario: Scenario, *faults: str) -> tuple[Certificate, Certificate]:
     return one, other
 
 
+@pytest.mark.exhaustive(one_in=3)
 @pytest.mark.parametrize(("scenario", "faults", "verdict"), [
     ("star:4 broadcast edt redundancy=3", "nodes<=2", Verdict.HOLDS),
     ("star:3 broadcast edt redundancy=2", "any<=2", Verdict.VIOLATED),

@@ -140,6 +140,7 @@ FORGERIES: dict[str, tuple[Callable[[Path], None], str]] = {
 }  # fmt: skip
 
 
+@pytest.mark.exhaustive(one_in=3)
 @pytest.mark.parametrize("name", FORGERIES)
 def test_forgeries_are_named(name: str, copy: Callable[[str], Path], call: Call) -> None:
     forge, words = FORGERIES[name]

@@ -36,6 +36,7 @@ TABLES = (
 )
 
 
+@pytest.mark.exhaustive(one_in=3)
 @pytest.mark.parametrize("line", TABLES)
 def test_tables_fit_80_columns(call: Call, line: str) -> None:
     if line.startswith("compare"):

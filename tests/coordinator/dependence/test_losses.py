@@ -46,7 +46,7 @@ def some_outages(algorithm: Algorithm, chance: Random) -> Iterator[Outages]:
             yield Outages(places, frozenset(ranks))
 
 
-@pytest.mark.exhaustive(one_in=3)
+@pytest.mark.exhaustive(one_in=10)
 @pytest.mark.parametrize("line", FAULT_FREE)
 def test_losses_are_those_of_the_structure(line: str) -> None:
     algorithm = algorithm_of(line)

@@ -89,6 +89,7 @@ def random_faults(network: str, rng: random.Random) -> list[str]:
     return rng.choice(kinds)
 
 
+@pytest.mark.exhaustive(one_in=4)
 @pytest.mark.parametrize("seed", range(40))
 def test_random_faults_have_the_derived_outcome(seed: int) -> None:
     """Any algorithm, collective and kind of fault: what the engines deliver is what the schedule says."""

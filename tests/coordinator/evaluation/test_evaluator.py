@@ -101,6 +101,7 @@ def test_votes_under_byzantine_nodes_are_those_of_brute_force(
 SAMPLE = [case for at, case in enumerate(CASES) if at % 17 == 5]
 
 
+@pytest.mark.exhaustive(one_in=3)
 @pytest.mark.parametrize(("family", "entry"), [pytest.param(*case, id=case_name(case)) for case in SAMPLE])
 def test_random_faults_have_the_same_results_as_with_messages(family: str, entry: type[Algorithm]) -> None:
     for number, given in enumerate(plans_of(family, entry)[:2]):

@@ -60,6 +60,7 @@ def receivers_by_step(result: RunResult) -> dict[int, int]:
 # --- the closed form and its file ------------------------------------------------------------------------------------
 
 
+@pytest.mark.exhaustive(one_in=2)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("name", CLOSED)
 def test_file_of_a_family_runs_as_its_closed_form(name: str, algorithm: str, tmp_path: Path) -> None:
@@ -100,6 +101,7 @@ def test_atlas_has_all_connected_graphs_of_two_to_six_nodes() -> None:
     assert len(ATLAS) == 142
 
 
+@pytest.mark.exhaustive(one_in=6)
 @pytest.mark.parametrize("graph", ATLAS, ids=lambda graph: graph.name)
 def test_every_connected_graph_of_at_most_six_nodes(graph: "networkx.Graph[int]") -> None:
     topology = from_networkx(graph)

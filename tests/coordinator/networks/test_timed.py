@@ -43,6 +43,7 @@ def late_or_whole(result: RunResult) -> bool:
     return not failures(result) or "the machine was late" in str(result.summary["undecided_because"])
 
 
+@pytest.mark.exhaustive(one_in=3)
 @pytest.mark.parametrize(("name", "hosts"), [*((name, 3) for name in SCENARIOS), ("ring", 1), ("scatter", None)])
 def test_the_clock_does_not_change_the_history(name: str, hosts: int | None, tmp_path: Path) -> None:
     values = SCENARIOS[name]

@@ -51,7 +51,7 @@ EVERYTHING = [
 ]
 
 
-@pytest.mark.exhaustive(one_in=3)
+@pytest.mark.exhaustive(one_in=5)
 @pytest.mark.parametrize(("number", "per_host"), list(enumerate((1, 4, 1, 3, 8, 1, 2, 1, 4, 1, 3, 1, 2, 1, 1))))
 def test_hosts_have_the_history_of_memory(number: int, per_host: int, tmp_path: Path) -> None:
     """Whatever the machine does: all that it may be is late."""
@@ -71,6 +71,7 @@ def test_hosts_have_the_history_of_memory(number: int, per_host: int, tmp_path: 
     assert "late" in str(local.summary["undecided_because"]) or failures(memory) == failures(local)
 
 
+@pytest.mark.exhaustive(one_in=4)
 @pytest.mark.parametrize("number", range(len(EVERYTHING)))
 def test_a_stored_run_verifies(number: int, tmp_path: Path) -> None:
     result = run_scenario(tmp_path / "run", **EVERYTHING[number])

@@ -63,6 +63,7 @@ SMALL = [(about, n) for about in REPRODUCTIONS for n in (2, 3) if n == 3 or abou
 """Tables 2 to 6 run in Q_3 only: Q_2 takes as long and lacks the two-rooted tree."""
 
 
+@pytest.mark.exhaustive(one_in=4)
 @pytest.mark.parametrize(("about", "n"), SMALL, ids=lambda value: getattr(value, "name", str(value)))
 def test_every_row_holds_in_small_cubes(about: Reproduction, n: int, run_cache: RunCache) -> None:
     tables = tables_of(carry_out(run_cache, about, n)).values()
@@ -263,6 +264,7 @@ def test_the_printed_speed_up_depends_on_the_number_of_packets() -> None:
 # --- what is not measured --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.exhaustive(one_in=3)
 @pytest.mark.parametrize("about", REPRODUCTIONS, ids=lambda about: about.name)
 def test_only_rows_with_a_measurement_hold(about: Reproduction, run_cache: RunCache) -> None:
     for title, table in tables_of(carry_out(run_cache, about, 3)).items():

@@ -259,6 +259,7 @@ def replace_name(done: Reproduced, name: str) -> Reproduced:
 # --- estimates of runs and time --------------------------------------------------------------------------------------
 
 
+@pytest.mark.exhaustive(one_in=3)
 @pytest.mark.parametrize("name", REPRODUCTIONS)
 def test_the_list_names_the_number_of_runs_of_every_reproduction(name: str) -> None:
     about, cost = find_reproduction(name), cost_of(name)

@@ -98,6 +98,7 @@ def test_a_program_in_awk_has_the_history_of_flooding(values: str, tmp_path: Pat
     assert found.summary["journal_hash"] == expected["journal_hash"]
 
 
+@pytest.mark.exhaustive(one_in=2)
 @pytest.mark.parametrize(
     ("collective", "deliveries"),
     [("broadcast", 4), ("scatter", 4), ("gather", 4), ("allgather", 20), ("alltoall", 20)],

@@ -256,6 +256,7 @@ FILES = ("summary.json", "scenario.toml", "faults.json", *TABLES)
 UNLISTED = {("scenario.toml", "empty"), ("scenario.toml", "cut")}
 
 
+@pytest.mark.exhaustive(one_in=4)
 @pytest.mark.parametrize("how", ["missing", "empty", "cut", "nonsense"])
 @pytest.mark.parametrize("name", FILES)
 def test_damaged_file_is_listed_and_the_rest_is_shown(copied: Path, name: str, how: str) -> None:
@@ -526,6 +527,7 @@ ALTERED = {
 }
 
 
+@pytest.mark.exhaustive(one_in=3)
 @pytest.mark.parametrize("name", ALTERED)
 def test_votes_match_the_metrics_of_the_run(name: str, runs: Runs) -> None:
     run = runs(ALTERED[name])

@@ -32,6 +32,7 @@ SCENARIOS: dict[str, Values] = {
 }
 
 
+@pytest.mark.exhaustive(one_in=2)
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_a_trace_keeps_the_rules_of_its_format(name: str, call: Call, tmp_path: Path) -> None:
     """As in the description of the format: known phases, numbers, named processes and threads, events that nest."""

@@ -408,6 +408,7 @@ def silent(self: AgreementLayer, now: Step) -> None:
 decide, due = AgreementLayer.wake, AgreementLayer._due
 
 
+@pytest.mark.exhaustive(one_in=2)
 @pytest.mark.parametrize(
     ("name", "mutant"),
     [

@@ -59,7 +59,7 @@ def test_least_time_holds_for_any_number_of_messages(entry: type[Algorithm], n: 
                 assert ruling.verdict == "holds", [each for each in ruling.judgements if each.verdict != "holds"]
 
 
-@pytest.mark.exhaustive(one_in=24)
+@pytest.mark.exhaustive(one_in=60)
 @pytest.mark.parametrize(
     ("family", "entry"), CASES, ids=[f"{family}-{entry.collective}-{entry.name}" for family, entry in CASES]
 )

@@ -24,6 +24,7 @@ CASES: list[tuple[str, str, dict[str, object]]] = [
 ]
 
 
+@pytest.mark.exhaustive(one_in=2)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: " ".join([*case[:2], *case[2]]))
 def test_latencies_are_those_of_the_journal(case: tuple[str, str, dict[str, object]]) -> None:
     topology, algorithm, values = case

@@ -40,12 +40,14 @@ def some_place(case: Case, salt: int) -> int:
     return (CASES.index(case) * 7919 + salt * 104_729) % len(history(case))
 
 
+@pytest.mark.exhaustive(one_in=6)
 @EVERY
 def test_replay_matches_the_history(case: Case) -> None:
     plan, records = plan_of(case), history(case)
     assert replayed(plan, records) == 0
 
 
+@pytest.mark.exhaustive(one_in=6)
 @EVERY
 def test_replay_detects_every_changed_row(case: Case) -> None:
     """Two mutations of every algorithm, so that each meets a dozen of them."""
@@ -88,6 +90,7 @@ def trees_of(case: Case) -> Trees | None:
 PLANTED = pytest.mark.parametrize("case", [case for case in CASES if trees_of(case)], ids=case_name)
 
 
+@pytest.mark.exhaustive(one_in=6)
 @PLANTED
 def test_tree_with_a_wrong_child_is_detected(case: Case) -> None:
     trees = trees_of(case)

@@ -60,6 +60,7 @@ FAMILIES: list[tuple[str, str, str, type[Trees], int]] = [
 ]
 
 
+@pytest.mark.exhaustive(one_in=3)
 @pytest.mark.parametrize("source", [0, 5])
 @pytest.mark.parametrize(("topology", "collective", "algorithm", "family", "messages"), FAMILIES)
 def test_journals_have_the_structure_of_the_trees(

@@ -30,6 +30,7 @@ BROKEN = (
 )  # fmt: skip
 
 
+@pytest.mark.exhaustive(one_in=3)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: "-".join([*case[:3], *case[3]]))
 def test_trial_counts_equal_run_metrics(case: tuple[str, str, str, dict[str, object]]) -> None:
     topology, collective, algorithm, values = case

@@ -156,6 +156,7 @@ REFUSED: dict[str, tuple[Callable[[Path], None], str]] = {
 }  # fmt: skip
 
 
+@pytest.mark.exhaustive(one_in=3)
 @pytest.mark.parametrize("name", REFUSED)
 def test_every_command_refuses_content_that_no_run_leaves_behind(
     name: str, stored: dict[str, Path], call: Call, tmp_path: Path

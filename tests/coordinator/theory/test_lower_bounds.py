@@ -160,6 +160,7 @@ def ports(one: Rank, other: Rank, items: tuple[int, int], port_model: PortModel)
     return frozenset({("any", one), ("any", other)} if there or back else ())
 
 
+@pytest.mark.exhaustive(one_in=3)
 @pytest.mark.parametrize("graph", TINY, ids=lambda graph: graph.name)
 def test_no_schedule_of_a_tiny_network_beats_a_bound(graph: "networkx.Graph[int]") -> None:
     network, nodes = network_of_graph(graph), len(graph)

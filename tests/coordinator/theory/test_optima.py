@@ -107,6 +107,7 @@ def optima_of(links: str) -> dict[tuple[object, ...], int]:
     return found
 
 
+@pytest.mark.exhaustive(one_in=3)
 @pytest.mark.parametrize("links", NETWORKS)
 def test_no_algorithm_claims_more_or_less_than_the_optimum(links: str, tmp_path: Path) -> None:
     """No lower bound of a plan exceeds the optimum, and no number of steps that a plan promises falls below it."""

@@ -128,6 +128,7 @@ GIVEN = [
 ]  # fmt: skip
 
 
+@pytest.mark.exhaustive(one_in=6)
 @pytest.mark.parametrize("given", GIVEN)
 @pytest.mark.parametrize("case", [SMALL[1], SMALL[4], SMALL[5], SMALL[7]])
 @pytest.mark.parametrize("text", ["all:nodes=0", "all:nodes=1", "all:links=1", "all:nodes=1;links=1@2"])
@@ -306,7 +307,7 @@ def test_links_that_lose_packets(case: str, text: str) -> None:
         assert theory.guaranteed == pytest.approx(fmean(each.guaranteed or 0.0 for each in figures), rel=1e-9)
 
 
-@pytest.mark.exhaustive(one_in=3)
+@pytest.mark.exhaustive(one_in=6)
 @pytest.mark.parametrize("row", golden_rows("reliability", "draws"), ids=case_id)
 def test_draws_agree_with_the_prediction(row: dict[str, str]) -> None:
     """Runs 300 draws with fixed seeds; the 99.99 % interval of a correct figure contains it."""

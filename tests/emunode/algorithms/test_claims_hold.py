@@ -66,7 +66,7 @@ def ran_with_its_claims(scenario: dict[str, object], number: int) -> bool:
     return False
 
 
-@pytest.mark.exhaustive(one_in=20)
+@pytest.mark.exhaustive(one_in=40)
 @pytest.mark.parametrize(("family", "entry"), [pytest.param(*case, id=case_name(case)) for case in CASES if once(case)])
 def test_sockets_give_the_history_of_the_memory_engine(family: str, entry: type[Algorithm]) -> None:
     same_history(
@@ -74,7 +74,7 @@ def test_sockets_give_the_history_of_the_memory_engine(family: str, entry: type[
     )
 
 
-@pytest.mark.exhaustive(one_in=2)
+@pytest.mark.exhaustive(one_in=4)
 @pytest.mark.parametrize(
     ("topology", "collective", "algorithm", "port_model", "values"),
     [
@@ -156,6 +156,7 @@ def test_no_allgather_claims_a_sum_of_bounds(algorithm: str, startup: str, per_b
     assert not failures(result)
 
 
+@pytest.mark.exhaustive(one_in=4)
 @pytest.mark.parametrize("collective", ["broadcast", "reduce"])
 @pytest.mark.parametrize("messages", range(1, 10))
 @pytest.mark.parametrize("per_byte", ["0s", "1us", "1ms"])

@@ -27,7 +27,7 @@ UNDEFINED = {("hypercube:2", "sbt-reflections"), *product(("ej:2+2", "ej:0+3"), 
 """Combinations that a paper does not define: k < 2 reflections, and counters for other networks than b = a + 1."""
 
 
-@pytest.mark.exhaustive(one_in=20)
+@pytest.mark.exhaustive(one_in=40)
 @pytest.mark.parametrize(
     ("topology", "entry"),
     [

@@ -8,7 +8,7 @@ import pytest
 from tests.support import failures, golden_rows, run_scenario, scenario_id, scenario_of
 
 
-@pytest.mark.exhaustive(one_in=20)
+@pytest.mark.exhaustive(one_in=40)
 @pytest.mark.parametrize("row", golden_rows("", "expected_runs"), ids=scenario_id)
 def test_run_has_the_expected_metrics(row: dict[str, str]) -> None:
     expected = {"verdict": "holds"} | dict(pair.split("=") for pair in row["expected"].split())

@@ -98,6 +98,7 @@ def test_reachable_objects_are_found() -> None:
     assert not any(thing is secret for thing in reachable(Faults, gc, LocalView))
 
 
+@pytest.mark.exhaustive(one_in=6)
 @pytest.mark.parametrize(("family", "entry"), EVERY)
 def test_rule_reaches_no_other_rank(family: str, entry: type[Algorithm]) -> None:
     algorithm = algorithm_of(family, entry)

@@ -94,7 +94,7 @@ def last_of(plan: Plan) -> int:
     return final
 
 
-@pytest.mark.exhaustive(one_in=16)
+@pytest.mark.exhaustive(one_in=32)
 @pytest.mark.parametrize(("family", "entry"), [pytest.param(*case, id=case_name(case)) for case in CASES if once(case)])
 def test_outages_lose_the_predicted_number_of_deliveries(family: str, entry: type[Algorithm]) -> None:
     plans = plans_of(family, entry)

@@ -295,6 +295,7 @@ def test_independent_trees_are_independent(line: dict[str, str]) -> None:
     assert all(levels(trees, tree) == dict(enumerate(trees.levels(tree))) for tree in range(0, trees.count, 5))
 
 
+@pytest.mark.exhaustive(one_in=6)
 @pytest.mark.parametrize(("a", "b"), ALPHAS)
 def test_heights_in_closed_form(a: int, b: int) -> None:
     """Every alpha with N >= 7 and b <= 16: six arc-disjoint trees whose height is that of the formula."""

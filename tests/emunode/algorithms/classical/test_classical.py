@@ -195,6 +195,7 @@ def test_doubling_needs_a_power_of_two() -> None:
 # --- runs --------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.exhaustive(one_in=2)
 @pytest.mark.parametrize(
     ("topology", "collective", "algorithm"),
     [

@@ -144,6 +144,7 @@ ELEMENT = 60
 """Bytes of an element, so that every part of a message is a whole number of bytes."""
 
 
+@pytest.mark.exhaustive(one_in=2)
 @pytest.mark.parametrize("n", SIZES)
 def test_broadcast_time(n: int) -> None:
     """T = startups tau + transfer t_c. Where packets would be uneven, our equal ones transfer no more than the formula."""
@@ -334,7 +335,7 @@ TABLES: dict[tuple[str, str, PortModel], Optimum] = {
 """Tables 8, 9, 12, 14, 16, 18 and 19, corrected; exact where the paper prints the asymptotic binomial coefficient."""
 
 
-@pytest.mark.exhaustive(one_in=3)
+@pytest.mark.exhaustive(one_in=9)
 @pytest.mark.parametrize(("collective", "name", "ports"), TABLES, ids=str)
 @pytest.mark.parametrize("n", range(3, 9))
 def test_optimum_complexity(collective: str, name: str, ports: PortModel, n: int) -> None:
