@@ -117,13 +117,15 @@ def accepted_job(entry: type[Algorithm], topology: Topology) -> CollectiveSpec:
 
 
 def sample_ranks(topology: Topology, source: Rank) -> list[Rank]:
-    """Up to `SAMPLED_RANKS` ranks spread over the network; the source first."""
+    """Return up to `SAMPLED_RANKS` ranks spread over the network; the source first."""
     stride = -(-topology.order // SAMPLED_RANKS)
     return list(dict.fromkeys((source, *topology.ranks()[::stride], topology.order - 1)))[:SAMPLED_RANKS]
 
 
 def _default_faults(topology: Topology) -> dict[Step, list[Fault]]:
-    """From step 1 on a link of the middle rank is down, and from step 2 on the last rank is crashed."""
+    """Return the default faults: from step 1 on a link of the middle rank is down, from step 2 on the last rank is
+    crashed.
+    """
     middle = topology.order // 2
     port = topology.ports(middle)[0]
     down = [("down", 1, sender, its_port, FOREVER) for sender, its_port in ((middle, port), topology.end(middle, port))]

@@ -42,11 +42,12 @@ class Registry(Mapping[Key, Entry], Generic[Key, Entry]):
         built_in: str = "",
         scope: Callable[[Key], Hashable] = lambda key: key,
     ) -> None:
-        """`kind` is the word for an entry in messages; `required` names the attributes that an entry must define.
+        """Begin an empty registry. `kind` is the word for an entry in messages; `required` names the attributes of an
+        entry.
 
-        `check` raises RegistrationError for a complete entry that breaks another rule of its kind. The module `built_in`, if
-        one is named, adds the built-in entries; it is imported before anything else is registered. `scope` is the part of
-        a key by which `declare` finds the modules of its entry.
+        `check` raises RegistrationError for a complete entry that breaks another rule of its kind. The module
+        `built_in`, if one is named, adds the built-in entries; it is imported before anything else is registered.
+        `scope` is the part of a key by which `declare` finds the modules of its entry.
         """
         self.kind = kind
         self.base = base

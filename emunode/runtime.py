@@ -57,7 +57,7 @@ def call_number(number: int, name: str, *arguments: int | bytes | None) -> int:
 
 
 def require(function: str, *arguments: object) -> int:
-    """`call` a function that a run depends on; raises RunError on failure."""
+    """Call a function that a run depends on, as `call` does; RunError on failure."""
     try:
         return call(function, *arguments)
     except OSError as error:

@@ -55,7 +55,7 @@ def check_topology_at(topology: Topology, rank: Rank, root: Rank) -> None:
 
 
 def _check_name(topology: Topology) -> None:
-    """The name leads back to an equal network of the same family."""
+    """Require that the name leads back to an equal network of the same family."""
     if not topology.defined_by_name:
         return
     family, _, parameters = topology.name.partition(":")
@@ -66,14 +66,14 @@ def _check_name(topology: Topology) -> None:
 
 
 def _check_label(topology: Topology, rank: Rank) -> None:
-    """The label leads back to the rank."""
+    """Require that the label leads back to the rank."""
     label = topology.label(rank)
     if topology.rank(label) != rank:
         raise ContractError(f"{topology.name}: label {label!r} does not lead back to rank {rank}")
 
 
 def _check_links_at(topology: Topology, rank: Rank) -> None:
-    """Different neighbours, at the ports that `rank` has; the other end of each link names this end."""
+    """Require different neighbours at the ports that `rank` has; the other end of each link names this end."""
     neighbours = topology.neighbours(rank)
     # A set: no link may lead back to the rank itself, and no two to the same neighbour.
     present = [neighbour for neighbour in neighbours if neighbour != ABSENT]
@@ -94,7 +94,9 @@ def _check_links_at(topology: Topology, rank: Rank) -> None:
 
 
 def _check_view(topology: Topology, rank: Rank, root: Rank) -> None:
-    """`relative` and `absolute` are inverse, carry the root to 0, and keep every port of `rank` in `seen_from(root)`."""
+    """Require that `relative` and `absolute` are inverse, carry the root to 0, and keep every port of `rank` in
+    `seen_from(root)`.
+    """
     view = topology.seen_from(root)
     relative = topology.relative(rank, root)
     if topology.absolute(relative, root) != rank or (relative == 0) != (rank == root):
@@ -107,7 +109,7 @@ def _check_view(topology: Topology, rank: Rank, root: Rank) -> None:
 
 
 def _check_distances(topology: Topology) -> None:
-    """Distances, their distribution, the diameter and `bipartite` are those of breadth-first searches."""
+    """Require the distances, their distribution, the diameter and `bipartite` of breadth-first searches."""
     largest = 0
     # One root stands for all of a Cayley graph, since translations keep links.
     for root in [0] if isinstance(topology, CayleyTopology) else topology.ranks():

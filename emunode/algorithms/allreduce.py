@@ -191,7 +191,9 @@ class TwoPhaseRule(Rule):
         return sends + [(when + shift, port, self._in_phase_2(made)) for when, port, made in later]
 
     def _in_phase_2(self, made: Segment | Callable[[], Segment]) -> Segment | Callable[[], Segment]:
-        """The sends of phase 2; a function where the message may be of this rank, because its result is not known yet."""
+        """Return a send of phase 2; a function where the message may be the rank's own, because its result is not known
+        yet.
+        """
         return partial(self._finished, made) if callable(made) or made[0] == self._rank else made
 
     def _finished(self, made: Segment | Callable[[], Segment]) -> Segment:

@@ -73,7 +73,9 @@ class Rule(ABC):
     __slots__ = ()
 
     def start(self) -> Iterable[ScheduledSend]:
-        """The sends that need no arrival, in order of steps. They are drawn lazily, so a long schedule costs no memory."""
+        """Return the sends that need no arrival, in order of steps. They are drawn lazily, so a long schedule costs no
+        memory.
+        """
         return ()
 
     @abstractmethod
@@ -553,7 +555,7 @@ class Algorithm(ABC):
         return []
 
     def sources_live(self, crashed: Collection[Rank]) -> bool:
-        """True if the collective has no root, or its root does not crash."""
+        """Report whether the collective has no root, or a root that does not crash."""
         if self.collective in ROOTLESS or self.spec.permutation:
             return True
         # The target of a unicast, ALL_RANKS in other collectives.
@@ -575,10 +577,10 @@ def cuts_vector(entry: type[Algorithm]) -> bool:
 
 
 def with_blocks(entry: type[Algorithm], topology: Topology, spec: CollectiveSpec) -> CollectiveSpec:
-    """`spec`, whose `message_bytes` are those of the whole vector of each rank, with the vector cut into blocks.
+    """Return `spec` with the vector of each rank, of `message_bytes`, cut into blocks.
 
-    The blocks differ by at most one byte, the longer ones first. Unchanged for an algorithm that does not cut the vector;
-    ScenarioError if a block would have no byte.
+    The blocks differ by at most one byte, the longer ones first. Unchanged for an algorithm that does not cut the
+    vector; ScenarioError if a block would have no byte.
     """
     if not cuts_vector(entry):
         return spec
@@ -596,9 +598,9 @@ def with_blocks(entry: type[Algorithm], topology: Topology, spec: CollectiveSpec
 
 
 def check_metrics(entry: type[Algorithm]) -> None:
-    """RegistrationError for an algorithm that claims something about an unknown metric: no run would judge that claim.
+    """Raise RegistrationError for a claim about an unknown metric: no run would judge it.
 
-    The claims are those on small networks of its family, without faults and with one.
+    The claims are the claims on small networks of the algorithm's family, without faults and with one fault.
     """
     try:
         for topology, port_model, messages in product(_small_networks(entry), entry.port_models, (1, None)):

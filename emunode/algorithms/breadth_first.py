@@ -79,10 +79,10 @@ class TreeBroadcast(TreeCollective):
     """The source of the claim that all paths from the root are shortest paths."""
 
     def one_port_height(self) -> tuple[int, Relation, str] | None:
-        """(steps, relation, formula) of the first segment over one port, children served by ascending port.
+        """Return (steps, relation, formula) of the first segment over one port, children served by ascending port.
 
         None if there is no formula. The formulas were found by enumeration and hold for S_3 to S_9, Q_2 to Q_9, and 56
-        Eisenstein-Jacobi networks of one to five dimensions; the last one is exact for b = a + 1.
+        Eisenstein-Jacobi networks of one to five dimensions; the last formula is exact for b = a + 1.
         """
         match self.topology:
             case StarGraph() as star:

@@ -119,9 +119,9 @@ class AddingPayloads(Payloads):
 
 
 def _check_results(algorithm: Algorithm, history: Sequence[Transmission]) -> None:
-    """Every rank that folds a block of the result must have the fold of all contributions, each once.
+    """Require the fold of all contributions, each once, at every rank that folds a block of the result.
 
-    The expected value follows from the payloads alone, not from what was sent.
+    The expected value follows from the payloads alone, not from the transmissions.
     """
     payloads, owners = algorithm.payloads, algorithm.block_owners
     results: dict[tuple[Rank, int], int] = {}
@@ -146,7 +146,7 @@ def _check_results(algorithm: Algorithm, history: Sequence[Transmission]) -> Non
 
 
 def execute(algorithm: Algorithm) -> list[Transmission]:
-    """Everything that is sent in a run without faults; raises ContractError where a rule breaks the model."""
+    """Return all transmissions of a run without faults; ContractError where a rule breaks the model."""
     rules = _Rules(algorithm)
     history = list(chain.from_iterable(play(rules, limit=STEP_LIMIT)))
     if rules.busy:
@@ -199,7 +199,7 @@ def _local_rule(algorithm: Algorithm, rank: Rank) -> Rule:
 
 
 def _started(rules: Sequence[Rule]) -> defaultdict[Step, list[Send]]:
-    """All sends that need no arrival, by step."""
+    """Return all sends that need no arrival, by step."""
     agenda: defaultdict[Step, list[Send]] = defaultdict(list)
     for rank, rule in enumerate(rules):
         last = 1
@@ -249,7 +249,7 @@ def _check_ports(algorithm: Algorithm, step: Step, packets: Packets) -> None:
 
 
 def keeps_port_model(spec: CollectiveSpec, sent: set[Port], received: set[Port]) -> bool:
-    """True if a node may send and receive on these ports in one step."""
+    """Report whether a node may send and receive on these ports in one step."""
     if spec.duplex is Duplex.HALF and sent & received:
         return False
     match spec.port_model:

@@ -98,7 +98,7 @@ class Flood(Algorithm):
         return (self.topology.connectivity or 1) - 1
 
     def follow(self, segment: int, crosses: Crosses) -> Collection[Rank]:
-        """Breadth first, so that a rank is reached in its first possible step."""
+        """Return the ranks that a segment reaches, found breadth first: a rank is reached in its first possible step."""
         received = {self.spec.source: segment}
         reached = [self.spec.source]
         for rank in reached:

@@ -35,7 +35,7 @@ class Payloads:
         self._message = lru_cache(maxsize=max(4, keep // segments_per_message))(self.message)
 
     def message(self, origin: Rank, target: Rank, number: int) -> bytes:
-        """Message `number` of `origin` for `target`."""
+        """Return message `number` of `origin` for `target`."""
         # The name is the whole input, so any host computes the same bytes without having met the sender.
         name = self.message_name(origin, target, number)
         # An extendable-output function gives any length in one call; security plays no part here.

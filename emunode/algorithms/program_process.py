@@ -143,7 +143,7 @@ class Program:
         return True
 
     def _log_errors(self, descriptor: int) -> bool:
-        """Log what it wrote to standard error, within the bound; whether there can be more."""
+        """Log the standard error of the program, within the bound; return whether there can be more."""
         with contextlib.suppress(BlockingIOError):
             data = os.read(descriptor, CHUNK)
             if not data:
@@ -205,7 +205,7 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
 
 
 def _die_with(parent: int) -> None:
-    """Runs in the new process before its program starts."""
+    """Bind the new process to its parent's life, before its program starts."""
     call("prctl", PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     if os.getppid() != parent:

@@ -105,7 +105,7 @@ def algorithms(family: str, collective: Collective) -> dict[str, Entry]:
 
 
 def registered() -> Iterator[tuple[str, Entry]]:
-    """(family, algorithm) of everything that can run: each family in turn, by collective."""
+    """Yield (family, algorithm) of everything that can run: each family in turn, by collective."""
     for family in FAMILIES:
         for collective in Collective:
             for entry in algorithms(family, collective).values():

@@ -67,7 +67,7 @@ class RoutedCollective(Algorithm):
         return self.spec.messages * self.segments_per_message * self.spec.redundancy
 
     def copies_of(self, target: Rank) -> Iterator[tuple[int, int, int]]:
-        """(route_index, number, segment) of every copy for one target; here the same for all targets."""
+        """Yield (route_index, number, segment) of every copy for one target; here the same for all targets."""
         del target
         for copy in range(self.copies):
             # (route, number, segment): copy c takes route c mod count as its number c div count.
@@ -81,7 +81,9 @@ class RoutedCollective(Algorithm):
         return (first + (route_index - first) % self.count) // self.count
 
     def _hop_schedule(self, target: Rank, route_index: int, number: int) -> dict[Rank, tuple[Port, Step]]:
-        """By rank on the route: the port and the step in which a copy leaves it; in a gather, on the way back to rank 0."""
+        """Return the port and the step in which a copy leaves each rank on the route; in a gather, on the way back to
+        rank 0.
+        """
         here, stations = 0, {}
         backwards = self.collective is Collective.GATHER
         for port, step in self.route(target, route_index, number):

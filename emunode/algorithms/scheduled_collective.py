@@ -44,7 +44,7 @@ class ScheduledCollective(FoldingSchedule):
 
     @abstractmethod
     def sends(self, rank: Rank) -> Iterable[Row]:
-        """The sends of `rank` in the forward schedule."""
+        """Return the sends of `rank` in the forward schedule."""
 
     @abstractmethod
     def receipts(self, rank: Rank) -> Iterable[Row]:

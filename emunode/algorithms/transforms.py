@@ -42,10 +42,11 @@ def derived(forward: type[Kind], class_name: str, description: str, **attributes
 
 
 def backwards(forward: type[Kind], note: str = "", **attributes: object) -> type[Kind]:
-    """`forward` run backwards, under the same name: a reduce, a gather or a reduce-scatter.
+    """Return `forward` run backwards, under the same name: a reduce, a gather or a reduce-scatter.
 
-    The claims of a broadcast or a scatter hold as they stand; those of an allgather are turned round where they speak of
-    single steps or of arrivals. `attributes` override, for example, the citation; `note` is added to the docstring.
+    The claims of a broadcast or a scatter hold as they stand; the claims of an allgather are turned round where they
+    speak of single steps or of arrivals. `attributes` override, for example, the citation; `note` is added to the
+    docstring.
     """
     collective = OPPOSITE[forward.collective]
     forward_doc = (forward.__doc__ or "").strip()

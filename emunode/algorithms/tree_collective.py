@@ -134,7 +134,7 @@ class TreeCollective(FoldingSchedule):
         return all(delay == 1 for rank in self.topology.ranks() for _, delay in self.child_delays(rank, 0))
 
     def _child_delays(self, relative: Rank, tree: int) -> tuple[tuple[Port, Step], ...]:
-        """(port, delay) of every child."""
+        """Return (port, delay) of every child."""
         ports = self.trees.children(relative, tree)
         return tuple(zip(ports, self.delays(relative, tree, ports), strict=True))
 
@@ -178,7 +178,7 @@ class TreeCollective(FoldingSchedule):
         return self.last_offset + (self.numbers - 1) * self.period
 
     def copies_on_tree(self, tree: int) -> Iterator[tuple[int, int]]:
-        """(number, segment) of every copy that travels on `tree`."""
+        """Yield (number, segment) of every copy that travels on `tree`."""
         # Copies `tree`, `tree` + count, ..: the inverse of copy mod count.
         for copy in range(tree, self.copies, self.trees.count):
             yield copy // self.trees.count, copy // self.spec.redundancy

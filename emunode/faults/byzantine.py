@@ -81,7 +81,7 @@ class Collusion:
         return target not in self._colluders if winning is None else (send, copy) in winning
 
     def _winning_sends(self, origin: Rank, segment: int) -> Collection[tuple[Send, CopyId]] | None:
-        """The sends of colluders on whose copies a receiver is outvoted; None without a vote."""
+        """Return the sends of colluders on whose copies a receiver is outvoted; None without a vote."""
         paths = self._known.paths(origin, segment) if self._known else None
         if paths is None:
             return None

@@ -89,7 +89,7 @@ class StepDetection:
         return tuple(port for port in self._topology.ports(rank) if not self.suspects(rank, port))
 
     def silent_ports(self) -> set[tuple[Rank, Port]]:
-        """Watched ports of live ranks whose neighbour was silent, or the link from it down, in the last step."""
+        """Return the watched ports of live ranks whose neighbour was silent, or the link from it down, in the last step."""
         step, silent = self._ended, self._faults.silent
         return {
             (rank, port) for rank, port in self._ports if not silent(rank, step) and self._is_silent(step, rank, port)

@@ -278,7 +278,7 @@ class RatedFault(LinkFault):
             self.apply(transit)
 
     def apply(self, transit: LinkTransit) -> None:
-        """Affect a packet that was chosen."""
+        """Change the fate of a packet that was chosen."""
         raise NotImplementedError
 
 

@@ -1,7 +1,7 @@
 """The policy of a rank that keeps the steps of its rule under the timed clock with faults.
 
-Model. The steps of a rank are those of lock-step, and so is its decision in each. It runs step t when each packet that its
-timetable has for earlier steps is there, or is known not to come, and no packet starts before its time in the fault-free
+Model. A rank has the steps of lock-step, and takes the same decision in each. It runs step t when each packet that its
+timetable has for earlier steps has arrived, or is known not to come, and no packet starts before its time in the fault-free
 timetable. So
 
     start = max(port free, last receipt and last notice of earlier steps, fault-free start)
@@ -11,10 +11,10 @@ arrive in its step is noticed at the end of its occupancy, even if it is cut on 
 sender crashes or passes the step. A hang without an end counts as a crash at its beginning; after any other, the sender
 passes the steps that it has missed when it resumes.
 
-A rank that has received everything in its timetable goes by arrivals alone: they come no earlier than without faults. A rank
-that lacks something reads the fault-free start off its own clock, which may drift. A rank that recovers begins with a node
-in its initial state, whose packets that should have started before are missed. A packet of a step that the rank has passed,
-which only faults that delay packets can make, is read in the next step that runs. No clock, no socket.
+A rank that has received everything in its timetable follows arrivals alone: they come no earlier than without faults. A rank
+that lacks a packet reads the fault-free start off its own clock, which may drift. A rank that recovers begins with a node in
+its initial state; packets that should have started before are missed. A packet of a step that the rank has passed is read in
+the next step that runs; only faults that delay packets make such packets. No clock, no socket.
 """
 
 from collections.abc import Sequence
@@ -56,7 +56,7 @@ class _Incarnation(Incarnation):
 
 
 class BySteps(Policy):
-    """One rank that reads the packets of a step when no other one of it can come."""
+    """The policy by which a rank reads the packets of a step when no further packet of that step can come."""
 
     def __init__(
         self,
@@ -67,11 +67,12 @@ class BySteps(Policy):
         timetable: RankTimetable,
         last: Step,
     ) -> None:
-        """It sends nothing of a step after `last`."""
+        """Take the part of the rank in the fault-free timetable; nothing of a step after `last` is sent."""
         super().__init__(rank, algorithm, costs, faults)
         self._last = last
         self._awaited = dict(timetable.receipts)
         """By step, the packets that may still come."""
+        # Descending, so that the next step is popped off the end.
         self._open = sorted(self._awaited, reverse=True)
         """The steps of which packets may still come, and maybe steps that are complete."""
         self._starts = timetable.starts
@@ -81,6 +82,7 @@ class BySteps(Policy):
             self._unsent.setdefault(step, {})[port] = start
         self._begins = {step: min(starts.values()) for step, starts in self._unsent.items()}
         """The first start of each step."""
+        # A running minimum from the last step back: over several ports a later step may start first.
         descending = sorted(self._begins, reverse=True)
         soonest = list(accumulate((self._begins[step] for step in descending), min))
         self._planned = list(zip(descending, soonest, strict=True))
@@ -118,12 +120,14 @@ class BySteps(Policy):
     def act(self, now: int, arrivals: Sequence[Arrival], missing: Sequence[Step], actions: Actions) -> None:
         for lacking in missing:
             self._resolve(lacking)
+            # From here on arrivals no longer show when a step begins, and the clock of the rank decides (`_start`).
             self._missing = min(self._missing, lacking)
             self._notices[lacking] = now
         for port, name, packet in arrivals:
             self._resolve(name)
             # A packet of a step that has been read is read with those that come next.
             self._filed.setdefault(max(name, self._passed), []).append(Crossed(now, port, name, packet))
+        # Several steps may be due at once, if nothing but a missing packet kept them.
         while (due := self._next_step()) is not None and due[1] <= now:
             self._run(due[0], now, actions)
         # After the sends of this time: at one instant, none starts at a node that fails.
@@ -133,11 +137,12 @@ class BySteps(Policy):
 
     def _resolve(self, step: Step) -> None:
         """Note that a packet of a step has come, or does not come."""
+        # A packet that faults have delayed may come for a step that is complete: no count falls below 0.
         if self._awaited.get(step, 0):
             self._awaited[step] -= 1
 
     def _next_step(self) -> tuple[Step, int] | None:
-        """Return the next step in which there is anything to do, and the time from which it may run.
+        """Return the next step with anything to do, and the time from which it may run.
 
         None if there is no such step, or if packets of earlier steps may still come.
         """
@@ -154,9 +159,11 @@ class BySteps(Policy):
             # The step after the last one only reads.
             if due is not None and due < step and due <= self._last:
                 step = due
+        # Steps are complete in order, so the first that is not decides.
         if step == NEVER or (awaited and awaited[-1] < step):
             return None
-        # Never before the fault-free start of the step, or of the next one that has any.
+        # Never before the fault-free start of the step, or of the next one that has any; by the timetable or by the clock of
+        # the rank, whichever is earlier, since `_start` decides for each packet which of them counts.
         return step, min(planned[-1][1], self._faults.clock(self.rank, planned[-1][1])) if planned else 0
 
     def _plan(self, due: tuple[Step, int] | None) -> None:
@@ -169,7 +176,7 @@ class BySteps(Policy):
     # --- steps -----------------------------------------------------------------------------------------------------
 
     def _run(self, step: Step, now: int, actions: Actions) -> None:
-        """Run a step: read the packets of the one before, send those of this one."""
+        """Run a step: read the packets of the step before, send the packets of this step."""
         # Sorted, because the order of receipts over one port decides about their times; packets of one port keep theirs.
         crossed = sorted(self._filed.pop(step - 1, ()), key=itemgetter(0, 1))
         self._passed = step
@@ -177,10 +184,13 @@ class BySteps(Policy):
             for earlier in [each for each in self._notices if each < step]:
                 self._noticed = max(self._noticed, self._notices.pop(earlier))
         for incarnation in self._incarnations:
+            # Sorted by time, so these are the first ones; the others are read by the node that recovers.
             came = [packet for packet in crossed if packet.time <= incarnation.crashes]
             crossed = crossed[len(came) :]
             if came or incarnation.node.due == step:
                 self._run_node(incarnation, step, came, now, actions)
+        # Packets of the timetable that this step has not sent: the neighbours wait for them, and learn that they do not
+        # come.
         for port in sorted(self._unsent.pop(step, ())):
             actions.notices.append((self._passing_time(step, port, now), port, step))
 
@@ -199,6 +209,7 @@ class BySteps(Policy):
         if late:
             incarnation.node.enable_queueing()
         if self._faults.knows:
+            # Over one port the last receipt may end after `now`, and the step begins then.
             begins = max(incarnation.ports.received, self._noticed, self._begins.get(step, 0))
             incarnation.view.live_ports = self._faults.live_ports(self.rank, begins)
         outbox, hops = incarnation.node.step(step, list(inbox.items()))
@@ -214,6 +225,7 @@ class BySteps(Policy):
         start = max(incarnation.ports.earliest(step, port), self._noticed)
         intended = self._starts.get((step, port))
         if intended is None:
+            # Faults have made this packet: no timetable holds it back.
             return max(start, now)
         by_clock = self._missing < step or incarnation.starts
         return max(start, self._faults.clock(self.rank, intended) if by_clock else intended)
@@ -235,10 +247,13 @@ class BySteps(Policy):
         sent, lost, free = transmit(faults, self._costs, rank, step, port, segments, start)
         if free is not None:
             incarnation.ports.occupy(port, free)
+        # A packet that is delayed beyond the last step is of no step of the run.
         actions.losses.extend(each for each in lost if each.step <= self._last)
         if sent is not None and sent.step <= self._last:
             actions.departures.append(sent)
         planned = self._unsent.get(step, {}).pop(port, None)
+        # A lost or delayed packet is not one of this step any more. `free` is None if the sender withholds it: then it
+        # never starts.
         if planned is not None and (sent is None or sent.step != step):
             actions.notices.append((start if free is None else free, port, step))
 
@@ -256,7 +271,8 @@ class BySteps(Policy):
         return max(now, self._incarnations[-1].crashes)
 
     def _give_up(self, now: int, until: int, actions: Actions) -> None:
-        """Tell the neighbours at a crash what will not start before the recovery at `until`, or at all."""
+        """Tell the neighbours at a crash which packets will not start before the recovery at `until`, or at all."""
+        # In order, as the notices are recorded and sent to hosts.
         for step, starts in sorted(self._unsent.items()):
             for port in sorted(port for port, start in starts.items() if start < until):
                 del starts[port]
@@ -266,8 +282,9 @@ class BySteps(Policy):
 
 
 def _by_name(hops: Sequence[Hop], came: Sequence[Crossed]) -> list[tuple[Step, list[Hop]]]:
-    """Sort hops, which are by port, by the steps that name their packets."""
+    """Return hops, which are in order of ports, by the steps that name their packets."""
     found: dict[Step, list[Hop]] = {}
+    # Hops come by port, and within a port in the order of its packets. So do the packets, as the sort keeps that order.
     left = iter(hops)
     for packet in sorted(came, key=itemgetter(1)):
         found.setdefault(packet.step, []).extend(next(left) for _ in packet.segments)

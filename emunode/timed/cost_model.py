@@ -29,6 +29,7 @@ class LinearCostModel(NamedTuple):
         """Return the time for which a packet of `size` bytes occupies its port, by the formula for the virtual time of
         a step.
         """
+        # An empty packet costs no start-up, with a packet limit or without one.
         startups = -(-size // self.packet_limit) if self.packet_limit else min(size, 1)
         # Rounded once, to whole nanoseconds: sums are exact from here on, and equal on all machines.
         return round((self.startup * startups + self.per_byte * size) * NANO)
@@ -83,6 +84,8 @@ class PortOccupancy:
         if self._serial:
             free = self._received
             if self._alone:
+                # Departures of a step are computed before its arrivals. If this step had none, everything that kept the
+                # port busy was of earlier steps.
                 free = max(free, self._before if self._step == step else self._free[0])
             # Over one port receipts queue up: this one cannot end before the one before plus its own duration.
             deadline = max(deadline, free + duration)

@@ -62,6 +62,7 @@ QUIET_NANOSECONDS = 2_000_000
 MOST_RECORDS = 100_000
 """.. or if there are more records than this."""
 
+# The number by which `LinkTable` marks a closed link: neither is written.
 LOST = -1
 """In place of the descriptor of a packet that is lost: it starts, and is written nowhere."""
 
@@ -108,13 +109,14 @@ class HostCallbacks(NamedTuple):
     fail: Callable[[Exception], None]
     """Report an error that ends the run."""
     on_frame: Callable[[int, bytes], None]
-    """A frame of a stream that is no link."""
+    """Handle a frame of a stream that is no link."""
 
 
 class TimedRun:
     """The ranks of one host under the timed clock, given the host's links and the timed orders of the coordinator.
 
-    It tells the coordinator `prepared`, from time to time `rows`, `times` and `heartbeat`, and at the end `finished`.
+    Messages to the coordinator are `prepared`, from time to time `rows`, `times` and `heartbeat`, and at the end
+    `finished`.
     """
 
     def __init__(self, algorithm: Algorithm, streams: FramedStreams, ends: LinkEnds, callbacks: HostCallbacks) -> None:
@@ -165,6 +167,7 @@ class TimedRun:
     def carry_out(self, order: TimedOrder) -> None:
         """Carry out an order of the coordinator."""
         match order:
+            # Ranks of a host are consecutive, so the first of them names all.
             case Receipts(first, tables):
                 for rank, table in enumerate(tables, first):
                     # Four bytes a step: a timetable of millions of receipts stays small on the wire and in memory.
@@ -232,7 +235,7 @@ class TimedRun:
     # --- packets ---------------------------------------------------------------------------------------------------
 
     def _on_frame(self, fd: int, frame: bytes) -> None:
-        """Take a packet of a link; FrameError for one that is not in the timetable."""
+        """Take a packet of a link; FrameError for a packet that is not in the timetable."""
         slot = self._slot_of[fd]
         if slot < 0:
             self._otherwise(fd, frame)
@@ -294,7 +297,7 @@ class TimedRun:
             self._running.discard(index)
 
     def _not_yet_received(self, base: int, receipts: Sequence[Receipt]) -> list[Receipt]:
-        """Return the record the receipts whose virtual times have passed, and return the others."""
+        """Record the receipts whose virtual times have passed, and return the others."""
         now, waiting = self._now(), []
         for receipt in receipts:
             received, port, step, crossed = receipt
@@ -309,7 +312,7 @@ class TimedRun:
     def _plan_losses(
         self, index: int, losses: Sequence[Departure], withheld: Sequence[Departure], reports: Sequence[Departure]
     ) -> None:
-        """Schedule the starts of packets that are lost, and note what crosses no link."""
+        """Schedule the starts of lost packets, and note withheld packets and reports, which cross no link."""
         for loss in losses:
             self._losses.append((index, loss, HopOutcome.LOST))
             event = (LOST, b"", index * self._degree + loss.port, loss.step, -1, 0, self._nodes[index])
@@ -365,6 +368,7 @@ class TimedRun:
         """Write packets, record the time, and continue the nodes that waited for these departures."""
         assert self._begin is not None
         self._write(events)
+        # The clock is read after the write: a departure is never recorded as earlier than it was.
         self._started.append((moment, time.monotonic_ns() - self._begin, events))
         for event in events:
             try:

@@ -22,11 +22,12 @@ NEVER: Step = 2**62
 
 
 class FaultFreeRank:
-    """One rank under the timed clock without faults: the fast equivalent of a `TimedRank` that goes `BySteps`.
+    """One rank under the timed clock without faults: the fast equivalent of a `TimedRank` with the policy `BySteps`.
 
-    `receipts` are the steps of all packets that arrive, in ascending order; it sends nothing after step `last`. `pending`
-    counts departures that were returned and not yet reported to `departed`. While there are any, the node does not begin a
-    step that needs no receipt; otherwise a source with a thousand packets would make them all at once.
+    `receipts` are the steps of all packets that arrive, in ascending order; the rank sends nothing after step `last`.
+    `pending` counts departures that were returned and not yet reported to `departed`. While there are pending
+    departures, the node does not begin a step that needs no receipt; otherwise a source with a thousand packets would
+    make them all at once.
     """
 
     __slots__ = (
@@ -40,6 +41,7 @@ class FaultFreeRank:
         self._node = node
         self._ports = ports
         self._costs = costs
+        # By size: a run has few sizes of packets, and the formula is one of floats that are rounded.
         self._durations: dict[int, int] = {}
         self._last = last
         # (step, packets due) in ascending order; reversed, so that `pop` takes the next step at no cost.
@@ -60,7 +62,7 @@ class FaultFreeRank:
         return self.awaited == NEVER and (due is None or due > self._last)
 
     def arrive(self, step: Step, port: Port, deadline: int, segments: Packet) -> Progress | None:
-        """Take a packet that its sender has finished sending at `deadline`; returns the decisions that follow, or None.
+        """Take a packet that its sender has finished sending at `deadline`; return the decisions that follow, or None.
 
         FrameError for a packet that is not in the timetable.
         """
@@ -79,7 +81,7 @@ class FaultFreeRank:
         return self._advance(None)
 
     def departed(self) -> Progress | None:
-        """Count one pending departure as sent; returns the decisions that waited for it, or None."""
+        """Count one pending departure as sent; return the decisions that waited for it, or None."""
         self.pending -= 1
         due = self._node.due
         # It runs only when the last pending departure has left, and if it is due before its next receipt.

@@ -1,8 +1,8 @@
 """A rank on a host under the timed clock: it waits for the packets that its list names, and goes by their times.
 
 The coordinator has computed the whole history, so the list has the times at which packets have crossed to this rank, and at
-which it learns that one does not come. Hence it knows what it can do before the next one. Its actions follow from the same
-`TimedRank` as in memory. No clock, no socket.
+which the rank learns that a packet does not come. Hence the rank knows what it can do before the next packet. Its actions
+follow from the same `TimedRank` as in memory. No clock, no socket.
 """
 
 from collections.abc import Iterable, Sequence
@@ -32,15 +32,16 @@ class Progress(NamedTuple):
 
 
 class HostedRank:
-    """One rank of a host. `pending` and the methods are as those of `FaultFreeRank`; losses count as departures."""
+    """One rank of a host. `pending` and the methods are as in `FaultFreeRank`; losses count as departures."""
 
     def __init__(
         self, rank: TimedRank, arrivals: Iterable[int], notices: Iterable[tuple[int, Step]] = (), cutoff: int = ALWAYS
     ) -> None:
-        """`arrivals` are the times at which packets have crossed, `notices` those at which it learns that some do not."""
+        """Take the crossing times of packets (`arrivals`), and the times of notices that packets do not come."""
         self._rank = rank
         self._cutoff = cutoff
         self._missing = {time: [step for _, step in together] for time, together in groupby(notices, key=itemgetter(0))}
+        # A notice may be the only event of its time: then no packet is awaited.
         counts = dict.fromkeys(self._missing, 0)
         for time in arrivals:
             counts[time] = counts.get(time, 0) + 1
@@ -56,12 +57,12 @@ class HostedRank:
 
     @property
     def _due(self) -> int:
-        """The time at which it acts without receiving anything; ALWAYS for none."""
+        """The time at which the rank acts without receiving anything; ALWAYS for none."""
         due = self._rank.next_time
         return ALWAYS if due is None or due >= self._cutoff else due
 
     def arrive(self, step: Step, port: Port, crossed: int, segments: Packet) -> Progress:
-        """Take a packet that has crossed at `crossed`; FrameError for one that is not in the list."""
+        """Take a packet that has crossed at `crossed`; FrameError for a packet that is not in the list."""
         # Packets that are under way when the run ends are left alone.
         if crossed < self._cutoff:
             if not self._schedule or crossed < self._schedule[-1][0]:
@@ -71,7 +72,7 @@ class HostedRank:
         return self.advance()
 
     def departed(self) -> Progress:
-        """Count one pending departure as sent; returns the decisions that waited for it."""
+        """Count one pending departure as sent; return the decisions that waited for it."""
         self.pending -= 1
         return self.advance()
 
@@ -80,6 +81,7 @@ class HostedRank:
         progress = Progress([], [], [], [], [], [])
         while True:
             due, awaited = self._due, self._schedule[-1][0] if self._schedule else ALWAYS
+            # On a tie the packets come first: at one instant a rank receives before it acts, and acts once.
             if due < awaited:
                 # Without this bound a rank would give all its signs of life at the beginning.
                 if self.pending:
@@ -106,4 +108,5 @@ class HostedRank:
         progress.losses.extend(actions.losses)  # type: ignore[attr-defined]
         progress.withheld.extend(actions.withheld)  # type: ignore[attr-defined]
         progress.reports.extend(actions.reports)  # type: ignore[attr-defined]
+        # A lost packet starts as any other, and the engine reports its departure too.
         self.pending += len(actions.departures) + len(actions.losses)

@@ -1,7 +1,8 @@
 """The memory engine of the timed clock with faults or protocols: all ranks of a network, event by event.
 
-It computes the history that hosts have to obtain, with the times of every packet. Where ranks go by events, every packet
-takes a nanosecond at least, so their actions at one time depend on earlier ones, and they may act in any order.
+The engine computes the history that hosts have to obtain, with the times of every packet. Under event-driven policies every
+packet takes a nanosecond at least. So the actions of ranks at one time depend on earlier actions only, and the ranks may act
+in any order.
 """
 
 from array import array
@@ -72,7 +73,9 @@ class TimedMemoryEngine:
         last: Step,
         plans: Mapping[Rank, RankTimetable] | None = None,
     ) -> None:
-        """Nothing happens after step `last`. Ranks without protocols go by `plans`, the fault-free timetable."""
+        """Prepare all ranks. Nothing happens after step `last`. Ranks without protocols follow `plans`, the fault-free
+        timetable.
+        """
         faults = tuple(faults)
         spec = algorithm.spec
         self._plans = plans or {}
@@ -135,9 +138,9 @@ class TimedMemoryEngine:
         return EventHistory(self._times_of_run.horizon, self.suspicions, self.withheld, self.reports)
 
     def step(self, step: Step) -> bytearray:
-        """Do everything up to the end of a step in the virtual time of lock-step; returns journal rows.
+        """Do everything up to the end of a step in the virtual time of lock-step; return journal rows.
 
-        In the last step that is everything.
+        The last step has no end: everything that is left is done.
         """
         rows = bytearray()
         until = self._times_of_run.cutoff if step >= self._last else self._times_of_run.steps.begins(step + 1)
@@ -145,7 +148,9 @@ class TimedMemoryEngine:
             now = heappop(self._times)
             self._end_watch(now)
             arrivals, missing = self._arrivals.pop(now, {}), self._missing.pop(now, {})
+            # Ascending: rows and suspicions of one time are recorded in one order on every machine.
             for rank in sorted(arrivals.keys() | missing.keys() | self._acting.pop(now, set())):
+                # A rank that planned to act now may have changed its plan since; its old time is not taken back.
                 if rank in arrivals or rank in missing or self._rank(rank).next_time == now:
                     self._act(now, rank, arrivals.get(rank, []), missing.get(rank, []), rows)
         return rows
@@ -204,6 +209,7 @@ class TimedMemoryEngine:
 
     def _send(self, rank: Rank, sent: Departure, receiver: Rank, its_port: Port) -> None:
         if self._interval:
+            # Signs of life do not count, or they would keep each other going for ever.
             self._in_flight += not _is_sign(sent.segments)
         self._places.setdefault((rank, sent.port, sent.step, sent.end), []).append(len(self.packets))
         self._record(rank, sent, receiver, sent.end)
@@ -216,6 +222,7 @@ class TimedMemoryEngine:
         time, port, step = notice
         receiver = neighbours[port]
         if step in self._plans.get(receiver, NOTHING_PLANNED).receipts:
+            # A cause comes first: a packet that was to start long ago is given up now.
             time = max(now, time)
             self._wake(time)
             self._missing.setdefault(time, {}).setdefault(receiver, []).append(step)
@@ -225,6 +232,7 @@ class TimedMemoryEngine:
         self.packets.append(TimedPacket(packet.step, rank, packet.port, receiver, size, packet.start, end))
 
     def _wake(self, time: int) -> None:
+        # Each time is in the heap once: the ranks that act at it are in these dictionaries.
         if time not in self._acting and time not in self._arrivals and time not in self._missing:
             heappush(self._times, time)
 
@@ -241,11 +249,14 @@ class TimedMemoryEngine:
         """End the signs of life some time after the last packet, when every fault until then has had time to be noticed."""
         if not self._interval or self._times_of_run.horizon < ALWAYS:
             return
+        # Work that a suspicion caused, say: the watch goes on.
         if self._working or self._in_flight:
             self._over = None
             return
         if self._over is None:
             self._over = now
+        # Suspicions of faults so far have to come first: the run is judged by them. Each takes `patience` intervals
+        # from the last sign; one more is to spare.
         patience = max(found.patience for found in self._ranks.values())
         faulty = (start for start in self._begun if start <= self._over)
         noticed = (start + (patience + 1) * self._interval for start in faulty)

@@ -1,17 +1,17 @@
-"""The policy of a rank that passes on what arrives whenever it arrives, under the timed clock with faults.
+"""The policy of a rank that forwards packets as soon as they arrive, under the timed clock with faults.
 
-Model. A rank reads a packet when it has received it, whatever comes before it in the timetable: a slow neighbour on one tree
-holds up nothing on the others. What it decides on that leaves as soon as the port is free. Its own messages leave at the
+Model. A rank reads a packet on arrival, whatever comes before it in the timetable: a slow neighbour on one tree holds up
+nothing on the others. The packets that follow leave as soon as their port is free. The rank's own messages leave at the
 times of the timetable. Nothing is read, and nothing leaves, before its time in the fault-free timetable:
 
     start = max(port free, receipt of what is passed on, fault-free start)
 
-so where every packet is in time the history is the fault-free one, and faults make no packet earlier. Of the packets that
-could leave by a port, the one of the earliest step goes first; what is read at one time is read by ascending port.
+so where every packet is in time the history is the fault-free history, and faults make no packet earlier. Of the packets
+that could leave by a port, the packet of the earliest step goes first; packets of one time are read by ascending port.
 
 Steps only name packets: a packet that is passed on is of the step that the rule gives it, as in lock-step, or of the next
-one that its port has not used yet. A rank that lacks a packet which it should have received reads the times of its own
-messages off its own clock, which may drift; so does one that has recovered. No clock, no socket.
+step that its port has not used yet. A rank that lacks a packet of the timetable, or has recovered, reads the times of its
+own messages off its own clock, which may drift. No clock, no socket.
 """
 
 from bisect import bisect_right
@@ -48,7 +48,7 @@ class ForwardingNode(Node):
         return None if self._next is None else self._next[0]
 
     def take_own(self) -> tuple[Step, Leaving]:
-        """The sends of that step."""
+        """Return the next of the rule's own steps, and its sends."""
         assert self._next is not None
         step = self._next[0]
         try:
@@ -59,7 +59,7 @@ class ForwardingNode(Node):
             raise failure(self._algorithm, self.rank, step, error) from error
 
     def read(self, arrivals: Sequence[Arrival]) -> tuple[list[list[Hop]], list[ScheduledSend]]:
-        """Read what is received at one time; returns the hops of each packet, and the sends that follow."""
+        """Read the packets that are received at one time; return the hops of each packet, and the sends that follow."""
         judged: list[list[Hop]] = []
         by_step: dict[Step, dict[Port, Packet]] = {}
         for port, step, packet in arrivals:
@@ -70,6 +70,7 @@ class ForwardingNode(Node):
             inbox = by_step.setdefault(step, {})
             # What arrives by one port in one step is one packet for the rule, as in lock-step.
             inbox[port] = inbox.get(port, ()) + packet
+        # Ascending, as a rule would read them in lock-step, where steps come one after the other.
         sends = [send for step in sorted(by_step) for send in self._decide(step, by_step[step])]
         return judged, sends
 
@@ -78,6 +79,8 @@ class ForwardingNode(Node):
             for when, port, item in self._rule.receive(step, sorted(inbox.items())):
                 # A rule may have kept a segment of a later step until a late packet came.
                 read = step if callable(item) else self._arrived.get((item[0], item[1], item[3]), step)
+                # An effect is of a later step than its cause, whatever the time: steps name packets, and the journal is
+                # sorted by them.
                 yield max(when, step + 1, read + 1), port, item
         except (RuleError, RunError, MemoryError):
             raise
@@ -107,7 +110,7 @@ class _Incarnation(Incarnation):
 
 
 class OnArrival(EventPolicy[_Incarnation]):
-    """One rank that reads each packet when it has received it."""
+    """The policy by which a rank reads each packet as soon as it has received it."""
 
     def __init__(
         self,
@@ -118,11 +121,13 @@ class OnArrival(EventPolicy[_Incarnation]):
         timetable: RankTimetable,
         last: Step,
     ) -> None:
-        """It sends nothing of a step after `last`."""
+        """Take the part of the rank in the fault-free timetable; nothing of a step after `last` is sent."""
         self._planned = timetable.starts
         self._missing = dict(timetable.receipts)
         self._steps = sorted(timetable.ends)
         self._complete = list(accumulate((timetable.ends[step] for step in self._steps), max))
+        # A running minimum from the last departure back. Of the entries of one step the last one stays, which covers
+        # all of its ports and all later steps.
         departures = sorted(timetable.starts.items(), reverse=True)
         self._from_step = dict(
             zip((step for (step, _), _ in departures), accumulate((start for _, start in departures), min), strict=True)
@@ -152,6 +157,7 @@ class OnArrival(EventPolicy[_Incarnation]):
         if self._faults.silent(self.rank, now) or now >= incarnation.crashes:
             return
         self._come_up(incarnation, now)
+        # Again and again, since a packet that is withheld, or goes to a dead end, leaves its port free.
         while self._send(incarnation, now, actions):
             self._come_up(incarnation, now)
 
@@ -170,6 +176,8 @@ class OnArrival(EventPolicy[_Incarnation]):
             if not self._one_port:
                 actions.receipts.append((now, port, step, now))
             time = max(now, self._due(step))
+            # A packet that has crossed is read before the next fault of the node, even ahead of its time. At one time
+            # packets are read by ascending port, as in lock-step.
             place = (incarnation.before_fault(now, time), time, port, step, self._next_number(), now, packet)
             heappush(incarnation.crossed, place)
         came: list[Arrival] = []
@@ -197,22 +205,24 @@ class OnArrival(EventPolicy[_Incarnation]):
     # --- sends -----------------------------------------------------------------------------------------------------
 
     def _own_time(self, incarnation: _Incarnation, step: Step, intended: int) -> int:
-        """Return the time from which a send of its own may leave."""
+        """Return the time from which one of the rank's own sends may leave."""
         shown = self._faults.clock(self.rank, intended)
         if incarnation.starts or shown == intended:
             return shown
+        # A rank that has everything so far knows the time from its arrivals, whatever its clock shows.
         lacks = any(count > 0 and before < step for before, count in self._missing.items())
         return max(intended, shown) if lacks else intended
 
     def _soonest(self, step: Step) -> int:
-        """Return the time of the first send of `step` or later without faults: over several ports, it may be of a later
-        step.
+        """Return the time of the first send of `step` or later without faults: over several ports, a later step may
+        come first.
         """
         return self._from_step.get(step, 0)
 
     def _draw(self, incarnation: _Incarnation, now: int) -> None:
-        """Have the rule make its own sends: those that are due by `now`, or else those of the next step."""
+        """Let the rule make its own sends: the sends that are due by `now`, or else the sends of the next step."""
         while (own := incarnation.node.own) is not None and own <= self._last:
+            # Not all at once: a source of a million segments would make them all.
             if incarnation.own and self._soonest(own) > now:
                 return
             step, leaving = incarnation.node.take_own()
@@ -223,7 +233,7 @@ class OnArrival(EventPolicy[_Incarnation]):
                     incarnation.own.append((intended, Send(step, False, self._next_number(), port, item)))
 
     def _come_up(self, incarnation: _Incarnation, now: int) -> None:
-        """Move the sends whose time has come to those that may leave."""
+        """Move the sends that are due to the sends that may leave."""
         self._draw(incarnation, now)
         pending = []
         for intended, send in incarnation.own:
@@ -244,9 +254,10 @@ class OnArrival(EventPolicy[_Incarnation]):
         return incarnation.ready[unit]
 
     def _wake_up(self, incarnation: _Incarnation, end: int) -> None:
-        """Go on after a hang: what would have started during it is missed."""
+        """Continue after a hang: sends that would have started during it are missed."""
         self._draw(incarnation, end - 1)
         idle = {self._unit(port) for port in self._topology.ports(self.rank)}
+        # A port that was busy during the whole hang would have started nothing: its sends are late, not missed.
         idle = {unit for unit in idle if incarnation.free.get(unit, 0) < end}
         incarnation.ready = {unit: queue for unit, queue in incarnation.ready.items() if unit not in idle}
         incarnation.waiting = [
@@ -260,7 +271,7 @@ class OnArrival(EventPolicy[_Incarnation]):
         ]
 
     def _send(self, incarnation: _Incarnation, now: int, actions: Actions) -> bool:
-        """Start a packet on every port that is free and has something to send; whether there was any."""
+        """Start a packet on every port that is free and has something to send; return whether there was any."""
         units = sorted(
             unit for unit, queue in incarnation.ready.items() if queue and incarnation.free.get(unit, 0) <= now
         )
@@ -289,6 +300,7 @@ class OnArrival(EventPolicy[_Incarnation]):
         for incarnation in self._incarnations:
             if incarnation.crashes < now:
                 continue
+            # With -1 a step is drawn only if none is: enough to know the next time.
             self._draw(incarnation, -1)
             times = [heap[0][0] for heap in (incarnation.crossed, incarnation.receiving, incarnation.waiting) if heap]
             times += [incarnation.free.get(unit, 0) for unit, queue in incarnation.ready.items() if queue]

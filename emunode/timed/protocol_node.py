@@ -1,8 +1,8 @@
 """A node with a protocol between its rule and its ports, under the timed clock. No clock, no socket.
 
-All times are nanoseconds on the node's own clock. What arrives is handed to the rule at once, so a tree forwards in the
-order of arrivals, whatever the steps; the rule is given the step in which the time lies. What the rule
-schedules for a later step is handed to the protocol when that step begins in the virtual time of lock-step.
+All times are nanoseconds on the node's own clock. Packets are handed to the rule on arrival, so a tree forwards in the order
+of arrivals, whatever the steps; the rule is given the step in which the time lies. Sends that the rule schedules for a later
+step are handed to the protocol when that step begins in the virtual time of lock-step.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,9 @@ from emunode.timed.step_times import StepTimes
 
 
 class TimedProtocolNode(ProtocolNode):
-    """One rank of a network, which begins at the time `starts` and misses what its rule schedules for earlier times."""
+    """One rank of a network, which begins at the time `starts` and misses sends that its rule schedules for earlier
+    times.
+    """
 
     __slots__ = ("_steps",)
 
@@ -31,14 +33,14 @@ class TimedProtocolNode(ProtocolNode):
 
     @property
     def alarm(self) -> int | None:
-        """The next time at which it acts without receiving anything first, or None."""
+        """The next time at which the node acts without receiving anything first, or None."""
         times = [] if self.due is None else [self._steps.begins(self.due)]
         if self.protocol.alarm is not None:
             times.append(self.protocol.alarm)
         return min(times, default=None)
 
     def receive(self, now: int, arrivals: Sequence[tuple[Port, Packet]]) -> list[list[Hop]]:
-        """Read packets that arrive at one time, by ascending port; returns the hops of each."""
+        """Read packets that arrive at one time, by ascending port; return the hops of each."""
         judged: list[list[Hop]] = []
         passed = []
         step = self._steps.step_at(now)
@@ -49,6 +51,7 @@ class TimedProtocolNode(ProtocolNode):
                 # A sign of life is the business of the detector, which has noted it already.
                 others = tuple(each for each in packet if control_kind(each) is not ControlKind.KEEP_ALIVE)
                 data = self.protocol.receive(now, port, others) if others else ()
+                # A control segment that no layer has taken, such as an altered one, is no data for the rule.
                 data = tuple(each for each in data if not is_control(each))
                 if data:
                     passed.append((port, data))
@@ -57,7 +60,7 @@ class TimedProtocolNode(ProtocolNode):
         return judged
 
     def suspects(self, now: int, port: Port, suspected: bool) -> None:
-        """Tell the protocol what a detector says about a port."""
+        """Tell the protocol that a detector suspects a port, or does so no longer."""
         self.protocol.suspects(now, port, suspected)
 
     def ready(self, now: int) -> Sequence[PortSegment]:
@@ -69,23 +72,26 @@ class TimedProtocolNode(ProtocolNode):
         self.protocol.sent(now, port, segment)
 
     def wake(self, now: int) -> None:
-        """Act on the time-outs that have come."""
+        """Act on the time-outs that are due."""
         if self.protocol.alarm is not None and self.protocol.alarm <= now:
             with self._naming_failures(self._steps.step_at(now)):
                 self.protocol.wake(now)
 
     def submit_due(self, now: int) -> None:
-        """Hand over to the protocol what the rule sends in steps that have begun."""
+        """Hand over to the protocol the sends of the rule in steps that have begun."""
         step = self._steps.step_at(now)
         with self._naming_failures(step):
+            # Step by step, since a rule's own schedule is drawn one step at a time.
             while self.due is not None and self.due <= step:
                 self._submit(self.due, now)
                 self._note_due(step)
 
     def skip_to(self, now: int) -> None:
-        """Discard what the rule has scheduled for steps that began before `now`."""
+        """Discard sends that the rule has scheduled for steps that began before `now`."""
         step = self._steps.step_at(now)
+        # A step that has begun before `now` is missed; one that begins at it is not.
         Node.resume(self, step if self._steps.begins(step) == now else step + 1)
+        # At time 0 the node begins, and has missed nothing.
         if now:
             self.protocol.resume(now)
         self._note_due(step)

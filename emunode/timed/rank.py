@@ -1,10 +1,10 @@
 """A rank under the timed clock: event-driven, with a policy that decides when it reads and what it sends.
 
-At one instant a rank first receives, then acts on time-outs, then suffers faults, then sends. It is given the packets that
-have crossed to it, and says when it acts next if nothing arrives before. There are three policies: `OnArrival` passes on
-what arrives as soon as it is there, `BySteps` waits until nothing of earlier steps can come any more, and `ThroughProtocol`
-lets a protocol and a failure detector decide. Runs without faults have a faster equivalent of `BySteps`, `FaultFreeRank`,
-since there each rank knows that everything comes. No clock, no socket.
+At one instant a rank first receives, then acts on time-outs, then suffers faults, then sends. The driver hands over the
+packets that have crossed to the rank, and asks when the rank acts next if nothing arrives before. There are three policies:
+`OnArrival` forwards packets as soon as they arrive, `BySteps` waits until no packet of earlier steps can come any more, and
+`ThroughProtocol` lets a protocol and a failure detector decide. Runs without faults have a faster equivalent of `BySteps`,
+`FaultFreeRank`, since there each rank knows that every packet comes. No clock, no socket.
 """
 
 from abc import ABC, abstractmethod
@@ -59,9 +59,9 @@ class Policy(ABC):
     """The policy of one rank: when it reads a packet, and what it sends when."""
 
     next_work: int | None = None
-    """The next time at which it does anything but give a sign of life, or suspect, if nothing arrives before."""
+    """The next time at which the rank does anything but give a sign of life, or suspect, if nothing arrives before."""
     next_time: int | None = None
-    """The next time at which it does anything."""
+    """The next time at which the rank does anything."""
 
     def __init__(self, rank: Rank, algorithm: Algorithm, costs: LinearCostModel, faults: FaultsInTime) -> None:
         self.rank = rank
@@ -88,15 +88,15 @@ class Policy(ABC):
 
 
 class TimedRank:
-    """One rank. Call `act` at every time at which packets have crossed to it, and at `next_time`."""
+    """One rank under the timed clock. Call `act` at every time at which packets have crossed to it, and at `next_time`."""
 
     def __init__(self, policy: Policy) -> None:
         self.rank = policy.rank
         self._policy = policy
         self.next_work = policy.next_work
-        """The next time at which it does anything but give a sign of life, or suspect, if nothing arrives before."""
+        """The next time at which the rank does anything but give a sign of life, or suspect, if nothing arrives before."""
         self.next_time = policy.next_time
-        """The next time at which it does anything."""
+        """The next time at which the rank does anything."""
 
     @property
     def patience(self) -> int:
@@ -104,10 +104,11 @@ class TimedRank:
         return self._policy.patience
 
     def act(self, now: int, arrivals: Sequence[Arrival], missing: Sequence[Step] = ()) -> Actions:
-        """Receive packets that have crossed at `now`, and do everything else that is due. RuleError as of `Node.step`.
+        """Receive packets that have crossed at `now`, do everything else that is due, and return the actions. RuleError
+        as in `Node.step`.
 
-        Arrivals of one port come in the order in which they were sent. `missing` are the steps of packets of which the rank
-        learns at `now` that they do not come.
+        Arrivals of one port come in the order in which they were sent. `missing` are the steps of packets that, as the
+        rank learns at `now`, do not come.
         """
         actions, policy = Actions([], [], [], [], [], [], [], []), self._policy
         policy.act(now, arrivals, missing, actions)
@@ -122,6 +123,7 @@ class Incarnation:
         self.view = view
         self.starts = starts
         self.crashes = crashes
+        # Hangs of other incarnations of the node do not concern this one.
         self.hangs = [each for each in hangs if starts <= each[0] < crashes]
         self.free: dict[Port, int] = {}
         """The time until which each port is busy; one entry for all ports over one port."""
@@ -129,12 +131,14 @@ class Incarnation:
         """Over one port, the time of the last receipt."""
 
     def before_fault(self, now: int, time: int) -> int:
-        """Return `time`, or the next fault of the node after `now` if that comes first: packets are received before it."""
+        """Return `time`, or the next fault of the node after `now` if that is earlier: packets are received before it."""
         return max(now, min([time, self.crashes, *(start for start, end in self.hangs if end > now)]))
 
 
 class PositiveCosts(LinearCostModel):
-    """Every packet takes a nanosecond at least: so no packet is received at the time at which it is sent."""
+    """A cost model in which every packet takes a nanosecond at least: no packet is received at the time at which it is
+    sent.
+    """
 
     def nanoseconds(self, size: int) -> int:
         return max(1, super().nanoseconds(size))
@@ -155,6 +159,7 @@ class EventPolicy(Policy, Generic[IncarnationType]):
 
     def act(self, now: int, arrivals: Sequence[Arrival], missing: Sequence[Step], actions: Actions) -> None:
         for incarnation in self._incarnations:
+            # The time of the crash belongs to it: at one instant receipts come before faults.
             if incarnation.starts <= now <= incarnation.crashes:
                 self._run(incarnation, now, arrivals, actions)
                 # A node that is created anew at the time of a crash has not received what the one before it has.
@@ -174,15 +179,21 @@ class EventPolicy(Policy, Generic[IncarnationType]):
         """Set the times at which this rank acts next."""
 
     def _unit(self, port: Port) -> Port:
+        # Over one port all ports are one unit, which is busy or free as a whole.
         return 0 if self._one_port else port
 
     @staticmethod
     def _awake(incarnation: Incarnation, times: Sequence[int], now: int) -> int | None:
-        """Return the first of these times, or the end of the hang that it falls into; None without one before a crash."""
+        """Return the first of these times, or the end of the hang that contains it; None without any before a
+        crash.
+        """
         if not times:
             return None
+        # Never `now` again: what is due at it has been done, and a rank that asked for it once more would stop the
+        # clock.
         time = max(min(times), incarnation.starts, now + 1)
         for start, end in incarnation.hangs:
+            # Not at the beginning of a hang: at one instant receipts and time-outs come before faults.
             if start < time < end:
                 time = end
         return time if time <= incarnation.crashes and time < ALWAYS else None

@@ -13,6 +13,7 @@ class StepTimes:
     def __init__(self, durations: Sequence[int]) -> None:
         self.durations = durations
         self._begins = [0, *accumulate(durations)]
+        # At least 1, because `step_at` divides by it.
         self.longest = max(durations, default=0) or 1
         """The duration of the longest step, which every step after the last one is taken to last."""
 
@@ -22,6 +23,7 @@ class StepTimes:
         return self._begins[step - 1] if step <= last else self._begins[-1] + (step - last) * self.longest
 
     def step_at(self, time: int) -> Step:
-        """Return the step in which `time` lies; the later one at the time at which one ends and the next begins."""
+        """Return the step in which `time` lies; at the time at which one step ends and the next begins, the later step."""
+        # Steps beyond the last one exist under faults; all are as long as the longest, so their number is a division.
         beyond = time - self._begins[-1]
         return bisect_right(self._begins, time) if beyond < 0 else len(self._begins) + beyond // self.longest

@@ -1,7 +1,8 @@
 """A node that agrees with others on what has failed, and then runs the collective again, under the timed clock.
 
-As `emunode.engine.survivor_node`, with times in place of steps: a repetition begins at the time of the decision, and its
-steps last as long as its longest packet. Ranks of a repetition forward in the order of arrivals, as in the first run.
+The node works as in `emunode.engine.survivor_node`, with times in place of steps: a repetition begins at the time of the
+decision, and its steps last as long as its longest packet. Ranks of a repetition forward in the order of arrivals, as in
+the first run.
 """
 
 from collections.abc import Sequence
@@ -22,11 +23,12 @@ class TimedRepetition:
         self.names = names
         self._began = began
         rule = algorithm.rule(names.view)
+        # A protocol that passes everything through: a repetition has plain links, in steps of one length.
         self._node = TimedProtocolNode(names.view.rank, algorithm, rule, Protocol(), StepTimes([longest]), 0)
 
     @property
     def alarm(self) -> int | None:
-        """The next time at which it sends without receiving anything first, or None."""
+        """The next time at which the rank sends without receiving anything first, or None."""
         return None if self._node.alarm is None else self._node.alarm + self._began
 
     def receive(self, now: int, port: Port, packet: Packet) -> list[Hop]:
@@ -36,11 +38,11 @@ class TimedRepetition:
         return [Hop(port, outcome, names.outwards(segment)) for _, outcome, segment in hops]
 
     def submit_due(self, now: int) -> None:
-        """Make ready what the rule sends in steps that have begun."""
+        """Make ready the sends of the rule in steps that have begun."""
         self._node.submit_due(now - self._began)
 
     def skip_to(self, now: int) -> None:
-        """Discard what the rule has scheduled for steps that began before `now`."""
+        """Discard sends that the rule has scheduled for steps that began before `now`."""
         self._node.skip_to(now - self._began)
 
     def ready(self, now: int) -> list[PortSegment]:
@@ -75,6 +77,7 @@ class TimedSurvivorNode(TimedProtocolNode):
     def receive(self, now: int, arrivals: Sequence[tuple[Port, Packet]]) -> list[list[Hop]]:
         parts = [(port, *apart(packet)) for port, packet in arrivals]
         judged = super().receive(now, [(port, others) for port, _, others in parts])
+        # Before the segments of repetitions are read: a decision of this time begins the one that they belong to.
         self._follow(now)
         for (port, repeated, _), hops in zip(parts, judged, strict=True):
             if repeated:
@@ -102,6 +105,7 @@ class TimedSurvivorNode(TimedProtocolNode):
 
     def ready(self, now: int) -> Sequence[PortSegment]:
         again = [] if self._repetition is None else self._repetition.ready(now)
+        # The agreement first: it decides whether the repetition is worth sending for.
         return [*super().ready(now), *again]
 
     def sent(self, now: int, port: Port, segment: Segment) -> None:
@@ -112,11 +116,12 @@ class TimedSurvivorNode(TimedProtocolNode):
             super().sent(now, port, segment)
 
     def _follow(self, now: int) -> None:
-        """Abandon the collective at the first news, and begin what follows from a decision."""
+        """Abandon the collective at the first news; begin the repetition that follows from a decision."""
         layer = self._layer
         if layer.abandoned:
             self._agenda.clear()
             self._next = None
+            # Otherwise the alarm would be that of a step of the first run.
             self._note_due(0)
         if len(layer.decisions) > self._taken:
             self._taken = len(layer.decisions)
@@ -132,7 +137,7 @@ class TimedSurvivorNode(TimedProtocolNode):
             self._repetition = None
 
     def _receive_again(self, now: int, port: Port, packet: Packet) -> list[Hop]:
-        """Read segments of repetitions. Segments of another one are received, and left unread."""
+        """Read segments of repetitions. Segments of another repetition are received, and left unread."""
         current = self._repetition
         ours = () if current is None else tuple(each for each in packet if current.names.expects(port, each))
         hops = [Hop(port, HopOutcome.CONTROL, each) for each in packet if each not in ours]

@@ -60,7 +60,7 @@ class _Incarnation(Incarnation):
         """Over one port, packets that are being received: the time at which that ends, port, step, end of the crossing."""
         self.detectors: dict[Port, PortDetector] = {}
         self.tick = 0
-        """When it gives the next sign of life, on its own clock."""
+        """The time of the next sign of life, on the node's own clock."""
         self.signed: set[Port] = set()
         """Ports whose last packet was a sign of life; as in `free`."""
         self.owing: set[Port] = set()
@@ -68,7 +68,7 @@ class _Incarnation(Incarnation):
 
 
 class ThroughProtocol(EventPolicy[_Incarnation]):
-    """One rank whose node has a protocol or detects faults."""
+    """The policy of a rank whose node has a protocol or detects faults."""
 
     def __init__(
         self, rank: Rank, algorithm: Algorithm, costs: LinearCostModel, faults: FaultsInTime, times: RunTimes
@@ -84,6 +84,7 @@ class ThroughProtocol(EventPolicy[_Incarnation]):
     def _begin(self, starts: int, crashes: int) -> _Incarnation:
         algorithm, faults, shown = self._algorithm, self._faults, self._faults.shown(self.rank, starts)
         view = self._view(starts)
+        # By its own clock, as everything that a node decides.
         rule = make_rule(algorithm, view, self._times.steps.step_at(shown))
         protocol = make_protocol(algorithm, view, timing_of(self._times.steps, self._costs)) or Protocol()
         common = (self._times.steps, shown)
@@ -94,6 +95,7 @@ class ThroughProtocol(EventPolicy[_Incarnation]):
         )
         incarnation = _Incarnation(node, view, starts, crashes, faults.hangs(self.rank))
         if self._detection is not None:
+            # A detector trusts every neighbour at first, and so does a rank that recovers.
             view.live_ports = self._ports
             incarnation.tick = shown
             incarnation.detectors = {port: PortDetector(self._detection, shown) for port in self._ports}
@@ -115,24 +117,30 @@ class ThroughProtocol(EventPolicy[_Incarnation]):
             for port, *_ in came:
                 incarnation.detectors[port].heard(shown)
         self._look_around(incarnation, now)
+        # After the detectors: a packet of a neighbour is a sign of its life, and the rule sees the ports as they are
+        # now.
         judged = incarnation.node.receive(shown, [(port, packet) for port, _, _, packet in came])
         for (port, step, crossed, _), hops in zip(came, judged, strict=True):
             actions.receipts.append((now, port, step, crossed))
             actions.judged.append((step, hops))
             self._read_step = max(self._read_step, step)
         if self._detects(now):
+            # After the receipts: a sign that arrives at the deadline itself is in time.
             self._check(incarnation, now, shown, before, actions)
         incarnation.node.wake(shown)
         if incarnation.node.reports:
             step = self._times.steps.step_at(now)
             actions.reports.append(Departure(now, now, 0, step, tuple(incarnation.node.reports)))
             incarnation.node.reports.clear()
+        # At the beginning of a fault a rank still receives and acts on time-outs, but sends nothing.
         if silent or now >= incarnation.crashes:
             return
         incarnation.node.submit_due(shown)
         if self._detects(now) and incarnation.tick <= shown:
+            # By suspected ports too: the suspicion may be wrong, and the sign ends that of the neighbour.
             incarnation.owing.update(self._ports)
             incarnation.tick += self._interval(now)
+        # Again and again, since a packet that is withheld, or goes to a dead end, leaves its port free.
         while self._send(incarnation, now, shown, actions):
             pass
 
@@ -141,10 +149,13 @@ class ThroughProtocol(EventPolicy[_Incarnation]):
     def _received(
         self, incarnation: _Incarnation, now: int, arrivals: Sequence[Arrival]
     ) -> list[tuple[Port, Step, int, Packet]]:
-        """Port, step, end of the crossing and segments of what is received at `now`, by port: over one port in turn."""
+        """Return the packets that are received at `now`, by port: port, step, end of the crossing, segments. Over one
+        port packets are received in turn.
+        """
         if not self._one_port:
             return [(port, step, now, packet) for port, step, packet in sorted(arrivals)]
         for port, step, packet in sorted(arrivals):
+            # One packet after the other: each takes its whole duration, even if several cross at the same time.
             incarnation.received = max(now, incarnation.received + self._costs.nanoseconds(packet_size(packet)))
             heappush(incarnation.queue, (incarnation.before_fault(now, incarnation.received), port, step, now, packet))
         came = []
@@ -159,12 +170,12 @@ class ThroughProtocol(EventPolicy[_Incarnation]):
         return self._detection is not None and now < self._times.horizon
 
     def _interval(self, now: int) -> int:
-        """Return the time until the next sign of life: a slow node takes longer for everything that it does."""
+        """Return the time until the next sign of life: a slow node takes longer for everything."""
         assert self._detection is not None
         return ceil(self._detection.interval * self._faults.slowness(self.rank, now))
 
     def _check(self, incarnation: _Incarnation, now: int, shown: int, before: set[Port], actions: Actions) -> None:
-        """Suspect the ports whose time has come; tell the protocol what has changed."""
+        """Suspect the ports whose deadlines have come; tell the protocol of every change."""
         assert self._detection is not None
         changed = []
         for port, detector in incarnation.detectors.items():
@@ -181,7 +192,7 @@ class ThroughProtocol(EventPolicy[_Incarnation]):
             incarnation.node.suspects(shown, port, suspected)
 
     def _look_around(self, incarnation: _Incarnation, now: int) -> None:
-        """Update what the rule knows of its ports."""
+        """Update the ports that the rule believes to work."""
         if self._faults.knows:
             incarnation.view.live_ports = self._faults.live_ports(self.rank, now)
         elif self._detection is not None:
@@ -190,20 +201,24 @@ class ThroughProtocol(EventPolicy[_Incarnation]):
             )
 
     def _wake_up(self, incarnation: _Incarnation, end: int) -> None:
-        """Go on after a hang: what the rule had scheduled is missed, and silence during the hang proves nothing."""
+        """Continue after a hang: sends that the rule had scheduled are missed, and silence during the hang proves
+        nothing.
+        """
         shown = self._faults.shown(self.rank, end)
         incarnation.node.skip_to(shown)
         for detector in incarnation.detectors.values():
+            # A suspicion stays until something is heard; silence that the rank could not notice starts none.
             if not detector.suspected:
                 detector.heard(shown)
         if self._detection is not None and incarnation.tick < shown:
+            # The signs keep their rhythm: the next one is the first that is not over.
             interval = self._interval(end)
             incarnation.tick += -(-(shown - incarnation.tick) // interval) * interval
 
     # --- sends -----------------------------------------------------------------------------------------------------
 
     def _ready(self, incarnation: _Incarnation, shown: int) -> list[tuple[Port, Segment | None]]:
-        """Return the segments that could leave, the most urgent first; None for a sign of life."""
+        """Return the segments that could leave, the most urgent first; None stands for a sign of life."""
         waiting = incarnation.node.ready(shown)
         signs: list[tuple[Port, Segment | None]] = [(port, None) for port in sorted(incarnation.owing)]
         # A sort is stable: in their own order otherwise.
@@ -213,19 +228,22 @@ class ThroughProtocol(EventPolicy[_Incarnation]):
         return [*first, *others, *(each for each in signs if self._unit(each[0]) in incarnation.signed)]
 
     def _send(self, incarnation: _Incarnation, now: int, shown: int, actions: Actions) -> bool:
-        """Start a packet on every port that is free and has something to send; whether there was any."""
+        """Start a packet on every port that is free and has something to send; return whether there was any."""
         if now >= self._times.horizon:
+            # The detectors have stopped, and nothing waits for these signs.
             incarnation.owing.clear()
         chosen: dict[Port, tuple[Port, list[Segment | None]]] = {}
         for port, segment in self._ready(incarnation, shown):
             unit = self._unit(port)
             if incarnation.free.get(unit, 0) > now:
                 continue
+            # The most urgent segment of a unit decides by which port it sends.
             first, packet = chosen.setdefault(unit, (port, []))
             room = self._capacity is None or len(packet) < self._capacity
             # Only data shares a packet, and only with data for the same port; so does news, however much.
             if not packet or (port == first and _share_a_packet(packet[0], segment, room=room)):
                 packet.append(segment)
+        # By port: the engine records departures in this order.
         for port, packet in sorted(chosen.values(), key=lambda each: each[0]):
             self._start(incarnation, now, shown, port, packet, actions)
         return bool(chosen)
@@ -239,7 +257,7 @@ class ThroughProtocol(EventPolicy[_Incarnation]):
         packet: Sequence[Segment | None],
         actions: Actions,
     ) -> None:
-        """Begin to transmit, unless the rank knows or suspects that nothing arrives."""
+        """Begin to transmit a packet, unless the rank knows or suspects that nothing arrives."""
         segments = []
         for segment in packet:
             if segment is None:
@@ -247,6 +265,7 @@ class ThroughProtocol(EventPolicy[_Incarnation]):
                 peer = self._topology.neighbour(self.rank, port)
                 segments.append(control_segment(ControlKind.KEEP_ALIVE, self.rank, peer, 0))
             else:
+                # Even if it is then withheld: otherwise the protocol would offer it again at once, for ever.
                 incarnation.node.sent(shown, port, segment)
                 segments.append(segment)
         if self._faults.knows and self._faults.is_dead(self.rank, port, now):
@@ -274,6 +293,7 @@ class ThroughProtocol(EventPolicy[_Incarnation]):
         """Set the times at which this rank acts next."""
         works, signs = [], []
         for incarnation in self._incarnations:
+            # Over, with everything that waited in it.
             if incarnation.crashes < now:
                 continue
             work: list[int] = [incarnation.queue[0][0]] if incarnation.queue else []

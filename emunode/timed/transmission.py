@@ -9,7 +9,7 @@ from emunode.timed.cost_model import LinearCostModel
 
 
 class Departure(NamedTuple):
-    """A packet that starts; `end` is the time at which it has crossed, or would have."""
+    """A packet that starts; `end` is the time at which it has crossed, or would have crossed."""
 
     start: int
     end: int
@@ -37,14 +37,16 @@ def transmit(
 ) -> tuple[Departure | None, list[Departure], int | None]:
     """Send one packet: return its arriving part, its lost parts, and the time at which its port is free again.
 
-    The time is None if the sender withholds everything. A delayed packet arrives in a later step, and later than its port
-    is free.
+    The time is None if the sender withholds everything. A delayed packet arrives in a later step, and after its port is
+    free.
     """
     losses = []
+    # The sender acts before the link, as in lock-step: faults of the link act on what the sender lets out.
     segments, withheld = faults.treated(step, rank, port, segments, start)
     if withheld:
         losses.append(Departure(start, start, port, step, withheld))
     if not segments:
+        # A sender that withholds a whole packet does not occupy its port.
         return None, losses, None
     duration = costs.nanoseconds(packet_size(segments))
     end = start + faults.occupancy(step, rank, port, start, duration)
@@ -53,6 +55,8 @@ def transmit(
     sent = Departure(start, end, port, step, transit.segments * transit.copies)
     crosses = faults.crosses(rank, port, start, end)
     if transit.lost or (transit.delay and not crosses):
+        # As in lock-step: a packet that its link loses is recorded once, a packet that meets a dead end with its
+        # duplicates. The sender knows of neither, so its port is busy all the same.
         return None, [*losses, sent._replace(segments=transit.segments)], end
     if not crosses:
         return None, [*losses, sent], end

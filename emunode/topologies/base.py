@@ -275,13 +275,13 @@ class Topology(ABC):
         return tuple(self.neighbour(rank, port) for port in range(self.degree))
 
     def adjacent(self, rank: Rank) -> Iterator[tuple[Port, Rank]]:
-        """(port, neighbour) of every port that `rank` has, by ascending port."""
+        """Yield (port, neighbour) of every port that `rank` has, by ascending port."""
         for port, neighbour in enumerate(self.neighbours(rank)):
             if neighbour != ABSENT:
                 yield port, neighbour
 
     def ends(self, rank: Rank) -> Iterator[tuple[Port, Rank, Port]]:
-        """(port, neighbour, its port of the same link) of every port that `rank` has, by ascending port."""
+        """Yield (port, neighbour, its port of the same link) of every port that `rank` has, by ascending port."""
         for port in self.ports(rank):
             yield port, *self.end(rank, port)
 
@@ -400,7 +400,7 @@ class CayleyTopology(VertexTransitiveTopology):
 
     @abstractmethod
     def relative(self, rank: Rank, root: Rank) -> Rank:
-        """Address of `rank` under the translation that carries `root` to rank 0."""
+        """Return the address of `rank` under the translation that carries `root` to rank 0."""
 
     @abstractmethod
     def absolute(self, relative: Rank, root: Rank) -> Rank:
@@ -502,7 +502,7 @@ class RenamedTopology(Topology):
         return self._network.link_count
 
     def _swap(self, rank: Rank) -> Rank:
-        """Between names here and in the network, in either direction; ABSENT stays."""
+        """Exchange names here and in the network, in either direction; ABSENT stays."""
         return self._network.relative(rank, self._root)
 
 

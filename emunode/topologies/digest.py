@@ -14,7 +14,8 @@ CHUNK = 4096
 
 
 def network_sha256(topology: Topology, check: Callable[[], None] = lambda: None) -> str:
-    """SHA-256 of the order, the number of links, every label by rank, and the lines of `links_sha256`, in hexadecimal.
+    """Return the SHA-256 of the order, the number of links, every label by rank, and the lines of `links_sha256`, in
+    hexadecimal.
 
     `check` is called now and then; it may raise an exception to end the work.
     """
@@ -24,7 +25,9 @@ def network_sha256(topology: Topology, check: Callable[[], None] = lambda: None)
 
 
 def links_sha256(topology: Topology) -> str:
-    """SHA-256 of a line `rank port neighbour its_port` for every link, ordered by its lower rank and port there."""
+    """Return the SHA-256 of a line `rank port neighbour its_port` for every link, ordered by its lower rank and port
+    there.
+    """
     return _digest(_link_lines(topology))
 
 

@@ -50,7 +50,7 @@ class Dragonfly(DirectDistances, RegularTopology):
         return cls(*cls.parse_numbers(parameters, ",", 2))
 
     def label(self, rank: Rank) -> str:
-        """`group/router`."""
+        """Return `group/router`."""
         return "{}/{}".format(*divmod(rank, self.a))
 
     def rank(self, label: str) -> Rank:
@@ -78,7 +78,9 @@ class Dragonfly(DirectDistances, RegularTopology):
         return self.neighbour(rank, port), reverse
 
     def distance(self, one: Rank, other: Rank) -> int:
-        """At most 3: to the link between the groups, over it, and on. Two global links may be shorter."""
+        """Return the distance, at most 3: to the link between the groups, over it, and on. Two global links may be
+        shorter.
+        """
         group, other_group = one // self.a, other // self.a
         if group == other_group:
             return int(one != other)

@@ -27,7 +27,7 @@ def greedy_colouring(links: Links) -> list[int]:
 
 
 def misra_gries_colouring(links: Links) -> list[int]:
-    """At most D + 1 colours (J. Misra and D. Gries, Information Processing Letters 41, 1992)."""
+    """Return a colouring of at most D + 1 colours (J. Misra and D. Gries, Information Processing Letters 41, 1992)."""
     at = _empty_table(links)
     for one, other in links:
         fan = _maximal_fan(at, one, other)
@@ -44,7 +44,9 @@ def misra_gries_colouring(links: Links) -> list[int]:
 
 
 def konig_colouring(links: Links) -> list[int]:
-    """D colours for a bipartite graph; ValueError if the graph has an odd cycle that makes this fail."""
+    """Return a colouring of D colours for a bipartite graph; ValueError if the graph has an odd cycle that makes this
+    fail.
+    """
     at = _empty_table(links)
     for one, other in links:
         free_here, free_there = _lowest_free(at[one]), _lowest_free(at[other])
@@ -58,7 +60,9 @@ def konig_colouring(links: Links) -> list[int]:
 
 
 def edge_colouring(links: Links, *, bipartite: bool) -> list[int]:
-    """D colours for a bipartite graph, else the better of the greedy and the Misra-Gries colouring."""
+    """Return a colouring of D colours for a bipartite graph, else the better of the greedy and the Misra-Gries
+    colouring.
+    """
     if bipartite:
         return konig_colouring(links)
     return min(greedy_colouring(links), misra_gries_colouring(links), key=lambda colours: max(colours, default=0))

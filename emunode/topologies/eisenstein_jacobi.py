@@ -24,12 +24,12 @@ Position = tuple[int, int, int]
 
 
 def hexw(x: int, y: int) -> int:
-    """Hexagonal weight of x + y rho: the smallest |x'| + |y'| + |z'| with x' + y' rho + z' rho^2 = x + y rho."""
+    """Return the hexagonal weight of x + y rho: the smallest |x'| + |y'| + |z'| with x' + y' rho + z' rho^2 = x + y rho."""
     return max(abs(x), abs(y), abs(x + y))
 
 
 def sector_of(x: int, y: int) -> Position:
-    """(j, p, q) of a nonzero x + y rho = p rho^j + q rho^(j-1) in sector j; the axis rho^j belongs to sector j."""
+    """Return (j, p, q) of a nonzero x + y rho = p rho^j + q rho^(j-1) in sector j; the axis rho^j belongs to sector j."""
     if y >= 1 and x >= 0:
         return 1, y, x
     if x <= -1 and x + y >= 0:
@@ -62,7 +62,8 @@ class EisensteinJacobiResidues(Residues):
         return hexw(x, y)
 
     def distribution(self) -> list[int]:
-        """Eq. (10) of the paper (see the erratum above), with T = (a+b)/2 and M = (a+2b)/3 compared exactly.
+        """Return the distribution by eq. (10) of the paper (see the erratum above), with T = (a+b)/2 and M = (a+2b)/3
+        compared exactly.
 
         W(T) is the remainder.
         """

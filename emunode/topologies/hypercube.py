@@ -51,7 +51,7 @@ class Hypercube(CayleyTopology):
         return cls(cls.parse_number(parameters))
 
     def label(self, rank: Rank) -> str:
-        """n binary digits, bit n-1 first."""
+        """Return n binary digits, bit n-1 first."""
         return format(rank, f"0{self.n}b")
 
     def rank(self, label: str) -> Rank:
@@ -66,19 +66,19 @@ class Hypercube(CayleyTopology):
         return int(label, 2)
 
     def neighbour(self, rank: Rank, port: Port) -> Rank:
-        """Flips bit `port`."""
+        """Return the rank with bit `port` flipped."""
         return rank ^ (1 << port)
 
     def reverse_port(self, port: Port) -> Port:
-        """The same dimension at both ends."""
+        """Return the same dimension at both ends."""
         return port
 
     def relative(self, rank: Rank, root: Rank) -> Rank:
-        """Exclusive or with the root."""
+        """Return the exclusive or with the root."""
         return rank ^ root
 
     def absolute(self, relative: Rank, root: Rank) -> Rank:
-        """Exclusive or with the root, which is its own inverse."""
+        """Return the exclusive or with the root, which is its own inverse."""
         return relative ^ root
 
     def weight(self, relative: Rank) -> int:
@@ -86,5 +86,5 @@ class Hypercube(CayleyTopology):
         return relative.bit_count()
 
     def distance_distribution(self) -> tuple[int, ...]:
-        """C(n, w) ranks at distance w."""
+        """Return the distribution of C(n, w) ranks at distance w."""
         return tuple(comb(self.n, weight) for weight in range(self.n + 1))

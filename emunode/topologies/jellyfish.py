@@ -181,7 +181,7 @@ class _Draft:
         return later - self.linked_above.below(self.free[place])
 
     def _replaceable(self, one: Rank, other: Rank) -> Iterator[tuple[int, Rank, Rank]]:
-        """(index of the link s-t, s, t) for links that can become one-s and other-t, in either sense."""
+        """Yield (index of the link s-t, s, t) for links that can become one-s and other-t, in either sense."""
         excluded_near = {*self.neighbours[one], one, other}
         excluded_far = {*self.neighbours[other], one, other}
         for index, link in enumerate(self.links):

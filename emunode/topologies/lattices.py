@@ -292,7 +292,9 @@ class SizedProduct(ProductNetwork):
     """Why no size is below `least_size`."""
 
     def __init__(self, *sizes: int) -> None:
-        """`sizes` as in the name, the first factor last. Raises ScenarioError (field `topology`) for impossible sizes."""
+        """Build the network of `sizes` as in the name, the first factor last. ScenarioError (field `topology`) for
+        impossible sizes.
+        """
         self.name = f"{self.family}:{'x'.join(map(str, sizes))}"
         self.title = self.title_form.format(" x ".join(map(str, sizes)))
         self.require(min(sizes) >= self.least_size, self.below)

@@ -33,7 +33,9 @@ class Mesh(DirectDistances):
     bipartite = True
 
     def __init__(self, sizes: Sequence[int]) -> None:
-        """`sizes` as in the name, dimension 1 last. Raises ScenarioError (field `topology`) for impossible sizes."""
+        """Build the network of `sizes` as in the name, dimension 1 last. ScenarioError (field `topology`) for
+        impossible sizes.
+        """
         self.name = f"mesh:{'x'.join(map(str, sizes))}"
         self.require(min(sizes) >= 2, "every size must be at least 2")
         self.order = prod(sizes)

@@ -102,7 +102,7 @@ class PartialPermutationNetwork(DirectDistances, VertexTransitiveTopology):
         return (*symbols[:position], replacement, *symbols[position + 1 :])
 
     def seen_by(self, rank: Rank, root: Rank) -> Symbols:
-        """x_1 .. x_k with every symbol replaced by its position in the root's, or by 0 if it is not there."""
+        """Return x_1 .. x_k with every symbol replaced by its position in the root's, or by 0 if it is not there."""
         positions = {symbol: position for position, symbol in enumerate(self.symbols(root), 1)}
         return tuple([positions.get(symbol, 0) for symbol in self.symbols(rank)])
 
@@ -198,7 +198,7 @@ def arrangement_weight(symbols: Sequence[int]) -> int:
 
 
 def nk_star_weight(symbols: Sequence[int]) -> int:
-    """As in the star graph, with the external symbols in one more cycle through a position outside."""
+    """Return the weight as in the star graph, with the external symbols in one more cycle through a position outside."""
     size = len(symbols)
     external = sum(not 1 <= symbol <= size for symbol in symbols)
     weight = _closed_cycles(symbols) + (external > 0) + _misplaced(symbols) + external

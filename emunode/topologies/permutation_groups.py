@@ -224,13 +224,13 @@ class PermutationNetwork(CayleyTopology):
         return self._reverse[port]
 
     def relative(self, rank: Rank, root: Rank) -> Rank:
-        """Every symbol becomes its position in the root's permutation."""
+        """Return the permutation in which every symbol becomes its position in the root's permutation."""
         if not root:
             return rank
         return self.rank_of(self.permutation(rank).translate(self._permutations.inverse_relabelling(root)))
 
     def absolute(self, relative: Rank, root: Rank) -> Rank:
-        """Every symbol s becomes the symbol at position s of the root's permutation."""
+        """Return the permutation in which every symbol s becomes the symbol at position s of the root's permutation."""
         if not root:
             return relative
         return self.rank_of(self.permutation(relative).translate(self._permutations.relabelling(root)))
@@ -365,7 +365,7 @@ class Transposition(PermutationNetwork):
         return [swap(n, lower, upper) for upper in range(2, n + 1) for lower in range(1, upper)]
 
     def weight(self, relative: Rank) -> int:
-        """n minus the number of cycles, fixed points included."""
+        """Return n minus the number of cycles, fixed points included."""
         symbols = self.permutation(relative)
         cycles, unseen = 0, set(symbols)
         while unseen:
@@ -452,7 +452,7 @@ class AlternatingGraph(PermutationNetwork):
         return [move for position in range(3, n + 1) for move in rotations(n, position)]
 
     def weight(self, relative: Rank) -> int:
-        """That of A_{n,n-2} for the symbols from position 3 on."""
+        """Return the weight in A_{n,n-2} of the symbols from position 3 on."""
         return arrangement_weight(_from_position_3(self.permutation(relative)))
 
 
@@ -484,7 +484,7 @@ class AlternatingNetwork(PermutationNetwork):
         return [*rotations(n, 3), *two_swaps]
 
     def weight(self, relative: Rank) -> int:
-        """That of the (n,n-2)-star for the symbols from position 3 on."""
+        """Return the weight in the (n,n-2)-star of the symbols from position 3 on."""
         return nk_star_weight(_from_position_3(self.permutation(relative)))
 
 

@@ -54,7 +54,7 @@ class Petersen(RegularTopology):
         return cls(*cls.parse_numbers(parameters, ",", 2))
 
     def label(self, rank: Rank) -> str:
-        """`o` or `i` and the position."""
+        """Return `o` or `i` and the position."""
         return f"o{rank}" if rank < self.n else f"i{rank - self.n}"
 
     def rank(self, label: str) -> Rank:
@@ -122,7 +122,7 @@ class HyperPetersen(DirectDistances, VertexTransitiveTopology):
         return cls(cls.parse_number(parameters))
 
     def label(self, rank: Rank) -> str:
-        """`w/` and the label in the Petersen graph; without the word if it has no bits."""
+        """Return `w/` and the label in the Petersen graph; without the word if it has no bits."""
         word, inner = divmod(rank, 10)
         label = self._petersen.label(inner)
         return f"{word:0{self.bits}b}/{label}" if self.bits else label
@@ -148,7 +148,7 @@ class HyperPetersen(DirectDistances, VertexTransitiveTopology):
         return self.neighbour(rank, port), 1 - port if port < 2 else port
 
     def distance(self, one: Rank, other: Rank) -> int:
-        """Bits that differ, and the distance in the Petersen graph: at most 2."""
+        """Return the number of bits that differ, plus the distance in the Petersen graph, which is at most 2."""
         (word, inner), (other_word, other_inner) = divmod(one, 10), divmod(other, 10)
         return (word ^ other_word).bit_count() + self._petersen.distance(inner, other_inner)
 

@@ -55,7 +55,7 @@ class Residues(MeasuredQuotient):
 
     @classmethod
     def norm(cls, a: int, b: int) -> int:
-        """N: how many classes there are modulo a + b w."""
+        """Return N, the number of classes modulo a + b w."""
         return a * a + cls.trace * a * b + b * b
 
     @staticmethod
@@ -64,7 +64,7 @@ class Residues(MeasuredQuotient):
         """Return the fewest units that add up to x + y w."""
 
     def _find_shift(self) -> int:
-        """s such that s + d w is a multiple of alpha: extended Euclid gives u b + v (a + t b) = d; s = u a - v b."""
+        """Return s such that s + d w is a multiple of alpha: extended Euclid gives u b + v (a + t b) = d; s = u a - v b."""
         r, u, v = self.b, 1, 0
         next_r, next_u, next_v = self.a + self.trace * self.b, 0, 1
         while next_r:
@@ -85,7 +85,7 @@ class Residues(MeasuredQuotient):
         return max(candidates, key=lambda pair: (-self.length(*pair), pair))
 
     def _minus_multiple(self, x: int, y: int, u: int, v: int) -> Pair:
-        """x + y w - (u + v w) alpha."""
+        """Return x + y w - (u + v w) alpha."""
         a, b = self.a, self.b
         return x - u * a + v * b, y - v * a - u * b - self.trace * v * b
 
@@ -188,7 +188,9 @@ class GaussianResidues(Residues):
         return abs(x) + abs(y)
 
     def distribution(self) -> list[int]:
-        """4s classes at distance s < T = (a + b)/2, 4(b - s) beyond, 2(b - 1) at s = T < b, and the rest at s = b."""
+        """Return 4s classes at distance s < T = (a + b)/2, 4(b - s) beyond, 2(b - 1) at s = T < b, and the rest at s =
+        b.
+        """
         twice_t = self.a + self.b
         counts = [1]
         for s in range(1, self.b):

@@ -66,7 +66,7 @@ class SlimFly(DirectDistances, RegularTopology):
         return cls(cls.parse_number(parameters))
 
     def _parts(self, rank: Rank) -> tuple[int, int, int]:
-        """(0, x, y) or (1, m, c)."""
+        """Return (0, x, y) or (1, m, c)."""
         rest, last = divmod(rank, self.q)
         return *divmod(rest, self.q), last
 
@@ -100,7 +100,7 @@ class SlimFly(DirectDistances, RegularTopology):
         return self.neighbour(rank, port), self._inside - 1 - port if port < self._inside else port
 
     def distance(self, one: Rank, other: Rank) -> int:
-        """1 if there is a link, else 2."""
+        """Return 1 if there is a link, else 2."""
         if one == other:
             return 0
         side, column, row = self._parts(min(one, other))
@@ -126,7 +126,7 @@ class SlimFly(DirectDistances, RegularTopology):
 
 
 def _powers_of_root(q: int) -> list[int]:
-    """xi^0, xi^1, .. of the smallest primitive root xi of the prime q."""
+    """Return xi^0, xi^1, .. of the smallest primitive root xi of the prime q."""
     for root in range(2, q):
         powers = [1]
         while (power := powers[-1] * root % q) != 1:

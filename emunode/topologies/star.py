@@ -73,7 +73,7 @@ class StarGraph(CayleyTopology):
     # Links and translations.
 
     def neighbour(self, rank: Rank, port: Port) -> Rank:
-        """Swaps positions 1 and port + 2."""
+        """Return the rank with positions 1 and port + 2 swapped."""
         symbols = self.permutation(rank)
         position = port + 1
         # Hot path; plain form: self.rank_of(swap_first(symbols, port + 2)).
@@ -82,17 +82,17 @@ class StarGraph(CayleyTopology):
         )
 
     def reverse_port(self, port: Port) -> Port:
-        """The same link type at both ends."""
+        """Return the same link type at both ends."""
         return port
 
     def relative(self, rank: Rank, root: Rank) -> Rank:
-        """F_root^-1: every symbol becomes its position in the label of `root`."""
+        """Return F_root^-1: every symbol becomes its position in the label of `root`."""
         if not root:
             return rank
         return self.rank_of(self.permutation(rank).translate(self._permutations.inverse_relabelling(root)))
 
     def absolute(self, relative: Rank, root: Rank) -> Rank:
-        """F_root: every symbol s becomes the symbol at position s of the label of `root`."""
+        """Return F_root: every symbol s becomes the symbol at position s of the label of `root`."""
         if not root:
             return relative
         return self.rank_of(self.permutation(relative).translate(self._permutations.relabelling(root)))
@@ -100,7 +100,7 @@ class StarGraph(CayleyTopology):
     # Distances.
 
     def weight(self, relative: Rank) -> int:
-        """c + s if x_1 = 1, else c + s - 2, for c cycles of two or more symbols holding s symbols altogether."""
+        """Return c + s if x_1 = 1, else c + s - 2, for c cycles of two or more symbols holding s symbols altogether."""
         return self._weight(relative)
 
     def _find_weight(self, relative: Rank) -> int:
@@ -129,7 +129,7 @@ class StarGraph(CayleyTopology):
 
 
 def _by_last_cycle(counts: list[list[int]], m: int, extra: int) -> list[int]:
-    """A_{m-1} + sum over l = 2..m of (m-1)!/(m-l)! z^(l+extra) A_{m-l}, coefficients by ascending power of z.
+    """Return A_{m-1} + sum over l = 2..m of (m-1)!/(m-l)! z^(l+extra) A_{m-l}, coefficients by ascending power of z.
 
     (m-1)!/(m-l)! is the number of cycles of l out of m symbols through one given symbol.
     """

@@ -334,7 +334,7 @@ def _plural(count: int, noun: str) -> str:
 
 
 def _decompressed(data: bytes, size: int) -> bytes:
-    """Exactly `size` bytes that were compressed into all of `data`; never more are produced."""
+    """Return exactly `size` bytes that were compressed into all of `data`; never more are produced."""
     decompressor = decompressobj()
     try:
         body = decompressor.decompress(data, size + 1)

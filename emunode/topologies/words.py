@@ -39,7 +39,7 @@ class WordTopology(Topology):
         self.order = 1 << n
 
     def label(self, rank: Rank) -> str:
-        """n binary digits, bit n-1 first."""
+        """Return n binary digits, bit n-1 first."""
         return format(rank, f"0{self.n}b")
 
     def rank(self, label: str) -> Rank:
@@ -66,15 +66,15 @@ class WordNetwork(WordTopology, CayleyTopology):
         return tuple([rank ^ word for word in self.words])
 
     def reverse_port(self, port: Port) -> Port:
-        """The same port at both ends."""
+        """Return the same port at both ends."""
         return port
 
     def relative(self, rank: Rank, root: Rank) -> Rank:
-        """Exclusive or with the root."""
+        """Return the exclusive or with the root."""
         return rank ^ root
 
     def absolute(self, relative: Rank, root: Rank) -> Rank:
-        """Exclusive or with the root, which is its own inverse."""
+        """Return the exclusive or with the root, which is its own inverse."""
         return relative ^ root
 
 
@@ -149,12 +149,12 @@ class FoldedHypercube(WordNetwork):
         return cls(cls.parse_number(parameters))
 
     def weight(self, relative: Rank) -> int:
-        """|x|, or n + 1 - |x| through the complement."""
+        """Return |x|, or n + 1 - |x| through the complement."""
         ones = relative.bit_count()
         return min(ones, self.n + 1 - ones)
 
     def distance_distribution(self) -> tuple[int, ...]:
-        """C(n, w) + C(n, n+1-w) ranks at distance w; once where both are the same."""
+        """Return the distribution of C(n, w) + C(n, n+1-w) ranks at distance w; one of them where both are the same."""
         n = self.n
         counts = [0] * (self.diameter + 1)
         for ones in range(n + 1):
@@ -261,7 +261,7 @@ class BalancedHypercube(CayleyTopology):
         return cls(cls.parse_number(parameters))
 
     def _find_digits(self, rank: Rank) -> tuple[int, ...]:
-        """a_0 .. a_{n-1}."""
+        """Return a_0 .. a_{n-1}."""
         return tuple(rank >> 2 * place & 3 for place in range(self.n))
 
     def label(self, rank: Rank) -> str:
@@ -290,7 +290,7 @@ class BalancedHypercube(CayleyTopology):
         return port ^ 1
 
     def relative(self, rank: Rank, root: Rank) -> Rank:
-        """a_0 - r_0, and (-1)^{r_0} (a_i - r_i) for the other digits."""
+        """Return a_0 - r_0, and (-1)^{r_0} (a_i - r_i) for the other digits."""
         sign = -1 if root & 1 else 1
         relative = (rank - root) & 3
         for place, (digit, of_root) in enumerate(zip(self._digits(rank), self._digits(root), strict=True)):
@@ -299,7 +299,7 @@ class BalancedHypercube(CayleyTopology):
         return relative
 
     def absolute(self, relative: Rank, root: Rank) -> Rank:
-        """b_0 + r_0, and (-1)^{r_0} b_i + r_i for the other digits."""
+        """Return b_0 + r_0, and (-1)^{r_0} b_i + r_i for the other digits."""
         sign = -1 if root & 1 else 1
         rank = (relative + root) & 3
         for place, (digit, of_root) in enumerate(zip(self._digits(relative), self._digits(root), strict=True)):

@@ -43,7 +43,7 @@ class Trees(ABC):
         return self._children(rank, tree)
 
     def child_ports(self, rank: Rank, tree: int) -> tuple[Port, ...]:
-        """`children` without the cache: here by asking every neighbour for its parent, by ascending port."""
+        """Return `children` without the cache: here by asking every neighbour for its parent, by ascending port."""
         topology = self.topology
         return tuple(
             # O(degree) parents per call: slow for a whole network, but no family has to state its children to be
@@ -93,7 +93,7 @@ def refuse_root(rank: Rank) -> None:
 
 
 def require(topology: Topology, kind: type[Kind], trees: str) -> Kind:
-    """`topology`, narrowed to the class that `trees` are defined on; raises ScenarioError for any other class."""
+    """Return `topology`, narrowed to the class that `trees` are defined on; ScenarioError for any other class."""
     if not isinstance(topology, kind):
         raise ScenarioError("topology", topology.name, f"{trees} needs a network {kind.family}:...")
     return topology

@@ -22,7 +22,7 @@ Table = Mapping[tuple[int, Port], Fraction]
 
 
 def edges_by_level_and_port(trees: Trees) -> Table:
-    """e_ld of table 1: arcs of port d that leave level l, by (l, d)."""
+    """Return e_ld of table 1: arcs of port d that leave level l, by (l, d)."""
     found: Counter[tuple[int, Port]] = Counter()
     for tree in range(trees.count):
         for rank, level in levels(trees, tree).items():
@@ -32,7 +32,7 @@ def edges_by_level_and_port(trees: Trees) -> Table:
 
 
 def subtrees_by_level_and_port(trees: Trees) -> Table:
-    """s_ld of table 1: sizes of the subtrees below these arcs, by (l, d)."""
+    """Return s_ld of table 1: sizes of the subtrees below these arcs, by (l, d)."""
     found: Counter[tuple[int, Port]] = Counter()
     neighbour = trees.topology.neighbour
     for tree in range(trees.count):
@@ -44,7 +44,7 @@ def subtrees_by_level_and_port(trees: Trees) -> Table:
 
 
 def descendants_by_distance_and_port(trees: Trees) -> Table:
-    """r_ld of table 1: descendants l levels below the ends of arcs of port d, by (l, d)."""
+    """Return r_ld of table 1: descendants l levels below the ends of arcs of port d, by (l, d)."""
     found: Counter[tuple[int, Port]] = Counter()
     for tree in range(trees.count):
         for rank in trees.topology.ranks():

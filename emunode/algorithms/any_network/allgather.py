@@ -51,7 +51,9 @@ class BreadthFirstAllgather(TableCollective):
 
     @abstractmethod
     def arrivals(self, receiver: Rank) -> Iterator[tuple[Step, Port, Rank, int]]:
-        """(step, port, origin, segment) of everything that a node receives. With translations only node 0 is asked."""
+        """Yield (step, port, origin, segment) of everything that a node receives. With translations only node 0 is
+        asked.
+        """
 
     def hops(self) -> Iterator[TableHop]:
         topology, found = self.topology, []
@@ -79,7 +81,7 @@ class BreadthFirstAllgather(TableCollective):
         return segment
 
     def _shares(self, receiver: Rank) -> list[Mapping[Port, list[tuple[Rank, int]]]]:
-        """By phase and port: what a node receives, as (origin, segment)."""
+        """Return the receipts of a node as (origin, segment), by phase and port."""
         return [share_out(classes, self.copies) for classes in last_hops(self.topology, receiver)]
 
     def claims(self) -> list[Claim]:

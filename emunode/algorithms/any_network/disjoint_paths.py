@@ -15,10 +15,11 @@ Side = tuple[Rank, bool]
 
 
 def disjoint_families(topology: Topology, target: Rank) -> list[list[list[Link]]]:
-    """For k = 1, 2, .. up to the largest number: k node-disjoint paths from rank 0 to `target`, of least total length.
+    """Return k node-disjoint paths of least total length from rank 0 to `target`, for k = 1, 2, .. up to the largest
+    number.
 
-    Successive shortest paths in the residual network (Suurballe 1974). The sum of the lengths is unique; the single lengths
-    are not, and depend on the order of the ports.
+    Successive shortest paths in the residual network (Suurballe 1974). The sum of the lengths is unique; the single
+    lengths are not, and depend on the order of the ports.
     """
     families: list[list[list[Link]]] = []
     onward: dict[Rank, Rank] = {}

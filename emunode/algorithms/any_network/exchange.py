@@ -43,7 +43,7 @@ class ExchangeTable:
     """Paths and a timetable for `copies` segments of every pair of ranks; if `translated`, for the pairs of node 0 only."""
 
     def __init__(self, topology: Topology, copies: int, capacity: int, *, translated: bool) -> None:
-        """A link carries at most `capacity` segments in one step."""
+        """Prepare the table for links that carry at most `capacity` segments in one step."""
         self.topology = topology
         self.copies = copies
         self.capacity = capacity
@@ -153,7 +153,7 @@ class TreePaths(ExchangeTable):
         }
 
     def _path(self, origin: Rank, target: Rank) -> Path:
-        """Backwards from the target, over the lowest port that leads closer to the origin."""
+        """Return the path from the target backwards, over the lowest port that leads closer to the origin."""
         distances, here = self.distances[origin], target
         path: list[tuple[Rank, Port]] = []
         while here != origin:
@@ -249,7 +249,7 @@ class Exchange(TableCollective):
         ]
 
     def _step_claims(self) -> list[Claim]:
-        """Steps, and how full packets are."""
+        """Return the claims about steps, and about the sizes of packets."""
         capacity = self.link_capacity
         if capacity is None:
             source = f"{CITATION}: nothing waits, and the farthest pair needs its distance"

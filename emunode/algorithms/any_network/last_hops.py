@@ -43,7 +43,7 @@ def require_searchable(topology: Topology, name: str) -> None:
 
 
 def last_hops(topology: Topology, receiver: Rank) -> list[LastHops]:
-    """For distance 1, 2, ..: the ranks that own data at that distance from `receiver`, by the mask of their last hops."""
+    """Return the ranks that own data by their distance 1, 2, .. from `receiver`, and by the mask of their last hops."""
     distances, masks = [-1] * topology.order, [0] * topology.order
     distances[receiver] = 0
     level: list[Rank] = []
@@ -177,7 +177,9 @@ def _over_all_sets(classes: frozenset[tuple[int, int]], ports: Sequence[Port]) -
 
 
 def _by_cuts(classes: frozenset[tuple[int, int]], ports: Sequence[Port]) -> Fraction:
-    """Dinkelbach's iteration: a minimum cut names a set of ports that is loaded more than assumed, until none is."""
+    """Return the busiest load by Dinkelbach's iteration: a minimum cut names ports that are loaded more than assumed,
+    until none are.
+    """
     import networkx as nx  # noqa: PLC0415  # slow to import, and needed for large irregular networks only
 
     load = Fraction(sum(count for _, count in classes), len(ports))
@@ -204,7 +206,7 @@ def _by_cuts(classes: frozenset[tuple[int, int]], ports: Sequence[Port]) -> Frac
 
 
 def share_out(classes: LastHops, chunks: int) -> dict[Port, list[tuple[Rank, int]]]:
-    """By port: the (origin, chunk) that arrive over it, with the busiest port as little loaded as possible."""
+    """Return the (origin, chunk) that arrive over each port, with the busiest port as little loaded as possible."""
     amounts = {mask: dict.fromkeys(ports_of(mask), 0) for mask in classes}
     loads = {port: 0 for mask in classes for port in ports_of(mask)}
     for mask, ranks in classes.items():

@@ -159,7 +159,7 @@ class FlowScatter(AnyScatter):
 
 
 def quickest_routes(topology: Topology, copies: int, least_steps: Step) -> Mapping[Rank, Sequence[Route]]:
-    """Routes from rank 0 for `copies` segments to every other rank that owns data, in the fewest steps."""
+    """Return routes from rank 0 for `copies` segments to every other rank that owns data, in the fewest steps."""
     targets = [rank for rank in range(1, topology.order) if not topology.is_switch(rank)]
     flow = TimeFlow(topology, dict.fromkeys(targets, copies), least_steps)
     flow.complete()

@@ -81,7 +81,7 @@ class TableCollective(FoldingSchedule):
         return tables
 
     def onward(self, rank: Rank, relative: Rank, item: Item) -> Sequence[Leaving]:
-        """When and where `rank`, whose address relative to the origin is `relative`, passes on or sends a segment."""
+        """Return when and where `rank`, at the address `relative` to the origin, passes on or sends a segment."""
         if not self.translated:
             return self._tables[rank].get(item, ())
         origin, target, segment = item
@@ -89,7 +89,7 @@ class TableCollective(FoldingSchedule):
         return self._tables[relative].get((0, goal, segment), ())
 
     def departures(self, rank: Rank) -> list[tuple[Step, Port, Rank, int]]:
-        """(step, port, target, segment) of what a source sends, in order."""
+        """Return (step, port, target, segment) of all sends of a source, in order."""
         if not self.translated:
             own = [(item, leaving) for item, leaving in self._tables[rank].items() if item[0] == rank]
             return sorted((*each, target, segment) for (_, target, segment), leaving in own for each in leaving)
@@ -138,7 +138,7 @@ class TableCollective(FoldingSchedule):
         return [self.topology.neighbour(rank, port) for _, port in self._onward_of((root, ALL_RANKS, segment), rank)]
 
     def _onward_of(self, item: Item, rank: Rank) -> Sequence[Leaving]:
-        """When and where `rank` passes on or sends a segment."""
+        """Return when and where `rank` passes on or sends a segment."""
         return self.onward(rank, self.topology.relative(rank, item[0]), item)
 
 

@@ -99,7 +99,7 @@ class TreePacking(Algorithm):
         return 0
 
     def _refuse_switches(self) -> None:
-        """Only broadcasts and reduces know switches: in a scatter every rank is a target."""
+        """Raise ScenarioError for a scatter or a gather on a network with switches, where every rank would be a target."""
         switches = self.topology.order - len(self.topology.data_ranks)
         if switches and self.collective in (Collective.SCATTER, Collective.GATHER):
             reason = f"{self.collective} by {self.name} needs a network without switches"

@@ -36,7 +36,7 @@ class BinomialByRank(ScheduledCollective):
         super().validate()
 
     def _hops(self) -> Iterator[tuple[Step, int, int]]:
-        """(step, sender, receiver) of the tree, counted from the source."""
+        """Yield (step, sender, receiver) of the tree, counted from the source."""
         for peer in range(1, self.places.count):
             step = peer.bit_length()
             yield step, peer - (1 << step - 1), peer

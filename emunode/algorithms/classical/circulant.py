@@ -29,7 +29,7 @@ CITATION: Final = "Traeff 2022-2024, circulant schedules"
 
 
 def skips(count: int) -> list[int]:
-    """s_0 .. s_q for `count` places."""
+    """Return the skips s_0 .. s_q for `count` places."""
     sizes = [0] * logarithm(count) + [count]
     for k in range(len(sizes) - 2, -1, -1):
         sizes[k] = -(-sizes[k + 1] // 2)
@@ -48,7 +48,7 @@ def base_block(place: int, sizes: Sequence[int]) -> int:
 
 
 def receive_schedule(place: int, sizes: Sequence[int]) -> list[int]:
-    """By round of a run: the block that a place receives, relative to the run."""
+    """Return the block that a place receives in each round of a run, relative to the run."""
     q, base, count = len(sizes) - 1, base_block(place, sizes), sizes[-1]
     # A doubly linked list of the skips that are still unused, the largest first, with -1 at both ends.
     down = {e: e - 1 for e in range(q + 1)} | {-1: q}
@@ -59,7 +59,7 @@ def receive_schedule(place: int, sizes: Sequence[int]) -> list[int]:
         down[up[e]], up[down[e]] = down[e], up[e]
 
     def search(at: int, below: int, e: int) -> None:
-        """Depth-first over sums of unused skips; accepts a sum for round k that the sender can have reached in time."""
+        """Search sums of unused skips depth-first; accept a sum for round k that the sender can have reached in time."""
         while e != -1:
             k = len(found)
             there = at + sizes[e]
@@ -80,7 +80,9 @@ def receive_schedule(place: int, sizes: Sequence[int]) -> list[int]:
 
 
 def send_schedule(place: int, sizes: Sequence[int]) -> list[int]:
-    """By round of a run: the block that a place sends, relative to the run; what its receiver expects in that round."""
+    """Return the block that a place sends in each round of a run, relative to the run: the block that its receiver
+    expects.
+    """
     q, count = len(sizes) - 1, sizes[-1]
     if not place:
         return list(range(q))
@@ -156,7 +158,7 @@ class CirculantSchedule(ScheduledCollective):
                 yield step, self.places.port(place, (place - self.skips[k]) % count), root, block
 
     def _blocks(self, schedule: Sequence[int]) -> Iterator[tuple[Step, int, int]]:
-        """(step, k, block) of all rounds in which a schedule has a block."""
+        """Yield (step, k, block) of all rounds in which a schedule has a block."""
         q, blocks = len(schedule), len(self.numbers)
         # The rounds begin so that they end with a whole run.
         first = -(blocks - 1) % q

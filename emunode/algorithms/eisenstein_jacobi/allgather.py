@@ -132,7 +132,7 @@ class PhasedAllgather(TreeCollective):
         return [Claim("longest_detour", 0, "==", f"{self.citation}: shortest paths")]
 
     def _reach_claims(self) -> list[Claim]:
-        """Every node receives each message once, so hops are pairs of nodes."""
+        """Return the claims that follow from one receipt of each message at every node: hops are pairs of nodes."""
         order = self.trees.network.order
         hops = order * self.copies * (order - 1)
         return [Claim("segments", hops, "==", f"{self.citation}: every node receives N^n - 1 messages, each once")]
@@ -210,7 +210,7 @@ class PhaseRule(Rule):
         return [(step + 1, port, segment) for port, segment in sends]
 
     def _release(self) -> list[tuple[Port, Segment]]:
-        """The sends that wait for the current stage."""
+        """Return the sends that wait for the current stage."""
         sends, self._waiting[self._stage] = self._waiting[self._stage], []
         return sends
 
@@ -264,7 +264,7 @@ class ThreePhasePrinted(PhasedAllgather):
         return [Claim("segments", hops, "==", f"{self.citation}; erratum: every node receives {formula}")]
 
     def _load_claims(self) -> list[Claim]:
-        """Of one dimension; of more, not all messages arrive."""
+        """Return the claims about loads in one dimension; in more dimensions not all messages arrive."""
         return super()._load_claims() if self.trees.network.dimensions == 1 else []
 
     @property

@@ -57,7 +57,7 @@ class ImprovedBroadcast(TreeBroadcast):
     trees_class = SectorTree
 
     def one_port_height(self) -> tuple[int, Relation, str]:
-        """For the sector tree: 2D + 4 steps per dimension."""
+        """Return the height of the sector tree over one port: 2D + 4 steps per dimension."""
         # One dimension after the other: the slowest path spends 2D + 4 steps in each.
         network = SectorTree(self.topology).network
         return 2 * network.diameter + 4 * network.dimensions, exact_for_successors(network), "n(2D+4)"
@@ -110,7 +110,7 @@ class IterativeBroadcast(TreeCollective):
         return 0
 
     def delays(self, relative: Rank, tree: int, ports: Sequence[Port]) -> list[Step]:
-        """At once along the sector; a lower dimension when its round begins."""
+        """Return the delays of the children: none along the sector, until its round begins for a lower dimension."""
         receipt = self.receipt(relative)
         # Ports of the own dimension continue at once; those of a lower dimension wait for its round.
         return [max(receipt, self.round_begin(port // 6)) + 1 - receipt for port in ports]

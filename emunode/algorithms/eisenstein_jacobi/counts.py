@@ -58,9 +58,9 @@ class Counts:
 
 
 def improved(network: EisensteinJacobi) -> Counts:
-    """Algorithms 1 and 2: receivers [z^t] W(z)^n, senders [z^(t-1)] W(z)^(n-1) (W(z) - L(z)).
+    """Return the counts of algorithms 1 and 2: receivers [z^t] W(z)^n, senders [z^(t-1)] W(z)^(n-1) (W(z) - L(z)).
 
-    A node has no child if it received the message in dimension 1 and has none there.
+    A node has no child if it received the message in dimension 1 and has no child there.
     """
     distances, leaves = _one_dimension(network)
     # Dimensions 2..n of a receiver are arbitrary: W(z)^(n-1).
@@ -91,22 +91,24 @@ def iterative(network: EisensteinJacobi) -> Counts:
 
 
 def saving(network: EisensteinJacobi) -> Fraction:
-    """1 - total senders of `improved` / total senders of `iterative`; 1 - N^(n-1) (N-1) / (N^n - 1)."""
+    """Return 1 - total senders of `improved` / total senders of `iterative`, which is 1 - N^(n-1) (N-1) / (N^n - 1)."""
     return 1 - Fraction(improved(network).total_senders, iterative(network).total_senders)
 
 
 def mean_by_step(counts: Sequence[Sequence[int]]) -> tuple[Fraction, ...]:
-    """Plain mean of several networks' counts, step by step (figures 19 to 21)."""
+    """Return the plain mean of several networks' counts, step by step (figures 19 to 21)."""
     return tuple(Fraction(sum(column), len(column)) for column in zip(*counts, strict=True))
 
 
 def formula_12(network: EisensteinJacobi, round_: int, step: int) -> int:
-    """Receivers in step d of round r = 1..n of the iterative algorithm, for b = a + 1: 6 d N^(r-1)."""
+    """Return the receivers in step d of round r = 1..n of the iterative algorithm, for b = a + 1: 6 d N^(r-1)."""
     return int(6 * step * network.modulus ** (round_ - 1))
 
 
 def formula_13(network: EisensteinJacobi, round_: int, step: int) -> int:
-    """Senders in step d of round r as printed: 6 (d-1) N^(r-1), which is wrong for d = 1 (N^(r-1) nodes send)."""
+    """Return the senders in step d of round r as printed: 6 (d-1) N^(r-1), which is wrong for d = 1 (N^(r-1) nodes
+    send).
+    """
     return int(6 * (step - 1) * network.modulus ** (round_ - 1))
 
 
@@ -115,10 +117,10 @@ Terms = Counter[tuple[int, int, int]]
 
 
 def recurrence(network: EisensteinJacobi) -> Counts:
-    """Eqs. (20) to (23), for b = a + 1: the terms S(n, x, y) of a step receive in it; all but S(1, 0, 0) send in the next.
+    """Return the counts by eqs. (20) to (23), for b = a + 1.
 
-    O2A(n) = O2A(n-1) + 6 S(n, D-1, D-1), O2A(0) = 0; S(n, x, y) becomes O2A(n-1) + S(n, x-1, 0) if x > 0 + S(n, x-1,
-    y-1) if y > 0.
+    The terms S(n, x, y) of a step receive in it; all but S(1, 0, 0) send in the next. O2A(n) = O2A(n-1) + 6 S(n, D-1,
+    D-1), O2A(0) = 0; S(n, x, y) becomes O2A(n-1) + S(n, x-1, 0) if x > 0 + S(n, x-1, y-1) if y > 0.
     """
     length = network.diameter // network.dimensions - 1
     # O2A(n) is sent in step 1, so its terms receive in step 1.
@@ -133,7 +135,7 @@ def recurrence(network: EisensteinJacobi) -> Counts:
 
 
 def _one_to_all(dimension: int, length: int) -> Terms:
-    """O2A(n) of eq. (20) as a multiset of terms."""
+    """Return O2A(n) of eq. (20) as a multiset of terms."""
     # Eq. (20), unrolled: 6 S(lower, D-1, D-1) for every dimension up to this one.
     return Counter({(lower, length, length): 6 for lower in range(1, dimension + 1)})
 
@@ -152,7 +154,7 @@ def _expand(terms: Terms, length: int) -> Terms:
 
 
 def _one_dimension(network: EisensteinJacobi) -> tuple[list[int], list[int]]:
-    """W(s) and L(s), s = 0..D: for b = a + 1 L(D) = 6 D and 0 before, else by looking at each of the N nodes."""
+    """Return W(s) and L(s), s = 0..D: for b = a + 1 L(D) = 6 D and 0 before, else by looking at each of the N nodes."""
     line = EisensteinJacobi(network.a, network.b)
     distances = list(line.distance_distribution())
     if network.b == network.a + 1:

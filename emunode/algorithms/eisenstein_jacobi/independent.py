@@ -22,7 +22,9 @@ CITATION = "6n independent spanning trees"
 
 
 def one_dimension_height(a: int, b: int) -> int:
-    """Height of every tree of a + b rho in one dimension, by formula; enumerated for all 149 alphas with b <= 16."""
+    """Return the height of every tree of a + b rho in one dimension, by formula; enumerated for all 149 alphas with b
+    <= 16.
+    """
     if not a:
         return b
     if a < b:
@@ -166,7 +168,9 @@ class IndependentScatter(PipelinedScatter):
         return independence_claims(self.copies)
 
     def _step_claim(self, busy: int, highest: int) -> Claim:
-        """As many steps as the root link of a tree is busy, if it ends with the neighbour there; else up to h - 1 more."""
+        """Return the claim about steps: as many as the root link of a tree is busy if all trees carry the same; else up
+        to h - 1 more.
+        """
         if self.copies % self.count == 0:
             return Claim("steps", busy, "==", f"{self.citation}: (N^n - 1) copies / 6n, every tree carries the same")
         return Claim(

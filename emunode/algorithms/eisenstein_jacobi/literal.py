@@ -80,7 +80,7 @@ class LiteralAlgorithm(Algorithm):
         return Sector(major, minor, dimension + 1, x, y)
 
     def numbered(self, sends: Sends) -> list[tuple[Port, int]]:
-        """(port, number) of these packets, the number standing for sector and counters."""
+        """Return (port, number) of these packets, the number standing for sector and counters."""
         return [(6 * (sector.dimension - 1) + unit, self.encode(sector)) for unit, sector in sends]
 
     def all_dimensions(self, dimension: int, phase: int) -> Sends:
@@ -93,10 +93,10 @@ class LiteralAlgorithm(Algorithm):
 
     @abstractmethod
     def sector_starts(self, phase: int) -> Sequence[tuple[int, int, int]]:
-        """(port, major, minor) of the packets that start the sectors of a phase in one dimension."""
+        """Return (port, major, minor) of the packets that start the sectors of a phase in one dimension."""
 
     def _passed_numbers(self, number: int, phase: int) -> list[tuple[Port, int]]:
-        """Algorithms 2 and 4, lines that pass a packet on: (port, number)."""
+        """Return (port, number) of forwarded packets, by the lines of algorithms 2 and 4 that pass a packet on."""
         return self.numbered(self._passed_on(self.decode(number), phase))
 
     def _passed_on(self, sector: Sector, phase: int) -> Sends:

@@ -86,10 +86,10 @@ class CubeBroadcast(CubeDissemination):
         return self.spec.messages if self.splits_across_trees else self.spec.messages / self._form.share
 
     def cost_claims(self, startup: float, per_byte: float) -> list[Claim]:
-        """T, and T_min as a lower bound of this algorithm for any number of packets.
+        """Return the claims T, and T_min as a lower bound of this algorithm for any number of packets.
 
-        A tree carries at least one packet of every message if messages are cut into parts for the trees, and otherwise at
-        least its share of the messages.
+        A tree carries at least one packet of every message if messages are cut into parts for the trees, and otherwise
+        at least its share of the messages.
         """
         form, spec = self._form, self.spec
         size = spec.messages * spec.message_bytes / form.share
@@ -211,7 +211,7 @@ class TwoRootedBroadcast(CubeBroadcast):
         return [steps, *packet_claims(self.spec, self.segments_per_message, 2 * self.copies, used)]
 
     def cost_claims(self, startup: float, per_byte: float) -> list[Claim]:
-        """In Q_2 the lower bound is the time of the 2P steps that carry a packet."""
+        """Return the cost claims; in Q_2 the lower bound is the time of the 2P steps that carry a packet."""
         claims = super().cost_claims(startup, per_byte)
         if not self._spare_steps:
             return claims
@@ -285,7 +285,9 @@ class RotatedBinomialBroadcast(CubeBroadcast):
 
     @classmethod
     def auto_segments(cls, topology: Topology, spec: CollectiveSpec, startup: float, per_byte: float) -> int:
-        """1 over one port: parts that share a link travel together, however they are cut."""
+        """Return the best number of segments, which is 1 over one port: parts that share a link travel together,
+        however they are cut.
+        """
         # A merged packet is as long as everything on the link, however it is cut.
         return super().auto_segments(topology, spec, startup, per_byte) if spec.port_model is ALL else 1
 

@@ -37,7 +37,7 @@ class Form:
         return self.a * packets + self.b
 
     def best_packets(self, size: float, startup: float, per_byte: float) -> float:
-        """P = M/B_opt = sqrt(b M t_c / (a tau)) for a part of `size` bytes, as a real number of at least 1.
+        """Return P = M/B_opt = sqrt(b M t_c / (a tau)) for a part of `size` bytes, as a real number of at least 1.
 
         Infinite if a start-up costs nothing and the pipeline is longer than its packets.
         """
@@ -50,7 +50,7 @@ class Form:
         return max(1.0, sqrt(self.b * size * per_byte / (self.a * startup)))
 
     def seconds(self, packets: float, size: float, startup: float, per_byte: float) -> float:
-        """T for a part of `size` bytes in real-valued packets."""
+        """Return T for a part of `size` bytes in real-valued packets."""
         if packets == float("inf"):
             # The limit of T for P to infinity without start-ups.
             return self.a * size * per_byte
@@ -76,7 +76,7 @@ class Form:
 
 
 def start_ups(size: int, limit: int) -> int:
-    """ceil(x/B), or 1 for any amount if there is no limit."""
+    """Return ceil(x/B), or 1 for any amount if there is no limit."""
     return -(-size // limit) if limit else min(size, 1)
 
 
@@ -160,17 +160,19 @@ def ones(cycles: int, share: int = 1) -> list[Fraction]:
 
 
 def broadcast_rotated(n: int) -> list[Fraction]:
-    """Broadcast, nRSBT over one port: cycle c carries min(c + 1, 2n - 1 - c) parts."""
+    """Return the broadcast by nRSBT over one port: cycle c carries min(c + 1, 2n - 1 - c) parts."""
     return [Fraction(min(cycle + 1, 2 * n - 1 - cycle), n) for cycle in range(2 * n - 1)]
 
 
 def scatter_halving(n: int) -> list[Fraction]:
-    """Scatter, SBT over one port: everything behind port d."""
+    """Return the scatter by SBT over one port: everything behind port d."""
     return [Fraction(1 << n - 1 - d) for d in range(n)]
 
 
 def scatter_rotated(n: int) -> list[Fraction]:
-    """Scatter, nRSBT over one port: what the root sends in cycle i (erratum: 5.1.4 prints 2^(n+1-n) for 2^(i+1-n))."""
+    """Return the scatter by nRSBT over one port: the sends of the root in cycle i (erratum: 5.1.4 prints 2^(n+1-n) for
+    2^(i+1-n)).
+    """
     order = 1 << n
     # Cycles 0 .. n - 1: subtrees of all n trees start one after the other.
     rising = [Fraction(order, n) * (1 - Fraction(1, 2 << i)) for i in range(n)]
@@ -180,14 +182,18 @@ def scatter_rotated(n: int) -> list[Fraction]:
 
 
 def scatter_tworooted(n: int) -> list[Fraction]:
-    """Scatter, TCBT over one port: half of everything to either child, then both halves of a half, and so on."""
+    """Return the scatter by TCBT over one port: half of everything to either child, then both halves of a half, and so
+    on.
+    """
     halves = [Fraction(size) for i in range(n - 2, 0, -1) for size in [(1 << i) - 1] * 2]
     # The two children of the root head halves of N/2 and N/2 - 1 nodes; below, complete binary trees.
     return [Fraction(1 << n - 1), Fraction((1 << n - 1) - 1), *halves]
 
 
 def scatter_by_level(sizes: Sequence[int], share: int = 1) -> list[Fraction]:
-    """Scatter in reverse breadth first order: the nodes of every level behind the fullest port, farthest first."""
+    """Return the scatter in reverse breadth-first order: the nodes of every level behind the fullest port, farthest
+    first.
+    """
     # Farthest first: the levels in reverse.
     return [Fraction(size, share) for size in reversed(sizes)]
 
@@ -209,42 +215,44 @@ def edge_disjoint_levels(n: int) -> list[int]:
 
 
 def allgather_binomial(n: int) -> list[Fraction]:
-    """Allgather, SBT over one port: what a node holds doubles."""
+    """Return the allgather by SBT over one port: the holdings of a node double."""
     return [Fraction(1 << d) for d in range(n)]
 
 
 def allgather_rotated(n: int) -> list[Fraction]:
-    """Allgather, nRSBT over one port: arcs of label i."""
+    """Return the allgather by nRSBT over one port: arcs of label i."""
     rising = [Fraction((2 << i) - 1, n) for i in range(n)]
     return rising + [Fraction((1 << n) - (2 << i - n), n) for i in range(n, 2 * n - 1)]
 
 
 def allgather_edge_disjoint(n: int) -> list[Fraction]:
-    """Allgather, nESBT over one port: arcs of label i."""
+    """Return the allgather by nESBT over one port: arcs of label i."""
     rising = [Fraction(1 << i, n) for i in range(n)]
     return rising + [Fraction((1 << n) - 1 - (1 << i - n), n) for i in range(n, 2 * n)]
 
 
 def alltoall_rotated(n: int) -> list[Fraction]:
-    """Alltoall, nRSBT over one port: N(i+1)/(2n) up to cycle n - 1, then falling again (table 15)."""
+    """Return the alltoall by nRSBT over one port: N(i+1)/(2n) up to cycle n - 1, then falling again (table 15)."""
     return [Fraction(min(i + 1, 2 * n - 1 - i) << n, 2 * n) for i in range(2 * n - 1)]
 
 
 def alltoall_edge_disjoint(n: int) -> list[Fraction]:
-    """Alltoall, nESBT over one port: ((i+2)N/2 - 1)/n rising, (iN/2 - 1)/n falling (table 15, corrected)."""
+    """Return the alltoall by nESBT over one port: ((i+2)N/2 - 1)/n rising, (iN/2 - 1)/n falling (table 15, corrected)."""
     half = Fraction(1 << n, 2)
     rising = [((i + 2) * half - 1) / n for i in range(n)]
     return rising + [(i * half - 1) / n for i in range(n, 0, -1)]
 
 
 def alltoall_binomial(n: int) -> list[Fraction]:
-    """Alltoall, SBT over all ports: the largest of C(d, l) 2^(n-d-1), which is that of d = min(2l, n-1)."""
+    """Return the alltoall by SBT over all ports: the largest of C(d, l) 2^(n-d-1), which has d = min(2l, n-1)."""
     # C(d, l) 2^(n-d-1) is largest at d = 2l, or at the last dimension if that is smaller.
     largest = [min(2 * level, n - 1) for level in range(n)]
     return [Fraction(comb(d, level) << n - d - 1) for level, d in enumerate(largest)]
 
 
 def below(sizes: Sequence[int], share: int) -> list[Fraction]:
-    """Alltoall over all ports by rotated trees: the nodes beyond every level, given those on levels 1, 2, ..."""
+    """Return the alltoall over all ports by rotated trees: the nodes beyond every level, given the nodes on levels 1,
+    2, ...
+    """
     # A block for level L crosses its l-th link in cycle l if L > l: the load is the number of nodes beyond.
     return [Fraction(sum(sizes[level:]), share) for level in range(len(sizes))]

@@ -103,7 +103,7 @@ class QueuedScatter(CubeScatter):
         return [*super().claims(), Claim("steps", steps, "==", f"{self.citation}: section 5.1, the fullest port")]
 
     def queues(self) -> list[list[tuple[Rank, int, int]]]:
-        """(target, way, segment) of all that each port of the root sends, in order."""
+        """Return (target, way, segment) of all sends of each port of the root, in order."""
         queues: list[list[tuple[Rank, int, int]]] = [[] for _ in range(self.topology.degree)]
         for target in range(1, self.topology.order):
             for route_index, _, segment in self.copies_of(target):

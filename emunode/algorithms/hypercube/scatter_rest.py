@@ -28,7 +28,7 @@ class RestScatter(CubeScatter):
 
     @classmethod
     def parts(cls, n: int, message_bytes: int) -> int:
-        """k; raises ScenarioError (field `message_bytes`) if no k fits."""
+        """Return k; ScenarioError (field `message_bytes`) if no k fits."""
         for k in range(min(n - 1, message_bytes), 0, -1):
             if cls.admits(n, k):
                 return k
@@ -38,7 +38,7 @@ class RestScatter(CubeScatter):
 
     @staticmethod
     def admits(n: int, k: int) -> bool:
-        """True if the paper defines trees for k elements."""
+        """Report whether the paper defines trees for k elements."""
         raise NotImplementedError
 
     @staticmethod

@@ -47,7 +47,7 @@ class OnCubeTrees(Algorithm):
         return self.trees_class(topology, topology.degree) if self.tree_per_dimension else self.trees_class(topology)
 
     def structure_claims(self) -> list[Claim]:
-        """In a greedy graph all paths are shortest paths."""
+        """Return the claims about paths: in a greedy graph all paths are shortest paths."""
         # The paper calls a graph greedy if all its paths from the root are shortest paths.
         greedy = Claim("longest_detour", 0, "==", f"{self.citation}: a greedy graph (section 3)")
         return [*super().structure_claims(), greedy] if self.trees.greedy else super().structure_claims()
@@ -98,7 +98,7 @@ class Uncut(Algorithm):
 
     @classmethod
     def auto_segments(cls, topology: Topology, spec: CollectiveSpec, startup: float, per_byte: float) -> int:
-        """1: the best packet is the largest load."""
+        """Return 1, since the best packet is the largest load."""
         del topology, spec, startup, per_byte
         return 1
 

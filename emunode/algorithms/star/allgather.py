@@ -165,8 +165,9 @@ class RotatedHamiltonian(TimeBounded, TreeCollective):
         return 1
 
     def delays(self, relative: Rank, tree: int, ports: Sequence[Port]) -> Sequence[Step]:
-        """Along a path at once; to a leaf, behind the last port of a node, in phase 2. The root starts message c in phase 1
-        of c.
+        """Return the delays of the children: none along a path; to a leaf, behind the last port of a node, in phase 2.
+
+        The root starts message c in phase 1 of c.
         """
         # (n-1)! steps of phase 1 for every message, one after the other.
         phase = factorial(self.star.n - 1)

@@ -19,15 +19,15 @@ MULTIPLE = "Tseng-Sheu 1997"
 
 
 def total_distance(topology: Topology) -> int:
-    """t_n = n! (n + 2/n + H_n - 4), the sum of all distances from one node."""
+    """Return t_n = n! (n + 2/n + H_n - 4), the sum of all distances from one node."""
     return sum(distance * nodes for distance, nodes in enumerate(topology.distribution_from(0)))
 
 
 def sum_of_depths(topology: Topology) -> int:
-    """d, the sum of the depths of all nodes in one tree of EDT: t_n + 3(n-2)(n-1)! - 2(n-2)! + 2.
+    """Return d, the sum of the depths of all nodes in one tree of EDT: t_n + 3(n-2)(n-1)! - 2(n-2)! + 2.
 
-    2(n-1)! - 1 nodes lie at their distance; of the others, c2 lie 2 and c4 lie 4 deeper, c2 + c4 = (n-2)(n-1)! and
-    c2 - c4 = 2(n-2)! - 2. Found by enumeration of the trees; it holds for n = 3..9.
+    2(n-1)! - 1 nodes lie at their distance; of the others, c2 lie 2 and c4 lie 4 deeper, c2 + c4 = (n-2)(n-1)! and c2 -
+    c4 = 2(n-2)! - 2. Found by enumeration of the trees; it holds for n = 3..9.
     """
     n = topology.degree + 1
     # Found by enumeration, not proved: see the docstring for the range.
@@ -35,10 +35,11 @@ def sum_of_depths(topology: Topology) -> int:
 
 
 def unit_bounds(topology: Topology, spec: CollectiveSpec, copies: int) -> list[Claim]:
-    """Fewest steps and transmissions when every source has `copies` unit messages for all ranks, or for each target.
+    """Return the fewest steps and transmissions if every source has `copies` unit messages for all ranks, or for each
+    target.
 
-    A node (the busiest) sends or receives a given number of messages over n-1 links or, over one port, over one;
-    every message travels at least its distance.
+    A node (the busiest) sends or receives a given number of messages over n-1 links or, over one port, over one; every
+    message travels at least its distance.
     """
     order, t_n = topology.order, total_distance(topology)
 
@@ -78,7 +79,9 @@ def unit_bounds(topology: Topology, spec: CollectiveSpec, copies: int) -> list[C
 
 
 def time_bounds(topology: Topology, spec: CollectiveSpec) -> list[Claim]:
-    """Fewest consecutive start-ups, and fewest bytes on one link, in a broadcast or an allgather (lemmas 1 and 2)."""
+    """Return the fewest consecutive start-ups, and the fewest bytes on one link, in a broadcast or an allgather (lemmas
+    1 and 2).
+    """
     one_port = spec.port_model is PortModel.ONE_PORT
     # Each node receives from all sources, a broadcast has one.
     sources = topology.order - 1 if spec.collective in (Collective.ALLGATHER, Collective.REDUCE_SCATTER) else 1

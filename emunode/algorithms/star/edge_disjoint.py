@@ -104,7 +104,9 @@ class DisjointTreesScatter(PipelinedScatter):
         )
 
     def _uneven_claims(self) -> tuple[list[Claim], list[Claim]]:
-        """Bounds: the trees of the copies that remain after full rounds of all trees depend on the numbering of nodes."""
+        """Return bounds: the trees of the copies that remain after full rounds of all trees depend on the numbering of
+        nodes.
+        """
         others = self.topology.order - 1
         # Copies are dealt to the trees in turn, so the fullest root link carries the mean, rounded up.
         busiest = -(-self.copies * others // self.count)
@@ -173,7 +175,7 @@ class DisjointTreesExchange(TreeRoutedCollective):
         return Rotation(self.trees.star)
 
     def _group(self, target: Rank, tree: int) -> Rank:
-        """i, for which the target on `tree` is R^tree(i) on that tree."""
+        """Return i, for which the target on `tree` is R^tree(i) on that tree."""
         # Tree k is R^k of tree 0, so the path to the target in tree k is the image of a path to i in tree 0.
         return self.rotation.rotate(target, -tree)
 
@@ -209,7 +211,9 @@ class DisjointTreesExchange(TreeRoutedCollective):
         return [types, *edt_structure("<=", disjoint=self.copies > 1)]
 
     def _step_claims(self) -> list[Claim]:
-        """Every full round of all trees takes d steps; the groups of the remaining copies take fewer."""
+        """Return the claims about steps: every full round of all trees takes d steps; the groups of the remaining
+        copies take fewer.
+        """
         rounds, left = divmod(self.copies, self.count)
         depths = sum_of_depths(self.topology)
         if not left:

@@ -144,7 +144,7 @@ class AcknowledgedTraversal(ClockedTraversal):
         return 2 * (self.topology.order - 1)
 
     def structure_claims(self) -> list[Claim]:
-        """None: acknowledgements use the same arcs in the other direction, under the number of the tree."""
+        """Return no claims: acknowledgements use the same arcs in the other direction, under the number of the tree."""
         return []
 
     def claims(self) -> list[Claim]:

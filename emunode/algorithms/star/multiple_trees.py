@@ -174,7 +174,9 @@ class CongestionTwoBroadcast(OnePortSimulation):
         ]
 
     def cost_claims(self, startup: float, per_byte: float) -> list[Claim]:
-        """T(p), an upper bound since not every slot has a packet of two segments; the larger of each lower bound."""
+        """Return the claim T(p), an upper bound since not every slot has a packet of two segments, and the larger of
+        each lower bound.
+        """
         if self.spec.packet_limit:
             return []
         packet = 2 * self.largest_segment_bytes
@@ -188,7 +190,7 @@ class CongestionTwoBroadcast(OnePortSimulation):
         ]
 
     def _best_segment_claims(self, startup: float, per_byte: float) -> list[Claim]:
-        """That a message cut as well as can be is in p segments a tree, p a whole number next to that of eq. (5)."""
+        """Return the claims about a message of the best segments: p per tree, a whole number next to the p of eq. (5)."""
         spec, trees = self.spec, self.trees.count
         # Only a message that was cut by this very formula can be held against theorem 1.
         if spec.messages > 1 or spec.segments != self.auto_segments(self.topology, spec, startup, per_byte):

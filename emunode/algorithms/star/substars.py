@@ -75,12 +75,12 @@ class SubstarSegments(TimeBounded):
         return self.star.permutation(2 * number)
 
     def distribution(self, level: int) -> Step:
-        """First step of a level of the distribution; level 2 is the base."""
+        """Return the first step of a level of the distribution; level 2 is the base."""
         # Levels n .. i+1 take (n-1) + .. + i steps before level i.
         return self.base - (level * (level - 1)) // 2 + 1 if level > 2 else self.base
 
     def combination(self, level: int) -> Step:
-        """First step of a level of the combination."""
+        """Return the first step of a level of the combination."""
         # Levels 3 .. i-1 take 2 + .. + (i-2) steps before level i.
         return self.base + ((level - 1) * (level - 2)) // 2
 
@@ -110,7 +110,7 @@ class SubstarSegments(TimeBounded):
             yield self.combination(i), i - 2
 
     def follow_ups(self, symbols: bytes, number: int, step: Step, port: Port) -> Iterator[Departure]:
-        """The sends that follow the arrival of a segment in `step` on `port`, even if the node has it already."""
+        """Yield the sends that follow the arrival of a segment in `step` on `port`, even if the node has it already."""
         if step == self.base:
             return
         if step < self.base:
@@ -126,7 +126,9 @@ class SubstarSegments(TimeBounded):
         return SubstarRule(self, view)
 
     def follow(self, segment: int, crosses: Crosses) -> Collection[Rank]:
-        """In order of steps: a lost segment takes away the exchanges that would have followed its arrival."""
+        """Return the ranks that a segment reaches, in order of steps: a lost segment takes away the exchanges that
+        would have followed its arrival.
+        """
         star, source, number = self.star, self.spec.source, segment % self.segments_per_message
         reached, root = {0}, star.permutation(0)
         crossings = [

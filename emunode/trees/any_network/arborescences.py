@@ -36,7 +36,9 @@ class Packing:
         self._reached[0] = self._unfinished = (1 << count) - 1
 
     def grow(self, *, together: bool) -> bool:
-        """Complete all trees, breadth first: `together`, level by level, or one after the other; False if impossible."""
+        """Complete all trees, breadth first: `together`, level by level, or one after the other; return False if
+        impossible.
+        """
         all_trees = tuple(range(self.count))
         groups = [all_trees] if together else [(tree,) for tree in all_trees]
         return all(self._grow_group(group) for group in groups)

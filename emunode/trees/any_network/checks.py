@@ -24,7 +24,7 @@ def root_of(parents: Parents) -> Rank:
 
 
 def arcs_of(parents: Parents) -> Iterator[tuple[Rank, Rank]]:
-    """(parent, child) of every arc, by child."""
+    """Yield (parent, child) of every arc, by child."""
     return ((parent, child) for child, parent in enumerate(parents) if parent != NO_PARENT)
 
 

@@ -234,7 +234,7 @@ def _raise(neighbours: Sequence[Rank], tree: MovableTree, rank: Rank, user: dict
 
 
 def pack(adjacency: Adjacency, links: Sequence[Link], count: int) -> Forests:
-    """As many links as possible in `count` edge-disjoint forests."""
+    """Return as many links as possible in `count` edge-disjoint forests."""
     forests = Forests(len(adjacency), count)
     taken = grow(adjacency, forests)
     for link in links:

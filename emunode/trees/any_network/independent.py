@@ -61,7 +61,7 @@ def two_trees(adjacency: Adjacency) -> tuple[Parents, ...] | Cut:
 
 
 def _heights(trees: Iterable[Parents]) -> list[int]:
-    """By how much trees are better than others: the heights, the largest first."""
+    """Return the heights, the largest first, by which trees are compared."""
     return sorted((max(depths(parents)) for parents in trees), reverse=True)
 
 
@@ -135,9 +135,9 @@ def _ordered(visited: Sequence[Rank], parent: ByRank, low: ByRank, last: Rank) -
 def _trees_of_order(
     adjacency: Adjacency, order: Sequence[Rank], ears: Sequence[int] | None = None
 ) -> Iterator[list[Rank]]:
-    """Tree 1, whose paths from a rank fall in `order` to the root, and tree 2, whose paths rise to the last rank.
+    """Yield tree 1, whose paths from a rank fall in `order` to the root, and tree 2, whose paths rise to the last rank.
 
-    With `ears`, paths stay within ears that are not later than that of the rank where they start.
+    With `ears`, paths stay within ears that are not later than the ear of the rank where they start.
     """
     root, last = order[0], order[-1]
     place = {rank: index for index, rank in enumerate(order)}
@@ -192,7 +192,9 @@ class Ears:
     """
 
     def __init__(self, adjacency: Adjacency, last: Rank, final: Rank, sign: int = 1) -> None:
-        """With `sign` -1, of ranks at the same distance from rank 0 the highest is placed first."""
+        """Begin with the root alone. With `sign` -1, of ranks at the same distance from rank 0 the highest is placed
+        first.
+        """
         self.adjacency = adjacency
         self.last = last
         self.final = final
@@ -247,7 +249,9 @@ class Ears:
         self._count += 1
 
     def _attachments(self, ear: Sequence[Rank]) -> tuple[Rank, Rank]:
-        """Two different placed neighbours of the ends of an ear, far from each other in order; ValueError without any."""
+        """Return two different placed neighbours of the ends of an ear, far from each other in order; ValueError
+        without any.
+        """
         ends = self._placed(ear[0]), self._placed(ear[-1])
         place = self.order.index
         _, one, other = max(

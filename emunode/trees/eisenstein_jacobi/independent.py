@@ -66,7 +66,7 @@ class IndependentTrees(EisensteinJacobiTrees):
         return tuple(self._arc(digits, tree) for tree in range(self.count))
 
     def child_ports(self, rank: Rank, tree: int) -> Ports:
-        """By ascending port."""
+        """Return the ports of the children by ascending port."""
         return self._child_ports(rank)[tree]
 
     def _find_child_ports(self, rank: Rank) -> tuple[Ports, ...]:
@@ -139,7 +139,7 @@ class IndependentTrees(EisensteinJacobiTrees):
         return self._arc(below, tree) if stays else top + self._one(y)[self._root_child((y,)) or 0]
 
     def _arc_of_highest(self, below: tuple[int, ...], y: int, unit: int) -> Port:
-        """`_arc` in the tree that leaves the root by `unit` of the highest dimension."""
+        """Return `_arc` in the tree that leaves the root by `unit` of the highest dimension."""
         # x is the root of G: the arc of the tree of H itself.
         top = 6 * len(below)
         if not any(below):
@@ -186,11 +186,11 @@ class IndependentTrees(EisensteinJacobiTrees):
         return found
 
     def height(self, tree: int) -> int:
-        """By formula in one dimension; with the detours of the product rule in more.
+        """Return the height: by formula in one dimension, with the detours of the product rule in more.
 
-        A path of a tree that leaves the root in dimension d makes all its moves in d, crosses each higher dimension along
-        that dimension's tree 0, and the lower dimensions together along theirs. Each crossing ends early when it meets a
-        neighbour of the root.
+        A path of a tree that leaves the root in dimension d makes all its moves in d, crosses each higher dimension
+        along that dimension's tree 0, and the lower dimensions together along theirs. Each crossing ends early when it
+        meets a neighbour of the root.
         """
         a, b = self.network.a, self.network.b
         base = tree // 6
@@ -207,7 +207,7 @@ class IndependentTrees(EisensteinJacobiTrees):
         return height + (self.network.dimensions - 1 - base) * self._detour(1)
 
     def _find_detour(self, dimensions: int) -> int:
-        """Longest path of tree 0 in the first `dimensions` dimensions, up to the first neighbour of the root."""
+        """Return the longest path of tree 0 in the first `dimensions` dimensions, up to the first neighbour of the root."""
         if dimensions == 1:
             return max(self._cut_short(index, 1) for index in range(1, self.network.modulus))
         below = dimensions - 1
@@ -225,7 +225,9 @@ class IndependentTrees(EisensteinJacobiTrees):
         return steps
 
     def _beside_root(self, rank: Rank, dimensions: int) -> int:
-        """`_cut_short` from a neighbour of the root that cannot step to it, because a higher dimension is not zero yet."""
+        """Return `_cut_short` from a neighbour of the root that cannot step to it, because a higher dimension is not
+        zero yet.
+        """
         steps = 0
         while self._root_child(self.network.digits(rank)[:dimensions]) not in (None, 0):
             rank = self.network.neighbour(rank, self._arc(self.network.digits(rank)[:dimensions], 0))
@@ -234,7 +236,7 @@ class IndependentTrees(EisensteinJacobiTrees):
 
 
 def _turn_back(x: int, y: int, turn: int) -> tuple[int, int]:
-    """rho^(-turn) (x + y rho)."""
+    """Return rho^(-turn) (x + y rho)."""
     for _ in range(turn):
         # Multiplication by rho^-1 = 1 - rho maps (x, y) to (x + y, -x).
         x, y = x + y, -x

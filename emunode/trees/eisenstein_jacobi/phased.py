@@ -97,7 +97,7 @@ class PhasedTree(EisensteinJacobiTrees):
         return Line(tuple(moves), major_phase, major_unit)
 
     def _find_branches(self, index: int) -> tuple[tuple[int, int], ...]:
-        """(unit, phase) of every move that continues the path to a one-dimensional index, by phase, then by unit."""
+        """Return (unit, phase) of every move that continues the path to a one-dimensional index, by phase, then by unit."""
         # Any of the six neighbours of which the path ends in the move to it: the definition of a child.
         x, y = self.network.coordinates(index)
         lines = ((unit, self.line(self.network.index(x + dx, y + dy))) for unit, (dx, dy) in enumerate(UNITS))
@@ -111,24 +111,24 @@ class PhasedTree(EisensteinJacobiTrees):
         return (self.network.dimensions - 1 - base) * self.plan.phases + phase if self.plan.by_dimension else phase
 
     def _last(self, rank: Rank) -> tuple[int, int, int]:
-        """(stage, -base, unit) of the last move on the path to `rank`, which is in dimension base + 1."""
+        """Return (stage, -base, unit) of the last move on the path to `rank`, which is in dimension base + 1."""
         lines = ((base, self.line(index)) for base, index in enumerate(self.network.digits(rank)) if index)
         # `-base` as the second key sorts the highest dimension first within a stage.
         return max(((self.stage(base, line.phase), -base, line.unit) for base, line in lines), default=(-1, 0, -1))
 
     def parent(self, rank: Rank, tree: int) -> Port:
-        """Reverses the last move."""
+        """Return the port of the last move reversed."""
         refuse_root(rank)
         _, base, unit = self._last(rank)
         # `base` is negative here, and the unit opposite to rho^k is rho^(k+3).
         return -6 * base + (unit + 3) % 6
 
     def child_ports(self, rank: Rank, tree: int) -> tuple[Port, ...]:
-        """By stage, within a stage by dimension, highest first."""
+        """Return the ports of the children by stage, within a stage by dimension, highest first."""
         return tuple(port for _, port in self.phase_children(rank))
 
     def phase_children(self, rank: Rank) -> list[tuple[int, Port]]:
-        """(stage, port) of every child."""
+        """Return (stage, port) of every child."""
         last = self._last(rank)[:2]
         found = [
             (self.stage(base, phase), -base, unit)
@@ -140,7 +140,7 @@ class PhasedTree(EisensteinJacobiTrees):
         return [(stage, unit - 6 * base) for stage, base, unit in sorted(found)]
 
     def place(self, rank: Rank) -> tuple[int, Step]:
-        """(stage, step within the stage) in which a message reaches `rank`; (0, 0) for the root."""
+        """Return (stage, step within the stage) in which a message reaches `rank`; (0, 0) for the root."""
         if not rank:
             return 0, 0
         stage, base, _ = self._last(rank)
@@ -177,7 +177,9 @@ class PhasedTree(EisensteinJacobiTrees):
         return load
 
     def _others(self, lines: list[Line], base: int, phase: int) -> Counter[Step]:
-        """Choices of all other dimensions for which the last move is in dimension base + 1, by steps in the stage."""
+        """Return the number of choices of all other dimensions for which the last move is in dimension base + 1, by
+        steps in the stage.
+        """
         higher = self.network.dimensions - 1 - base
         if self.plan.by_dimension:
             # With turns, higher dimensions are finished (any of N components each), lower ones have not begun
@@ -253,13 +255,13 @@ class PrintedTree(PhasedTree):
         return len({self.line(index).phase for index in self.network.digits(rank) if index}) <= 1
 
     def parent(self, rank: Rank, tree: int) -> Port:
-        """Reverses the last move; raises ValueError if no message reaches `rank`."""
+        """Return the port of the last move reversed; ValueError if no message reaches `rank`."""
         if not self.reaches(rank):
             raise ValueError(f"rank {rank} is not reached")
         return super().parent(rank, tree)
 
     def phase_children(self, rank: Rank) -> list[tuple[int, Port]]:
-        """(stage, port) of every child; only the root has children in later stages than its own."""
+        """Return (stage, port) of every child; only the root has children in later stages than its own."""
         now, _ = self.place(rank)
         return [(stage, port) for stage, port in super().phase_children(rank) if rank == 0 or stage == now]
 

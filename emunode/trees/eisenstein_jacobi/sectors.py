@@ -45,7 +45,9 @@ class SectorTree(EisensteinJacobiTrees):
         self._continue: Callable[[int], tuple[int, ...]] = lru_cache(CACHE_ENTRIES)(self._find_continue)
 
     def parent(self, rank: Rank, tree: int) -> Port:
-        """In the lowest nonzero dimension: minus the minor unit off the axis, minus the major unit on it."""
+        """Return the port to the parent, in the lowest nonzero dimension: minus the minor unit off the axis, minus the
+        major unit on it.
+        """
         # `digits` begins with dimension 1, so the first nonzero index is that of the lowest dimension.
         for base, index in enumerate(self.network.digits(rank)):
             if index:
@@ -55,7 +57,9 @@ class SectorTree(EisensteinJacobiTrees):
         raise ValueError("the root has no parent")
 
     def child_ports(self, rank: Rank, tree: int) -> tuple[Port, ...]:
-        """In the order of Algorithms 1 and 2: by minor, by major, then the start of lower dimensions, highest first."""
+        """Return the ports of the children in the order of algorithms 1 and 2: by minor, by major, then the start of
+        lower dimensions, highest first.
+        """
         ports: list[Port] = []
         lower = self.network.dimensions
         for base, index in enumerate(self.network.digits(rank)):
@@ -119,7 +123,7 @@ def improved_broadcast(network: EisensteinJacobi) -> Iterator[Event]:
 
 
 def _one_to_all(d: int, length: int) -> Iterator[tuple[int, Sector]]:
-    """Algorithm 1: (unit, packet) of all six sectors in dimension d, then in every lower dimension."""
+    """Yield (unit, packet) of all six sectors in dimension d, then in every lower dimension (algorithm 1)."""
     for lower in range(d, 0, -1):
         for j in SECTORS:
             # Erratum: the major unit leads over the same port by which the packet leaves, for j = 4 too.
@@ -127,7 +131,7 @@ def _one_to_all(d: int, length: int) -> Iterator[tuple[int, Sector]]:
 
 
 def _on_sector(sector: Sector, length: int) -> Iterator[tuple[int, Sector]]:
-    """Algorithm 2: (unit, packet) of everything that the receiver of a packet forwards."""
+    """Yield (unit, packet) of everything that the receiver of a packet forwards (algorithm 2)."""
     d, major, minor, x, y = sector
     if x > 0:
         # Remaining length x: one minor move less, and no major move after a minor one.

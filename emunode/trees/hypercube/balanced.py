@@ -9,7 +9,9 @@ from emunode.trees.hypercube.binomial import ROOT_LABEL, CubeTrees, first_one, r
 
 
 def bases(address: Rank, n: int) -> tuple[Port, ...]:
-    """J(c): the rotations that make a nonzero address smallest, ascending. There are several if and only if c is cyclic."""
+    """Return J(c), the rotations that make a nonzero address smallest, ascending. There are several if and only if c is
+    cyclic.
+    """
     # n rotations of n bits: O(n^2) bit operations, small enough to be done without a table.
     turned = [rotate_right(address, turns, n) for turns in range(n)]
     smallest = min(turned)
@@ -52,7 +54,9 @@ class BalancedTrees(CubeTrees):
         return first_one(rank, self.base(rank, tree), self.cube.n)
 
     def child_ports(self, rank: Rank, tree: int) -> tuple[Port, ...]:
-        """In cyclic order from the base upwards; the root serves its ports in ascending order."""
+        """Return the ports of the children in cyclic order from the base upwards; the root serves its ports in
+        ascending order.
+        """
         n = self.cube.n
         if not rank:
             return tuple(range(n))
@@ -61,7 +65,9 @@ class BalancedTrees(CubeTrees):
         return tuple(port for port in zeros_above(rank, base, n) if self.base(rank ^ 1 << port, tree) == base)
 
     def label(self, rank: Rank, tree: int) -> int:
-        """j + i for the i-th dimension from base j upwards, so that all subtrees use the same dimension in a cycle."""
+        """Return j + i for the i-th dimension from base j upwards, so that all subtrees use the same dimension in a
+        cycle.
+        """
         if not rank:
             return ROOT_LABEL
         base = self.base(rank, tree)
@@ -69,5 +75,5 @@ class BalancedTrees(CubeTrees):
         return base + (self.parent(rank, tree) - base) % self.cube.n
 
     def last_label(self, tree: int) -> int:
-        """In tree 1 the node of all ones hangs below the last port, one cycle after all others."""
+        """Return the last label: in tree 1 the node of all ones hangs below the last port, one cycle after all others."""
         return 2 * self.cube.n - (2 if tree == 1 else 3)

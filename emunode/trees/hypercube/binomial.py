@@ -39,7 +39,7 @@ class CubeTrees(Trees):
 
     @abstractmethod
     def label(self, rank: Rank, tree: int) -> int:
-        """Cycle, from 0, in which the arc into `rank` is used over one port; ROOT_LABEL at the root."""
+        """Return the cycle, from 0, in which the arc into `rank` is used over one port; ROOT_LABEL at the root."""
 
     @abstractmethod
     def last_label(self, tree: int) -> int:
@@ -53,13 +53,17 @@ def rotate_right(address: Rank, turns: int, n: int) -> Rank:
 
 
 def first_one(address: Rank, start: Port, n: int) -> Port:
-    """k(c, j) of the paper: the first 1-bit of a nonzero address among bits j - 1, j - 2, .., j, cyclically; j = `start`."""
+    """Return k(c, j) of the paper: the first 1-bit of a nonzero address among bits j - 1, j - 2, .., j, cyclically; j =
+    `start`.
+    """
     # After the rotation bit j - 1 is the highest, so the scan is one bit_length.
     return (rotate_right(address, start, n).bit_length() - 1 + start) % n
 
 
 def zeros_above(address: Rank, start: Port, n: int) -> tuple[Port, ...]:
-    """M(c, j) of the paper: the 0-bits above the first 1-bit, up to bit j - 1, cyclically; all bits for address 0."""
+    """Return M(c, j) of the paper: the 0-bits above the first 1-bit, up to bit j - 1, cyclically; all bits for address
+    0.
+    """
     length = rotate_right(address, start, n).bit_length()
     # Everything above the highest 1-bit of the rotated address, turned back to its own dimension.
     return tuple((bit + start) % n for bit in range(length, n))

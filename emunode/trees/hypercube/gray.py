@@ -25,7 +25,7 @@ def gray_position(address: Rank) -> int:
 
 
 def transition(position: int) -> Port:
-    """Dimension of the link from `position` to the next: its lowest 0-bit (0, 1, 0, 2, 0, 1, 0, 3, ..)."""
+    """Return the dimension of the link from `position` to the next: its lowest 0-bit (0, 1, 0, 2, 0, 1, 0, 3, ..)."""
     # The lowest 0-bit of l is the lowest 1-bit of l + 1, isolated by the and.
     return (~position & position + 1).bit_length() - 1
 

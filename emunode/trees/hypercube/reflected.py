@@ -50,12 +50,13 @@ class TurnedBinomialTrees(CubeTrees):
 
 
 def rotations(n: int, k: int) -> list[Turn]:
-    """k rotations at equal distances, for k that divides n."""
+    """Return k rotations at equal distances, for k that divides n."""
     return [(place * (n // k), False) for place in range(k)]
 
 
 def reflections(n: int, k: int) -> list[Turn]:
-    """k/2 rotations at equal distances, each with the reflection that loads the same root links in reverse order.
+    """Return k/2 rotations at equal distances, each with the reflection that loads the same root links in reverse
+    order.
 
     k must be even and divide 2n.
     """

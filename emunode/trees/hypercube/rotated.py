@@ -28,7 +28,7 @@ class RotatedBinomialTrees(CubeTrees):
         return first_one(rank, tree, self.cube.n)
 
     def child_ports(self, rank: Rank, tree: int) -> tuple[Port, ...]:
-        """In the cyclic order of the tree, which serves the largest subtree first."""
+        """Return the ports of the children in the cyclic order of the tree, which serves the largest subtree first."""
         return zeros_above(rank, tree, self.cube.n)
 
     def place(self, rank: Rank, tree: int) -> int:
@@ -36,7 +36,7 @@ class RotatedBinomialTrees(CubeTrees):
         return (self.parent(rank, tree) - tree) % self.cube.n if rank else -1
 
     def label(self, rank: Rank, tree: int) -> int:
-        """j + i for the i-th dimension of tree j, so that all trees use the same dimension in a cycle."""
+        """Return j + i for the i-th dimension of tree j, so that all trees use the same dimension in a cycle."""
         # Tree j starts in cycle j: in cycle c, all trees then use dimension c mod n.
         return tree + self.place(rank, tree) if rank else ROOT_LABEL
 
@@ -76,7 +76,9 @@ class EdgeDisjointBinomialTrees(CubeTrees):
         return first_one(rank, tree, self.cube.n) if rank >> tree & 1 else tree
 
     def child_ports(self, rank: Rank, tree: int) -> tuple[Port, ...]:
-        """In the cyclic order j+1, .., j-1, j, which is by ascending label; a node without bit j is a leaf."""
+        """Return the ports of the children in the cyclic order j+1, .., j-1, j, which is by ascending label; a node
+        without bit j is a leaf.
+        """
         if not rank:
             return (tree,)
         if not rank >> tree & 1:
@@ -94,7 +96,7 @@ class EdgeDisjointBinomialTrees(CubeTrees):
         return self.cube.n + 1
 
     def label(self, rank: Rank, tree: int) -> int:
-        """f(i, j) of the paper, congruent to the dimension of the arc modulo n, from j to j + n."""
+        """Return f(i, j) of the paper, congruent to the dimension of the arc modulo n, from j to j + n."""
         if not rank:
             return ROOT_LABEL
         # Every leaf arc of tree j is used in cycle j + n.

@@ -41,7 +41,7 @@ class TwoRootedTree(CubeTrees):
         return (rank ^ _parent(self.cube.n, rank)).bit_length() - 1
 
     def child_ports(self, rank: Rank, tree: int) -> tuple[Port, ...]:
-        """By ascending port; at the root by descending port, the second root first."""
+        """Return the ports of the children by ascending port; at the root by descending port, the second root first."""
         if not rank:
             # Port n - 1 leads to the second root, which has the larger half of the tree below it.
             return (self.cube.n - 1, self.cube.n - 2)

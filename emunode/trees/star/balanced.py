@@ -38,7 +38,9 @@ class ScatterTrees(StarTrees):
 
     @abstractmethod
     def find_hooks(self, rank: Rank) -> tuple[Port, ...]:
-        """Parent ports of the copies of `rank` (x_1 = 1, not the root), ascending; equal to their subtrees' root ports."""
+        """Return the parent ports of the copies of `rank` (x_1 = 1, not the root), ascending; equal to their subtrees'
+        root ports.
+        """
 
     def copies(self, rank: Rank) -> int:
         """Return the number of copies of `rank` in the tree."""
@@ -55,7 +57,9 @@ class ScatterTrees(StarTrees):
         return self.star.permutation(rank)[0] == 1
 
     def parent(self, rank: Rank, tree: int) -> Port:
-        """Rules 6 and 7: for x_1 != 1 the smallest symbol of the second cycle from the right, else x_1."""
+        """Return the parent port by rules 6 and 7: for x_1 != 1 the smallest symbol of the second cycle from the right,
+        else x_1.
+        """
         refuse_root(rank)
         symbols = self.star.permutation(rank)
         if symbols[0] == 1:
@@ -69,7 +73,7 @@ class ScatterTrees(StarTrees):
         return next(others, symbols[0]) - 2
 
     def child_ports(self, rank: Rank, tree: int) -> tuple[Port, ...]:
-        """By ascending type, the union of three cases.
+        """Return the ports of the children by ascending type, the union of three cases.
 
         1. Every fixed point, if x has one cycle.
         2. Every a_i, 1 < i < m, that is smaller in the k-th ordering than a_1 .. a_{i-1} and than all symbols of other
@@ -144,12 +148,13 @@ class NearBalancedTree(ScatterTrees):
         return (self.displacement(rank),)
 
     def displacement(self, rank: Rank) -> int:
-        """d(x) for x_1 = 1 (definition 8)."""
+        """Return d(x) for x_1 = 1 (definition 8)."""
         necklace = self.rotation.necklace(rank)
         return (necklace.index(rank) - necklace.index(self._generator(necklace))) % len(necklace)
 
     def _generator(self, necklace: tuple[Rank, ...]) -> Rank:
-        """Definition 7: of the nodes with symbol 2 misplaced, the one whose cycle through 2, written from 2, comes first.
+        """Return the generator by definition 7: of the nodes with symbol 2 misplaced, the one whose cycle through 2,
+        written from 2, comes first.
 
         Erratum: it is not unique from n = 6 on; the least label decides.
         """
@@ -174,12 +179,12 @@ class ReplicatedTrees(NearBalancedTree):
 
 
 def ordering(symbols: bytes) -> Iterator[int]:
-    """k, k+1, .., n, 2, .., k-1: the symbols above 1 in the k-th ordering."""
+    """Yield k, k+1, .., n, 2, .., k-1: the symbols above 1 in the k-th ordering."""
     k = symbols.index(1) + 1
     yield from range(k, len(symbols) + 1)
     yield from range(2, k)
 
 
 def own_cycle(symbols: bytes) -> tuple[int, ...]:
-    """a_1, a_2, .., a_m of the cycle (a_1 a_2 .. a_m 1), x_1 != 1."""
+    """Return a_1, a_2, .., a_m of the cycle (a_1 a_2 .. a_m 1), x_1 != 1."""
     return cycle_through(symbols, 1)[1:]

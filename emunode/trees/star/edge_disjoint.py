@@ -100,7 +100,9 @@ class EdgeDisjointTrees(StarTrees):
         return parent_type(self.star.permutation(rank), tree + 2) - 2
 
     def child_ports(self, rank: Rank, tree: int) -> tuple[Port, ...]:
-        """In l-th order, l, l+1, .., n, 2, .., l-1, so that the preorders of the n-1 trees are rotations of each other."""
+        """Return the ports of the children in l-th order, l, l+1, .., n, 2, .., l-1, so that the preorders of the n-1
+        trees are rotations of each other.
+        """
         star = self.star
         # Port t - 2 stands for type t: the l-th order starts at the tree's own number.
         ordered = (*range(tree, star.degree), *range(tree))
@@ -109,18 +111,18 @@ class EdgeDisjointTrees(StarTrees):
         return tuple(port for port in ordered if neighbours[port] and self.parent(neighbours[port], tree) == port)
 
     def height(self, tree: int) -> int:
-        """Measured, not proved, for every n."""
+        """Return the height: measured, not proved, for every n."""
         return 3 * self.star.n // 2 + 1
 
 
 def scan_right(n: int, k: int) -> Iterator[int]:
-    """Positions k+1, .., n, 2, .., k-1."""
+    """Yield positions k+1, .., n, 2, .., k-1."""
     yield from range(k + 1, n + 1)
     yield from range(2, k)
 
 
 def own_type(symbols: bytes) -> int:
-    """Type of the link towards the parent in SPT, for x_1 != 1."""
+    """Return the type of the link towards the parent in SPT, for x_1 != 1."""
     k, s = symbols.index(1) + 1, symbols[0]
     if s != k:
         return s  # The first symbol goes home.
@@ -130,7 +132,7 @@ def own_type(symbols: bytes) -> int:
 
 
 def parent_type(symbols: bytes, tree: int) -> int:
-    """Type of the link towards the parent in tree l = `tree` of EDT, for a node other than the root.
+    """Return the type of the link towards the parent in tree l = `tree` of EDT, for a node other than the root.
 
     The comments number the cases of the rule.
     """

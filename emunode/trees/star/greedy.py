@@ -19,7 +19,7 @@ class GreedyTree(StarTrees):
     title = "the greedy tree L(r)"
 
     def parent(self, rank: Rank, tree: int) -> Port:
-        """Type x_1; if x_1 = 1, the smallest misplaced position."""
+        """Return type x_1; if x_1 = 1, the smallest misplaced position."""
         refuse_root(rank)
         # Definition 1: link type x_1 swaps the first symbol with the symbol at position x_1, which sends x_1 home.
         symbols = self.star.permutation(rank)
@@ -30,7 +30,9 @@ class GreedyTree(StarTrees):
         return next(position for position, symbol in enumerate(symbols, 1) if symbol != position) - 2
 
     def child_ports(self, rank: Rank, tree: int) -> tuple[Port, ...]:
-        """By ascending type t: x_t = t; or x_t = 1, x_1 != t and the symbols at positions 2..t-1 are home."""
+        """Return the ports of the children by ascending type t: x_t = t; or x_t = 1, x_1 != t and the symbols at
+        positions 2..t-1 are home.
+        """
         symbols = self.star.permutation(rank)
         ports = []
         all_home_so_far = True
@@ -88,7 +90,7 @@ class CongestionTwoTrees(StarTrees):
         return tuple(position - 1 for position in positions)
 
     def _walk_turned_path(self, i: int) -> tuple[dict[Rank, Port], dict[Rank, Port]]:
-        """For the nodes of p_i, the port to the node before and the port to the node after."""
+        """Return, for the nodes of p_i, the port to the node before and the port to the node after."""
         up: dict[Rank, Port] = {}
         down: dict[Rank, Port] = {}
         rank = 0
@@ -100,14 +102,16 @@ class CongestionTwoTrees(StarTrees):
         return up, down
 
     def parent(self, rank: Rank, tree: int) -> Port:
-        """On p_i the node before; elsewhere as in L(rho^i r)."""
+        """Return the port to the parent: on p_i the node before, elsewhere as in L(rho^i r)."""
         refuse_root(rank)
         up = self._ports_up[tree].get(rank)
         # F_q maps rho^i(r) to the identity and keeps link types, so the port needs no translation back.
         return self._greedy.parent(self._from_shifted_root(rank, tree), 0) if up is None else up
 
     def child_ports(self, rank: Rank, tree: int) -> tuple[Port, ...]:
-        """By ascending port: as in L(rho^i r), but on p_i without the node before and with the node after."""
+        """Return the ports of the children by ascending port: as in L(rho^i r), but on p_i without the node before and
+        with the node after.
+        """
         ports = set(self._greedy.children(self._from_shifted_root(rank, tree), 0))
         # Step 3 reverses p_i: the node before it was a child in L(rho^i r) and becomes the parent.
         ports.discard(self._ports_up[tree].get(rank, -1))

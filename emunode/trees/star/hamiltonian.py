@@ -32,7 +32,7 @@ def hamiltonian_cycle(star: StarGraph) -> list[Port]:
 
 
 def hamiltonian_path(start: bytes, end: bytes, free: tuple[int, ...]) -> list[int]:
-    """Types along a path from `start` to `end`, of opposite parity, through all permutations of the `free` positions.
+    """Return the types along a path from `start` to `end`, of opposite parity, through all permutations of `free` positions.
 
     `free` begins with 1. The steps, from S_5 on:
 
@@ -79,7 +79,7 @@ def _exit(entered: bytes, symbol: int, following: int, p: int, rest: tuple[int, 
 
 
 def _search(start: bytes, end: bytes, free: tuple[int, ...]) -> list[int]:
-    """`hamiltonian_path` by backtracking, types ascending; it always succeeds on four positions."""
+    """Return `hamiltonian_path` by backtracking, types ascending; it always succeeds on four positions."""
     # 24 nodes for four positions: backtracking takes no noticeable time there, and much for 120.
     size = factorial(len(free))
     visited = {start}
@@ -143,7 +143,7 @@ class RotatedPaths(StarTrees):
     title = "the tree of rotated Hamiltonian paths"
 
     def __init__(self, topology: Topology, count: int = 1) -> None:
-        """`count` trees, one per message; raises ScenarioError (field `topology`) if `topology` is not a star graph."""
+        """Build `count` trees, one per message; ScenarioError (field `topology`) if `topology` is not a star graph."""
         super().__init__(topology, count)
         self._rotation = Rotation(self.star)
 
@@ -172,7 +172,7 @@ class RotatedPaths(StarTrees):
         return self.star.permutation(rank).index(1) - 1
 
     def leaf_symbol(self, tree: int) -> int:
-        """p_c: in `tree`, the parent of a node with x_1 = 1 is over the position of this symbol."""
+        """Return p_c: in `tree`, the parent of a node with x_1 = 1 is over the position of this symbol."""
         return self.star.n - tree % self.star.degree
 
     def parent(self, rank: Rank, tree: int) -> Port:

@@ -39,7 +39,7 @@ class NecklaceTree(StarTrees):
         return {rank: m for m, rank in enumerate(self.order)}
 
     def step(self, rank: Rank) -> Step:
-        """ceil(m / (n-1)): the step in which `rank` receives, 0 for the root."""
+        """Return ceil(m / (n-1)), the step in which `rank` receives, 0 for the root."""
         # n - 1 nodes in a step: the root sends at most one message on each of its links.
         return -(-self._numbers[rank] // self.star.degree)
 
@@ -85,11 +85,11 @@ class NecklaceTree(StarTrees):
             m += len(necklace)
 
     def generator(self, k: int) -> tuple[Rank, Port] | None:
-        """g_k and the port to its parent; None if D_k has none (n odd, k = D_n).
+        """Return g_k and the port to its parent; None if D_k has none (n odd, k = D_n).
 
-        For k <= n-1 the cycle (k+1, k, .., 2, 1), by its first symbol. Beyond, k+1-n two-cycles (n, n-1)(n-2,
-        n-3)..(i, i-1) and the cycle (i-2, .., 2, 1), by i-1, the smaller symbol of the second cycle from the right
-        (erratum: not from the left).
+        For k <= n-1 the cycle (k+1, k, .., 2, 1), by its first symbol. Beyond, k+1-n two-cycles (n, n-1)(n-2, n-3)..(i,
+        i-1) and the cycle (i-2, .., 2, 1), by i-1, the smaller symbol of the second cycle from the right (erratum: not
+        from the left).
         """
         n = self.star.n
         # Beyond distance n - 1 the cycle of symbol 1 gets shorter by two symbols for every two-cycle, one step

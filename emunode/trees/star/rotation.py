@@ -29,7 +29,7 @@ class Rotation:
         self.necklace = lru_cache(CACHE_ENTRIES)(self._necklace)
 
     def _rotate(self, rank: Rank, times: int) -> Rank:
-        """R^times(rank)."""
+        """Return R^times(rank)."""
         times %= self.period
         if not times:
             return rank
