@@ -15,9 +15,9 @@ from coordinator.api.option_types import Options
 from coordinator.api.options import Faults, as_list, require_number, scenario_values
 from coordinator.api.progress import ProgressOption, progress_display
 from coordinator.api.threads import call
+from coordinator.campaigns.batch_trials import Session
 from coordinator.campaigns.certify import smallest_failure
 from coordinator.campaigns.engines import Engine
-from coordinator.campaigns.exact_trials import Session
 from coordinator.campaigns.field_figures import FIELD_FIGURES, INFORMED
 from coordinator.campaigns.grid import Grid, Key
 from coordinator.campaigns.losses import loss_rows, worst_rows

@@ -13,6 +13,7 @@ from coordinator.api.option_types import Options
 from coordinator.api.options import Faults, as_list, require_number, scenario_of
 from coordinator.api.progress import ProgressOption, progress_display
 from coordinator.api.threads import call
+from coordinator.campaigns.batch_certifier import BitRowEngine
 from coordinator.campaigns.certificate import Certificate
 from coordinator.campaigns.certify import Certifier, exhaustive_fault_sets, refuse_random
 from coordinator.campaigns.cut_certifier import (
@@ -20,7 +21,6 @@ from coordinator.campaigns.cut_certifier import (
     NotProvableError,
 )
 from coordinator.campaigns.engines import ENGINES, Engine
-from coordinator.campaigns.exact_certifier import BitRowEngine
 from coordinator.dependence.size import InexactError
 from coordinator.networks.base import Progress
 from coordinator.scenario.model import Scenario

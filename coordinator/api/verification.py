@@ -13,7 +13,7 @@ import trio
 from coordinator.api.campaigns import TRIALS, Campaign, result_files
 from coordinator.api.forks import require_usable
 from coordinator.api.runs import Run
-from coordinator.campaigns.exact_trials import Session
+from coordinator.campaigns.batch_trials import Session
 from coordinator.campaigns.store import GRID, read_grid_file
 from coordinator.campaigns.sweep import ROWS
 from coordinator.campaigns.trial_runner import Trial, TrialRunner

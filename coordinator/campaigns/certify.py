@@ -1,6 +1,6 @@
 """Certificates: every set of faults up to symmetry is decided, until one is a counterexample.
 
-Three engines decide sets: messages, rows of bits (`exact_certifier`) and smallest cuts (`cut_certifier`). Sets are run by
+Three engines decide sets: messages, rows of bits (`batch_certifier`) and smallest cuts (`cut_certifier`). Sets are run by
 ascending number of faults, so the first that costs a healthy node a message is a smallest one. A set stands
 for its orbit under the symmetries of the run (`symmetry`), which are checked before they are used. Kinds of faults that
 depend on random numbers or on a vote have orbits of one.

@@ -11,10 +11,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from coordinator.batch.draws import BLOCK
+from coordinator.batch.engine import BatchOutcome
 from coordinator.campaigns.trial_runner import TrialResult
 from coordinator.dependence.bit_rows import Indices
-from coordinator.evaluation.draws import BLOCK
-from coordinator.evaluation.evaluator import Outcome
 
 KEPT = 3
 """Worst trials, and violating ones, that a block names."""
@@ -67,8 +67,8 @@ class Times:
         return cls(result.packets, {served: [1, steps]} if served else {}, longest, by_step)
 
     @classmethod
-    def of_outcome(cls, outcome: Outcome) -> Self | None:
-        """Return the latencies of trials of the exact evaluator; None if the evaluator did not compute latencies."""
+    def of_outcome(cls, outcome: BatchOutcome) -> Self | None:
+        """Return the latencies of trials of the batch engine; None if the engine did not compute latencies."""
         times = outcome.latencies
         if times is None:
             return None
@@ -210,8 +210,8 @@ class Counts:
             here[at] += more
 
     @classmethod
-    def of_outcome(cls, outcome: Outcome, broken: NDArray[np.bool_], start: int = 0) -> Self:
-        """Count the trials of the exact evaluator from position `start` on; `broken`: trials that break a promise."""
+    def of_outcome(cls, outcome: BatchOutcome, broken: NDArray[np.bool_], start: int = 0) -> Self:
+        """Count the trials of the batch engine from position `start` on; `broken`: trials that break a promise."""
         kept = np.flatnonzero(outcome.decided)
         counts = cls(
             len(outcome.decided), len(outcome.decided) - len(kept), int(broken.sum()),
@@ -228,7 +228,7 @@ class Counts:
         return counts
 
 
-def _groups_of(outcome: Outcome, start: int) -> Iterator[tuple[int, Ratios]]:
+def _groups_of(outcome: BatchOutcome, start: int) -> Iterator[tuple[int, Ratios]]:
     trials = len(outcome.decided)
     groups = [group_of(start + at) for at in range(trials)]
     starts = [at for at in range(trials) if at == 0 or groups[at] != groups[at - 1]]
@@ -263,7 +263,13 @@ class Block:
 
     @classmethod
     def of_outcome(
-        cls, place: tuple[int, int, int], drawn: Indices, outcome: Outcome, broken: NDArray[np.bool_], *, whole: bool
+        cls,
+        place: tuple[int, int, int],
+        drawn: Indices,
+        outcome: BatchOutcome,
+        broken: NDArray[np.bool_],
+        *,
+        whole: bool,
     ) -> Self:
         """Return the block of draws with these numbers; `place` is (point, variant, start)."""
         lost = np.where(outcome.decided, outcome.unserved, 0)

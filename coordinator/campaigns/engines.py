@@ -1,4 +1,4 @@
-"""The engines of campaigns: the exact evaluator where it is exact, messages elsewhere, and the trials that both run.
+"""The engines of campaigns: the batch engine where it is exact, messages elsewhere, and the trials that both run.
 
 With `auto` a cell (a variant at a point) is evaluated exactly if it has more trials than its sample. The sample of it is run
 again with messages, two trials of each variant with many trials over TCP, and all results have to agree.
@@ -9,9 +9,9 @@ from typing import Final, Literal, get_args
 
 import numpy as np
 
+from coordinator.batch.engine import BatchEngine, BatchOutcome
+from coordinator.batch.point import PointEngine
 from coordinator.campaigns.trial_runner import TrialResult
-from coordinator.evaluation.evaluator import Evaluator, Outcome
-from coordinator.evaluation.point import PointEvaluator
 from emunode.topologies.base import Topology
 
 Engine = Literal["auto", "exact", "messages"]
@@ -26,33 +26,33 @@ SOCKET_TRIALS: Final = 2
 """Trials of each variant that are repeated over TCP."""
 
 
-def sample_size(evaluator: Evaluator) -> int:
+def sample_size(engine: BatchEngine) -> int:
     """Return the number of trials of a cell that are run again with messages."""
-    return min(MOST_SAMPLE, max(LEAST_SAMPLE, SAMPLED_HOPS // len(evaluator.schedule)))
+    return min(MOST_SAMPLE, max(LEAST_SAMPLE, SAMPLED_HOPS // len(engine.schedule)))
 
 
-def differences(point: PointEvaluator, results: Mapping[int, TrialResult]) -> Iterator[tuple[int, str]]:
-    """Yield the number of each draw whose trial with messages differs from the exact evaluator, and the difference."""
+def differences(point: PointEngine, results: Mapping[int, TrialResult]) -> Iterator[tuple[int, str]]:
+    """Yield the number of each draw whose trial with messages differs from the batch engine, and the difference."""
     if not results:
         return
     drawn = np.array(sorted(results))
     outcome, _ = point.evaluate(drawn, copies=True, latencies=True)
     for at, number in enumerate(drawn.tolist()):
-        found, result = _figures(point.evaluator, outcome, at), results[number]
+        found, result = _figures(point.engine, outcome, at), results[number]
         for name, value in found.items():
             measured = (result.undecided is None) if name == "decided" else getattr(result, name)
             # Records of version 0.1.0 have no latencies.
             if measured != value and measured is not None:
-                yield number, f"{name} is {value} by the exact evaluator and {measured} with messages"
+                yield number, f"{name} is {value} by the exact engine and {measured} with messages"
                 break
 
 
-def _figures(evaluator: Evaluator, outcome: Outcome, at: int) -> dict[str, object]:
+def _figures(engine: BatchEngine, outcome: BatchOutcome, at: int) -> dict[str, object]:
     """Return the figures of one trial, by their names in `TrialResult`."""
-    topology: Topology = evaluator.plan.topology
+    topology: Topology = engine.plan.topology
     counted = ("expected", "delivered", "intact", "steps", "packets", "segments", "least_copies")
     found: dict[str, object] = {name: int(getattr(outcome, name)[at]) for name in counted}
-    unserved = tuple(map(topology.label, evaluator.unserved_ranks(outcome, at)))
+    unserved = tuple(map(topology.label, engine.unserved_ranks(outcome, at)))
     times = outcome.latencies
     if times is not None:
         found["latency_sums"] = int(times.served[at]), int(times.sums[at]), int(times.longest[at])

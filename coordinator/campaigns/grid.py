@@ -11,13 +11,13 @@ from itertools import product
 from math import prod
 from typing import Final, NamedTuple
 
+from coordinator.batch.draws import Draws
+from coordinator.batch.engine import BatchEngine, batch_engine_of
+from coordinator.batch.point import PointEngine, why_messages
 from coordinator.campaigns.engines import ENGINES, LEAST_SAMPLE, sample_size
 from coordinator.campaigns.statistics import half_width
 from coordinator.campaigns.trial_runner import Trial, fault_free_latency, plan_trials
 from coordinator.dependence.size import InexactError
-from coordinator.evaluation.draws import Draws
-from coordinator.evaluation.evaluator import Evaluator, evaluator_of
-from coordinator.evaluation.point import PointEvaluator, why_messages
 from coordinator.planning.plan import Plan
 from coordinator.planning.run_time import run_time_of
 from coordinator.planning.worst_faults import worst_set
@@ -288,11 +288,11 @@ class Grid:
     # --- engines ------------------------------------------------------------------------------------------------------
 
     def exact(self, point: int, variant: int) -> bool:
-        """Return whether the exact evaluator runs the trials of a point."""
+        """Return whether the batch engine runs the trials of a point."""
         return self.why_messages(point, variant) is None
 
     def why_messages(self, point: int, variant: int) -> str | None:
-        """Return why the trials of a point are run with messages, or None where the exact evaluator runs them."""
+        """Return why the trials of a point are run with messages, or None where the batch engine runs them."""
         key = point, variant
         if key not in self._reasons:
             self._reasons[key] = self._why_messages(point, variant)
@@ -310,46 +310,46 @@ class Grid:
         if wanted <= LEAST_SAMPLE:
             return few
         reason = self._inexact(variant)
-        return reason or (few if wanted <= sample_size(self.evaluator(variant)) else None)
+        return reason or (few if wanted <= sample_size(self.batch_engine(variant)) else None)
 
     def _inexact(self, variant: int) -> str | None:
         try:
-            self.evaluator(variant)
+            self.batch_engine(variant)
         except InexactError as error:
             return str(error)
         return None
 
-    def evaluator(self, variant: int) -> Evaluator:
-        """Return the exact evaluator of a variant; raises InexactError."""
-        known = self._evaluators.get(variant)
+    def batch_engine(self, variant: int) -> BatchEngine:
+        """Return the batch engine of a variant; raises InexactError."""
+        known = self._engines.get(variant)
         if known is None:
             try:
-                known = evaluator_of(self.variants[variant].plan)
+                known = batch_engine_of(self.variants[variant].plan)
             except InexactError as error:
                 known = error
-            self._evaluators[variant] = known
+            self._engines[variant] = known
         if isinstance(known, InexactError):
             raise known
         return known
 
-    def point_evaluator(self, point: int, variant: int) -> PointEvaluator:
-        """Return the evaluator of the draws of a point."""
+    def point_engine(self, point: int, variant: int) -> PointEngine:
+        """Return the engine of the draws of a point."""
         key = point, variant
-        if key not in self._point_evaluators:
+        if key not in self._point_engines:
             plan = self.variants[variant].plan
             # Bound here: the seed of a draw depends on nothing but its number.
             seed_of = partial(self._seed_of, point, variant)
-            self._point_evaluators[key] = PointEvaluator(
-                self.evaluator(variant), plan, self.draws(point, variant), self.places[variant], seed_of
+            self._point_engines[key] = PointEngine(
+                self.batch_engine(variant), plan, self.draws(point, variant), self.places[variant], seed_of
             )
-        return self._point_evaluators[key]
+        return self._point_engines[key]
 
     @cached_property
-    def _evaluators(self) -> dict[int, Evaluator | InexactError]:
+    def _engines(self) -> dict[int, BatchEngine | InexactError]:
         return {}
 
     @cached_property
-    def _point_evaluators(self) -> dict[tuple[int, int], PointEvaluator]:
+    def _point_engines(self) -> dict[tuple[int, int], PointEngine]:
         return {}
 
     @cached_property

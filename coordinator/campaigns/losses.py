@@ -84,7 +84,7 @@ def _lossy(store: FinishedTrials) -> Iterator[Lossy]:
         worst = sorted((-lost, number) for block in store.evaluated(point, variant) for lost, number in block.worst)
         if worst:
             numbers = [number for _, number in worst[: 5 * MOST_WORST]]
-            outcome, _ = grid.point_evaluator(point, variant).evaluate(np.array(numbers))
+            outcome, _ = grid.point_engine(point, variant).evaluate(np.array(numbers))
             for at, number in enumerate(numbers):
                 key = Key(point, variant, number)
                 yield Lossy(-int(outcome.unserved[at]), key, int(outcome.intact[at]), int(outcome.expected[at]))

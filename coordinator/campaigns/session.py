@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
 
-from coordinator.campaigns.exact_trials import (
+from coordinator.campaigns.batch_trials import (
     Session,
     evaluate_points,
     repeat_over_sockets,
@@ -21,7 +21,7 @@ from coordinator.networks.base import Progress
 def run_campaign(store: FinishedTrials, workers: int | None, progress: Progress) -> Session:
     """Run the remaining trials of a campaign; `store`, which is open, keeps them.
 
-    Raises RunError if the exact evaluator and the message engine disagree about a trial.
+    Raises RunError if the batch engine and the message engine disagree about a trial.
     """
     exact = evaluate_points(store, progress)
     if not exact.finished:

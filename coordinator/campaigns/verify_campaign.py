@@ -18,8 +18,8 @@ from typing import Final, TextIO
 import numpy as np
 import trio
 
+from coordinator.campaigns.batch_trials import repeats, require_agreement, unfinished
 from coordinator.campaigns.counts import Block
-from coordinator.campaigns.exact_trials import repeats, require_agreement, unfinished
 from coordinator.campaigns.grid import DRAWS, MOST_TRIALS, Grid, Key
 from coordinator.campaigns.store import (
     GRID,
@@ -205,7 +205,7 @@ class _Records:
                     f"{RECORDS}: {where}: it has {block.counts.trials} trials, and {len(drawn)} are drawn"
                 )
                 continue
-            outcome, broken = grid.point_evaluator(*cell).evaluate(drawn, latencies=True)
+            outcome, broken = grid.point_engine(*cell).evaluate(drawn, latencies=True)
             found = Block.of_outcome((*cell, block.start), drawn, outcome, broken, whole=block.whole).record()
             stored = block.record()
             if stored["times"] is None:

@@ -12,7 +12,7 @@ from rich.markup import escape
 
 from coordinator.api.campaigns import run_stored
 from coordinator.api.progress import on_stderr
-from coordinator.campaigns.exact_trials import Session
+from coordinator.campaigns.batch_trials import Session
 from coordinator.campaigns.grid import MOST_VALUES, Grid
 from coordinator.campaigns.residual import PROBABILITIES, Residual
 from coordinator.campaigns.runner import check_workers

@@ -7,10 +7,10 @@ from typing import Any
 
 from rich.markup import escape
 
+from coordinator.batch.exactness import evaluator_bytes
 from coordinator.cli import render
 from coordinator.cli.given import scenario_from
 from coordinator.cli.output import print_json
-from coordinator.evaluation.exactness import evaluator_bytes
 from coordinator.planning.claims import fault_free_claims, predictions
 from coordinator.planning.feasibility import describe_needs, warning, why_impossible
 from coordinator.planning.plan import Plan, make_plan
@@ -28,7 +28,7 @@ def print_plan(file: Path | None, flags: Any, as_json: bool) -> int:
         # Measured, network included: every process computes the same tables, or forks after they are computed.
         made.algorithm.compute_tables()
         needs["table_seconds"] = round(process_time() - began, 3)
-    # To find out whether the evaluator is exact may take as long as a run.
+    # To find out whether the engine is exact may take as long as a run.
     needs["evaluator_bytes"] = evaluator_bytes(made) if reason is None else None
     sifted = fault_free_claims(made)
     claims, dropped = predictions(sifted.kept), [each.record() for each in sifted.dropped]

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from coordinator.evaluation.derived import derived_claims
+from coordinator.batch.derived import derived_claims
 from coordinator.execution.drive import REFUSALS, ExecutionResult, Steering, drive
 from coordinator.execution.sinks import FinishedRun, Result_co, Sink
 from coordinator.execution.stop_signal import InterruptGuard

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import numpy as np
 import polars as pl
 
-from coordinator.evaluation.derived import derived_claims
+from coordinator.batch.derived import derived_claims
 from coordinator.history.journal import COLUMNS, OUTCOMES, RECORD, SORT_KEY, table
 from coordinator.history.lateness import TIME_RECORD
 from coordinator.history.prediction import completed, prediction

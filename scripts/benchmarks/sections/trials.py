@@ -1,4 +1,4 @@
-"""Trials of campaigns per second: the exact evaluator, draws included, beside messages in memory on one core.
+"""Trials of campaigns per second: the batch engine, draws included, beside messages in memory on one core.
 
 Processor time of this process, without starting it and without tracing the schedule once.
 """
@@ -14,9 +14,9 @@ import trio
 
 from benchmarks.interleaved import interleave
 from benchmarks.record import Options, Row, Section
+from coordinator.batch.draws import BLOCK
 from coordinator.campaigns.grid import Grid, Key
 from coordinator.campaigns.trial_runner import TrialRunner
-from coordinator.evaluation.draws import BLOCK
 
 MESSAGES, EXACT = "messages", "exact evaluator"
 
@@ -72,8 +72,8 @@ def with_messages(grid: Grid, trials: int) -> float:
 
 
 def evaluated(grid: Grid) -> float:
-    """Trials per second of processor time of the evaluator, over some blocks of draws."""
-    point, done, began = grid.point_evaluator(0, 0), 0, time.process_time()
+    """Trials per second of processor time of the engine, over some blocks of draws."""
+    point, done, began = grid.point_engine(0, 0), 0, time.process_time()
     while time.process_time() - began < 1:
         point.evaluate(np.arange(done, done + BLOCK))
         done += BLOCK
@@ -84,7 +84,7 @@ def rows(options: Options) -> Iterator[Row]:
     """The rates of both, in turns."""
     for case in QUICK if options.quick else CASES:
         grid = grid_of(case)
-        grid.point_evaluator(0, 0)
+        grid.point_engine(0, 0)
         turns = 1 if options.quick else max(1, options.turns // 2)
         compared = interleave(partial(with_messages, grid, case.trials), {EXACT: partial(evaluated, grid)}, turns)
         subject = f"{case.network} {case.algorithm}, {case.trees} trees, {case.faults}"
@@ -93,4 +93,4 @@ def rows(options: Options) -> Iterator[Row]:
         yield Row(subject, EXACT, value, "trials/s", share, MESSAGES, at_least=case.at_least)
 
 
-SECTION = Section("trials of campaigns by the exact evaluator, beside messages", rows, seconds=90)
+SECTION = Section("trials of campaigns by the batch engine, beside messages", rows, seconds=90)

@@ -1,4 +1,4 @@
-"""The figures of papers in the rows of campaigns; that both engines agree on them is in `test_exact_trials.py`."""
+"""The figures of papers in the rows of campaigns; that both engines agree on them is in `test_batch_trials.py`."""
 
 import json
 from pathlib import Path

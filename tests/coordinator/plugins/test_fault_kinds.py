@@ -9,11 +9,11 @@ from random import Random
 import polars as pl
 import pytest
 
+from coordinator.batch.exactness import why_inexact
+from coordinator.campaigns.batch_certifier import BitRowEngine
 from coordinator.campaigns.certificate import Certificate
 from coordinator.campaigns.certify import CertificateEngine, Certifier, MessageEngine, exhaustive_fault_sets
 from coordinator.campaigns.cut_certifier import CutEngine, NotProvableError
-from coordinator.campaigns.exact_certifier import BitRowEngine
-from coordinator.evaluation.exactness import why_inexact
 from coordinator.execution.sinks import RunResult
 from coordinator.live.theory import Predictor
 from coordinator.planning.plan import make_plan
@@ -28,8 +28,8 @@ from emunode.faults.kinds import FOREVER, KINDS, Hang, LinkFault
 from emunode.faults.transit import LinkTransit
 from emunode.model import FaultKnowledge, Step
 from emunode.registry import register
-from tests.coordinator.campaigns.test_exact_trials import done, figures, grid_of
-from tests.coordinator.evaluation.support import RATES, compare
+from tests.coordinator.batch.support import RATES, compare
+from tests.coordinator.campaigns.test_batch_trials import done, figures, grid_of
 from tests.scenarios import Case
 from tests.watch_support import Script, plan_of, run_quietly
 
@@ -278,7 +278,7 @@ def test_a_kind_without_effects_is_refused_by_name() -> None:
         _ = ONE_TREE.but("whim:1234~2134", "worst:nodes=1").plan
 
 
-# --- the evaluator beside messages -----------------------------------------------------------------------------------
+# --- the engine beside messages -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ class Receipts(NamedTuple):
 
 
 class LatencyCounter:
-    """Counts latencies over one schedule. `message` has the message of each piece, as in `Evaluator`."""
+    """Counts latencies over one schedule. `message` has the message of each piece, as in `BatchEngine`."""
 
     def __init__(self, schedule: Schedule, due: DueMessages, message: Indices) -> None:
         self._count = len(due.copies)

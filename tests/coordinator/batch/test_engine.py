@@ -1,4 +1,4 @@
-"""The exact evaluator against brute force of the literature's values, and against the message engine."""
+"""The batch engine against brute force of the literature's values, and against the message engine."""
 
 from itertools import combinations
 from random import Random
@@ -6,17 +6,17 @@ from random import Random
 import numpy as np
 import pytest
 
+from coordinator.batch.engine import BatchEngine, batch_engine_of
+from coordinator.batch.exactness import why_inexact
+from coordinator.batch.fault_batch import Episode, FaultBatch, batch_of
 from coordinator.dependence.bit_rows import unpacked
-from coordinator.evaluation.evaluator import Evaluator, evaluator_of
-from coordinator.evaluation.exactness import why_inexact
-from coordinator.evaluation.fault_batch import Episode, FaultBatch, batch_of
 from coordinator.scenario.fault_draws import FaultSites
 from coordinator.scenario.fault_syntax import parse_faults
 from emunode.algorithms.base import Algorithm
 from emunode.faults.byzantine import Byzantine
 from emunode.faults.effects import Alters, Interval, Stops
 from emunode.faults.kinds import FOREVER, Crash, Delay, Down
-from tests.coordinator.evaluation.support import compare, reason, run
+from tests.coordinator.batch.support import compare, reason, run
 from tests.emunode.algorithms.test_losses import plans_of
 from tests.mutation_support import CASES, case_name
 from tests.scenarios import Case
@@ -45,31 +45,31 @@ def test_all_sets_lose_what_brute_force_counts(
     network: str, algorithm: str, trees: int, kind: str, size: int, survived: int, lost: int
 ) -> None:
     given = Case(f"{network} broadcast {algorithm}", redundancy=trees).plan
-    evaluator, sites = evaluator_of(given), FaultSites(given.algorithm)
+    engine, sites = batch_engine_of(given), FaultSites(given.algorithm)
     places = sites.nodes() if kind == "crash" else sites.links
     sets = np.array(list(combinations(range(len(places)), size)))
-    outcome = evaluator.evaluate(struck(evaluator, kind, places, sets))
+    outcome = engine.evaluate(struck(engine, kind, places, sets))
     assert int(outcome.served.sum()) == survived
     assert int(outcome.unserved.sum()) == lost
 
 
-def struck(evaluator: Evaluator, kind: str, places: object, sets: np.ndarray) -> FaultBatch:
+def struck(engine: BatchEngine, kind: str, places: object, sets: np.ndarray) -> FaultBatch:
     """A batch with the places of each set broken from step 1 on."""
-    batch = FaultBatch(evaluator.arcs, len(sets))
+    batch = FaultBatch(engine.arcs, len(sets))
     chosen = np.array(places)[sets]
     trials = np.arange(len(sets))
     if kind != "down":
         effect = Stops() if kind == "crash" else Alters(alike=True)
         batch.strike_nodes(Episode(effect, ALWAYS), chosen, np.broadcast_to(trials[:, None], chosen.shape))
         return batch
-    topology = evaluator.plan.topology
+    topology = engine.plan.topology
     ports = np.full((topology.order, topology.order), -1)
     for rank in topology.ranks():
         for port, peer in topology.adjacent(rank):
             ports[rank, peer] = port
     for one, other in ((0, 1), (1, 0)):
         senders, receivers = chosen[..., one], chosen[..., other]
-        arcs = evaluator.arcs.numbers(senders, ports[senders, receivers])
+        arcs = engine.arcs.numbers(senders, ports[senders, receivers])
         batch.strike_arcs(Episode(Stops(), ALWAYS, on_links=True), arcs, np.broadcast_to(trials[:, None], arcs.shape))
     return batch
 
@@ -90,9 +90,9 @@ def test_votes_under_byzantine_nodes_are_those_of_brute_force(
     network: str, algorithm: str, trees: int, size: int, right: int, wrong: int, none: int
 ) -> None:
     given = Case(f"{network} broadcast {algorithm}", redundancy=trees).plan
-    evaluator = evaluator_of(given)
+    engine = batch_engine_of(given)
     sets = np.array(list(combinations(range(1, given.topology.order), size)))
-    outcome = evaluator.evaluate(struck(evaluator, "byzantine", range(given.topology.order), sets), copies=True)
+    outcome = engine.evaluate(struck(engine, "byzantine", range(given.topology.order), sets), copies=True)
     assert outcome.elected.sum(axis=1).tolist() == [right, wrong, none]
 
 
@@ -134,10 +134,10 @@ def test_classical_schedules_agree_with_messages(network: str, collective: str, 
 
 def test_steps_in_which_ranks_are_informed() -> None:
     given = Case("star:4 broadcast edt", redundancy=3).plan
-    evaluator = evaluator_of(given)
+    engine = batch_engine_of(given)
     faults = parse_faults(["crash:2134@1"], given.topology)
-    batch = batch_of(evaluator.arcs, [(), faults])
-    informed = [(step, *unpacked(rows)[:, :2].sum(axis=0).tolist()) for step, rows in evaluator.informed(batch)]
+    batch = batch_of(engine.arcs, [(), faults])
+    informed = [(step, *unpacked(rows)[:, :2].sum(axis=0).tolist()) for step, rows in engine.informed(batch)]
     counts, _ = run(given, faults, 0)
     assert counts.unserved == ()
     assert informed[-1][1:] == (23, 22)

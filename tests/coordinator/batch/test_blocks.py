@@ -8,9 +8,9 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from coordinator.evaluation.draws import BLOCK, Draws
-from coordinator.evaluation.evaluator import Outcome, evaluator_of
-from coordinator.evaluation.point import PointEvaluator
+from coordinator.batch.draws import BLOCK, Draws
+from coordinator.batch.engine import BatchOutcome, batch_engine_of
+from coordinator.batch.point import PointEngine
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.scenario.fault_draws import FaultSites, draw, every_set, set_count
 from coordinator.scenario.fault_sets import parse_fault_sets
@@ -18,7 +18,7 @@ from coordinator.scenario.fault_syntax import parse_faults
 from coordinator.scenario.model import make_scenario
 from emunode.errors import ScenarioError
 from emunode.topologies.registry import parse_topology
-from tests.coordinator.evaluation.support import run
+from tests.coordinator.batch.support import run
 from tests.scenarios import Case
 
 
@@ -27,13 +27,13 @@ def broadcast(topology: str, algorithm: str, redundancy: int = 1) -> Plan:
     return Case(f"{topology} broadcast {algorithm}", redundancy=redundancy).plan
 
 
-def evaluated(given: Plan, text: str, numbers: range | None = None) -> Outcome:
+def evaluated(given: Plan, text: str, numbers: range | None = None) -> BatchOutcome:
     """The exact results of the draws of a description; by default of all its sets."""
     (fault_set,) = parse_fault_sets(text)
     sites = FaultSites(given.algorithm)
     drawn = np.array(numbers or range(set_count(fault_set, sites) or 0))
     draws = Draws(fault_set, sites, given.spec.seed)
-    return PointEvaluator(evaluator_of(given), given, draws, sites, lambda _number: 0).evaluate(drawn)[0]
+    return PointEngine(batch_engine_of(given), given, draws, sites, lambda _number: 0).evaluate(drawn)[0]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.evaluation.draws import BLOCK, Draws, combinations_of
+from coordinator.batch.draws import BLOCK, Draws, combinations_of
 from coordinator.scenario.fault_draws import FaultSites, set_number
 from coordinator.scenario.fault_sets import parse_fault_sets
 from coordinator.scenario.fault_syntax import parse_faults

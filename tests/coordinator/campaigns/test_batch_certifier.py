@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 import coordinator
+from coordinator.campaigns.batch_certifier import BitRowEngine
 from coordinator.campaigns.certificate import Certificate
 from coordinator.campaigns.certify import Certifier, MessageEngine, exhaustive_fault_sets
-from coordinator.campaigns.exact_certifier import BitRowEngine
 from coordinator.campaigns.trial_runner import TrialResult
 from coordinator.dependence.size import InexactError
 from coordinator.results.claims import Verdict

@@ -1,4 +1,4 @@
-"""The exact evaluator: the results of thousands of fault sets at once.
+"""The batch engine: the results of thousands of fault sets at once.
 
 `Tracer` follows the sets from hop to hop. Pieces, votes, messages, and the nodes that miss a message follow from the
 hops by the definitions of `coordinator.results` for a journal.
@@ -12,6 +12,10 @@ from operator import or_
 import numpy as np
 from numpy.typing import NDArray
 
+from coordinator.batch.exactness import PASS_BYTES
+from coordinator.batch.fault_batch import Arcs, FaultBatch
+from coordinator.batch.flow import Flow, Tracer
+from coordinator.batch.latency import Latencies, LatencyCounter
 from coordinator.dependence.bit_rows import (
     Bits,
     Indices,
@@ -27,10 +31,6 @@ from coordinator.dependence.bit_rows import (
 from coordinator.dependence.losses import owners_are_silent
 from coordinator.dependence.schedule import Schedule, due_messages, trace
 from coordinator.dependence.size import InexactError
-from coordinator.evaluation.exactness import PASS_BYTES
-from coordinator.evaluation.fault_batch import Arcs, FaultBatch
-from coordinator.evaluation.flow import Flow, Tracer
-from coordinator.evaluation.latency import Latencies, LatencyCounter
 from coordinator.planning.plan import Plan
 from coordinator.results.claims import roots_of
 from coordinator.results.deliveries import count_deliveries, record_arrivals, switches
@@ -39,7 +39,7 @@ from emunode.model import FOLDING, Collective, Rank, Step
 
 
 @dataclass(frozen=True)
-class Outcome:
+class BatchOutcome:
     """The results of some trials; arrays have an entry per trial."""
 
     expected: Indices
@@ -62,7 +62,7 @@ class Outcome:
     """Pieces due for which the right value, a wrong one or none was elected: three rows."""
     latencies: Latencies | None
     missing: Bits
-    """By receiver, in the order of `Evaluator.ranks`: the trials in which it is healthy and misses a message."""
+    """By receiver, in the order of `BatchEngine.ranks`: the trials in which it is healthy and misses a message."""
 
     @property
     def served(self) -> NDArray[np.bool_]:
@@ -71,7 +71,7 @@ class Outcome:
         return self.decided & complete
 
 
-class Evaluator:
+class BatchEngine:
     """Evaluates fault sets against one schedule. `plan` gives the network and the collective; its faults are not used."""
 
     def __init__(self, plan: Plan, schedule: Schedule) -> None:
@@ -88,7 +88,7 @@ class Evaluator:
 
     @property
     def ranks(self) -> Indices:
-        """The ranks that messages are due to, in the order of `Outcome.missing`."""
+        """The ranks that messages are due to, in the order of `BatchOutcome.missing`."""
         return self._due.ranks
 
     @property
@@ -96,7 +96,7 @@ class Evaluator:
         """Whether every tree brings one copy of a piece at most, so that each copy is one vote."""
         return self._due.votes
 
-    def evaluate(self, batch: FaultBatch, *, copies: bool = False, latencies: bool = False) -> Outcome:
+    def evaluate(self, batch: FaultBatch, *, copies: bool = False, latencies: bool = False) -> BatchOutcome:
         """Return the results of every trial.
 
         `least_copies` and `elected` are zeros without `copies`; `latencies` are None unless requested.
@@ -111,14 +111,14 @@ class Evaluator:
         parts = (batch.part(slice(start, start + words)) for start in starts)
         return _joined([self._evaluate(part, copies=copies, latencies=latencies) for part in parts])
 
-    def _evaluate(self, batch: FaultBatch, *, copies: bool, latencies: bool) -> Outcome:
+    def _evaluate(self, batch: FaultBatch, *, copies: bool, latencies: bool) -> BatchOutcome:
         return self.outcome(
             self._tracer.flow(batch), self.faulty(batch), batch.trials, copies=copies, latencies=latencies
         )
 
     def outcome(
         self, flow: Flow, faulty: Bits, trials: int, *, copies: bool = False, latencies: bool = False
-    ) -> Outcome:
+    ) -> BatchOutcome:
         """Return the results of trials from the states of their hops; `faulty` are the ranks, as in `faulty`."""
         due = self._due
         healthy = first_trials(trials) & ~faulty
@@ -146,7 +146,7 @@ class Evaluator:
         times = None
         if latencies:
             times = self._latencies.count(flow.right, owed, due.by_receiver.any(owed) & ~missing & ~broken, trials)
-        return Outcome(
+        return BatchOutcome(
             expected=expected,
             delivered=expected - incomplete,
             intact=expected - lost_count,
@@ -169,7 +169,7 @@ class Evaluator:
                 rows |= struck
         return rows
 
-    def unserved_ranks(self, outcome: Outcome, trial: int) -> list[Rank]:
+    def unserved_ranks(self, outcome: BatchOutcome, trial: int) -> list[Rank]:
         """Return the healthy ranks that miss a message in one trial, ascending."""
         # Trial t is bit t mod 64 of word t div 64.
         bits = outcome.missing[:, trial >> 6] >> np.uint64(trial & 63) & np.uint64(1)
@@ -284,20 +284,20 @@ def count_by_trial(rows: Bits, trials: int) -> Indices:
     return numbers(counted(rows), trials)
 
 
-def _joined(parts: Sequence[Outcome]) -> Outcome:
+def _joined(parts: Sequence[BatchOutcome]) -> BatchOutcome:
     if len(parts) == 1:
         return parts[0]
     # Every part but the last fills its words, so rows of bits join like numbers per trial.
-    names = [each.name for each in fields(Outcome) if each.name != "latencies"]
+    names = [each.name for each in fields(BatchOutcome) if each.name != "latencies"]
     times = [part.latencies for part in parts if part.latencies is not None]
-    return Outcome(
+    return BatchOutcome(
         **{name: np.concatenate([getattr(part, name) for part in parts], axis=-1) for name in names},
         latencies=Latencies.joined(times) if times else None,
     )
 
 
-def evaluator_of(plan: Plan) -> Evaluator:
-    """Return the evaluator of a plan for which `why_inexact` has no reason. Raises InexactError."""
+def batch_engine_of(plan: Plan) -> BatchEngine:
+    """Return the engine of a plan for which `why_inexact` has no reason. Raises InexactError."""
     # Faults come with each batch; the faults of the plan must not enter the schedule.
     free = replace(plan, faults=(), records=())
     # The traced run is counted by the code for journals: if the schedule does not deliver everything, no result can be
@@ -306,7 +306,7 @@ def evaluator_of(plan: Plan) -> Evaluator:
     found = count_deliveries(free, record_arrivals(free, records)[0]).metrics
     if found["intact_deliveries"] != found["expected_deliveries"] or not len(schedule):
         raise InexactError("without faults it does not deliver every message")
-    evaluator = Evaluator(free, schedule)
-    if not evaluator.votes:
+    engine = BatchEngine(free, schedule)
+    if not engine.votes:
         raise InexactError("a tree brings several copies of a piece to one rank")
-    return evaluator
+    return engine

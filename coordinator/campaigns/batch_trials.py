@@ -1,4 +1,4 @@
-"""Trials of the exact evaluator in a campaign, and the few of them that are run again with messages."""
+"""Trials of the batch engine in a campaign, and the few of them that are run again with messages."""
 
 import time
 from collections.abc import Sequence
@@ -7,13 +7,13 @@ from itertools import product
 
 import numpy as np
 
+from coordinator.batch.draws import BLOCK
 from coordinator.campaigns.counts import KEPT, Block, total
 from coordinator.campaigns.engines import MANY_TRIALS, SOCKET_TRIALS, differences, sample_size
 from coordinator.campaigns.grid import NO_REPEATS, Key, Repeats
 from coordinator.campaigns.runner import SETTLING_SECONDS, CampaignRunner
 from coordinator.campaigns.statistics import half_width_of
 from coordinator.campaigns.store import FinishedTrials
-from coordinator.evaluation.draws import BLOCK
 from coordinator.execution.stop_signal import InterruptGuard
 from coordinator.networks.base import Progress
 from coordinator.planning.plan import make_plan
@@ -40,7 +40,7 @@ class Session:
 
 
 def evaluate_points(store: FinishedTrials, progress: Progress) -> Session:
-    """Evaluate the draws of all points for which the evaluator is exact, in blocks."""
+    """Evaluate the draws of all points for which the engine is exact, in blocks."""
     grid, done, seconds = store.grid, 0, 0.0
     with InterruptGuard() as stop:
         for point in range(len(grid.points)):
@@ -92,7 +92,7 @@ def _next_block(store: FinishedTrials, point: int, variant: int) -> Block:
     # To the next multiple: blocks of draws are made as a whole.
     stop = min(grid.wanted(point, variant), (start // BLOCK + 1) * BLOCK)
     drawn = np.array(grid.numbers(point, variant)[start:stop], np.int64)
-    outcome, broken = grid.point_evaluator(point, variant).evaluate(drawn, latencies=True)
+    outcome, broken = grid.point_engine(point, variant).evaluate(drawn, latencies=True)
     place = (point, variant, start)
     return Block.of_outcome(place, drawn, outcome, broken, whole=grid.whole(point, variant))
 
@@ -109,7 +109,7 @@ def repeats(store: FinishedTrials) -> Repeats:
     for point, variant in product(range(len(grid.points)), range(len(grid.variants))):
         if grid.exact(point, variant):
             blocks = store.evaluated(point, variant)
-            first = grid.numbers(point, variant)[: min(_stop(blocks), sample_size(grid.evaluator(variant)))]
+            first = grid.numbers(point, variant)[: min(_stop(blocks), sample_size(grid.batch_engine(variant)))]
             worst = sorted((each for block in blocks for each in block.worst), key=lambda each: (-each[0], each[1]))
             breaking = [number for block in blocks for number in block.violations]
             named = [number for _, number in worst[:KEPT]] + breaking[:KEPT]
@@ -156,7 +156,7 @@ def repeat_over_sockets(store: FinishedTrials, done: Session, progress: Progress
 
 
 def require_agreement(store: FinishedTrials) -> None:
-    """Raise RunError if a repeated trial has another result than the exact evaluator finds."""
+    """Raise RunError if a repeated trial has another result than the batch engine finds."""
     grid = store.grid
     for point, variant in product(range(len(grid.points)), range(len(grid.variants))):
         if not grid.exact(point, variant) or grid.engine != "auto":
@@ -166,7 +166,7 @@ def require_agreement(store: FinishedTrials) -> None:
         sockets = {key: result for key, result in store.sockets.items() if key[:2] == (point, variant)}
         for results in (here, sockets):
             found = differences(
-                grid.point_evaluator(point, variant), {key.number: result for key, result in results.items()}
+                grid.point_engine(point, variant), {key.number: result for key, result in results.items()}
             )
             for number, words in found:
                 where = f"{grid.variants[variant].name} under {grid.points[point].name}, draw {number}"

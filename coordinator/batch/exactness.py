@@ -1,4 +1,4 @@
-"""Where the evaluator is exact, in words, and its memory; `coordinator plan` states both without importing numpy."""
+"""Where the engine is exact, in words, and its memory; `coordinator plan` states both without importing numpy."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -19,10 +19,10 @@ LEAST_BYTES: Final = 8
 
 
 def why_inexact(plan: Plan, further: Iterable[Fault] = ()) -> str | None:
-    """Return why the evaluator is not exact for a plan, its faults and `further` ones, wherever these are; None if it
+    """Return why the engine is not exact for a plan, its faults and `further` ones, wherever these are; None if it
     is exact.
 
-    The answer needs no run; `evaluator_of` may still find that the hops of a schedule do not determine one another.
+    The answer needs no run; `batch_engine_of` may still find that the hops of a schedule do not determine one another.
     """
     return why_untraceable(plan) or _of_faults(plan, (*further, *plan.faults))
 
@@ -79,7 +79,7 @@ def _of_faults(plan: Plan, faults: Sequence[Fault]) -> str | None:
 
 
 def _is_followed(fault: Fault) -> bool:
-    """Report whether the evaluator follows every effect of a fault."""
+    """Report whether the engine follows every effect of a fault."""
     if not states_effects(type(fault)):
         return False
     on_link = isinstance(fault, LinkFault)
@@ -110,13 +110,13 @@ def _is_exact(effect: Effect, interval: Interval, *, on_link: bool) -> bool:
 
 
 def evaluator_bytes(plan: Plan) -> int | None:
-    """Estimate the memory that evaluating fault sets for a plan takes; None where the evaluator is not exact or the
+    """Estimate the memory that evaluating fault sets for a plan takes; None where the engine is not exact or the
     size is unknown.
 
     The schedule and a pass over it; a pass is bounded, and other trials wait.
     """
     hops = stated_hops(plan.algorithm)
-    # The number first: to find out whether the evaluator is exact may take as long as a run.
+    # The number first: to find out whether the engine is exact may take as long as a run.
     if hops is None or hops > MOST_HOPS or why_inexact(plan) is not None:
         return None
     return PASS_BYTES + HOP_BYTES * hops

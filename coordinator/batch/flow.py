@@ -11,6 +11,7 @@ from operator import itemgetter
 
 import numpy as np
 
+from coordinator.batch.fault_batch import Arcs, Episode, FaultBatch
 from coordinator.dependence.bit_rows import (
     Bits,
     Groups,
@@ -24,7 +25,6 @@ from coordinator.dependence.bit_rows import (
     unpacked,
 )
 from coordinator.dependence.schedule import BEGIN, Schedule
-from coordinator.evaluation.fault_batch import Arcs, Episode, FaultBatch
 from emunode.faults.effects import Alters, Interval, Loses, Stops
 from emunode.faults.transit import FaultRandom
 from emunode.model import Step

@@ -1,6 +1,6 @@
 """Certificates by rows of bits: the same sets as with messages, in the same rounds, thousands at once.
 
-The evaluator judges deliveries alone. The first sets of each level and a sample of the others are run with messages as well,
+The engine judges deliveries alone. The first sets of each level and a sample of the others are run with messages as well,
 which judge all claims; deliveries, unserved nodes, copies, steps and segments of each must be equal. So is the
 counterexample, which is reduced with messages.
 """
@@ -11,6 +11,9 @@ from itertools import pairwise
 
 import numpy as np
 
+from coordinator.batch.draws import Struck
+from coordinator.batch.engine import batch_engine_of
+from coordinator.batch.point import PointEngine, why_messages
 from coordinator.campaigns.certificate import Certificate, Level
 from coordinator.campaigns.certify import (
     MOST_HISTORIES,
@@ -25,9 +28,6 @@ from coordinator.campaigns.runner import SETTLING_SECONDS, check_workers
 from coordinator.campaigns.trial_runner import Trial
 from coordinator.dependence.bit_rows import Indices
 from coordinator.dependence.size import InexactError
-from coordinator.evaluation.draws import Struck
-from coordinator.evaluation.evaluator import evaluator_of
-from coordinator.evaluation.point import PointEvaluator, why_messages
 from coordinator.execution.stop_signal import InterruptGuard
 from coordinator.scenario.fault_sets import FaultSetSpec
 from coordinator.theory.symmetry import Orbits
@@ -80,18 +80,18 @@ class BitRowEngine(CertificateEngine):
             if reason is not None:
                 raise InexactError(reason)
         certificate, self._orbits, levels = self.certifier.orbits(fault_sets)
-        self._evaluator = evaluator_of(plan)
+        self._engine = batch_engine_of(plan)
         expected = sum(level.sets for level in levels) // certificate.symmetries
-        if not self._always and expected <= len(levels) * sample_size(self._evaluator):
+        if not self._always and expected <= len(levels) * sample_size(self._engine):
             raise InexactError(f"about {expected} sets are no more than a sample would have")
         certificate.engine = "exact"
         return certificate, levels
 
     def decide(self, certificate: Certificate, level: Level, fault_set: FaultSetSpec) -> None:
-        orbits, evaluator = self._orbits[fault_set], self._evaluator
+        orbits, engine = self._orbits[fault_set], self._engine
         began, found = time.perf_counter(), None
         first = rest = np.empty((0, fault_set.size), np.int64)
-        size = sample_size(evaluator)
+        size = sample_size(engine)
         # The sets with the least random keys are a random sample, of which no more is kept than is wanted.
         draw, keys = self.certifier.draw(level), np.empty(0)
         expected = max(1, level.sets // certificate.symmetries)
@@ -130,17 +130,17 @@ class BitRowEngine(CertificateEngine):
             hashes = self._repeat(certificate, again, sets, failing=found is not None)
             level.histories += [(sets[at], hashes[at]) for at in range(min(len(first), len(hashes)))]
 
-    def _point(self, orbits: Orbits, fault_set: FaultSetSpec, rows: Indices) -> PointEvaluator:
+    def _point(self, orbits: Orbits, fault_set: FaultSetSpec, rows: Indices) -> PointEngine:
         plan, sets = self.certifier.plan, RowsOfSets(orbits, fault_set, rows)
-        return PointEvaluator(self._evaluator, plan, sets, orbits.places, lambda _: plan.scenario.seed)
+        return PointEngine(self._engine, plan, sets, orbits.places, lambda _: plan.scenario.seed)
 
     def _repeat(
-        self, certificate: Certificate, point: PointEvaluator, sets: Sequence[tuple[str, ...]], *, failing: bool
+        self, certificate: Certificate, point: PointEngine, sets: Sequence[tuple[str, ...]], *, failing: bool
     ) -> list[str]:
         """Run sets with messages, the last one if it is `failing`; return their hashes. RunError if a result differs."""
         trials, seconds = certificate.trials, certificate.seconds
         results = [result for _, result in self.certifier.run(certificate, sets)]
-        # The rate of the evaluator.
+        # The rate of the engine.
         certificate.trials, certificate.seconds = trials, seconds
         for number, words in differences(point, dict(enumerate(results))):
             raise RunError(

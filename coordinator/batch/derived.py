@@ -13,13 +13,13 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from coordinator.batch.engine import BatchEngine, batch_engine_of
+from coordinator.batch.exactness import LEAST_BYTES, why_untraceable
+from coordinator.batch.flow import Flow
+from coordinator.batch.reliable_walk import follow_reliable, why_not_followed
 from coordinator.dependence.bit_rows import Bits, mark, no_trials
 from coordinator.dependence.schedule import BEGIN, Schedule
 from coordinator.dependence.size import InexactError, stated_hops
-from coordinator.evaluation.evaluator import Evaluator, evaluator_of
-from coordinator.evaluation.exactness import LEAST_BYTES, why_untraceable
-from coordinator.evaluation.flow import Flow
-from coordinator.evaluation.reliable_walk import follow_reliable, why_not_followed
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.results.claims import DELIVERY, broken_root
 from coordinator.results.contributions import healthy_holders
@@ -78,18 +78,18 @@ def _over_plain_links(plan: Plan) -> list[Claim]:
     if why_untraceable(plan) is not None:
         return []
     try:
-        evaluator = evaluator_of(plan)
-        found = follow(plan, evaluator.schedule)
+        engine = batch_engine_of(plan)
+        found = follow(plan, engine.schedule)
     except InexactError:
         return []
     shortest = plan.spec.least_message_bytes // plan.algorithm.segments_per_message
     if found.wrong.any() and shortest < LEAST_BYTES:
         # A wrong content may be right by chance.
         return []
-    outcome = evaluator.outcome(_flow(evaluator.schedule, found), _faulty(plan), 1)
+    outcome = engine.outcome(_flow(engine.schedule, found), _faulty(plan), 1)
     values = {"intact_deliveries": int(outcome.intact[0]), "segments": int(found.sent.sum())}
     folds = plan.spec.collective in FOLDING
-    least = _least_contributions(plan, evaluator, found) if folds else None
+    least = _least_contributions(plan, engine, found) if folds else None
     if least is not None:
         values["least_contributions"] = least
     return [Claim(name, value, "==", SOURCE, derived=True) for name, value in values.items()]
@@ -103,14 +103,14 @@ def _over_reliable_links(plan: Plan, links: ReliableLinks) -> list[Claim]:
     if why_not_followed(plan) is not None or why_untraceable(plain) is not None:
         return []
     try:
-        evaluator = evaluator_of(plain)
-        found = follow_reliable(plan, links, evaluator.schedule, plain.algorithm)
+        engine = batch_engine_of(plain)
+        found = follow_reliable(plan, links, engine.schedule, plain.algorithm)
     except InexactError:
         return []
     rows = found.arrived.astype(np.uint64)[:, None]
     none = np.zeros(1, np.int64)
     # No fault that is followed here alters a content, and nothing reads the numbers of packets.
-    outcome = evaluator.outcome(Flow(rows, None, None, none, none, none), _faulty(plan), 1)
+    outcome = engine.outcome(Flow(rows, None, None, none, none, none), _faulty(plan), 1)
     segments = int(found.transmissions.sum() + found.repeats.sum())
     values = {"intact_deliveries": int(outcome.intact[0]), "segments": segments}
     return [Claim(name, value, "==", RELIABLE, derived=True) for name, value in values.items()]
@@ -252,9 +252,9 @@ def _faulty(plan: Plan) -> Bits:
     return rows
 
 
-def _least_contributions(plan: Plan, evaluator: Evaluator, found: Followed) -> int | None:
+def _least_contributions(plan: Plan, engine: BatchEngine, found: Followed) -> int | None:
     """Return the fewest contributions in a result at a healthy rank that folds it; None where no such rank is healthy."""
-    schedule = evaluator.schedule
+    schedule = engine.schedule
     # A rank folds its own contribution without a hop.
     own = own_contributions(plan)
     results: dict[tuple[Rank, Rank, int], int] = defaultdict(int)

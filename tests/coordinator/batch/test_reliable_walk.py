@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from coordinator.evaluation.derived import RELIABLE
-from coordinator.evaluation.reliable_walk import why_not_followed
+from coordinator.batch.derived import RELIABLE
+from coordinator.batch.reliable_walk import why_not_followed
 from coordinator.execution.sinks import RunResult
 from emunode.errors import ScenarioError
 from emunode.topologies.base import Topology

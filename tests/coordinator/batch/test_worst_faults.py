@@ -1,20 +1,20 @@
-"""The most harmful set of a size: against the exact evaluator over all sets, and against a run with messages."""
+"""The most harmful set of a size: against the batch engine over all sets, and against a run with messages."""
 
 import re
 
 import numpy as np
 import pytest
 
+from coordinator.batch.draws import Draws
+from coordinator.batch.engine import batch_engine_of
+from coordinator.batch.point import PointEngine
 from coordinator.campaigns.grid import Grid
-from coordinator.evaluation.draws import Draws
-from coordinator.evaluation.evaluator import evaluator_of
-from coordinator.evaluation.point import PointEvaluator
 from coordinator.planning import worst_faults
 from coordinator.planning.plan import Plan
 from coordinator.scenario.fault_draws import FaultSites, set_count
 from coordinator.scenario.fault_sets import parse_fault_sets
 from emunode.errors import ScenarioError
-from tests.coordinator.evaluation.support import run
+from tests.coordinator.batch.support import run
 from tests.scenarios import Case
 
 CASES = [
@@ -31,12 +31,12 @@ CASES = [
 
 
 def harms(given: Plan, text: str) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
-    """The healthy nodes that miss a message under each set of a size, by the exact evaluator."""
+    """The healthy nodes that miss a message under each set of a size, by the batch engine."""
     (fault_set,) = parse_fault_sets(f"all:{text}")
     sites = FaultSites(given.algorithm, given.scenario.fault)
     draws = Draws(fault_set, sites, 0)
-    evaluator = PointEvaluator(evaluator_of(given), given, draws, sites, lambda _number: 0)
-    return evaluator.evaluate(np.arange(set_count(fault_set, sites) or 0))[0].unserved
+    engine = PointEngine(batch_engine_of(given), given, draws, sites, lambda _number: 0)
+    return engine.evaluate(np.arange(set_count(fault_set, sites) or 0))[0].unserved
 
 
 @pytest.mark.parametrize(("topology", "collective", "algorithm", "more", "text"), CASES)
@@ -93,7 +93,7 @@ def test_campaigns_have_one_worst_set_per_variant() -> None:
     assert len(grid.searches) == 6
     for point, text in enumerate(["nodes=1", "nodes=2", "ball=2:1"]):
         for variant, each in enumerate(grid.variants):
-            found = grid.point_evaluator(point, variant).evaluate(np.array([0]))[0]
+            found = grid.point_engine(point, variant).evaluate(np.array([0]))[0]
             assert found.unserved.tolist() == [harms(each.plan, text).max()]
 
 

@@ -1,4 +1,4 @@
-"""Campaigns by the exact evaluator: same figures as with messages, resumed anywhere, checked by a sample."""
+"""Campaigns by the batch engine: same figures as with messages, resumed anywhere, checked by a sample."""
 
 from pathlib import Path
 from typing import Any
@@ -6,9 +6,10 @@ from unittest.mock import patch
 
 import pytest
 
-from coordinator.campaigns import exact_trials
+from coordinator.batch.draws import BLOCK
+from coordinator.campaigns import batch_trials
+from coordinator.campaigns.batch_trials import Session
 from coordinator.campaigns.counts import Block, total
-from coordinator.campaigns.exact_trials import Session
 from coordinator.campaigns.grid import Grid, Key
 from coordinator.campaigns.losses import loss_rows, worst_rows
 from coordinator.campaigns.session import run_campaign
@@ -16,7 +17,6 @@ from coordinator.campaigns.statistics import half_width_of
 from coordinator.campaigns.store import RECORDS, FinishedTrials, Store, read_grid
 from coordinator.campaigns.tables import Row, rows
 from coordinator.campaigns.trial_runner import TrialResult
-from coordinator.evaluation.draws import BLOCK
 from emunode.algorithms.star.edge_disjoint import DisjointTreesBroadcast
 from emunode.errors import RunError, ScenarioError
 from tests.command_line import fields
@@ -172,7 +172,7 @@ def test_records_of_blocks_round_trip() -> None:
 
 
 def test_some_trials_are_repeated_over_sockets(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exact_trials, "MANY_TRIALS", 200)
+    monkeypatch.setattr(batch_trials, "MANY_TRIALS", 200)
     grid = grid_of("nodes=2", trials=200, topology="star:3", redundancy=2)
     store, session = done(grid)
     assert set(store.sockets) == {Key(0, 0, 0), Key(0, 0, 1)}

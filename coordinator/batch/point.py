@@ -7,11 +7,11 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from coordinator.batch.draws import Struck
+from coordinator.batch.engine import BatchEngine, BatchOutcome, count_by_trial
+from coordinator.batch.exactness import why_inexact
+from coordinator.batch.fault_batch import FaultBatch, effects_of, episodes_of
 from coordinator.dependence.bit_rows import Bits, Indices, no_trials, numbers
-from coordinator.evaluation.draws import Struck
-from coordinator.evaluation.evaluator import Evaluator, Outcome, count_by_trial
-from coordinator.evaluation.exactness import why_inexact
-from coordinator.evaluation.fault_batch import FaultBatch, effects_of, episodes_of
 from coordinator.planning.plan import Plan
 from coordinator.scenario.fault_draws import FaultSites, Link
 from coordinator.scenario.fault_sets import FaultSetSpec
@@ -39,20 +39,20 @@ class NumberedSets(Protocol):
         """Return the places that each term strikes, for sets with these numbers."""
 
 
-class PointEvaluator:
+class PointEngine:
     """Evaluates the draws of one point. `seed_of` gives the seed of each draw."""
 
     def __init__(
-        self, evaluator: Evaluator, plan: Plan, draws: NumberedSets, sites: FaultSites, seed_of: Callable[[int], int]
+        self, engine: BatchEngine, plan: Plan, draws: NumberedSets, sites: FaultSites, seed_of: Callable[[int], int]
     ) -> None:
-        self.evaluator = evaluator
+        self.engine = engine
         self._plan = plan
         self._draws = draws
         self._seed_of = seed_of
         fault_set, end = draws.fault_set, plan.algorithm.final_step
         # As in `Plan.effective_faults`: a fault that begins after the last step has no effect.
         self._late = end is not None and fault_set.window.start > end
-        self._given = list(effects_of(plan.effective_faults, evaluator.arcs))
+        self._given = list(effects_of(plan.effective_faults, engine.arcs))
         # A drawn place has no other fault, so the fault alone says which random numbers it has.
         self._drawn = {
             term: [episode for episode, _ in episodes_of([fault_set.fault_of(term)])] for term in fault_set.parts
@@ -66,11 +66,11 @@ class PointEvaluator:
         adjacent = self._plan.topology.adjacent
         ports = [(here, next(port for port, peer in adjacent(here) if peer == there)) for here, there in directions]
         pairs = np.array(ports, np.int64).reshape(-1, 2)
-        return self.evaluator.arcs.numbers(pairs[:, 0], pairs[:, 1])
+        return self.engine.arcs.numbers(pairs[:, 0], pairs[:, 1])
 
     def evaluate(
         self, drawn: Indices, *, copies: bool = False, latencies: bool = False
-    ) -> tuple[Outcome, NDArray[np.bool_]]:
+    ) -> tuple[BatchOutcome, NDArray[np.bool_]]:
         """Return the results of the draws with these numbers, and whether each draw breaks a promise of theory about
         deliveries.
         """
@@ -78,12 +78,12 @@ class PointEvaluator:
         lossy = any(episode.stream for episode in episodes)
         # Seeds matter only where packets are lost at random, and making them takes time.
         seeds = [self._seed_of(number) for number in drawn.tolist()] if lossy else None
-        batch = FaultBatch(self.evaluator.arcs, len(drawn), seeds or [self._plan.spec.seed] * len(drawn))
+        batch = FaultBatch(self.engine.arcs, len(drawn), seeds or [self._plan.spec.seed] * len(drawn))
         batch.strike_all(self._given)
         struck = [] if self._late else self._draws.struck(drawn)
         for each in struck:
             self._strike(batch, each)
-        outcome = self.evaluator.evaluate(batch, copies=copies, latencies=latencies)
+        outcome = self.engine.evaluate(batch, copies=copies, latencies=latencies)
         # By the rules of `rule`: where nothing was delivered intact, a claim about deliveries is undecided.
         # Only decided trials can break a promise: with a faulty source nothing is promised.
         broken = outcome.decided & ~outcome.served & (outcome.intact > 0)
@@ -107,7 +107,7 @@ class PointEvaluator:
         in `Plan.claims`.
         """
         algorithm, trials = self._plan.algorithm, batch.trials
-        faulty = self.evaluator.faulty(batch)
+        faulty = self.engine.faulty(batch)
         altering = no_trials(len(faulty), batch.words)
         for episode, rows in batch.effects.items():
             if isinstance(episode.effect, Alters):

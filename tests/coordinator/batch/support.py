@@ -1,4 +1,4 @@
-"""Runs of the message engine, and random faults, to hold the evaluator against."""
+"""Runs of the message engine, and random faults, to hold the engine against."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -6,11 +6,11 @@ from dataclasses import replace
 from functools import cache
 from random import Random
 
+from coordinator.batch.engine import BatchEngine, batch_engine_of
+from coordinator.batch.exactness import why_inexact
+from coordinator.batch.fault_batch import batch_of
 from coordinator.campaigns.trial_runner import TrialResult, judge_trial
 from coordinator.dependence.size import InexactError
-from coordinator.evaluation.evaluator import Evaluator, evaluator_of
-from coordinator.evaluation.exactness import why_inexact
-from coordinator.evaluation.fault_batch import batch_of
 from coordinator.execution.drive import ExecutionResult
 from coordinator.history.journal import sorted_records
 from coordinator.planning.plan import Plan
@@ -31,15 +31,15 @@ RATES = {"loss": (0, 0.3, 0.7, 1), "silent-ports": (1,), "selective": (1,)}
 
 
 @cache
-def cached_evaluator(given: Plan) -> Evaluator:
-    """The evaluator of a plan."""
-    return evaluator_of(given)
+def cached_engine(given: Plan) -> BatchEngine:
+    """The engine of a plan."""
+    return batch_engine_of(given)
 
 
 def reason(given: Plan) -> str | None:
-    """Why the evaluator refuses a plan, or None."""
+    """Why the engine refuses a plan, or None."""
     try:
-        evaluator_of(given)
+        batch_engine_of(given)
     except InexactError as error:
         return str(error)
     return why_inexact(given)
@@ -87,11 +87,11 @@ def run(given: Plan, faults: Sequence[Fault], seed: int) -> tuple[TrialCounts, T
 
 def compare(given: Plan, chance: Random, trials: int, kinds: Sequence[str] = KINDS) -> None:
     """Evaluate random fault sets, and run each with messages: all results have to agree."""
-    evaluator = evaluator_of(given)
+    engine = batch_engine_of(given)
     sets = [some_faults(given, chance, kinds) for _ in range(trials)]
     seeds = [chance.randrange(1000) for _ in sets]
     effective = [replace(given, faults=faults).effective_faults for faults in sets]
-    found = evaluator.evaluate(batch_of(evaluator.arcs, effective, seeds), copies=True, latencies=True)
+    found = engine.evaluate(batch_of(engine.arcs, effective, seeds), copies=True, latencies=True)
     assert found.latencies is not None
     by_step: Counter[int] = Counter()
     for at, faults in enumerate(sets):
@@ -102,7 +102,7 @@ def compare(given: Plan, chance: Random, trials: int, kinds: Sequence[str] = KIN
         )  # fmt: skip
         measured = (
             int(found.expected[at]), int(found.delivered[at]), int(found.intact[at]), int(found.steps[at]),
-            int(found.segments[at]), tuple(evaluator.unserved_ranks(found, at)), int(found.least_copies[at]),
+            int(found.segments[at]), tuple(engine.unserved_ranks(found, at)), int(found.least_copies[at]),
             bool(found.decided[at]), int(found.packets[at]),
         )  # fmt: skip
         assert measured == expected, (given.spec, faults, seeds[at])

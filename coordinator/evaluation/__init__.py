@@ -1,1 +1,0 @@
-"""The exact evaluator: the effect of thousands of fault sets at once on a collective with a fixed schedule."""
