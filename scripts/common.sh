@@ -1,5 +1,5 @@
 # Sourced by the other scripts. After `ensure_venv`, the virtual environment `$venv` contains the packages of requirements.lock
-# and this project, installed in place, and its programs come first on the PATH.
+# and this project, installed in place and compiled, and its programs come first on the PATH.
 #
 #   PYTHON           the interpreter for the environment; default: the first usable one of python3.11 .. python3.14, python3
 #   TESTBENCH_VENV   its folder; default: .venv in the project. It belongs to the scripts: they empty and rebuild it when
@@ -28,6 +28,7 @@ ensure_venv() {
             is_current "$stamp" || build_venv "$stamp" 9<&-
         ) 9<"$venv"
     fi
+    compile_sources
     PATH=$venv/bin:$PATH
     # Thousands of processes import the same modules: even where the environment keeps bytecode out of the source tree, they
     # are compiled once.
@@ -35,6 +36,14 @@ ensure_venv() {
         unset PYTHONDONTWRITEBYTECODE
         export PYTHONPYCACHEPREFIX=$venv/bytecode
     fi
+}
+
+# Compile the modules that have changed, and templates once: pip compiles no project that is installed in place, and Python keeps
+# nothing where PYTHONDONTWRITEBYTECODE is set. Without write access to the folder everything works, but starts later.
+compile_sources() {
+    "$venv/bin/python" -m compileall -qq -- "$root/coordinator" "$root/emunode" || true
+    [[ -d $root/coordinator/reports/templates/__pycache__ ]] ||
+        "$venv/bin/python" -c 'from coordinator.reports.pages import compile_templates as c; c()' || true
 }
 
 is_current() {

@@ -1,5 +1,6 @@
 """Hypothesis profiles, chosen by HYPOTHESIS_PROFILE (default `repeatable`), the sample of exhaustive tests, and fixtures."""
 
+import compileall
 import fcntl
 import gc
 import os
@@ -14,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from coordinator.cli.app import main
+from coordinator.reports.pages import compile_templates
 from tests.command_line import ROOT, Call, Ended, Running, Start, arguments, command
 
 # No verdict may depend on the speed or load of the machine.
@@ -35,6 +37,14 @@ LONGEST = ("test_docs.py", "test_site.py")
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add `--all`."""
     parser.addoption("--all", action="store_true", help="run slow tests, and all parameter sets of exhaustive ones")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Compile the packages once, before test processes start: tests start programs by the thousand."""
+    if not hasattr(config, "workerinput"):
+        for package in ("emunode", "coordinator"):
+            compileall.compile_dir(ROOT / package, quiet=2)  # also where PYTHONDONTWRITEBYTECODE is set
+        compile_templates()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -141,8 +141,8 @@ ONLY_TESTS_USE: Final = frozenset(
 )
 """Public names that only tests use: parts of papers that are tested by themselves, and functions that tests begin with."""
 
-CALLED_BY_NAME: Final = frozenset({"dump_bytecode", "model_config"})
-"""Members that a library calls or reads."""
+CALLED_BY_NAME: Final = frozenset({"compile_templates", "dump_bytecode", "model_config"})
+"""Members that a library calls or reads, and the function that `scripts/common.sh` calls."""
 
 
 class Definition(NamedTuple):

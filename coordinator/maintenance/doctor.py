@@ -10,11 +10,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import psutil
-
 from coordinator.history.run_directory import RUNS, abandoned, stamp_of_now
 from coordinator.networks.launchers.records import orphans
-from coordinator.planning.machine import RESERVED_DESCRIPTORS, descriptor_limit, system_files, tracked_connections
+from coordinator.planning.machine import (
+    RESERVED_DESCRIPTORS,
+    descriptor_limit,
+    free_memory,
+    system_files,
+    tracked_connections,
+)
 from coordinator.planning.namespace import unavailable_reason
 from emunode import runtime as libc
 from emunode.errors import RunError
@@ -142,7 +146,7 @@ def _namespaces() -> CheckResult:
 
 
 def _memory() -> CheckResult:
-    free = psutil.virtual_memory().available
+    free = free_memory()
     return CheckResult("memory", "good" if free > 2**30 else "limit", f"{free / 2**30:.1f} GiB available")
 
 

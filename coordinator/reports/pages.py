@@ -69,6 +69,16 @@ def template(path: Path) -> Template:
     return environment.get_template(path.name)
 
 
+def compile_templates() -> None:
+    """Compile all templates beside their sources, also where Python keeps nothing: for an installation."""
+    before, sys.dont_write_bytecode = sys.dont_write_bytecode, False
+    try:
+        for path in FOLDER.rglob("*.jinja"):
+            template(path)
+    finally:
+        sys.dont_write_bytecode = before
+
+
 def fragment(panel: str, **values: object) -> Markup:
     """Render the part of a report that the template of a panel makes of `values`."""
     return Markup(template(FOLDER / "panels" / f"{panel}.html.jinja").render(values))

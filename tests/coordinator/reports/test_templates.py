@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from coordinator.reports import pages
 from coordinator.reports.pages import template
 
 
@@ -51,3 +52,15 @@ def test_nothing_is_kept_where_python_keeps_nothing(source: Path, monkeypatch: p
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     assert drawn(source) == "&lt;a&gt; one"
     assert not (source.parent / "__pycache__").exists()
+
+
+def test_an_installation_compiles_every_template_wherever_it_is(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    monkeypatch.setattr(pages, "FOLDER", source.parent)
+    panel = source.parent / "panels" / "a.html.jinja"
+    panel.parent.mkdir()
+    panel.write_text("{{ name }}")
+    template.cache_clear()
+    pages.compile_templates()
+    assert [len(list((path.parent / "__pycache__").iterdir())) for path in (source, panel)] == [1, 1]
+    assert sys.dont_write_bytecode
