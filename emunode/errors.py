@@ -1,4 +1,4 @@
-"""The exceptions of both packages. The class tells whose mistake an error is; the message shows what is allowed."""
+"""The exceptions of both packages. The class tells whose mistake an error is; the message names the allowed values."""
 
 
 class EmulatorError(Exception):

@@ -9,9 +9,9 @@ The calls of an isolated rank are watched: a rule must not use a clock, unseeded
 collector or frames of callers, even if they do not change what it sends. The topology records the ranks whose links are
 queried, which shows the rules that need a table of the whole network; such an algorithm declares `Need.TABLE`.
 
-What an algorithm computes from the network and the job before the first step is allowed, because every rank computes the
-same. The check looks for mistakes and for simple attempts to cheat. It is not a sandbox, and it cannot see state that was
-left in a module before it began: `coordinator check` starts from a fresh interpreter.
+Tables that an algorithm computes from the network and the job before the first step are allowed, because every rank
+computes the same. The check looks for mistakes and for simple attempts to cheat. It is not a sandbox, and it cannot see
+state that was left in a module before it began: `coordinator check` starts from a fresh interpreter.
 """
 
 import gc

@@ -44,12 +44,12 @@ Nanoseconds = Annotated[int, Bounds(1, 2**63 - 1)]
 """A time, or a number of steps in lock-step; at least 1."""
 
 CONTROL_TREE: Final = 2**15 - 256
-"""The first of the trees that stand for control segments: those of protocols between neighbours, which belong to no message.
+"""The first of the trees that stand for control segments of protocols between neighbours, which belong to no message.
 
 The tree of a control segment is this number plus the number of its kind.
 """
 AGAIN_TREE: Final = 2**14
-"""The first of the trees of collectives that survivors run again; those of other runs are below it."""
+"""The first of the trees of collectives that survivors run again; the trees of other runs are below it."""
 
 Packet = tuple[Segment, ...]
 """The segments that cross one link in one direction in one step, in the order in which the rule produced them."""
@@ -82,7 +82,7 @@ class HopOutcome(IntEnum):
     WITHHELD = 6
     """Not sent, since the sender suspects the neighbour behind the port."""
     REPORT = 7
-    """Not sent: what a node has decided. Its receiver is the node itself."""
+    """Not sent: a decision of a node. Its receiver is the node itself."""
 
 
 class Hop(NamedTuple):
@@ -136,9 +136,9 @@ class Collective(StrEnum):
     ALLGATHER = "allgather"
     ALLTOALL = "alltoall"
     ALLREDUCE = "allreduce"
-    """Every rank receives the fold of what all ranks contribute: in one block for each rank, or in one for all."""
+    """Every rank receives the fold of all contributions: in one block for each rank, or in one for all."""
     REDUCE_SCATTER = "reduce-scatter"
-    """Every rank receives the fold of what all ranks contribute to its block."""
+    """Every rank receives the fold of all contributions to its block."""
     UNICAST = "unicast"
     """One message from the source to one target, or one from every rank to its target under a permutation."""
 
@@ -177,7 +177,7 @@ class Agreement(NamedTuple):
     steps: Positive
     """Rounds in which the news of a suspicion reaches every rank that can be reached; in lock-step a round is a step."""
     shrink: bool = False
-    """Whether ranks abandon the collective at the first news, and run it again on what is left of the network."""
+    """Whether ranks abandon the collective at the first news, and run it again on the rest of the network."""
     round: Nanoseconds = 1
     """The time in which news cross a link: one step, or nanoseconds under the timed clock."""
     longest: Nanoseconds = 1
@@ -198,7 +198,7 @@ class ReliableLinks(NamedTuple):
 
 
 class Repair(NamedTuple):
-    """How nodes get what faults have kept from them."""
+    """How nodes get segments that faults have kept from them."""
 
     rule: str
     """The name of the rule."""
@@ -251,7 +251,7 @@ class CollectiveSpec(NamedTuple):
     repair: Repair | None = None
     """How ranks repair the collective; None if they do not."""
     agreement: Agreement | None = None
-    """How ranks agree on what they suspect; None if they do not."""
+    """How ranks agree on their suspicions; None if they do not."""
     blocks: Positive = 1
     """Blocks into which the vector of each rank is cut, one for each rank that owns data; 1 if it stays whole."""
     short_blocks: int = 0
@@ -259,7 +259,7 @@ class CollectiveSpec(NamedTuple):
 
     @property
     def contributed_bytes(self) -> int:
-        """Size of what one rank contributes to the collective once: the vector, the block or the message."""
+        """Size of one contribution of a rank to the collective: the vector, the block or the message."""
         return self.blocks * self.message_bytes - self.short_blocks
 
     @property
@@ -269,12 +269,12 @@ class CollectiveSpec(NamedTuple):
 
     @property
     def asks(self) -> bool:
-        """Whether nodes ask their neighbours for what is overdue."""
+        """Whether nodes ask their neighbours for overdue segments."""
         return self.repair is not None and self.repair.after > 0
 
     @property
     def has_control(self) -> bool:
-        """Whether the journal has rows that carry no data: control segments, and what was withheld."""
+        """Whether the journal has rows that carry no data: control segments, and withheld packets."""
         return self.reliable is not None or self.detection is not None or self.asks
 
 

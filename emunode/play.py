@@ -36,7 +36,7 @@ def play(
     limit: Step = sys.maxsize,
     over: Callable[[Step, bool], bool] = lambda _, busy: not busy,
 ) -> Iterator[Turn_co]:
-    """Run steps 1, 2, .. of an engine until it has nothing left to do, and yield what each step returns.
+    """Run steps 1, 2, .. of an engine until it has nothing left to do, and yield the result of each step.
 
     Each fault begins in its step. After `limit` steps the loop ends; the engine is then still busy, if it was not done.
     `over`, called with every step and whether the engine is busy, decides otherwise when a run ends.

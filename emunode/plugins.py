@@ -141,7 +141,7 @@ def load(plugin: Plugin, path: Path | None = None) -> None:
 
 
 def load_received(plugin: Plugin) -> None:
-    """Load a plug-in that the coordinator sent; ScenarioError if its digest is not that of its text or its package here."""
+    """Load a plug-in that the coordinator sent; ScenarioError if its digest does not fit its text or its package here."""
     found = sha256(plugin.text.encode()).hexdigest() if plugin.text else find_installed(plugin.name).sha256
     if found != plugin.sha256:
         raise ScenarioError(

@@ -72,7 +72,7 @@ class Registry(Mapping[Key, Entry], Generic[Key, Entry]):
     def declare(self, modules: Iterable[tuple[Hashable, str]]) -> None:
         """Say which modules register the built-in entries, as pairs of a scope and a module; nothing is imported yet.
 
-        The order of the scopes becomes that of the entries.
+        The order of the scopes becomes the order of the entries.
         """
         for scope, module in modules:
             self._modules.setdefault(scope, []).append(module)
@@ -178,7 +178,7 @@ def register(entry: Registered) -> Registered:
 
 @contextmanager
 def recorded() -> Iterator[list[Addition]]:
-    """Record what is registered within the block, in the list that is yielded; an exception undoes it."""
+    """Record the entries that are registered within the block, in the list that is yielded; an exception undoes it."""
     additions: list[Addition] = []
     _recorders.append(additions)
     try:
@@ -197,7 +197,7 @@ def withdraw(additions: list[Addition]) -> None:
 
 
 def restore(additions: list[Addition]) -> None:
-    """Register again what was withdrawn."""
+    """Register the withdrawn entries again."""
     for registry, entry in additions:
         registry.add(entry)
 

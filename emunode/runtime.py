@@ -124,7 +124,7 @@ def exit_at_once(status: int) -> NoReturn:
 
 
 def is_stopped(pid: int) -> bool:
-    """Report whether a child process is stopped, by SIGSTOP or a debugger; one that has ended is not."""
+    """Report whether a child process is stopped, by SIGSTOP or a debugger; a process that has ended is not."""
     try:
         return os.waitid(os.P_PID, pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT) is not None
     except ChildProcessError:  # another part of this program has waited for it

@@ -60,7 +60,7 @@ def _check_name(topology: Topology) -> None:
         return
     family, _, parameters = topology.name.partition(":")
     again = topology.parse(parameters)
-    # The name is what a scenario stores and a host parses: it has to lead back to the same network.
+    # A scenario stores the name and a host parses it: it has to lead back to the same network.
     if family != topology.family or (again.name, again.order) != (topology.name, topology.order):
         raise ContractError(f"{topology.name}: parsing its name gives {again.name} of {again.order} ranks")
 

@@ -18,7 +18,7 @@ from emunode.topologies.base import Topology
 from emunode.trees.base import CACHE_ENTRIES
 
 SUMS: Final = ("steps", "packets", "segments", "bytes", "startups", "transfer_bytes")
-"""Metrics of a run in two phases that are the sums of those of the phases."""
+"""Metrics of a run in two phases that are sums over the phases."""
 LISTS: Final = ("heaviest_link_segments_per_step", "heaviest_link_bytes_per_step")
 """Metrics with a value for each step."""
 
@@ -102,7 +102,7 @@ class Allreduce(Algorithm):
         )
 
     def _folded_result(self, owner: Rank, segment: int) -> bytes:
-        """Return the fold of what all ranks contribute to a block: from the seed alone, whatever was sent."""
+        """Return the fold of all contributions to a block: from the seed alone, whatever was sent."""
         total = 0
         for rank in self.topology.data_ranks:
             total = self.payloads.fold(total, self.contribution(rank, owner, segment), owner, segment)
@@ -125,7 +125,7 @@ class Allreduce(Algorithm):
         ]
 
     def _claims_of_both(self) -> Iterator[Claim]:
-        """Yield the claims that follow from those of the two phases."""
+        """Yield the claims that follow from the claims of the two phases."""
         # Equal claims with several sources: the last one is the most specific.
         phases = [
             {(claim.name, claim.relation): claim for claim in phase.claims()} for phase in (self.first, self.second)
@@ -148,7 +148,7 @@ class Allreduce(Algorithm):
             elif name == "max_link_segments_per_step":
                 yield Claim(name, max(here, there), relation, source, derived)
             elif name == "max_link_segments":
-                # The busiest link of one phase need not be that of the other.
+                # The busiest links of the two phases may differ.
                 yield Claim(name, here + there, "<=", source, derived)
 
 
@@ -160,7 +160,7 @@ def _of_phase(entry: type[Algorithm], spec: CollectiveSpec) -> CollectiveSpec:
 
 
 class TwoPhaseRule(Rule):
-    """The rules of both phases. What this rank owns of the result is what it folded in phase 1."""
+    """The rules of both phases. This rank owns the part of the result that it folded in phase 1."""
 
     __slots__ = ("_algorithm", "_down", "_rank", "_results", "_up")
 

@@ -46,7 +46,7 @@ ANY_FAMILY: Final = "any"
 ROW_BYTES: Final = 1000
 """Memory per rank and segment of a precomputed schedule. Measured: 500 to 1400 for trees and their routes."""
 UNCHECKED: Final = {PortModel.ALL_PORT: sys.maxsize, PortModel.ONE_PORT: 1}
-"""Receipts per step over full-duplex links that a port model allows regardless of what was sent; others allow 0."""
+"""Receipts per step over full-duplex links that a port model allows regardless of the sends; others allow 0."""
 Content = Callable[[Rank, Rank, int], bytes | None]
 Crosses = Callable[[Step, Rank, Port, Rank], bool]
 """Whether a packet crosses in a step, from a sender by its port to a receiver."""
@@ -99,7 +99,7 @@ class Dependence(StrEnum):
     UNSTATED = "unstated"
     """Anything that comes in, or that does not."""
     FIXED = "fixed"
-    """The content: a rank sends in the scheduled step what it has, and folds what it has of the contributions."""
+    """The content: a rank sends in the scheduled step what it has, and folds the contributions that it has."""
     WAITING = "waiting"
     """As `FIXED`, but a rank sends only after all packets of earlier steps: `Algorithm.awaited_steps`."""
     QUEUED = "queued"
@@ -114,9 +114,9 @@ class Timing(StrEnum):
     FIXED = "fixed"
     """A rule takes the step in which a packet arrives for its scheduled step. Late packets are misrouted."""
     ON_ARRIVAL = "on arrival"
-    """A rule passes on what it receives, whenever that is, and waits for nothing, so other packets keep their steps."""
+    """A rule forwards packets, whenever they arrive, and waits for nothing, so other packets keep their steps."""
     ADAPTIVE = "adaptive"
-    """A rule waits for packets, or chooses by what has come: where one is missing, others leave in other steps."""
+    """A rule waits for packets, or chooses by the arrivals: where one is missing, others leave in other steps."""
 
 
 class Need(StrEnum):
@@ -158,7 +158,7 @@ class Algorithm(ABC):
     name: ClassVar[str]
     collective: ClassVar[Collective]
     port_models: tuple[PortModel, ...] = (PortModel.ALL_PORT,)
-    """The port models that it has a schedule for, that of the paper first."""
+    """The port models that it has a schedule for, the model of the paper first."""
     duplexes: tuple[Duplex, ...] = (Duplex.FULL, Duplex.HALF)
     """The kinds of links that it has a schedule for; nodes enforce half-duplex links."""
     link_capacity: int | None = None
@@ -200,14 +200,14 @@ class Algorithm(ABC):
 
     @cached_property
     def unchecked_receipts(self) -> int:
-        """How many receipts of a rank per step its port model allows regardless of what it sent.
+        """How many receipts of a rank per step its port model allows regardless of its sends.
 
         All-port and one-port need no comparison unless links are half-duplex; the others always do.
         """
         return UNCHECKED.get(self.spec.port_model, 0) if self.spec.duplex is Duplex.FULL else 0
 
     def renew(self, spec: CollectiveSpec) -> None:
-        """Reuse this algorithm for a run whose job differs only in its seed and in what ranks know about faults."""
+        """Reuse this algorithm for a run whose job differs only in its seed and in the fault knowledge of ranks."""
         self.spec = with_target(self.topology, spec)
         self.use_payloads(self.make_payloads())
 
@@ -224,12 +224,12 @@ class Algorithm(ABC):
         )
 
     def use_payloads(self, payloads: Payloads) -> None:
-        """Take the messages of the run from `payloads`, and forget what followed from others."""
+        """Take the messages of the run from `payloads`, and forget results of other payloads."""
         self.payloads = payloads
         self.__dict__.pop("content", None)
 
     def validate(self) -> None:
-        """Refuse what this algorithm cannot do. Subclasses add conditions and set `segments_per_message`."""
+        """Refuse a job that this algorithm cannot do. Subclasses add conditions and set `segments_per_message`."""
         spec = self.spec
         if spec.port_model not in self.port_models:
             allowed = ", ".join(self.port_models)
@@ -319,7 +319,7 @@ class Algorithm(ABC):
 
     @property
     def goes_by_arrivals(self) -> bool:
-        """Whether a rank passes on what arrives at any time, in any order of steps, under the timed clock with faults.
+        """Whether a rank forwards arrivals at any time, in any order of steps, under the timed clock with faults.
 
         The others count on the steps of what they read: they fold, or agree with a neighbour on when the link is used.
         """
@@ -423,7 +423,7 @@ class Algorithm(ABC):
     """Set when the run is to stop: a rule that waits for something gives up."""
 
     def close(self) -> None:  # noqa: B027  # most algorithms hold nothing
-        """Release what rules hold outside this process; called when a network is taken down."""
+        """Release resources of rules outside this process; called when a network is taken down."""
 
     def segments_due(self, message: int, receiver: Rank = ALL_RANKS) -> int:
         """Return the segments that make up `message` of one origin.
@@ -644,4 +644,4 @@ ALGORITHMS: Final = Registry[tuple[str, str, str], type[Algorithm]](
     check=_check,
     scope=lambda key: key[:2],
 )
-"""Every algorithm, by family, collective and name; those of the package are declared in `emunode.algorithms.registry`."""
+"""Every algorithm, by family, collective and name; the package declares its own in `emunode.algorithms.registry`."""

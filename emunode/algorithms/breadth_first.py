@@ -143,7 +143,7 @@ class BreadthFirstBroadcast(TreeBroadcast):
         if not self.spec.broken or not self.sources_live(faulty):
             return []
         source = f"{self.citation}: all that broken links leave connected to the source"
-        # Of a reduce there is one result, the fold of what is connected.
+        # A reduce has one result, the fold of the connected contributions.
         due = min(1, len(self._spanned)) if self.folds else len(self.receivers)
         return [Claim("intact_deliveries", due * self.spec.messages, "==", source)]
 

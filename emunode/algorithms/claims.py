@@ -37,7 +37,7 @@ REPAIR: Final = (
     "repair_requests", "lost_requests", "repairs", "repairs_per_step", "repair_links", "recovery_steps",
     "recovery_seconds", "extra_segments",
 )  # fmt: skip
-"""Repair of what faults have broken, and its cost."""
+"""Repair of losses by faults, and its cost."""
 DETECTION: Final = (
     "detections", "mean_detection_steps", "slowest_detection_steps", "false_suspicions", "wrong_ports",
     "withheld_packets", "needlessly_withheld_packets", "mean_detection_seconds", "slowest_detection_seconds",
@@ -78,7 +78,7 @@ class Assumption(StrEnum):
 
 
 COUNTED_ONCE: Final = frozenset(DELIVERY) - {"duplicates", "relays"}
-"""Metrics of what arrived that count no copies of segments: these hold whatever is sent again."""
+"""Metrics of arrivals that count no copies of segments: these hold whatever is sent again."""
 UNTIMED: Final = frozenset((*DELIVERY, *STRUCTURE, "segments", "bytes", "max_link_segments", "links_used")) - {
     "same_type_per_step"
 }
@@ -86,7 +86,7 @@ UNTIMED: Final = frozenset((*DELIVERY, *STRUCTURE, "segments", "bytes", "max_lin
 
 
 def usual_assumptions(name: str) -> frozenset[Assumption]:
-    """Return what a claim about a metric assumes, unless it says otherwise."""
+    """Return the assumptions of a claim about a metric, unless it states its own."""
     found = {Assumption.NO_WRONG_SUSPICION}
     if name != "intact_deliveries":
         found.add(Assumption.NOTHING_OVERDUE)

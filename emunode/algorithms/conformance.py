@@ -1,4 +1,4 @@
-"""Conformance suite for algorithms: what a class must keep, checked on small networks.
+"""Conformance suite for algorithms: the contract of a class, checked on small networks.
 
 `check_algorithm` runs the local rules by the plainest possible loop, without an engine, for every port model and both kinds
 of links. It checks that an algorithm
@@ -171,7 +171,7 @@ class _Rules:
     def step(self, step: Step) -> list[Transmission]:
         """Return everything that is sent in a step; ContractError where a rule breaks the model."""
         topology, name = self._algorithm.topology, self._algorithm.name
-        # A step is: read what arrived in the step before, then send. So the order of the ranks cannot matter.
+        # A step is: read the arrivals of the step before, then send. So the order of the ranks cannot matter.
         for rank, inbox in sorted(_inboxes(topology, self._arrived).items()):
             for when, port, made in self._rules[rank].receive(step - 1, sorted(inbox, key=lambda packet: packet[0])):
                 if when < step:
@@ -227,7 +227,7 @@ def _inboxes(topology: Topology, packets: Packets) -> Mapping[Rank, list[tuple[P
 
 
 def _check_ports(algorithm: Algorithm, step: Step, packets: Packets) -> None:
-    """Hold what is sent and received in one step against link capacity, port model and duplex."""
+    """Hold the sends and receipts of one step against link capacity, port model and duplex."""
     topology, spec, capacity = algorithm.topology, algorithm.spec, algorithm.link_capacity
     sent: defaultdict[Rank, set[Port]] = defaultdict(set)
     received: defaultdict[Rank, set[Port]] = defaultdict(set)

@@ -66,7 +66,7 @@ class FloodRule(Rule):
 class Flood(Algorithm):
     """Flooding on any network.
 
-    A node needs to remember only what it has received. Every rank receives a segment in the step that is its distance; P
+    A node needs to remember only its receipts. Every rank receives a segment in the step that is its distance; P
     segments are pipelined, one per step. Every link carries each segment once, or twice if both ends receive it in the same
     step; so networks with odd cycles need full-duplex links. Flooding reaches every rank that the faults leave connected to
     the source.

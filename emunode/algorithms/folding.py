@@ -58,7 +58,7 @@ class FoldingSchedule(Algorithm):
 
     @cached_property
     def sources(self) -> Sequence[Rank]:
-        # A switch has nothing to contribute, but it folds what comes in like every other node.
+        # A switch has nothing to contribute, but it folds arrivals like every other node.
         return self.topology.ranks() if self.folds else super().sources
 
     def use_payloads(self, payloads: Payloads) -> None:
@@ -91,7 +91,7 @@ class FoldingSchedule(Algorithm):
 
 
 class FoldRule(Rule):
-    """Fold what comes in with the own contribution, and send the partial results at their scheduled steps."""
+    """Fold arrivals with the own contribution, and send the partial results at their scheduled steps."""
 
     __slots__ = ("_algorithm", "_partial", "_view")
 

@@ -54,7 +54,7 @@ class ProgramAlgorithm(Algorithm):
     duplexes = tuple(Duplex)
     citation = "a program"
     timing = Timing.ADAPTIVE
-    # A program gets the step of what it reads, and may take it for a clock.
+    # A program gets the step of its receipts, and may take it for a clock.
     goes_by_arrivals = False
 
     def validate(self) -> None:
@@ -157,7 +157,7 @@ def find_program(spec: CollectiveSpec) -> type[ProgramAlgorithm]:
 
 
 class ProgramRule(Rule):
-    """The rule of one rank: what its program answers, checked."""
+    """The rule of one rank: the checked answers of its program."""
 
     __slots__ = ("_algorithm", "_copies", "_program", "_view")
 

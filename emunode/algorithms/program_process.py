@@ -131,7 +131,7 @@ class Program:
         return command_text(self._words)
 
     def _read(self, descriptor: int) -> bool:
-        """Read what is there; whether there can be more."""
+        """Read the bytes that are there; return whether there can be more."""
         with contextlib.suppress(BlockingIOError):
             data = os.read(descriptor, CHUNK)
             if not data:

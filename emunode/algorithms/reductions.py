@@ -1,6 +1,6 @@
 """The reductions that follow from broadcasts and allgathers: reduce-scatter and allreduce, under the same names.
 
-Left out are algorithms whose ranks decide by what arrives, so that there is no timetable to run backwards: `flood`, the
+Left out are algorithms whose ranks decide by arrivals, so that there is no timetable to run backwards: `flood`, the
 `fifo` variants and the negative controls.
 """
 
@@ -53,7 +53,7 @@ ROOTED: Final[tuple[type[Algorithm], ...]] = (
 """The same, where an allgather of the family has the name: their allreduce is called `NAME-rooted`."""
 
 CLASSICAL: Final[tuple[type[Algorithm], ...]] = (CycleAllgather, BruckAllgather, HalvingAllgather, CirculantAllgather)
-"""Classical allgathers whose reduce-scatter and allreduce have the same name; that of recursive doubling is halving."""
+"""Classical allgathers whose reduce-scatter and allreduce have the same name; recursive doubling becomes halving."""
 HALVING: Final = "Thakur-Rabenseifner-Gropp 2005, recursive halving"
 
 for _entry in ALLGATHERS:

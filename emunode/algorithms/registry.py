@@ -89,7 +89,7 @@ ORDER: Final = (
     "ring", "recursive-doubling", "recursive-halving", "bruck", "binomial", "circulant", "circulant-rooted",
     "circulant-halving",
 )  # fmt: skip
-"""The order of lists: that of the papers. Algorithms that are not named here follow, in the order of registration."""
+"""The order of lists, by papers. Algorithms that are not named here follow, in the order of registration."""
 _PLACE: Final = {name: place for place, name in enumerate(ORDER)}
 
 

@@ -45,7 +45,7 @@ class RepairRule(ABC):
     port_models: ClassVar[tuple[PortModel, ...]] = (PortModel.ALL_PORT, PortModel.ONE_PORT)
 
     def require(self, algorithm: Algorithm) -> TreeCollective:
-        """Return the algorithm, narrowed; ScenarioError for one that this rule does not cover. Subclasses add
+        """Return the algorithm, narrowed; ScenarioError for an algorithm that this rule does not cover. Subclasses add
         conditions.
         """
         spec = algorithm.spec
@@ -63,7 +63,7 @@ class RepairRule(ABC):
         return narrowed
 
     def refusal(self, reason: str) -> ScenarioError:
-        """Return the error for what this rule does not cover."""
+        """Return the error for a job that this rule does not cover."""
         return ScenarioError("repair", self.name, reason)
 
 
@@ -90,9 +90,9 @@ class PlannedRule(RepairRule):
 
     @abstractmethod
     def repair(self, algorithm: TreeCollective, broken: Broken) -> RepairedTree | None:
-        """Return the tree that the broadcast runs over in place of that of `algorithm`; None if the rule finds none.
+        """Return the tree that the broadcast runs over in place of the tree of `algorithm`; None if the rule finds none.
 
-        `broken` is what is broken in step 1, seen from the source. ScenarioError for faults that the rule does not cover.
+        `broken` has the links broken in step 1, seen from the source. ScenarioError for faults that the rule does not cover.
         """
 
     @abstractmethod

@@ -8,9 +8,9 @@ lists of (port, step), the link to take and the step in which the message crosse
 * a **gather** runs it backwards: a message that would cross a link in step s crosses it the other way in step T + 1 - s.
 
 So an algorithm is data: `route`, and `count`, the number of routes. The rule of a rank is local: it finds its place on
-the route from its own relative address and that of the target.
+the route from its own relative address and the address of the target.
 
-Segments. Segment s of what one rank sends to another travels as copies x s .. x s + x - 1 (redundancy x); copy c takes
+Segments. Segment s from one rank to another travels as copies x s .. x s + x - 1 (redundancy x); copy c takes
 route c mod count as its number c div count.
 """
 
@@ -129,7 +129,7 @@ class RoutedCollective(Algorithm):
         return GatherRule(self, view) if self.collective is Collective.GATHER else DeliverRule(self, view)
 
     def claims(self) -> list[Claim]:
-        """Return the claims that every timetable of routes implies; subclasses add those of their paper."""
+        """Return the claims that every timetable of routes implies; subclasses add claims of their paper."""
         data = len(self.topology.data_ranks)
         sources = data if self.collective is Collective.ALLTOALL else 1
         return [
@@ -149,7 +149,7 @@ class TreeRoutedCollective(RoutedCollective):
     """Makes the spanning trees of a topology, rooted at 0; an algorithm may override `make_trees` instead."""
 
     def make_trees(self, topology: Topology) -> Trees:
-        """Return the spanning trees, rooted at 0; here those of `trees_class`."""
+        """Return the spanning trees, rooted at 0; here from `trees_class`."""
         if not hasattr(self, "trees_class"):
             raise RegistrationError(f"algorithm {type(self).__qualname__} defines neither make_trees nor trees_class")
         return self.trees_class(topology)
@@ -258,7 +258,7 @@ class DeliverRule(Rule):
 
 
 class GatherRule(Rule):
-    """Send the own copies towards the root at their scheduled steps, and forward those of other ranks."""
+    """Send the own copies towards the root at their scheduled steps, and forward the copies of other ranks."""
 
     __slots__ = ("_algorithm", "_relative", "_view")
 

@@ -1,6 +1,6 @@
 """Collectives in which every rank computes its own sends and receipts: a broadcast or an allgather, or the same backwards.
 
-A forward schedule is a set of rows for every rank, (step, port, root, segment): what it sends, and what it receives. Every
+A forward schedule is a set of rows for every rank, (step, port, root, segment): its sends, and its receipts. Every
 rank but the root receives each segment of a root once. Backwards a rank sends its partial result of a segment over the port
 of that receipt, in step T + 1 - s.
 """
@@ -107,7 +107,7 @@ class ScheduledCollective(FoldingSchedule):
 
 
 class FollowRule(Rule):
-    """Send the own segments, and pass on those of others, each in the steps of its rows."""
+    """Send own segments, and forward the segments of others, each in the steps of its rows."""
 
     __slots__ = ("_algorithm", "_rank")
 

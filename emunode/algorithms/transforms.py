@@ -1,9 +1,9 @@
 """Algorithms that follow from others: the same schedule run backwards in time, and one schedule after another.
 
-**Backwards.** What would cross a link in step s crosses it the other way in step T + 1 - s. A broadcast becomes a reduce, a
-scatter a gather, an allgather a reduce-scatter: a rank receives every item once, so backwards it sends its partial result
-once, to the rank that it would have had the item from, and by then all that it folds has come in. The number of steps, the
-port model and the traffic stay; the load of a link in one direction becomes that of the other.
+**Backwards.** A segment that would cross a link in step s crosses it the other way in step T + 1 - s. A broadcast becomes
+a reduce, a scatter a gather, an allgather a reduce-scatter: a rank receives every item once, so backwards it sends its
+partial result once, to the rank that it would have had the item from, and by then all that it folds has come in. The
+number of steps, the port model and the traffic stay; the load of a link in one direction becomes the load in the other.
 
 **One after another.** An allreduce is a reduce and then a broadcast of the result, or a reduce-scatter and then an allgather
 of the blocks.
@@ -60,7 +60,7 @@ def backwards(forward: type[Kind], note: str = "", **attributes: object) -> type
 
 
 def mirrored(algorithm: Algorithm, claims: list[Claim]) -> Iterator[Claim]:
-    """Yield the claims of an allgather as those of the reduce-scatter that `algorithm` makes of it."""
+    """Yield the claims of an allgather as claims of the reduce-scatter that `algorithm` makes of it."""
     for claim in claims:
         if claim.name in MIRRORED and isinstance(claim.predicted, tuple):
             yield Claim(claim.name, claim.predicted[::-1], claim.relation, claim.source, claim.derived)

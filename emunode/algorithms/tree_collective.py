@@ -72,7 +72,7 @@ class TreeCollective(FoldingSchedule):
     # --- defined by an algorithm -----------------------------------------------------------------------------------
 
     def make_trees(self, topology: Topology) -> Trees:
-        """Return the spanning trees, rooted at 0; here those of `trees_class`."""
+        """Return the spanning trees, rooted at 0; here from `trees_class`."""
         if not hasattr(self, "trees_class"):
             raise RegistrationError(f"algorithm {type(self).__qualname__} defines neither make_trees nor trees_class")
         return self.trees_class(topology)
@@ -115,7 +115,7 @@ class TreeCollective(FoldingSchedule):
 
     @property
     def forwards(self) -> bool:
-        """Whether it is a broadcast in which every node passes on what it receives, and does nothing else."""
+        """Whether it is a broadcast in which every node forwards its receipts, and does nothing else."""
         if self.spec.collective is not Collective.BROADCAST:
             return False
         return type(self.rule(LocalView(self.topology, self.spec.source))) is ForwardRule
@@ -237,7 +237,7 @@ class TreeCollective(FoldingSchedule):
     # --- theory ----------------------------------------------------------------------------------------------------
 
     def claims(self) -> list[Claim]:
-        """Return the claims that every timetable of trees implies; subclasses add those of their paper."""
+        """Return the claims that every timetable of trees implies; subclasses add claims of their paper."""
         order, spec = self.topology.order, self.spec
         # An allgather has a source at every rank; a schedule that runs backwards has as many hops as the one it reverses.
         sources = order if self.collective in ROOTLESS else 1

@@ -94,7 +94,7 @@ def _paths(algorithm: Algorithm, origin: Rank, wanted: Container[int]) -> Iterat
 
 def _sends_of(algorithm: Algorithm, origin: Rank, wanted: Container[int]) -> Iterator[tuple[Send, Segment]]:
     """Yield all sends of the copies of some segments, by ascending step, in a run in which nothing else is sent."""
-    # Rules of their own for every origin: the state of a rule that has been played is that of a run.
+    # Rules of their own for every origin: a rule that has been played has the state of a run.
     topology, rules = algorithm.topology, dict[Rank, Rule]()
     # A rule that waits for answers starts later segments only after earlier ones.
     waits = algorithm.dependence is Dependence.UNSTATED

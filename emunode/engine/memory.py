@@ -78,7 +78,7 @@ class MemoryEngine:
         """Run `step` with these new faults; returns journal rows: arrivals of step - 1 and losses of `step`."""
         runner = self._runner
         runner.rows = bytearray()
-        # Swapped out first: what is sent in this step is read in the next one.
+        # Swapped out first: packets of this step are read in the next one.
         arrived, self._arrived = self._arrived, {}
         waking = arrived.keys() | runner.due.pop(step, ())
         # From the first fault on, in every step: faults may end, and held packets may become due, in any later one.

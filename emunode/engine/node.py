@@ -1,10 +1,10 @@
 """The sans-IO node: an inbox in, an outbox and hops out. No clock, no socket, no thread; time is an argument.
 
-Model. Step t of a node reads what arrived in step t-1 and decides what leaves in step t; what leaves is handed to the
-engine as at most one packet per port. Arrivals of a step are read by ascending port, whatever order they came in, so the
-timing of an engine cannot influence a history. In every step the node enforces the guarantees of the algorithm: one packet
-per port, the link capacity, the port model. A rule that breaks a guarantee is stopped by a RuleError, which names the rank,
-the step and the ports. Classifying an arrival (`HopOutcome`) is measurement, not routing: the rule never sees the outcome.
+Model. Step t of a node reads the arrivals of step t-1 and decides what leaves in step t; the engine receives at most one
+packet per port. Arrivals of a step are read by ascending port, whatever order they came in, so the timing of an engine
+cannot influence a history. In every step the node enforces the guarantees of the algorithm: one packet per port, the link
+capacity, the port model. A rule that breaks a guarantee is stopped by a RuleError, which names the rank, the step and the
+ports. Classifying an arrival (`HopOutcome`) is measurement, not routing: the rule never sees the outcome.
 
 An engine calls `step` whenever a node has an inbox or `due` equals the step. A packet is read in the step after its arrival,
 so one more step follows the last packet.
@@ -70,7 +70,7 @@ class Node:
         self.queueing = False
         self._algorithm = algorithm
         self._ports = _as_set(algorithm.topology.ports(rank))
-        # A switch owns no data: what is for all ranks is not for it, and no target equals None.
+        # A switch owns no data: segments for all ranks are not for it, and no target equals None.
         self._everyone = None if algorithm.topology.is_switch(rank) else ALL_RANKS
         self._rule = rule
         self._content = algorithm.content
@@ -109,7 +109,7 @@ class Node:
                     # Sockets deliver in any order. A link carries one packet per step, so ports are distinct here, and
                     # sorting by them alone gives every engine the same order.
                     inbox.sort(key=port_of)
-                # All-port and one-port need no comparison with what was sent, unless links are half-duplex.
+                # All-port and one-port need no comparison with the sends, unless links are half-duplex.
                 if len(inbox) > self._unchecked:
                     self._check_receipts(step - 1, inbox)
                 self._read(inbox, hops)
@@ -131,7 +131,7 @@ class Node:
             # Most ranks have nothing of their own to send after the first step.
             leaving = agenda.pop(step, ()) if own is None else self._leaving(step)
             if leaving and self.queueing:
-                # Only now, with own sends and answers together: either may be the one that has to wait.
+                # Only now, with own sends and answers together: either may have to wait.
                 leaving = self._possible(step, leaving)
             outbox = self._outbox(step, leaving) if leaving else []
             due = None if own is None or (own := self._next) is None else own[0]
@@ -154,8 +154,8 @@ class Node:
                 self._next = next(self._own, None)
         except Exception as error:
             raise failure(self._algorithm, self.rank, step, error) from error
-        # Only the sends of missed steps go, as at a process that was stopped: what the rule has received and decided for
-        # later steps is still there. A list first: the dict must not change while it is read.
+        # Only the sends of missed steps go, as at a process that was stopped: receipts, and decisions for later steps,
+        # are still there. A list first: the dict must not change while it is read.
         for when in [when for when in self._agenda if when < step]:
             del self._agenda[when]
         own = [self._next[0]] if self._next is not None else []
@@ -185,7 +185,7 @@ class Node:
                 loads[port] = load + 1
                 now.append(item)
         if later:
-            # In front of what the next step has: sends keep their order.
+            # In front of the sends of the next step: sends keep their order.
             self._agenda[step + 1] = later + self._agenda.get(step + 1, [])
         return now
 
@@ -296,7 +296,7 @@ class Node:
                     outcome = RELAY
                 else:
                     # A rank may receive a partial result and a finished one of the same origin and number. They differ in
-                    # having a target; `~` maps the origins of those with one to negative keys, which no rank has.
+                    # having a target; `~` maps the origins of segments with one to negative keys, which no rank has.
                     place = origin if target < 0 else ~origin
                     had = seen.get(place, 0)
                     # A rank that receives its own message back has had it all along.

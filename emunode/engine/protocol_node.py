@@ -71,7 +71,7 @@ class ProtocolNode(Node):
     def _decide(self, step: Step, passed: list[PortPacket]) -> None:
         """Let the rule decide on the segments that have passed the protocol."""
         for when, port, segment in self._rule.receive(step - 1, passed) if passed else ():
-            # A rule that plans by steps may get what it waited for late: then it sends now.
+            # A rule that plans by steps may get its packets late: then it sends now.
             self._agenda.setdefault(max(when, step), []).append((port, segment))
 
     def _through_protocol(self, step: Step) -> list[PortPacket]:
@@ -86,7 +86,7 @@ class ProtocolNode(Node):
         for port, packet in packets:
             for segment in packet:
                 protocol.sent(step, port, segment)
-        # What had to stay is ready again in the next step.
+        # Segments that had to stay are ready again in the next step.
         self._note_due(step + 1, ready=bool(protocol.ready(step)))
         return packets
 
@@ -126,7 +126,7 @@ class ProtocolNode(Node):
         """Set the next step, `least` or later, in which this node acts without receiving anything first."""
         alarm = self.protocol.alarm
         if ready or (alarm is not None and alarm < least):
-            # A time-out of a step that is over, or of one that was missed, is acted upon in the next step that runs.
+            # A time-out of a step that is over, or was missed, is acted upon in the next step that runs.
             alarm = least
         own = [self._next[0]] if self._next is not None else []
         self.due = min([*own, *self._agenda, *([alarm] if alarm is not None else [])], default=None)

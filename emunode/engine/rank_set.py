@@ -1,8 +1,8 @@
 """The nodes that an engine runs, and the effect of faults on them.
 
-A rank that crashes or hangs still reads what arrived in the step before the fault, but sends nothing in answer. A rank that
+A rank that crashes or hangs still reads the arrivals of the step before the fault, but sends nothing in answer. A rank that
 hangs keeps its state and misses the steps of the hang. A rank that recovers starts afresh, as if it had been created in that
-step: it sends what its rule schedules for later steps.
+step: it makes the sends that its rule schedules for later steps.
 """
 
 from collections.abc import Iterable, Sequence
@@ -26,7 +26,7 @@ AlteredCopy = tuple[Step, Rank, Port, Rank, int, int, int]
 
 
 class RankSet:
-    """The nodes of `ranks`, those that one engine runs, and the faults in force."""
+    """The nodes of `ranks`, which one engine runs, and the faults in force."""
 
     def __init__(self, algorithm: Algorithm, ranks: range) -> None:
         spec = algorithm.spec
@@ -87,8 +87,9 @@ class RankSet:
     ) -> tuple[set[Rank], list[tuple[Rank, bool]]]:
         """Put faults into force at the beginning of `step`, in which the ranks in `waking` read or send.
 
-        Returns the ranks that still wake, and those that fall silent, each with whether it has something to read first; the
-        engine calls `deactivate` for these once they have read. Call this in every step from the first fault on.
+        Returns the ranks that still wake, and the ranks that fall silent, each of these with whether it has something to
+        read first; the engine calls `deactivate` for these once they have read. Call this in every step from the first
+        fault on.
         """
         state = self.faults
         # Ranks that were silent before these faults have read nothing to catch up with: a crash of a rank that hangs, or a
@@ -101,7 +102,7 @@ class RankSet:
         if state.timing_affected and not queueing:
             for node in self.nodes.values():
                 node.enable_queueing()
-        # What a rank knows of its surroundings can change only when a fault begins or ends.
+        # The fault knowledge of a rank can change only when a fault begins or ends.
         if self._knows and (faults or step in state.ends):
             for rank, view in self._views.items():
                 view.live_ports = self._live_ports(rank)
@@ -113,7 +114,7 @@ class RankSet:
         # `silent` after `apply`: a rank that falls silent in this step does not wake in it.
         awake = {rank for rank in acting.union(waking) if not state.silent(rank, step)}
         for fault in faults:
-            # A recovered rank starts afresh; `resume` drops what its rule had scheduled for the steps it missed.
+            # A recovered rank starts afresh; `resume` drops sends of its rule in the steps that it missed.
             if not isinstance(fault, NodeFault) or not fault.revives:
                 continue
             if fault.rank in self._ranks and not state.silent(fault.rank, step):
@@ -122,7 +123,7 @@ class RankSet:
         return awake, [(rank, rank in waking and rank not in before) for rank in hurt if state.silent(rank, step)]
 
     def _suspect(self, step: Step, changes: Iterable[Suspicion]) -> set[Rank]:
-        """Tell ranks what they suspect from `step` on; returns those whose protocols act on it in this step."""
+        """Tell ranks their suspicions from `step` on; return the ranks whose protocols act on them in this step."""
         acting = set()
         self.notified = set()
         places = {**self._pending_notifications, **{(change.rank, change.port): None for change in changes}}
@@ -143,7 +144,7 @@ class RankSet:
         return acting
 
     def deactivate(self, rank: Rank) -> Step | None:
-        """Pause a rank that hangs, remove one that crashed; returns the next step in which it sends, or None."""
+        """Pause a hanging rank or remove a crashed one; return the next step in which it sends, or None."""
         node = self.nodes.get(rank)
         if node is None:
             return None
@@ -160,7 +161,7 @@ class RankSet:
         return node.due
 
     def altered_copies(self, step: Step, rank: Rank, hops: Sequence[Hop]) -> list[AlteredCopy]:
-        """Return the altered copies among what arrived at `rank` in `step`, where copies are voted on."""
+        """Return the altered copies among the arrivals at `rank` in `step`, where copies are voted on."""
         return altered_copies(step, rank, hops) if self._votes and self.faults.payload_altered else []
 
 
@@ -175,7 +176,7 @@ def make_rule(algorithm: Algorithm, view: LocalView, step: Step) -> Rule:
 
 
 def altered_copies(step: Step, rank: Rank, hops: Sequence[Hop]) -> list[AlteredCopy]:
-    """Return the altered copies among what arrived at `rank` in `step`."""
+    """Return the altered copies among the arrivals at `rank` in `step`."""
     return [
         (step, rank, port, origin, tree, index, _number(payload))
         for port, outcome, (origin, target, tree, index, payload) in hops

@@ -67,7 +67,7 @@ class StepRunner:
                 self.due[due] = {rank}
 
     def _note_node(self, rank: Rank, due: Step | None) -> None:
-        """Wake a rank in the step in which its node acts next, and no longer in the one that was noted before."""
+        """Wake a rank in the step in which its node acts next, and no longer in the step that was noted before."""
         if not self._has_protocol:
             self.note_due(rank, due)
             return
@@ -91,7 +91,7 @@ class StepRunner:
         """Put faults into force and return the ranks that wake. `read` runs the step of a rank that only reads in it."""
         awake, deactivated = self.rank_set.apply_faults(step, faults, waking)
         for rank, reads in deactivated:
-            if reads:  # what arrived before the fault is still received; what the rank decides on it is not sent
+            if reads:  # earlier arrivals are still received; the decisions on them are not sent
                 read(rank)
             # After the read, because it removes the node of a crashed rank.
             self._note_node(rank, self.rank_set.deactivate(rank))

@@ -1,6 +1,6 @@
-"""A node that agrees with others on what has failed, and then runs the collective again with those that are left.
+"""A node that agrees with others on what has failed, and then runs the collective again with the nodes that are left.
 
-The rule of the first run is silent from the first news of a suspicion on. At a decision the node builds what is left of the
+The rule of the first run is silent from the first news of a suspicion on. At a decision the node builds the rest of the
 network, as every other node does, and runs a second node on it: one with a new rank, new ports and an algorithm for any
 network. Segments of a repetition cross links with the ranks of the whole network and on trees of their own, so that nothing
 that is still under way from an earlier run is taken for it.
@@ -107,7 +107,7 @@ class Renumbering:
         self._new = {old: new for new, old in enumerate(part.ranks)}
         self._first_tree = AGAIN_TREE + TREES * number
         self.view = LocalView(algorithm.topology, self._new[rank])
-        """The view of the rank on what is left of the network."""
+        """The view of the rank on the rest of the network."""
         ports = {peer: port for port, peer in whole.adjacent(rank)}
         self.ports: list[Port] = [ports[part.ranks[peer]] for _, peer in algorithm.topology.adjacent(self.view.rank)]
         """By new port, the old one."""
@@ -135,7 +135,7 @@ class Renumbering:
 
 
 class Repetition:
-    """One rank in one repetition, which begins in step `began`. Its ports and ranks are those of the whole network."""
+    """One rank in one repetition, which begins in step `began`. Its ports and ranks are named as in the whole network."""
 
     def __init__(self, names: Renumbering, algorithm: Algorithm, began: Step) -> None:
         self.names = names
@@ -202,6 +202,6 @@ def _merged(outbox: Sequence[PortPacket], more: Sequence[PortPacket]) -> list[Po
     """Return one packet for each port, by ascending port."""
     packets = dict(outbox)
     for port, packet in more:
-        # One packet per port and step, as everywhere: the segments of the repetition follow those of the agreement.
+        # One packet per port and step, as everywhere: the segments of the repetition follow the segments of the agreement.
         packets[port] = packets.get(port, ()) + packet
     return sorted(packets.items(), key=port_of)

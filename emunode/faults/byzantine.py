@@ -92,7 +92,7 @@ class Collusion:
         return {
             (send, path.copy)
             for copies in by_receiver.values()
-            # The first send is that of the origin, which does not forge its own messages.
+            # The first send is by the origin, which does not forge its own messages.
             if 2 * sum(any(rank in colluders for rank, _ in path.sends[1:]) for path in copies) > len(copies)
             for path in copies
             for send in path.sends
@@ -143,7 +143,7 @@ def treatment_by(fault: ByzantineFault, sending: Sending) -> Treatment:
 @register
 @dataclass(frozen=True, slots=True)
 class Byzantine(ByzantineFault):
-    """From `step` to `last`, `rank` alters what it forwards; all byzantine nodes forge the same bytes for a segment."""
+    """From `step` to `last`, `rank` alters forwarded segments; all byzantine nodes forge the same bytes for a segment."""
 
     last: Step = FOREVER
 

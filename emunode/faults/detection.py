@@ -98,7 +98,7 @@ class StepDetection:
     def advance(self, step: Step, faults: Iterable[Fault]) -> list[Suspicion]:
         """Go to the beginning of `step`; returns the changes since the last call.
 
-        `faults` are those that take effect in it, and earlier ones that were not given yet.
+        `faults` take effect in it, or took effect earlier and were not given yet.
         """
         # A sign of life is no packet, so it does not count where a fault loses the k-th one.
         self._due += (fault for fault in faults if not isinstance(fault, Drop))
@@ -140,11 +140,11 @@ class StepDetection:
                 self._ports[rank, port] = PortDetector(self._detection, step - 1)
 
     def _end(self, step: Step) -> list[Suspicion]:
-        """Let every watched port hear what crosses in `step`, and then check its deadline."""
+        """Let every watched port hear the signs that cross in `step`, and then check its deadline."""
         changes = []
         for (rank, port), detector in self._ports.items():
             crosses = self._crosses(step, *self._topology.end(rank, port))
-            # A rank that hangs neither hears nor suspects; one that crashed will begin anew.
+            # A rank that hangs neither hears nor suspects; a crashed rank will begin anew.
             if self._faults.silent(rank, step):
                 continue
             before = detector.suspected

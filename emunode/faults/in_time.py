@@ -67,7 +67,7 @@ class TimedFault(NamedTuple):
 class FaultsInTime:
     """All faults of a run, which is known from its beginning to its end.
 
-    `origin_is_author`, `knows` and `known` are as those of `injector.Faults`.
+    `origin_is_author`, `knows` and `known` are as in `injector.Faults`.
     """
 
     def __init__(
@@ -164,7 +164,7 @@ class FaultsInTime:
         return _overlaps(self._silent.get(rank, ()), time, time + 1)
 
     def is_byzantine(self, rank: Rank, time: int) -> bool:
-        """Return whether `rank` alters or withholds what it sends at `time`."""
+        """Return whether `rank` alters or withholds its sends at `time`."""
         self._treatments.now = time
         return bool(self._treatments.byzantine(0, rank))
 
@@ -315,7 +315,7 @@ def exact(value: float) -> Fraction:
 
 
 def _cut(intervals: list[Interval], time: int) -> None:
-    """End what lasts beyond `time` at `time`."""
+    """End intervals that last beyond `time` at `time`."""
     intervals[:] = [Interval(start, min(end, time)) for start, end in intervals if start < time]
 
 

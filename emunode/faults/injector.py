@@ -117,7 +117,7 @@ class Faults:
         return self._hung.get(rank, 0)
 
     def byzantine(self, step: Step, rank: Rank) -> list[ByzantineFault]:
-        """Return the faults of `rank` that alter or withhold what it sends in `step`."""
+        """Return the faults of `rank` that alter or withhold its sends in `step`."""
         there = self._byzantine.get(rank)
         return [fault for fault in there if fault.step <= step <= fault.end] if there else []
 
@@ -129,7 +129,7 @@ class Faults:
             faults = [fault for fault in faults if fault.withholds]
         sending = Sending(self._seed, step, rank, port, copy, lambda kind: self._collusion(kind, step))
         treatment = max((treatment_by(fault, sending) for fault in faults), default=Treatment.PASS_ON)
-        # An author says what it likes; there is no other version that it could alter.
+        # A source cannot forge its own segments.
         return Treatment.PASS_ON if treatment < Treatment.WITHHOLD and self._is_author(rank, copy) else treatment
 
     def _is_author(self, rank: Rank, copy: CopyId) -> bool:
@@ -170,7 +170,7 @@ class Faults:
     # --- packets ---------------------------------------------------------------------------------------------------
 
     def crossings(self, step: Step, rank: Rank, outbox: Iterable[PortPacket]) -> list[Crossing]:
-        """Return the packets that cross the ports of `rank` in `step`: those of `outbox`, and delayed ones; by
+        """Return the packets that cross the ports of `rank` in `step`, from `outbox` and delayed ones; by
         ascending port.
         """
         # Delayed packets that are due come first. Those that were due while the rank was silent are discarded.
@@ -205,7 +205,7 @@ class Faults:
             else:
                 crossing.append((port, copies))
         # A port carries one packet per step, so packets that cross together are merged. The sort is stable: delayed
-        # segments stay ahead of those that leave now.
+        # segments stay ahead of segments that leave now.
         crossing.sort(key=itemgetter(0))
         arriving = [
             (
@@ -225,7 +225,7 @@ class Faults:
         transit = LinkTransit(segments, random, self._counts.setdefault((rank, port), {}) if on_link else {})
         for name, fault, end in on_link or ():
             if fault.step <= step <= end:
-                # Faults act in the order in which they came into force, each on what the one before left.
+                # Faults act in the order in which they came into force, each on the result of the one before.
                 transit.carry_out(name, fault.act)
         return transit
 
@@ -237,7 +237,7 @@ class Faults:
     def treated(
         self, byzantine: list[ByzantineFault], step: Step, rank: Rank, port: Port, segments: Packet
     ) -> tuple[Packet, Packet]:
-        """Return the segments of a packet as byzantine `rank` sends them, and those that it withholds."""
+        """Return the segments of a packet as byzantine `rank` sends them, and the segments that it withholds."""
         sent, withheld = [], []
         for segment in segments:
             treatment = self.treatment(byzantine, step, rank, port, segment[:4])

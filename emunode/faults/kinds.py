@@ -350,7 +350,7 @@ class Delay(LinkFault):
 @register
 @dataclass(frozen=True, slots=True)
 class Drop(LinkFault):
-    """Packet number `packet` of those that leave from `step` on is lost."""
+    """Packet number `packet`, counted from `step` on, is lost."""
 
     packet: int
     last: Step = FOREVER

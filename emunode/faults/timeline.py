@@ -76,7 +76,7 @@ class FaultTimeline:
         return bool(self.spells or self.opaque)
 
     def __iter__(self) -> Iterator[tuple[Place, Interval, Effect]]:
-        """Yield all effects in the form of `Fault.effects`, as they are after those that end others."""
+        """Yield all effects in the form of `Fault.effects`, cut short by the effects that end them."""
         for place, spells in self.spells.items():
             for interval, effect, _ in spells:
                 yield place, interval, effect

@@ -108,7 +108,7 @@ class LinkTransit:
         self.segments = tuple(self._random.damaged(segment) for segment in self.segments)
 
     def number(self) -> int:
-        """Return the number of this packet, from 1, among those that left while the current fault was in force."""
+        """Return the number of this packet, from 1, among the packets that left while the current fault was in force."""
         # Counted per fault: two faults on one link each count the packets that they were in force for.
         count = self._counts[self._random.name] = self._counts.get(self._random.name, 0) + 1
         return count

@@ -29,7 +29,7 @@ from emunode.runtime import MOST_TOKEN_BYTES, TOKEN_VARIABLE
 
 
 def run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
-    """Run what the command line asks for and return the exit status of `emunode`."""
+    """Carry out the command line and return the exit status of `emunode`."""
     # First: everything else may execute code of others, such as plug-ins and programs that play ranks.
     forgo_privileges()
     if os.getpid() == 1:  # the kernel delivers only signals with a handler to the first process of a container
@@ -111,4 +111,5 @@ def _token(file: str | None, deadline: float) -> bytes:
         except FileNotFoundError:
             if time.monotonic() > deadline:
                 raise
+        # The coordinator writes the file when it starts, which may be after this host.
         time.sleep(RETRY_SECONDS)

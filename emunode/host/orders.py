@@ -70,7 +70,7 @@ class Reset(NamedTuple):
 class OpenStep(NamedTuple):
     """Begin a step, with the faults that take effect in it.
 
-    `drain`: only read what arrived before, since the process is about to be killed or stopped. `catch_up`: the process was
+    `drain`: only read earlier arrivals, since the process is about to be killed or stopped. `catch_up`: the process was
     stopped or is new; take note of all faults up to this step.
     """
 
@@ -126,6 +126,7 @@ def _dial(fields: Sequence[object], topology: Topology) -> Dial:
     if not isinstance(listeners, dict):
         raise FrameError(f"expected listeners by host, got {listeners!r:.200}")
     found = {integer(host): _listener(one) for host, one in listeners.items()}
+    # Listeners again: a host that was started anew listens at another port, with another nonce.
     return Dial(integer(wave), _link_ends(links, topology), found)
 
 

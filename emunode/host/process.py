@@ -79,7 +79,7 @@ def forgo_privileges() -> None:
 
 
 def keep_memory() -> None:
-    """Make the C library keep freed memory, since the packets of each step need as much as those of the step before.
+    """Make the C library keep freed memory, since the packets of each step need as much as the packets of the step before.
 
     By default it returns the top of the heap after every step, and the kernel has to clear and map it again.
     """
@@ -195,8 +195,9 @@ def fork_hosts(
         with contextlib.suppress(InterruptedError):
             pid, status = os.wait()
             living.discard(pid)
+            # Negative for a host that a signal has ended, which is a failure too.
             statuses.append(os.waitstatus_to_exitcode(status))
-    # More hosts than the run has places: those that found none are no failure.
+    # More hosts than the run has places: a host without a place is no failure.
     joined = [status for status in statuses if status != CANNOT_JOIN]
     return FAILED if not joined or any(joined) else 0
 

@@ -176,7 +176,7 @@ class Session:
 
     def _fail(self, error: Exception) -> None:
         log("host failed", error=repr(error))
-        # The first failure is the cause; what follows are its consequences.
+        # The first failure is the cause; later ones are its consequences.
         self._failure = self._failure or str(error)
         self._tell("failed", type(error).__name__, str(error))
 
@@ -216,7 +216,7 @@ class Session:
         """Create the link ends and the ranks; once every rank's task is parked, report where this host listens."""
         if self._ranks is not None:
             raise FrameError("a second configuration")
-        # Before the network and the algorithm are looked up: they may be those of a plug-in.
+        # Before the network and the algorithm are looked up: both may come from a plug-in.
         self._load_plugins(config)
         topology = _network(config)
         if config.hosts > topology.order:
@@ -263,6 +263,7 @@ class Session:
         return listening_socket("0.0.0.0", backlog=config.backlog)
 
     def _on_all_parked(self) -> None:
+        # Only now: once the address is known, links and orders for the ranks may come at once.
         self._nursery.start_soon(self._watch_setup)
         self._require_ranks().links.announce()
 
@@ -348,6 +349,7 @@ PRELOADED: dict[str, TableTopology] = {}
 
 def preload_network(data: bytes) -> None:
     """Keep a network, as `TableTopology.to_bytes` writes it, for the hosts of this process; FrameError if malformed."""
+    # Read once before the forks, so that all hosts share the memory.
     topology = TableTopology.from_bytes(data)
     PRELOADED[topology.sha256] = topology
 

@@ -65,7 +65,7 @@ class StepEngine:
         self._parked = parked_message()
         self._arrivals: tuple[Arrivals, Arrivals] = (([], []), ([], []))
         self._queued = 0
-        """Bytes of the frames that wait to be written; one that leaves by several ports counts once."""
+        """Bytes of the frames that wait to be written; a frame that leaves by several ports counts once."""
         # A list and not a Counter: `_send` adds to it for every packet.
         self._sent = [0] * (max(links.peer_hosts, default=0) + 1)
         """Packets of this step by the host they went to."""
@@ -183,9 +183,9 @@ class StepEngine:
         if order.kind == "catch_up":
             self._links.forget_waves()
         self._sent = [0] * len(self._sent)
-        # Packets of this step that were early are in its file already, and are counted with those that follow.
+        # Packets of this step that were early are in its file already, and are counted with later ones.
         self._received.clear()
-        # What arrived in step - 1 is complete, because the coordinator has compared the counts.
+        # The arrivals of step - 1 are complete, because the coordinator has compared the counts.
         self._inbox = self._take_inboxes(self._arrivals[(step - 1) & 1])
         waking = self._inbox.keys() | self._runner.due.pop(step, ())
         # From the first fault on in every step: see `RankSet.apply_faults`.
@@ -204,10 +204,11 @@ class StepEngine:
     def _apply_faults(self, order: OpenStep, waking: AbstractSet[Rank]) -> set[Rank]:
         """Put faults into force on ranks and links; return the ranks that wake in this step."""
         if order.kind != "step":  # sends scheduled for steps that this process does not run are discarded
-            # A process that is about to be killed sends nothing more; one that was stopped skips what it missed.
+            # A process that is about to be killed sends nothing more; a stopped process skips the steps that it missed.
             self._runner.forget_due(FOREVER if order.kind == "drain" else order.step)
         awake = self._runner.apply_faults(order.step, order.faults, waking, self._run_step)
         closing, _ = self._connections.update(order.step, order.faults)
+        # Sorted, because a set has no order that two runs share, and logs would differ.
         self._links.close_links(sorted(closing))
         return awake
 
@@ -298,7 +299,7 @@ class StepEngine:
         """Return the number of packets that arrived in this step so far, by the host that sent them."""
         slots, _ = self._arrivals[self._step & 1]
         if len(slots) > self._counted:
-            # `islice` from what was counted before: arrivals are counted once each.
+            # `islice` from the last count on: arrivals are counted once each.
             self._received.update(map(self._links.peer_hosts.__getitem__, islice(slots, self._counted, None)))
             self._counted = len(slots)
         return self._received

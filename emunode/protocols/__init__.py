@@ -1,1 +1,1 @@
-"""Protocols between the rule of a rank and its ports: what one node does so that others get what its rule sends."""
+"""Protocols between the rule of a rank and its ports: how a node makes sure that others get the segments of its rule."""

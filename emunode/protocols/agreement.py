@@ -1,20 +1,20 @@
 """Agreement on suspected links: every rank that can be reached decides the same set, without a coordinator.
 
-A rank that suspects a port tells all its neighbours which link that is and in which step it was first suspected, and every
-rank passes on what is new to it. News reaches every rank that can be reached within `Agreement.steps` steps, D. So at the
-beginning of step s + D each rank knows all suspicions up to step s, and decides on them; on one of step s + 1 it decides in
-step s + 1 + D, and so on. So decisions differ in what was suspected later, never because news were still under way.
+A rank that suspects a port tells all its neighbours the link and the step in which it was first suspected. Every rank
+forwards news once. News reaches every rank that can be reached within `Agreement.steps` steps, D. So at the beginning of
+step s + D each rank knows all suspicions up to step s, and decides on them; on a suspicion of step s + 1 it decides in step
+s + 1 + D, and so on. So decisions differ in later suspicions, never because news were still under way.
 
 With fewer faulty nodes than the connectivity, D is at most the fault diameter D_f (Krishnamoorthy and Krishnamurthy 1987):
-nodes crash between two steps, so what a node has learnt, its neighbours learn in the next step, unless they crash as well.
+nodes crash between two steps, so the neighbours of a node learn its news in the next step, unless they crash as well.
 Under the timed clock rounds take the place of steps. Round r ends at r times the length of a round, in which news cross any
 link; a crash may cut packets, and every faulty node may cost a round, so D is D_f plus their greatest number.
 With more faults news may take longer. A rank that hears of a suspicion too late for a decision it has taken says so. This
 *reopening* is news like a suspicion, and from its step on all decisions wait `slowest` steps, for a path through all ranks.
 
-A rank cannot know what it missed while it did not run, so it asks its neighbours when it runs again. A neighbour that was
-suspected and is heard again receives everything, since it may have to learn that it is excluded; the same at most
-`REMINDERS` times, or links that lose packets to the end would keep a run from ending.
+A rank cannot know the news that it missed while it did not run, so it asks its neighbours when it runs again. A neighbour
+that was suspected and is heard again receives everything, since it may have to learn that it is excluded; the same at
+most `REMINDERS` times, or links that lose packets to the end would keep a run from ending.
 """
 
 from collections.abc import Sequence
@@ -98,14 +98,14 @@ class AgreementLayer(Protocol):
 
     @property
     def shrinks(self) -> bool:
-        """Whether the collective is to run again on what is left of the network."""
+        """Whether the collective is to run again on the rest of the network."""
         return self._settings.shrink
 
     @property
     def abandoned(self) -> bool:
         """Whether the rule of the rank neither sends nor receives any more."""
         # From the first news on, not from the decision: a decision follows in any case, and then the collective runs
-        # again, so what the rule still sends would be wasted.
+        # again, so further sends of the rule would be wasted.
         return self._settings.shrink and bool(self.known)
 
     @property
@@ -154,7 +154,7 @@ class AgreementLayer(Protocol):
             seen = self._round(now)
             news = News(seen, *self._link(port))
             self._learn(seen, news)
-            # Of what a neighbour that seems dead could learn this alone matters: it tells a live one that it is given up.
+            # The only news for a neighbour that seems dead: a live neighbour has to learn that it is given up.
             self._send(port, news)
 
     def resume(self, now: int) -> None:

@@ -89,7 +89,7 @@ class Timing(NamedTuple):
     begins: Callable[[Step], int]
     """The beginning of a step."""
     step: int
-    """The longest step: what crosses a link in a step takes no longer."""
+    """The longest step: a packet that crosses a link in a step takes no longer."""
     control: int
     """A control segment that crosses a link."""
 
@@ -118,7 +118,7 @@ class Protocol:
         """Begin at the time at which the node begins; a node that recovers begins anew."""
 
     def resume(self, now: int) -> None:
-        """Note that the node runs again from `now` on, after a hang or a crash; what happened before is unknown."""
+        """Note that the node runs again from `now` on, after a hang or a crash; earlier events are unknown."""
 
     def receive(self, now: int, port: Port, packet: Packet) -> Packet:
         """Process a packet that has arrived by `port`; return the segments for the layer above, at the top for the rule."""
@@ -196,7 +196,7 @@ class Stack(Protocol):
         self._top.submit(now, port, segment)
 
     def ready(self, now: int) -> Sequence[PortSegment]:
-        # A layer has sent what the layer below has taken, which may be long before it leaves the node.
+        # For a layer a segment is sent once the layer below has taken it, which may be long before it leaves the node.
         # From the rule down, so that a segment passes all layers in one call if each of them lets it.
         for above, below in zip(self._layers, self._layers[1:], strict=False):
             for port, segment in tuple(above.ready(now)):

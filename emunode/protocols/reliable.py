@@ -6,7 +6,7 @@ times in all; then the segment is given up, and the next one takes its place. Wi
 twice the one before, at most `LONGEST_BACK_OFF` times the first. The receiver answers every copy at once and passes on the
 first only, in the order of arrival.
 
-An acknowledgement names what it acknowledges by origin, target, tree and number, so there are no sequence numbers that a
+An acknowledgement names its segment by origin, target, tree and number, so there are no sequence numbers that a
 restarted neighbour would have forgotten. Acknowledgements are not acknowledged, and leave before everything else.
 """
 
@@ -113,7 +113,7 @@ class ReliableLayer(Protocol):
 
     def ready(self, now: int) -> Sequence[PortSegment]:
         del now
-        # A late acknowledgement makes the neighbour send again what is here, so acknowledgements wait for nothing.
+        # A late acknowledgement makes the neighbour send its segment again, so acknowledgements wait for nothing.
         return [*self._acknowledgements, *((each.port, each.segment) for each in self._to_send)]
 
     def sent(self, now: int, port: Port, segment: Segment) -> None:
@@ -122,6 +122,7 @@ class ReliableLayer(Protocol):
             return
         each = self._windows[port][acknowledgement_of(segment)]
         self._to_send.remove(each)
+        # Counted when it leaves: waiting for a port is no attempt.
         each.attempts += 1
         settings = self._settings
         # From the beginning of the transmission on: the time for which a segment waits for its port is no sign of a
@@ -147,7 +148,7 @@ class ReliableLayer(Protocol):
         while queue and len(window) < self._settings.window:
             segment = queue.popleft()
             answer = acknowledgement_of(segment)
-            # A neighbour may have asked for what is on its way to it.
+            # A neighbour may have asked for a segment on its way to it.
             if answer not in window:
                 each = window[answer] = Outstanding(port, segment)
                 self._to_send.append(each)

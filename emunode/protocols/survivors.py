@@ -1,4 +1,4 @@
-"""A collective that runs again on what is left of a network.
+"""A collective that runs again on the rest of a network.
 
 Without the links that are given up a network falls into parts. The largest part continues; ties go to the lowest rank. The
 nodes of all other parts are excluded. So two parts never both continue, even if a link between them only seemed dead. The
@@ -59,7 +59,7 @@ class RunEnd(IntEnum):
     ROOT_FAILED = 2
     """The source or the target of the collective is not in the part of the rank."""
     NO_ALGORITHM = 3
-    """No algorithm for any network can do the collective on what is left."""
+    """No algorithm for any network can do the collective on the rest of the network."""
     TOO_MANY_FAILURES = 4
     """It has been repeated `MOST_RUNS` times."""
 
@@ -92,6 +92,7 @@ def parts_of(topology: Topology, links: Links) -> tuple[tuple[Rank, ...], ...]:
     """Return the parts of a network without these links, each link named by either end: ranks ascending, the largest
     part first.
     """
+    # Both ends, since a link is named by either.
     given_up = {end for link in links for end in (link, topology.end(*link))}
     left = dict.fromkeys(topology.ranks())
     found = []
@@ -113,7 +114,7 @@ def parts_of(topology: Topology, links: Links) -> tuple[tuple[Rank, ...], ...]:
 def largest_part(topology: Topology, spec: CollectiveSpec, links: Links, number: int) -> Part:
     """Return the part that continues, for the repetition with this number, from 0."""
     ranks = parts_of(topology, links)[0]
-    # The trees of a further repetition would be those of control segments.
+    # The trees of a further repetition would be taken for control segments.
     if number >= MOST_RUNS:
         return Part(ranks, RunEnd.TOO_MANY_FAILURES)
     # Under a permutation every rank is a source for a target of its own, and no rank matters to all.
@@ -132,7 +133,7 @@ def largest_part(topology: Topology, spec: CollectiveSpec, links: Links, number:
     # Every rank computes the same refusal from the same decision, so all end alike.
     except ScenarioError:
         return Part(ranks, RunEnd.NO_ALGORITHM)
-    # The messages keep their contents, named by the old ranks: a repetition delivers what the first run was to deliver.
+    # The messages keep their contents, named by the old ranks: a repetition has the deliveries of the first run.
     algorithm.use_payloads(algorithm.make_payloads(partial(RenumberedPayloads, ranks)))
     return Part(ranks, RunEnd.REPEATED, algorithm)
 

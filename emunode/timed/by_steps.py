@@ -7,7 +7,7 @@ timetable. So
     start = max(port free, last receipt and last notice of earlier steps, fault-free start)
 
 and faults make no packet earlier. No rank knows beforehand which packets will come. A packet that has started and does not
-arrive in its step is noticed at the end of its occupancy, even if it is cut on its way; one that never starts when its
+arrive in its step is noticed at the end of its occupancy, even if it is cut on its way; a packet that never starts, when its
 sender crashes or passes the step. A hang without an end counts as a crash at its beginning; after any other, the sender
 passes the steps that it has missed when it resumes.
 
@@ -52,6 +52,7 @@ class _Incarnation(Incarnation):
         self.node = node
         self.ports = ports
         self.has_received = False
+        # Nothing starts before the recovery, whose ports have been idle since time 0.
         ports.wait_until(self.starts)
 
 
@@ -96,7 +97,7 @@ class BySteps(Policy):
         self._notices: dict[Step, int] = {}
         """By step, the time of the last notice of a packet that does not come."""
         self._noticed = 0
-        """The time of the last notice of a step before the one that runs."""
+        """The time of the last notice of a step before the running one."""
         self._incarnations = [self._begin(starts, crashes) for starts, crashes in faults.incarnations(rank)]
         self._ends = self._ends_of_work()
         self._plan(self._next_step())
@@ -105,6 +106,8 @@ class BySteps(Policy):
         view = self._view(starts)
         node = Node(self.rank, self._algorithm, make_rule(self._algorithm, view, 1))
         if self._faults.timing_affected:
+            # A late packet makes the sends that follow from it late: they wait for their ports, and break no port
+            # model.
             node.enable_queueing()
         ports = PortOccupancy(self._algorithm.spec.port_model, self._topology.degree)
         return _Incarnation(node, ports, view, starts, crashes, self._faults.hangs(self.rank))
@@ -115,6 +118,7 @@ class BySteps(Policy):
         crashes = [each.crashes for each in self._incarnations]
         endless = [(start, ALWAYS) for start, end in self._faults.hangs(self.rank) if end >= ALWAYS]
         found = [(end, after) for end, after in zip(crashes, returns, strict=True) if end < ALWAYS]
+        # In order of time: they are taken from the front, one by one.
         return sorted(found + endless)
 
     def act(self, now: int, arrivals: Sequence[Arrival], missing: Sequence[Step], actions: Actions) -> None:
@@ -125,7 +129,7 @@ class BySteps(Policy):
             self._notices[lacking] = now
         for port, name, packet in arrivals:
             self._resolve(name)
-            # A packet of a step that has been read is read with those that come next.
+            # A packet of a step that has been read is read with the next arrivals.
             self._filed.setdefault(max(name, self._passed), []).append(Crossed(now, port, name, packet))
         # Several steps may be due at once, if nothing but a missing packet kept them.
         while (due := self._next_step()) is not None and due[1] <= now:
@@ -202,7 +206,7 @@ class BySteps(Policy):
         for crossed, port, name, segments in came:
             duration = self._costs.nanoseconds(packet_size(segments))
             actions.receipts.append((incarnation.ports.arrive(step - 1, crossed, duration), port, name, crossed))
-            # What arrives by one port in one step is one packet for the rule, as in lock-step.
+            # Arrivals by one port in one step are one packet for the rule, as in lock-step.
             inbox[port] = inbox.get(port, ()) + segments
             late |= name != step - 1
         incarnation.has_received |= bool(came)
@@ -213,6 +217,7 @@ class BySteps(Policy):
             begins = max(incarnation.ports.received, self._noticed, self._begins.get(step, 0))
             incarnation.view.live_ports = self._faults.live_ports(self.rank, begins)
         outbox, hops = incarnation.node.step(step, list(inbox.items()))
+        # Without a late packet all hops are of one step, and need no sorting.
         actions.judged.extend(_by_name(hops, came) if late else [(step - 1, hops)])
         if step <= self._last:
             for port, segments in outbox:
@@ -235,8 +240,9 @@ class BySteps(Policy):
     ) -> None:
         """Let a packet start, unless its sender is down or knows that it would not arrive; it may be lost."""
         faults, rank = self._faults, self.rank
+        # A packet for which this returns early stays in `_unsent`: `_run` gives notice of it when the step has passed.
         intended = self._starts.get((step, port))
-        # A node that has received nothing yet follows its own schedule: what that has for earlier times is missed.
+        # A node that has received nothing yet follows its own schedule: sends of earlier times are missed.
         if intended is not None and intended < incarnation.starts and not incarnation.has_received:
             return
         start = self._start(incarnation, step, port, now)

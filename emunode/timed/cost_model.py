@@ -8,7 +8,7 @@ free. Over one port a node sends one packet at a time and receives one at a time
 
 All times are whole nanoseconds of virtual time since the run began, and depend only on one another: a packet carries the
 virtual time of its receipt, so a machine that is late does not shift later packets, and a plan has the same times on every
-machine. With packets of one size the times are those of lock-step; otherwise no packet is later than in lock-step.
+machine. With packets of one size the times are the same as in lock-step; otherwise no packet is later than in lock-step.
 """
 
 from typing import NamedTuple
@@ -54,6 +54,7 @@ class PortOccupancy:
         free.
         """
         start = self.earliest(step, port)
+        # Until it has crossed: a port does not send the next packet while the last bytes of one are on the link.
         self._free[0 if self._serial else port] = start + duration
         return start
 

@@ -79,6 +79,7 @@ class Timer:
 
     def __init__(self) -> None:
         self.fd = libc.require("timerfd_create", time.CLOCK_MONOTONIC, TFD_FLAGS)
+        # A struct itimerspec, which is two pairs of seconds and nanoseconds; one for all calls.
         self._value = (ctypes.c_long * 4)()
 
     def set(self, nanoseconds: int) -> None:
@@ -97,7 +98,7 @@ class LinkEnds(NamedTuple):
     """The port at the other end, by slot."""
     descriptors: Sequence[int]
     slots: Sequence[int]
-    """Slot by descriptor; negative for one that is no link."""
+    """Slot by descriptor; negative for a descriptor that is no link."""
 
 
 class HostCallbacks(NamedTuple):
@@ -123,6 +124,7 @@ class TimedRun:
         self._algorithm = algorithm
         self._order = algorithm.topology.order
         self._degree = algorithm.topology.degree
+        # Names of their own: an attribute of a tuple costs a look-up for every packet.
         self._ranks, self._peers, self._reverse, self._descriptors, self._slot_of = ends
         self._make_node, self._tell, self._fail, self._otherwise = callbacks
         self._streams = streams
@@ -137,6 +139,7 @@ class TimedRun:
         self._nodes: list[Node] = []
         self._running: set[int] = set()
         self._moments: list[int] = []
+        # By time, so that the heap has each time once, however many packets start at it.
         self._starts: dict[int, list[Start]] = {}
         self._receipts_at: dict[int, list[Received]] = {}
         self._there: dict[tuple[int, Step, int], int] = {}
@@ -174,6 +177,7 @@ class TimedRun:
                     self._receipts[rank] = array("I", table)
             case Begin(nanoseconds):
                 self._begin = nanoseconds
+                # Without an arrival nothing else would set the timer for the first event.
                 self.turn()
             case Prepare():
                 self._prepare(order)
@@ -197,6 +201,7 @@ class TimedRun:
                 for rank, table in enumerate(tables, first):
                     self._notices[rank] = list(wire.NOTICE.iter_unpack(table))
             case Stops(times):
+                # Descending, so that the next stop is popped off the end.
                 self._stops = sorted(times, reverse=True)
                 for moment in times:
                     # As a receipt of nothing: it comes after everything else of that time.
@@ -225,6 +230,7 @@ class TimedRun:
             return
         times = self._run_times
         if times is not None:
+            # Nothing happens from the end of the last step on, which is the beginning of the next one.
             times.cutoff = times.steps.begins(order.last + 1)
         settings = RunSettings(self._algorithm, costs, self._faults, order.last, times)
         for rank in self._ranks:
@@ -247,8 +253,10 @@ class TimedRun:
         try:
             progress = self._nodes[index].arrive(step, port, deadline, segments)
         except RuleError as error:
+            # A mistake of a rule, not of the peer: its stream stays open, and the coordinator ends the run.
             self._fail(error)
             return
+        # None: the packet waits for others, and there is nothing to schedule.
         if progress is not None:
             self._plan(index, progress)
         # After every ARRIVALS packets, so that a burst of arrivals does not make departures late.
@@ -306,6 +314,7 @@ class TimedRun:
             if received > now:
                 waiting.append(receipt)
             else:
+                # Achieved is the later of two times: the packet had arrived, and its virtual time had come.
                 self._received.append((received, max(received, there), [(slot, step)]))
         return waiting
 
@@ -315,6 +324,7 @@ class TimedRun:
         """Schedule the starts of lost packets, and note withheld packets and reports, which cross no link."""
         for loss in losses:
             self._losses.append((index, loss, HopOutcome.LOST))
+            # It starts like any other, since its sender does not know: the node waits for this departure too.
             event = (LOST, b"", index * self._degree + loss.port, loss.step, -1, 0, self._nodes[index])
             if loss.start not in self._starts:
                 self._starts[loss.start] = []
@@ -328,6 +338,7 @@ class TimedRun:
         return time.monotonic_ns() - self._begin if self._begin is not None else 0
 
     def _on_timer(self) -> None:
+        # The timer has expired once and is off: even the same time has to be set anew.
         self._armed = 0
         try:
             # The number of expiries is of no interest, but the descriptor stays readable until it is read.
@@ -362,6 +373,7 @@ class TimedRun:
 
     def _before(self, moment: int) -> bool:
         """Report whether anything is still to be done up to a time."""
+        # Receipts at the time itself included: they come before the fault for which the process is stopped.
         return bool(self._moments) and self._moments[0] <= 2 * moment + 1
 
     def _start(self, moment: int, events: list[Start]) -> None:
@@ -429,6 +441,7 @@ class TimedRun:
     def _pack_rows(self, rows: bytearray) -> None:
         """Append the journal rows since the last `flush`."""
         degree, first, reverse = self._degree, self._ranks[0], self._reverse
+        # Altered copies matter where receivers vote on several.
         if self._faults is not None and self._algorithm.spec.redundancy > 1:
             self._tell_altered_copies(first)
         for index, loss, outcome in self._losses:
@@ -458,6 +471,7 @@ class TimedRun:
             for _, _, slot, step, receipt, received_step, _ in starts:
                 yield step, first + slot // degree, slot % degree, 0, moment, now
                 if receipt >= 0:
+                    # Both ends are named by the sender and its port, as the row of the hop is.
                     yield received_step, peers[receipt], reverse[receipt], 1, moment, now
         for moment, now, receipts in self._received:
             for slot, step in receipts:

@@ -103,6 +103,7 @@ class FaultFreeRank:
         node, ports, durations, last = self._node, self._ports, self._durations, self._last
         while True:
             due, awaited = node.due, self.awaited
+            # On a tie the node sends first: packets of the awaited step are read in the step after it.
             if due is not None and due <= awaited:
                 if self.pending or due > last:
                     break

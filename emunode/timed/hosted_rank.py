@@ -1,4 +1,4 @@
-"""A rank on a host under the timed clock: it waits for the packets that its list names, and goes by their times.
+"""A rank on a host under the timed clock: it waits for the packets that its list names, and acts at their times.
 
 The coordinator has computed the whole history, so the list has the times at which packets have crossed to this rank, and at
 which the rank learns that a packet does not come. Hence the rank knows what it can do before the next packet. Its actions
@@ -45,6 +45,7 @@ class HostedRank:
         counts = dict.fromkeys(self._missing, 0)
         for time in arrivals:
             counts[time] = counts.get(time, 0) + 1
+        # Descending, so that the next time is popped off the end.
         self._schedule = sorted(counts.items(), reverse=True)
         """The times at which packets have crossed, or do not come, and the number of packets; the next one last."""
         self._filed: dict[int, list[Arrival]] = {}
@@ -98,12 +99,14 @@ class HostedRank:
         time, count = self._schedule.pop()
         filed = self._filed.pop(time, [])
         if len(filed) > count:
+            # A peer has computed another history than the coordinator: going on would only hide it.
             raise FrameError(f"rank {self._rank.rank} got more packets at {time} ns than its list has")
         return filed
 
     def _note(self, actions: Actions, progress: Progress) -> None:
         progress.receipts.extend(actions.receipts)
         progress.departures.extend(actions.departures)
+        # A step in which nothing was read has no rows.
         progress.judged.extend((step, hops) for step, hops in actions.judged if hops)
         progress.losses.extend(actions.losses)  # type: ignore[attr-defined]
         progress.withheld.extend(actions.withheld)  # type: ignore[attr-defined]

@@ -30,7 +30,7 @@ from emunode.timed.transmission import NOTHING_PLANNED, Departure, RankTimetable
 
 
 class TimedPacket(NamedTuple):
-    """A packet with its times in nanoseconds; `end` is -1 for one that was lost."""
+    """A packet with its times in nanoseconds; `end` is -1 for a lost packet."""
 
     step: Step
     sender: Rank
@@ -112,17 +112,18 @@ class TimedMemoryEngine:
         self._places: dict[tuple[Rank, Port, Step, int], list[int]] = {}
         """By sender, port, step and end of crossing, the packets that are not received yet, as indices of `packets`."""
         self.packets: list[TimedPacket] = []
-        """Every packet so far; those that are not received yet have the end of their crossing."""
+        """Every packet so far; packets that are not received yet have the end of their crossing."""
         self.altered_copies: list[AlteredCopy] = []
         self.crossings: dict[Rank, array[int]] = {}
         """By rank, the times at which packets have crossed to it, ascending."""
         self.notices: dict[Rank, list[tuple[int, Step]]] = {}
-        """By rank that goes by steps, the times at which it learns of packets that do not come, and their steps."""
+        """By rank with the policy `BySteps`, the times at which it learns of packets that do not come, and their steps."""
         self.suspicions: list[TimedSuspicion] = []
         self.withheld: list[Withheld] = []
         self.reports: dict[tuple[Rank, Step], int] = {}
         # Where nothing happens at a node that has received nothing, it is created when it is first needed.
         everywhere = self._interval or spec.asks
+        # A node that fails gives notice of packets that it will not send, even if it has received nothing.
         failing = () if plans is None else {each.fault.rank for each in faults if isinstance(each.fault, NodeFault)}
         for rank in self._topology.ranks() if everywhere else sorted({*algorithm.sources, *failing}):
             self._note(rank)
@@ -147,6 +148,8 @@ class TimedMemoryEngine:
         while self._times and self._times[0] < until:
             now = heappop(self._times)
             self._end_watch(now)
+            # Taken out before any rank acts: a packet that costs nothing arrives at this very time, which then comes
+            # once more.
             arrivals, missing = self._arrivals.pop(now, {}), self._missing.pop(now, {})
             # Ascending: rows and suspicions of one time are recorded in one order on every machine.
             for rank in sorted(arrivals.keys() | missing.keys() | self._acting.pop(now, set())):
@@ -164,6 +167,7 @@ class TimedMemoryEngine:
     def _rank(self, rank: Rank) -> TimedRank:
         found = self._ranks.get(rank)
         if found is None:
+            # On first use, as nodes in lock-step: most ranks of a large network wait for their first packet.
             found = self._ranks[rank] = self._settings.make_rank(rank, self._plans.get(rank, NOTHING_PLANNED))
         return found
 
@@ -172,6 +176,7 @@ class TimedMemoryEngine:
         if self._interval:
             self._in_flight -= sum(not _is_sign(packet) for _, _, packet in arrivals)
         if arrivals:
+            # Eight bytes each: hosts are sent this list, and a run may have millions of crossings.
             self.crossings.setdefault(rank, array("Q")).extend([now] * len(arrivals))
         if missing:
             self.notices.setdefault(rank, []).extend((now, step) for step in missing)
@@ -182,6 +187,7 @@ class TimedMemoryEngine:
             if received != crossed:
                 self.packets[place] = self.packets[place]._replace(end=received)
         for step, hops in actions.judged:
+            # Base 0: `neighbours` are those of this rank, where a host has one array for all of its ranks.
             encode_rows(rows, step, rank, neighbours, 0, reverse, hops)
             if self._algorithm.spec.redundancy > 1 and self.faults.payload_altered:
                 self.altered_copies += altered_copies(step, rank, hops)
@@ -196,9 +202,11 @@ class TimedMemoryEngine:
     def _record_losses(self, now: int, rank: Rank, actions: Actions, rows: bytearray) -> None:
         neighbours = self._neighbours_of(rank)
         for lost in actions.losses:
+            # It started and occupied its port, so it is a packet of the run; it has no end.
             self._record(rank, lost, neighbours[lost.port], -1)
             encode_losses(rows, lost.step, rank, lost.port, neighbours[lost.port], lost.segments, HopOutcome.LOST)
         for kept in actions.withheld:
+            # Judged now: the suspicion may have been right at first, and wrong when it held something back.
             silent = self.faults.is_dead_end(*self._topology.end(rank, kept.port), now)
             self.withheld.append(Withheld(kept.step, rank, kept.port, silent))
             encode_losses(rows, kept.step, rank, kept.port, neighbours[kept.port], kept.segments, HopOutcome.WITHHELD)
@@ -212,6 +220,7 @@ class TimedMemoryEngine:
             # Signs of life do not count, or they would keep each other going for ever.
             self._in_flight += not _is_sign(sent.segments)
         self._places.setdefault((rank, sent.port, sent.step, sent.end), []).append(len(self.packets))
+        # With the end of its crossing; over one port the receipt may end later, and `_act` corrects it.
         self._record(rank, sent, receiver, sent.end)
         self._wake(sent.end)
         arrival = (its_port, sent.step, sent.segments)
@@ -243,6 +252,7 @@ class TimedMemoryEngine:
         time = found.next_time
         if time is not None:
             self._wake(time)
+            # A set, because a rank may plan the same time again after every action.
             self._acting.setdefault(time, set()).add(rank)
 
     def _end_watch(self, now: int) -> None:

@@ -4,7 +4,7 @@ Model. A rank reads a packet on arrival, whatever comes before it in the timetab
 nothing on the others. The packets that follow leave as soon as their port is free. The rank's own messages leave at the
 times of the timetable. Nothing is read, and nothing leaves, before its time in the fault-free timetable:
 
-    start = max(port free, receipt of what is passed on, fault-free start)
+    start = max(port free, receipt of the forwarded packet, fault-free start)
 
 so where every packet is in time the history is the fault-free history, and faults make no packet earlier. Of the packets
 that could leave by a port, the packet of the earliest step goes first; packets of one time are read by ascending port.
@@ -66,9 +66,10 @@ class ForwardingNode(Node):
             judged.append([])
             self._read([(port, packet)], judged[-1])
             for origin, target, _, index, _ in packet:
+                # The first copy: later ones are duplicates, on which nothing depends.
                 self._arrived.setdefault((origin, target, index), step)
             inbox = by_step.setdefault(step, {})
-            # What arrives by one port in one step is one packet for the rule, as in lock-step.
+            # Arrivals by one port in one step are one packet for the rule, as in lock-step.
             inbox[port] = inbox.get(port, ()) + packet
         # Ascending, as a rule would read them in lock-step, where steps come one after the other.
         sends = [send for step in sorted(by_step) for send in self._decide(step, by_step[step])]
@@ -124,6 +125,7 @@ class OnArrival(EventPolicy[_Incarnation]):
         """Take the part of the rank in the fault-free timetable; nothing of a step after `last` is sent."""
         self._planned = timetable.starts
         self._missing = dict(timetable.receipts)
+        # Ascending, with the running maximum of their ends: `_due` finds a step by bisection.
         self._steps = sorted(timetable.ends)
         self._complete = list(accumulate((timetable.ends[step] for step in self._steps), max))
         # A running minimum from the last departure back. Of the entries of one step the last one stays, which covers
@@ -151,9 +153,12 @@ class OnArrival(EventPolicy[_Incarnation]):
         judged, sends = incarnation.node.read(came)
         actions.judged.extend((step, hops) for (_, step, _), hops in zip(came, judged, strict=True))
         for step, port, item in sends:
+            # A later step does not belong to the run: no row could name it.
             if step <= self._last:
+                # Not before its time in the fault-free timetable; a packet that only faults have made has none.
                 time = max(now, self._planned.get((step, port), 0))
                 heappush(incarnation.waiting, (time, Send(step, True, self._next_number(), port, item)))
+        # At the beginning of a fault a rank still receives, but sends nothing.
         if self._faults.silent(self.rank, now) or now >= incarnation.crashes:
             return
         self._come_up(incarnation, now)
@@ -162,6 +167,7 @@ class OnArrival(EventPolicy[_Incarnation]):
             self._come_up(incarnation, now)
 
     def _next_number(self) -> int:
+        # Numbers put sends and receipts of one time in order, and keep comparisons from reaching payloads.
         self._number += 1
         return self._number
 
@@ -172,6 +178,7 @@ class OnArrival(EventPolicy[_Incarnation]):
     ) -> list[Arrival]:
         """Return the packets that are read at `now`: over one port they are received in turn."""
         for port, step, packet in arrivals:
+            # Below 0 for a packet beyond the timetable, as a delayed one; only counts above 0 mean a lack.
             self._missing[step] = self._missing.get(step, 0) - 1
             if not self._one_port:
                 actions.receipts.append((now, port, step, now))
@@ -186,6 +193,7 @@ class OnArrival(EventPolicy[_Incarnation]):
             if not self._one_port:
                 came.append((port, step, packet))
                 continue
+            # One packet after the other: each takes its whole duration, even if several cross at the same time.
             incarnation.received = max(now, incarnation.received + self._costs.nanoseconds(packet_size(packet)))
             heappush(
                 incarnation.receiving,
@@ -228,12 +236,13 @@ class OnArrival(EventPolicy[_Incarnation]):
             step, leaving = incarnation.node.take_own()
             for port, item in leaving:
                 intended = self._planned.get((step, port), 0)
-                # A node that recovers has missed what came before.
+                # A node that recovers has missed earlier sends.
                 if intended >= incarnation.starts:
                     incarnation.own.append((intended, Send(step, False, self._next_number(), port, item)))
 
     def _come_up(self, incarnation: _Incarnation, now: int) -> None:
         """Move the sends that are due to the sends that may leave."""
+        # First: own sends of the same step go ahead of forwarded ones.
         self._draw(incarnation, now)
         pending = []
         for intended, send in incarnation.own:
@@ -255,6 +264,7 @@ class OnArrival(EventPolicy[_Incarnation]):
 
     def _wake_up(self, incarnation: _Incarnation, end: int) -> None:
         """Continue after a hang: sends that would have started during it are missed."""
+        # Sends that would have started during the hang are drawn first, or they would come up after it.
         self._draw(incarnation, end - 1)
         idle = {self._unit(port) for port in self._topology.ports(self.rank)}
         # A port that was busy during the whole hang would have started nothing: its sends are late, not missed.
@@ -263,6 +273,7 @@ class OnArrival(EventPolicy[_Incarnation]):
         incarnation.waiting = [
             each for each in incarnation.waiting if each[0] >= end or self._unit(each[1].port) not in idle
         ]
+        # Taking sends out of the middle breaks the order of a heap.
         heapify(incarnation.waiting)
         incarnation.own = [
             (intended, send)

@@ -50,7 +50,7 @@ class Stops(NamedTuple):
 
 
 class ByEvents(NamedTuple):
-    """Ranks go by events: the durations of the steps of lock-step in nanoseconds, and the end of the signs of life."""
+    """The lengths of the steps of lock-step in nanoseconds, and the end of the signs of life, for ranks with protocols."""
 
     durations: Sequence[int]
     horizon: int

@@ -27,6 +27,7 @@ class RunSettings(NamedTuple):
     def make_rank(self, rank: Rank, timetable: RankTimetable) -> TimedRank:
         """Create a rank; `timetable` is its part in the fault-free timetable, which a protocol does not need."""
         common = (rank, self.algorithm, self.costs, self.faults)
+        # A protocol decides on its own when a rank acts, whether or not the algorithm follows arrivals.
         if self.times is not None:
             return TimedRank(ThroughProtocol(*common, self.times))
         policy = OnArrival if self.algorithm.goes_by_arrivals else BySteps

@@ -36,6 +36,7 @@ class TimedProtocolNode(ProtocolNode):
         """The next time at which the node acts without receiving anything first, or None."""
         times = [] if self.due is None else [self._steps.begins(self.due)]
         if self.protocol.alarm is not None:
+            # A time already, where `due` is a step of the rule's schedule.
             times.append(self.protocol.alarm)
         return min(times, default=None)
 
@@ -89,7 +90,7 @@ class TimedProtocolNode(ProtocolNode):
     def skip_to(self, now: int) -> None:
         """Discard sends that the rule has scheduled for steps that began before `now`."""
         step = self._steps.step_at(now)
-        # A step that has begun before `now` is missed; one that begins at it is not.
+        # A step that has begun before `now` is missed; a step that begins at it is not.
         Node.resume(self, step if self._steps.begins(step) == now else step + 1)
         # At time 0 the node begins, and has missed nothing.
         if now:

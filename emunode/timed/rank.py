@@ -112,6 +112,7 @@ class TimedRank:
         """
         actions, policy = Actions([], [], [], [], [], [], [], []), self._policy
         policy.act(now, arrivals, missing, actions)
+        # Copies: drivers ask for these times more often than they change.
         self.next_work, self.next_time = policy.next_work, policy.next_time
         return actions
 
@@ -151,10 +152,14 @@ class EventPolicy(Policy, Generic[IncarnationType]):
     """Base class of the policies that read packets in the order of their times, whatever their steps."""
 
     def __init__(self, rank: Rank, algorithm: Algorithm, costs: LinearCostModel, faults: FaultsInTime) -> None:
+        # With costs of 0 a packet could be answered at the time at which it was sent, and the order of ranks would
+        # matter.
         super().__init__(rank, algorithm, PositiveCosts(*costs), faults)
         self._one_port = algorithm.spec.port_model is not PortModel.ALL_PORT
         self._capacity = algorithm.link_capacity
+        # All of them at once: the faults of a run are known, so a recovery needs no event of its own.
         self._incarnations = [self._begin(starts, crashes) for starts, crashes in faults.incarnations(rank)]
+        # Before time 0, since the plan is for times after the one that is given.
         self._plan(-1)
 
     def act(self, now: int, arrivals: Sequence[Arrival], missing: Sequence[Step], actions: Actions) -> None:
@@ -162,7 +167,7 @@ class EventPolicy(Policy, Generic[IncarnationType]):
             # The time of the crash belongs to it: at one instant receipts come before faults.
             if incarnation.starts <= now <= incarnation.crashes:
                 self._run(incarnation, now, arrivals, actions)
-                # A node that is created anew at the time of a crash has not received what the one before it has.
+                # A node that is created anew at the time of a crash has not received the packets of the node before it.
                 arrivals = ()
         self._plan(now)
 

@@ -58,7 +58,7 @@ class SendQueue:
         packet: list[Segment] = []
         for sends in (own, self._left, others):
             self._fill(packet, port, sends)
-        # What is left keeps that order in the next step, as on the agenda of a `Node`.
+        # Sends that are left keep that order in the next step, as on the agenda of a `Node`.
         self._left.extendleft(reversed(own))
         self._left.extend(others)
         self._next = step + 1

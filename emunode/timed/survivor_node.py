@@ -17,7 +17,7 @@ from emunode.timed.step_times import StepTimes
 
 
 class TimedRepetition:
-    """One rank in one repetition, which begins at the time `began`. Its ports and ranks are those of the whole network."""
+    """One rank in one repetition, which begins at the time `began`. Ports and ranks are named as in the whole network."""
 
     def __init__(self, names: Renumbering, algorithm: Algorithm, began: int, longest: int) -> None:
         self.names = names
@@ -77,7 +77,7 @@ class TimedSurvivorNode(TimedProtocolNode):
     def receive(self, now: int, arrivals: Sequence[tuple[Port, Packet]]) -> list[list[Hop]]:
         parts = [(port, *apart(packet)) for port, packet in arrivals]
         judged = super().receive(now, [(port, others) for port, _, others in parts])
-        # Before the segments of repetitions are read: a decision of this time begins the one that they belong to.
+        # Before the segments of repetitions are read: a decision of this time begins their repetition.
         self._follow(now)
         for (port, repeated, _), hops in zip(parts, judged, strict=True):
             if repeated:
@@ -110,6 +110,7 @@ class TimedSurvivorNode(TimedProtocolNode):
 
     def sent(self, now: int, port: Port, segment: Segment) -> None:
         repeated, _ = apart((segment,))
+        # By the tree of the segment: a repetition has trees of its own.
         if repeated and self._repetition is not None:
             self._repetition.sent(now, port, segment)
         else:
@@ -119,9 +120,10 @@ class TimedSurvivorNode(TimedProtocolNode):
         """Abandon the collective at the first news; begin the repetition that follows from a decision."""
         layer = self._layer
         if layer.abandoned:
+            # Sends of the run that is given up, and the rule's own schedule with them.
             self._agenda.clear()
             self._next = None
-            # Otherwise the alarm would be that of a step of the first run.
+            # Otherwise the alarm would be for a step of the first run.
             self._note_due(0)
         if len(layer.decisions) > self._taken:
             self._taken = len(layer.decisions)

@@ -2,7 +2,7 @@
 
 At one instant a rank first receives, then acts on time-outs, then suffers faults, then sends. A port sends one packet after
 the other: signs of life first, though not two in a row, then other control segments, each a packet of its own, then data up
-to the link capacity. Time-outs, signs of life and the rule's own schedule go by the clock of the node, which may drift.
+to the link capacity. Time-outs, signs of life and the rule's own schedule follow the clock of the node, which may drift.
 
 A packet has a step by which journals name it: at least the one in which it starts in the virtual time of lock-step, later
 than that of everything that its sender has received, and later than that of the packet before it on the same port. So a
@@ -77,6 +77,7 @@ class ThroughProtocol(EventPolicy[_Incarnation]):
         self._times = times
         self._detection = spec.detection if spec.knowledge is FaultKnowledge.DETECT else None
         self._ports = tuple(algorithm.topology.ports(rank))
+        # For all incarnations of the node: journals name a packet by rank, port and step, whichever of them sent it.
         self._last_step: dict[Port, Step] = {}
         self._read_step: Step = 0
         super().__init__(rank, algorithm, costs, faults)
@@ -137,7 +138,7 @@ class ThroughProtocol(EventPolicy[_Incarnation]):
             return
         incarnation.node.submit_due(shown)
         if self._detects(now) and incarnation.tick <= shown:
-            # By suspected ports too: the suspicion may be wrong, and the sign ends that of the neighbour.
+            # By suspected ports too: the suspicion may be wrong, and the sign ends the suspicion of the neighbour.
             incarnation.owing.update(self._ports)
             incarnation.tick += self._interval(now)
         # Again and again, since a packet that is withheld, or goes to a dead end, leaves its port free.
@@ -186,7 +187,7 @@ class ThroughProtocol(EventPolicy[_Incarnation]):
             self._look_around(incarnation, now)
         for port in changed:
             suspected, (peer, its_port) = incarnation.detectors[port].suspected, self._topology.end(self.rank, port)
-            # What is down from `now` on has still been heard until now.
+            # A neighbour that is down from `now` on has still been heard until now.
             silent = self._faults.is_dead_end(peer, its_port, now)
             actions.suspicions.append(TimedSuspicion(now, self.rank, port, suspected, silent))
             incarnation.node.suspects(shown, port, suspected)
@@ -232,6 +233,7 @@ class ThroughProtocol(EventPolicy[_Incarnation]):
         if now >= self._times.horizon:
             # The detectors have stopped, and nothing waits for these signs.
             incarnation.owing.clear()
+        # By unit: a port that is free sends one packet, and asks again when it is free.
         chosen: dict[Port, tuple[Port, list[Segment | None]]] = {}
         for port, segment in self._ready(incarnation, shown):
             unit = self._unit(port)
@@ -271,6 +273,7 @@ class ThroughProtocol(EventPolicy[_Incarnation]):
         if self._faults.knows and self._faults.is_dead(self.rank, port, now):
             return
         unit = self._unit(port)
+        # Later than its causes, and than the packet before it on the port: see the module's docstring.
         step = max(self._times.steps.step_at(now), self._last_step.get(unit, 0) + 1, self._read_step + 1)
         self._last_step[unit] = step
         # A neighbour that only seems dead has to learn that it is given up.
@@ -281,6 +284,7 @@ class ThroughProtocol(EventPolicy[_Incarnation]):
         sent, lost, free = transmit(self._faults, self._costs, self.rank, step, port, tuple(segments), now)
         if free is not None:
             incarnation.free[unit] = free
+            # Signs of life alternate with other packets, or a port that is slow enough would send nothing but signs.
             (incarnation.signed.add if packet[0] is None else incarnation.signed.discard)(unit)
         # A delay is in the end of a packet; its step need not tell it.
         actions.losses.extend(each._replace(step=step) for each in lost)
@@ -299,8 +303,10 @@ class ThroughProtocol(EventPolicy[_Incarnation]):
             work: list[int] = [incarnation.queue[0][0]] if incarnation.queue else []
             sign: list[int] = []
             if incarnation.node.alarm is not None:
+                # The node's alarm is a reading of its own clock, which may drift; ports are free by virtual time.
                 work.append(self._faults.clock(self.rank, incarnation.node.alarm))
             shown = self._faults.shown(self.rank, max(now, 0))
+            # Whatever is ready could not leave yet, so it waits for its port.
             busy = {self._unit(port) for port, _ in incarnation.node.ready(shown)}
             work += [incarnation.free.get(unit, 0) for unit in busy]
             if self._detection is not None:
@@ -311,9 +317,11 @@ class ThroughProtocol(EventPolicy[_Incarnation]):
                     if not each.suspected
                 ]
                 sign.append(self._faults.clock(self.rank, min([incarnation.tick, *deadlines])))
+            # Apart from signs of life: a run is over when no rank has work, and signs go on until then.
             works.append(self._awake(incarnation, work, now))
             signs.append(self._awake(incarnation, sign, now))
         self.next_work = min((time for time in works if time is not None), default=None)
+        # Signs that would start at the end of the watch or later are not sent, so no rank wakes for them.
         soonest = min((time for time in signs if time is not None and time < self._times.horizon), default=None)
         self.next_time = min((time for time in (self.next_work, soonest) if time is not None), default=None)
 

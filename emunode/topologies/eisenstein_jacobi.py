@@ -2,7 +2,7 @@
 
 rho = (1 + i sqrt 3)/2, rho^2 = rho - 1, rho^6 = 1. Port 6 (d-1) + k adds the unit rho^k in dimension d (Hussain, "An
 Improved One-to-All Broadcasting in Higher Dimensional Eisenstein-Jacobi Networks", section 2; Flahive and Bose). Indices
-and canonical pairs are those of `residues`. N = a^2 + ab + b^2 >= 7 is required, because for N in {1, 3, 4} two of the six
+and canonical pairs are as in `residues`. N = a^2 + ab + b^2 >= 7 is required, because for N in {1, 3, 4} two of the six
 units are congruent and the graph is not simple.
 
 *Erratum.* The paper calls M = (a + 2b)/3 the diameter; it is floor(M). Its distance distribution, eq. (10), holds

@@ -1,7 +1,7 @@
 """Jellyfish: a random regular graph, by Singla, Hong, Popa and Godfrey 2012.
 
 The procedure is written out here down to its random numbers, so that a name means the same network with every version of
-Python. It is not uniform over all regular graphs; neither is that of the paper.
+Python. It is not uniform over all regular graphs; neither is the paper's.
 """
 
 from bisect import bisect_left, bisect_right, insort

@@ -56,7 +56,7 @@ class Quotient:
 
     @cached_property
     def moves(self) -> Callable[[int], tuple[int, ...]]:
-        """By index: what every port adds to the index. As many are kept as fit `CACHE_ENTRIES` numbers."""
+        """By index: the difference that every port adds to the index. As many are kept as fit `CACHE_ENTRIES` numbers."""
         return lru_cache(max(2, CACHE_ENTRIES // len(self.steps)))(self._find_moves)
 
     def _find_moves(self, index: int) -> tuple[int, ...]:

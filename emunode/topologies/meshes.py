@@ -21,7 +21,7 @@ from emunode.topologies.polynomials import polynomial_product
 
 @register
 class Mesh(DirectDistances):
-    """Labels and ranks are those of the torus of the same sizes; distance is the sum of the differences."""
+    """Labels and ranks are the same as in the torus of the same sizes; distance is the sum of the differences."""
 
     family = "mesh"
     form = "mesh:AxBx.."

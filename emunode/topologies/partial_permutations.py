@@ -108,7 +108,7 @@ class PartialPermutationNetwork(DirectDistances, VertexTransitiveTopology):
 
 
 def _unused(used: Sequence[int], index: int) -> int:
-    """Return the number 1, 2, .. at `index` (from 0) among those that are not in `used`, which ascends."""
+    """Return the number 1, 2, .. at `index` (from 0) among the numbers not in `used`, which ascends."""
     number = index + 1
     for taken in used:
         if taken > number:

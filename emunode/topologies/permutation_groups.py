@@ -382,7 +382,7 @@ class Transposition(PermutationNetwork):
 class TranspositionTree(PermutationNetwork):
     """The network of a tree on the positions 1..n: every edge of the tree is a port that exchanges its ends.
 
-    The star graph is the network of a tree that is a star, the bubble-sort graph that of a path. Trees of one shape give
+    The star graph is the network of a tree that is a star, the bubble-sort graph of a path. Trees of one shape give
     isomorphic networks with other port numbers. Distances are searched.
     """
 
@@ -398,7 +398,7 @@ class TranspositionTree(PermutationNetwork):
     bipartite = True
 
     def __init__(self, edges: Sequence[tuple[int, int]]) -> None:
-        """Raise ScenarioError (field `topology`) unless `edges` are those of a tree. Their order numbers the ports."""
+        """Raise ScenarioError (field `topology`) unless `edges` form a tree. Their order numbers the ports."""
         self.name = f"{self.family}:{','.join(f'{one}-{other}' for one, other in edges)}"
         n = len(edges) + 1
         self.check_symbols(n)
@@ -489,7 +489,7 @@ class AlternatingNetwork(PermutationNetwork):
 
 
 def rotations(n: int, position: int) -> tuple[bytes, bytes]:
-    """Return the moves that put the symbols of positions 2, i, 1 into positions 1, 2, i, and those of i, 1, 2."""
+    """Return the moves that put the symbols of positions 2, i, 1 into positions 1, 2, i, and the moves of i, 1, 2."""
     between = bytes(range(3, position))
     after = bytes(range(position + 1, n + 1))
     one = bytes([2, position]) + between + bytes([1]) + after

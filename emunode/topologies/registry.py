@@ -73,7 +73,7 @@ def large_examples() -> list[str]:
 def parse_topology(text: str) -> Topology:
     """Return the network called `text`; equal networks get the same canonical `name`.
 
-    Raises ScenarioError (field `topology`), whose message lists what is allowed and suggests the nearest family.
+    Raises ScenarioError (field `topology`), whose message lists the families and suggests the nearest family.
     """
     name, colon, parameters = text.partition(":")
     family = FAMILIES.get(name.lower())

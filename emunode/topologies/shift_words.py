@@ -55,7 +55,7 @@ class ShiftNetwork(Topology):
 
     @abstractmethod
     def allowed(self, index: int, beside: int) -> int:
-        """Return the letter at `index` (from 0) among those that may stand beside the letter `beside`."""
+        """Return the letter at `index` (from 0) among the letters that may stand beside the letter `beside`."""
 
     @abstractmethod
     def index_of(self, letter: int, beside: int) -> int:

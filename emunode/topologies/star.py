@@ -4,7 +4,7 @@ Link type t = 2..n swaps the symbols at positions 1 and t and has the same type 
 type p + 2. The translation F_q(x) = q_{x_1} q_{x_2} .. q_{x_n} relabels symbols and leaves positions alone, so it keeps
 link types (Fragopoulou and Akl, TR 93-346, section 2; LC of Tseng and Sheu).
 
-Ranks and labels are those of `permutations`: rank 0 is the identity, the ranks with one symbol in position n are a
+Ranks and labels are as in `permutations`: rank 0 is the identity, the ranks with one symbol in position n are a
 contiguous block (a substar S_{n-1}), and S_{n-1} is the first (n-1)! ranks of S_n with unchanged rank numbers.
 """
 

@@ -90,7 +90,7 @@ class Component:
 
 
 class Forest:
-    """The components of a tree without its broken links that are connected to the root, that of the root first."""
+    """The components of a tree without its broken links that are connected to the root, the root's own first."""
 
     def __init__(self, trees: Trees, broken: Broken) -> None:
         self.topology = trees.topology
@@ -116,7 +116,7 @@ class Forest:
 
 
 class Joining:
-    """The components of a forest that are joined to one tree so far, from that of the root on."""
+    """The components of a forest that are joined to one tree so far, from the root's own on."""
 
     def __init__(self, forest: Forest, entries: Sequence[tuple[int, Entry]] = ()) -> None:
         self.forest = forest
@@ -134,7 +134,7 @@ class Joining:
         return [number for number in range(len(self.forest.components)) if number not in self._depths]
 
     def ways_into(self, number: int) -> list[Entry]:
-        """Return the links from what is joined into a component, by the depth to which they lead."""
+        """Return the links from the joined part into a component, by the depth to which they lead."""
         eccentricity = self.forest.components[number].eccentricity
         return sorted(
             Entry(self._depth(above) + 1 + eccentricity[rank], above, rank)
@@ -143,7 +143,7 @@ class Joining:
         )
 
     def ways_from(self, number: int) -> list[tuple[Entry, int]]:
-        """Return the links from a joined component to those that are not, with the number of each of these."""
+        """Return the links from a joined component to components that are not, with the number of each."""
         components, place = self.forest.components, self.forest.number
         return [
             (Entry(self._depth(rank) + 1 + components[place[peer]].eccentricity[peer], rank, peer), place[peer])

@@ -1,4 +1,4 @@
-"""One tree as a table, which may omit ranks: those that faults have cut off from the root."""
+"""One tree as a table, which may omit ranks that faults have cut off from the root."""
 
 from collections.abc import Mapping
 

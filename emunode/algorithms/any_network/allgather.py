@@ -67,9 +67,9 @@ class BreadthFirstAllgather(TableCollective):
         return iter(found if len(topology.data_ranks) == topology.order else self._without_idle_switches(found))
 
     def _without_idle_switches(self, hops: Iterable[TableHop]) -> list[TableHop]:
-        """Leave out what would go to a switch that does not pass it on."""
+        """Leave out segments for a switch that does not pass them on."""
         passed_on, kept = set(), []
-        # Backwards in time: what a switch passes on is known before what it receives.
+        # Backwards in time: the sends of a switch are known before its receipts.
         for hop in sorted(hops, reverse=True):
             receiver = self.topology.neighbour(hop.sender, hop.port)
             if not self.topology.is_switch(receiver) or (receiver, hop.item) in passed_on:
@@ -88,7 +88,7 @@ class BreadthFirstAllgather(TableCollective):
         data, order = len(self.topology.data_ranks), self.topology.order
         hops, source = self.copies * data * (order - 1), f"{CITATION}: every node receives every block once"
         return [
-            # Switches receive only what they pass on.
+            # Switches receive only segments that they pass on.
             Claim("segments", hops, "==" if data == order else "<=", source),
             Claim("intact_deliveries", data * (data - 1) * self.spec.messages, "==", source),
             Claim("duplicates", 0, "==", source),

@@ -218,7 +218,7 @@ class Exchange(TableCollective):
 
     @cached_property
     def table(self) -> ExchangeTable:
-        """The shortest table of those that are tried, until one meets the lower bound."""
+        """The shortest of several tables, tried until one meets the lower bound."""
         topology = self.topology
         found: ExchangeTable | None = None
         for translated, paths in product((True, False), self.tables):

@@ -1,4 +1,4 @@
-"""The links over which shortest paths end, and how evenly a node can share out what arrives over them.
+"""The links over which shortest paths end, and how evenly a node can share out the arrivals over them.
 
 In a breadth-first broadcast every node u receives in phase t the blocks of all origins at distance t from it. Each comes
 over one of the *last hops* of that origin: the links of u that begin a shortest path to it. A block can be cut into parts
@@ -62,7 +62,7 @@ def last_hops(topology: Topology, receiver: Rank) -> list[LastHops]:
 
 
 def _next_level(topology: Topology, level: Sequence[Rank], distances: list[int], masks: list[int]) -> list[Rank]:
-    """Return the ranks one link farther than `level`. A shortest path through a rank ends as that of the rank does."""
+    """Return the ranks one link farther than `level`. A shortest path through a rank has the last hop of the rank's own."""
     farther = []
     distance = distances[level[0]] + 1
     for rank in level:
@@ -112,7 +112,7 @@ class Phases:
 
 @lru_cache(maxsize=4)
 def phases(topology: Topology) -> Phases:
-    """Return the loads of breadth-first broadcast; where all nodes are alike, those of one of them."""
+    """Return the loads of breadth-first broadcast; where all nodes are alike, the loads of one node."""
     loads: list[Fraction] = []
     remaining: list[Fraction] = []
     for receiver in [0] if isinstance(topology, VertexTransitiveTopology) else topology.ranks():

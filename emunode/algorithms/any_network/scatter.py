@@ -85,7 +85,7 @@ class AnyScatter(RoutedCollective):
 
     @cached_property
     def least_steps(self) -> Step:
-        """The lower bound: what is for distance t or more crosses the links to level t, one per step from step t on."""
+        """The lower bound: segments for distance t or more cross the links to level t, one per step from step t on."""
         if self.one_port:
             return max(distance + beyond for distance, beyond in enumerate(self.receivers_beyond))
         crossing: Counter[int] = Counter()

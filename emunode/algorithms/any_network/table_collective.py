@@ -1,6 +1,6 @@
 """Collectives by table: a precomputed list of hops says which node passes on which segment, when and over which port.
 
-The table is computed once per process, as every node would compute the same one. A rule looks up what it received in the
+The table is computed once per process, as every node would compute the same one. A rule looks up its receipts in the
 rows of its own node and nothing else. Where all nodes are sources and translations carry every node to every other, the
 table has the hops of node 0 only, and a node uses the row of its address relative to the origin of a segment.
 """
@@ -114,7 +114,7 @@ class TableCollective(FoldingSchedule):
 
     @cached_property
     def _receipts(self) -> list[list[tuple[Step, Port, Rank, int]]]:
-        """By receiver, as the table names it: (step, port, origin, segment) of what it receives."""
+        """By receiver, as the table names it: (step, port, origin, segment) of its receipts."""
         found: list[list[tuple[Step, Port, Rank, int]]] = [[] for _ in self.topology.ranks()]
         for sender, rows in enumerate(self._tables):
             for (origin, _, segment), leaving in rows.items():
@@ -143,7 +143,7 @@ class TableCollective(FoldingSchedule):
 
 
 class TableRule(Rule):
-    """Send the own segments and pass on those of others, as the table says."""
+    """Send own segments and forward the segments of others, as the table says."""
 
     __slots__ = ("_algorithm", "_view")
 

@@ -23,7 +23,7 @@ Timed = list[tuple[Port, Step]]
 
 
 class Move(NamedTuple):
-    """One arc of the residual graph: a new hop or wait, or an earlier one that is taken back."""
+    """One arc of the residual graph: a new hop or wait, or an earlier hop or wait that is taken back."""
 
     place: Place
     """Where it leads."""
@@ -55,7 +55,7 @@ class TimeFlow:
             self.steps += 1
 
     def _fill(self) -> bool:
-        """Route what fits into `steps` steps; whether that is everything."""
+        """Route segments as far as they fit into `steps` steps; return whether all did."""
         for outwards in (True, False):
             while any(self._missing.values()) and (levels := self._levels(outwards)):
                 self._block(levels, outwards)

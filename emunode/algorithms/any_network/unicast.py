@@ -149,7 +149,7 @@ class MinimalUnicast(Algorithm):
 
 
 class QueueRule(Rule):
-    """Send every segment on towards its target, one per port and step; those that find a port busy wait."""
+    """Send every segment on towards its target, one per port and step; a segment that finds its port busy waits."""
 
     __slots__ = ("_algorithm", "_free", "_rank")
 

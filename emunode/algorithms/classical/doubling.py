@@ -1,4 +1,4 @@
-"""Recursive doubling with whole messages: an allreduce in which neighbours exchange what they have folded."""
+"""Recursive doubling with whole messages: an allreduce in which neighbours exchange their partial results."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, partial
@@ -152,7 +152,7 @@ class ExchangeRule(Rule):
         algorithm = self._algorithm
         port = algorithm.places.port(self._rank, rank)
         for segment in range(algorithm.spec.messages * algorithm.segments_per_message):
-            # A callable: what comes in before the step is folded into it.
+            # A callable: contributions that come in before the step are folded into it.
             yield step, port, partial(self._made, target, segment)
 
     def receive(self, step: Step, packets: Sequence[PortPacket]) -> Iterable[ScheduledSend]:

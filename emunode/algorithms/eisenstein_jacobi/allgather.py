@@ -181,7 +181,7 @@ class PhaseRule(Rule):
         _, children = algorithm.station(0)
         for index in range(algorithm.copies):
             segment = (me, ALL_RANKS, 0, index, algorithm.payloads.segment(me, ALL_RANKS, index))
-            # Own messages wait like all others: those of later stages until this node gets there.
+            # Own messages wait like all others: messages of later stages until this node gets there.
             for stage, port in children:
                 self._waiting[stage].append((port, segment))
         for port, segment in self._release():

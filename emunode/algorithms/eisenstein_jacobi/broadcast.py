@@ -1,4 +1,4 @@
-"""One-to-all broadcasts of Eisenstein-Jacobi networks: the improved algorithm, and the iterative one that it improves.
+"""One-to-all broadcasts of Eisenstein-Jacobi networks: the improved algorithm, and the iterative algorithm that it improves.
 
 Both run down the sector tree, for every 0 <= a <= b and any number of dimensions, from any source; they differ in
 when a node starts the lower dimensions. A node serves its whole sector and all lower dimensions, so each link is used
@@ -25,7 +25,7 @@ def claims_of_counts(algorithm: Algorithm, counts: ej_counts.Counts, table: str)
         Claim("links_used", counts.order - 1, "==", f"{citation}: every node receives once"),
         Claim("max_link_segments", 1, "==", f"{citation}: every node receives once"),
     ]
-    if algorithm.collective is not Collective.BROADCAST:  # the counts of steps and arrivals are those of a broadcast
+    if algorithm.collective is not Collective.BROADCAST:  # the counts of steps and arrivals are for a broadcast
         return links
     average = float(counts.average_receive_step)
     return [
@@ -112,7 +112,7 @@ class IterativeBroadcast(TreeCollective):
     def delays(self, relative: Rank, tree: int, ports: Sequence[Port]) -> list[Step]:
         """Return the delays of the children: none along the sector, until its round begins for a lower dimension."""
         receipt = self.receipt(relative)
-        # Ports of the own dimension continue at once; those of a lower dimension wait for its round.
+        # Ports of the own dimension continue at once; ports of a lower dimension wait for its round.
         return [max(receipt, self.round_begin(port // 6)) + 1 - receipt for port in ports]
 
     @cached_property

@@ -85,7 +85,7 @@ def iterative(network: EisensteinJacobi) -> Counts:
     for holders in (network.modulus**done for done in range(network.dimensions)):
         # Step d of a round: W(d) new positions in this dimension for each node that held the message before.
         receivers += [count * holders for count in distances[1:]]
-        # In step d = 1 all holders send, leaves at distance 0 do not exist; later, those that received in step d - 1.
+        # In step d = 1 all holders send, leaves at distance 0 do not exist; later, the receivers of step d - 1.
         senders += [(count - last) * holders for count, last in zip(distances[:-1], leaves[:-1], strict=True)]
     return Counts(network.order, tuple(senders), tuple(receivers))
 

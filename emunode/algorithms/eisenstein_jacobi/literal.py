@@ -88,7 +88,7 @@ class LiteralAlgorithm(Algorithm):
         # Lines "if d > 1" of Algorithms 1 and 3, as a loop.
         for lower in range(dimension, 0, -1):
             for unit, major, minor in self.sector_starts(phase):
-                # Counters start at D - 1: one of the D moves is the one that sends this packet.
+                # Counters start at D - 1: one of the D moves sends this packet.
                 yield unit, Sector(major, minor, lower, self.length - 1, self.length - 1)
 
     @abstractmethod

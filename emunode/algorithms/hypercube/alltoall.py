@@ -69,7 +69,7 @@ class CubeAlltoall(CubeRouting):
 
 
 def reverse_breadth_first(postorder: type[CubeAlltoall], **attributes: str) -> type[CubeAlltoall]:
-    """Return the total exchange `postorder` in reverse breadth-first order over all ports: what goes farthest leaves
+    """Return the total exchange `postorder` in reverse breadth-first order over all ports: the farthest segments leave
     first.
     """
     name = f"{postorder.name}-rbf"

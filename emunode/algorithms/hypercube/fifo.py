@@ -1,4 +1,4 @@
-"""Algorithms on the hypercube without a clock: nodes keep queues and send what came first, after Johnsson and Ho (1986).
+"""Algorithms on the hypercube without a clock: nodes keep queues, first come, first served, after Johnsson and Ho (1986).
 
 No node knows a timetable. Packets that a port or a node cannot send yet wait in a queue, in order of arrival.
 """
@@ -117,7 +117,7 @@ class QueuedScatter(CubeScatter):
         self.walked = True
         capacity = self.link_capacity or 1
         fullest = max(len(queue) for queue in self.queues())
-        # Full packets and a last one with what is left.
+        # Full packets and a last one with the rest.
         sizes = [min(capacity, fullest - sent) for sent in range(0, fullest, capacity)]
         return [Fraction(size, self.copies) for size in sizes]
 
@@ -126,7 +126,7 @@ class QueuedScatter(CubeScatter):
 
 
 class QueueRule(Rule):
-    """Pass on what is for others, on every port in order of arrival, as much at once as a packet holds."""
+    """Forward segments for others, on every port in order of arrival, as many at once as a packet holds."""
 
     __slots__ = ("_algorithm", "_queued", "_relative", "_view")
 

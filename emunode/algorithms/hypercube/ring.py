@@ -31,7 +31,7 @@ ONWARD, BACK = 0, 1
 
 @register
 class RingAllgather(Uncut):
-    """Around the Gray code circuit: every node forwards to one neighbour what came from the other.
+    """Around the Gray code circuit: every node forwards to one neighbour the packets of the other.
 
     N - 1 steps of one block in one direction, if a node may send and receive at different ports; N/2 steps in both
     directions over all ports, with half of the ranks on either side. N(N-1) transmissions. A node knows its own

@@ -115,7 +115,7 @@ class MergedSchedule(Uncut, OnCubeTrees):
 
     @abstractmethod
     def crossings(self) -> Iterator[ArcUse]:
-        """Return every use of an arc by what one source, rank 0, sends: one part of a message each."""
+        """Return every use of an arc by the messages of one source, rank 0: one part of a message each."""
 
     @cached_property
     def loads(self) -> Loads:

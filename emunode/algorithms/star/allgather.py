@@ -32,7 +32,7 @@ MOST_TREES = 2**15
 
 @register
 class HamiltonianCycle(TimeBounded):
-    """Around a Hamiltonian cycle: in every step each node forwards to its successor what it received in the step before.
+    """Around a Hamiltonian cycle: in every step each node forwards to its successor its receipts of the step before.
     One-port.
 
     A node knows only its successor, from a table of n! entries. The paper takes a cycle for granted; ours is recursive. M
@@ -94,7 +94,7 @@ class HamiltonianCycle(TimeBounded):
 
 
 class PassOn(Rule):
-    """Forward to the successor what comes from the predecessor, unless the successor is its origin; every n!-1 steps
+    """Forward to the successor the segments of the predecessor, unless the successor is its origin; every n!-1 steps
     start an own message.
     """
 

@@ -197,7 +197,7 @@ class ListSchedule(RoutedCollective):
             *unit_bounds(self.topology, self.spec, self.copies),
             *self.structure_claims(),
         ]
-        # Beyond what was computed there is no proof, hence no claim.
+        # Beyond the computed cases there is no proof, hence no claim.
         if self.copies <= MET_WITH.get(self.topology.degree + 1, 0):
             steps = -(-t_n // self.topology.degree)
             claims.append(Claim("steps", steps, "==", f"{self.citation}, ceil(M t_n/(n-1)), met by computation"))

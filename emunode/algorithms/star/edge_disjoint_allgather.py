@@ -52,7 +52,7 @@ class ClockedTraversal(TreeCollective):
         free = 1
         for port in ports:
             delays.append(free)
-            # The next child is the one that follows the first child's whole subtree in preorder.
+            # The next child is the child that follows the first child's whole subtree in preorder.
             free += self.subtree_size(self.topology.neighbour(relative, port), tree)
         return delays
 

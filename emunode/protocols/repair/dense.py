@@ -1,4 +1,4 @@
-"""Dense Eisenstein-Jacobi and Gaussian networks: what the repairs for them have in common."""
+"""Dense Eisenstein-Jacobi and Gaussian networks: the common part of the repairs for them."""
 
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.repair import PlannedRule

@@ -22,7 +22,7 @@ class NextPort(PullRule):
     def ports(self, algorithm: TreeCollective, relative: Rank, tree: int) -> Sequence[Port]:
         ports = sorted(algorithm.rooted.ports(relative))
         place = ports.index(algorithm.trees.parent(relative, tree))
-        # The parent last: it is the one that did not send, and may have got the segment by then.
+        # The parent last: it did not send in time, and may have got the segment by then.
         return [*ports[place + 1 :], *ports[: place + 1]]
 
 

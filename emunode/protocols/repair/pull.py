@@ -3,13 +3,13 @@
 A rank knows from its own address in which step each segment of each tree is to arrive. If it has not come when it is
 `after` steps overdue, the rank asks the first of its ports for it, and another one every two steps, in which a request
 and its answer can cross, until the segment comes or each port was asked once. A neighbour that has the segment answers in
-the next step; one that has not remembers the request, and answers when it gets the segment. Then the rank serves its
+the next step; any other neighbour remembers the request, and answers when it gets the segment. Then the rank serves its
 children as usual, and drops further copies.
 
 Under the timed clock a segment is to arrive at the end of its step in the virtual time of lock-step. It is overdue `after`
 durations of the longest step later, and requests are as far apart as a request and its answer take.
 
-Only local knowledge is used: which ports a rank believes to work (`LocalView.live_ports`), and what it received.
+Only local knowledge is used: which ports a rank believes to work (`LocalView.live_ports`), and its receipts.
 """
 
 from abc import abstractmethod
@@ -53,7 +53,7 @@ class PullRule(RepairRule):
 
 def overdue(timing: Timing, repair: Repair, crossing: Step) -> int:
     """Return the time from which on a segment is asked for that crosses its last link in step `crossing` without faults."""
-    # What crosses in a step is read in the next one.
+    # A segment that crosses in a step is read in the next one.
     return timing.begins(crossing + 1) + repair.after * timing.step
 
 
@@ -91,7 +91,7 @@ class Awaited:
 
 
 class PullLayer(Protocol):
-    """The layer of one rank: it asks for what is missing, and answers others."""
+    """The layer of one rank: requests for missing segments, and answers to others."""
 
     # A rank that has received nothing lacks the most: it has to exist to ask.
     waits = True

@@ -64,7 +64,7 @@ class ReRoot(DenseRule):
         root = route[-1]
         tree = algorithm.trees if algorithm.trees.shortest else BreadthFirstTree(topology)
         parents = {
-            # Translations keep ports, so the port to the parent is that of the address seen from the new source.
+            # Translations keep ports, so the address seen from the new source has the same port to the parent.
             rank: tree.parent(topology.relative(rank, root), 0)
             for rank in before
             if rank not in route

@@ -1,4 +1,4 @@
-"""Repair by a spanning tree of the healthy nodes that keeps what is left of the algorithm's tree, on any network."""
+"""Repair by a spanning tree of the healthy nodes that keeps the rest of the algorithm's tree, on any network."""
 
 from heapq import heapify, heappop, heappush
 

@@ -172,7 +172,7 @@ def arborescences(adjacency: Adjacency, *, together: bool = True) -> tuple[Paren
     """Return the most arc-disjoint spanning trees of a connected graph away from rank 0; as many as its smallest cut
     has links.
 
-    Trees that grow `together` are about equally high; of those that grow one after the other the first is lowest.
+    Trees that grow `together` are about equally high; of trees that grow one after the other the first is lowest.
     """
     count = min(map(len, adjacency))
     packing = Packing(adjacency, count)

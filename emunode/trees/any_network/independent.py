@@ -101,7 +101,7 @@ def _low_points(neighbours: Sequence[Sequence[Rank]], last: Rank) -> tuple[list[
             if above == NO_PARENT:
                 break
             if here != last and number[low[here]] >= number[above]:
-                # What was visited below `here` has no link past `above`.
+                # No rank that was visited below `here` has a link past `above`.
                 return Cut(above)
             if number[low[here]] < number[low[above]]:
                 low[above] = low[here]
@@ -226,7 +226,7 @@ class Ears:
         return True
 
     def trees(self) -> Iterator[list[Rank]]:
-        """Yield the trees: 1 and 2 stay in ears that are not later than that of a rank, 3 leads through later ones to
+        """Yield the trees: 1 and 2 stay in ears that are not later than the ear of a rank, 3 leads through later ones to
         `final`.
         """
         yield from _trees_of_order(self.adjacency, self.order, self.ear_of)

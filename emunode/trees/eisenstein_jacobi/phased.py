@@ -164,7 +164,7 @@ class PhasedTree(EisensteinJacobiTrees):
             arriving: dict[int, Counter[Step]] = {}
             for line in lines:
                 if line.phase == phase:
-                    # A target's first moves belong to earlier phases; only those of this phase count as steps of the
+                    # A target's first moves belong to earlier phases; only moves of this phase count as steps of the
                     # stage.
                     arriving.setdefault(line.unit, Counter())[line.moves[phase]] += 1
             # 2. All dimensions: the step of a target is the number of moves of the stage in all of them.

@@ -48,7 +48,7 @@ class SectorTree(EisensteinJacobiTrees):
         """Return the port to the parent, in the lowest nonzero dimension: minus the minor unit off the axis, minus the
         major unit on it.
         """
-        # `digits` begins with dimension 1, so the first nonzero index is that of the lowest dimension.
+        # `digits` begins with dimension 1, so the first nonzero index belongs to the lowest dimension.
         for base, index in enumerate(self.network.digits(rank)):
             if index:
                 j, _, q = self.network.sector(index)

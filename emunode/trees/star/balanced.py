@@ -67,7 +67,7 @@ class ScatterTrees(StarTrees):
             return hooks[tree % len(hooks)]
         # A link to a symbol of another cycle merges it with the cycle of 1, without a move of symbol 1 out of S^k.
         own = set(own_cycle(symbols))
-        # The k-th ordering makes the smallest symbol of the second cycle from the right the first one that is found.
+        # The k-th ordering makes the smallest symbol of the second cycle from the right the first that is found.
         others = (q for q in ordering(symbols) if symbols[q - 1] != q and q not in own)
         # With one cycle left, the first symbol goes home.
         return next(others, symbols[0]) - 2

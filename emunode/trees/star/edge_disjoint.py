@@ -72,7 +72,7 @@ class ShortestPathGraph:
             # x in I is a leaf of every subtree: its last hop in the one of link l is link l itself.
             ports.append(subtree)
             rank = self.star.neighbour(rank, subtree)
-        # A node with x_1 != 1 is in one subtree only, that of the position of symbol 1.
+        # A node with x_1 != 1 is in one subtree only, by the position of symbol 1.
         elif not rank or symbols.index(1) != subtree + 1:
             raise ValueError(f"{self.star.label(rank)} is not in the subtree of port {subtree}")
         while rank:

@@ -55,7 +55,7 @@ def hamiltonian_path(start: bytes, end: bytes, free: tuple[int, ...]) -> list[in
         leave = _exit(here, symbol, following, p, rest)
         types += hamiltonian_path(here, leave, rest)
         types.append(p)
-        # The entry of the next substar; its parity is opposite to that of the exit.
+        # The entry of the next substar; its parity is opposite to the parity of the exit.
         here = swap_first(leave, p)
     return types + hamiltonian_path(here, end, rest)
 
@@ -164,7 +164,7 @@ class RotatedPaths(StarTrees):
 
     def step(self, rank: Rank) -> Step:
         """Return the position of `rank`, x_1 != 1, on its path: the step of phase 1 in which it is reached."""
-        # Rotating back by the root port carries the path of S^j onto that of S^2, so one table serves all.
+        # Rotating back by the root port carries the path of S^j onto the path of S^2, so one table serves all.
         return self._reached[self._rotation.rotate(rank, -self._path(rank))]
 
     def _path(self, rank: Rank) -> Port:
