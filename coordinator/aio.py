@@ -29,7 +29,7 @@ from coordinator.api import (
 )
 from coordinator.api.networks import BaseNetwork, CollectiveMethods, Source, add_collectives, topology_of
 from coordinator.api.option_types import Options
-from coordinator.api.options import Faults, as_list
+from coordinator.api.options import FaultTexts, as_list
 from coordinator.api.progress import ProgressOption
 from coordinator.api.runs import Run
 from coordinator.api.threads import StoppableCall
@@ -97,7 +97,7 @@ class Network(BaseNetwork, CollectiveMethods[Awaitable[Run]]):
         collective: str,
         algorithm: str,
         *,
-        faults: Faults = (),
+        faults: FaultTexts = (),
         out: Path | str | None = None,
         progress: ProgressOption = None,
         **options: Unpack[Options],

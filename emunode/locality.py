@@ -201,7 +201,7 @@ def run_isolated(
     # A collection would run finalizers of what the parent has left, which close files and sockets, under the watch.
     gc.disable()
     queried = _record_queries(topology)
-    watch = Watch()
+    watch = CallWatch()
     outputs: list[Output] = []
     most = 0
     node: Node | None = None
@@ -332,7 +332,7 @@ CLOCKS: Final = frozenset({"now", "today", "utcnow"})
 """Methods of `datetime` that read the clock."""
 
 
-class Watch:
+class CallWatch:
     """Records forbidden calls of C functions while it is entered; imports may make them."""
 
     def __init__(self) -> None:
@@ -359,7 +359,7 @@ class Watch:
             self.forbidden.append(f"{name} (line {place.f_lineno} of {place.f_code.co_filename})")
 
 
-_EXIT: Final = Watch.__exit__.__code__
+_EXIT: Final = CallWatch.__exit__.__code__
 
 
 def _forbidden_name(function: Any) -> str | None:

@@ -12,7 +12,7 @@ from random import Random
 from typing import Any, Final
 
 from emunode.algorithms.base import ANY_FAMILY
-from emunode.algorithms.registry import Entry, algorithms
+from emunode.algorithms.registry import RegisteredAlgorithm, algorithms
 from emunode.errors import ScenarioError
 from emunode.faults.kinds import KINDS, NodeFault, value_names
 from emunode.model import Collective
@@ -79,7 +79,7 @@ def scenarios() -> Iterator[str]:
         yield from (f"{base} clock=timed startup=1ms {_fault(base, kind, timed=True)}" for kind in KINDS)
 
 
-def _accepted_base(base: str, entry: Entry) -> str:
+def _accepted_base(base: str, entry: RegisteredAlgorithm) -> str:
     """Add the first port model, number of messages and cut that the algorithm accepts to a scenario."""
     models = ["", *(f" port_model={model}" for model in entry.port_models)]
     loads = ("", " messages=3", " segments=3", " message_bytes=720")

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from coordinator.execution.run import run
 from coordinator.execution.sinks import MemoryRun, MemorySink
 from coordinator.live.opening import open_listener, watched_plan
-from coordinator.live.session import Session
+from coordinator.live.session import WatchState
 from coordinator.live.watch import Watch
 from coordinator.networks.base import StepResult
 from coordinator.planning.plan import Plan
@@ -44,7 +44,7 @@ class Script:
     waited_seconds = 0.0
 
     def __init__(self, plan: Plan, clicks: Clicks) -> None:
-        self.session = Session(plan)
+        self.session = WatchState(plan)
         self.refused: list[str] = []
         self._clicks = clicks
 

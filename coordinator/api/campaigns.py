@@ -12,10 +12,10 @@ import polars as pl
 
 from coordinator.api.networks import BaseNetwork
 from coordinator.api.option_types import Options
-from coordinator.api.options import Faults, as_list, require_number, scenario_values
+from coordinator.api.options import FaultTexts, as_list, require_number, scenario_values
 from coordinator.api.progress import ProgressOption, progress_display
 from coordinator.api.threads import call
-from coordinator.campaigns.batch_trials import Session
+from coordinator.campaigns.batch_trials import CampaignSession
 from coordinator.campaigns.certify import smallest_failure
 from coordinator.campaigns.engines import Engine
 from coordinator.campaigns.field_figures import FIELD_FIGURES, INFORMED
@@ -68,8 +68,8 @@ def campaign(  # noqa: PLR0913  # all but the first three are optional
     algorithm: str | None = None,
     *,
     vary: Mapping[str, Sequence[object]] | None = None,
-    faults: Faults,
-    fault: Faults = (),
+    faults: FaultTexts,
+    fault: FaultTexts = (),
     trials: int = 1000,
     precision: float | None = None,
     engine: Engine = "auto",
@@ -137,7 +137,9 @@ _HEAD: Mapping[str, Callable[[Plan], object]] = {
 class Campaign(Judged):
     """A finished campaign. A notebook shows its page: curves of delivery over the number of faults, and the results."""
 
-    def __init__(self, grid: Grid, findings: FinishedTrials, session: Session, path: Path | None = None) -> None:
+    def __init__(
+        self, grid: Grid, findings: FinishedTrials, session: CampaignSession, path: Path | None = None
+    ) -> None:
         self.session = session
         """How many trials were run now, at which rate, and whether all are done."""
         self.path = path

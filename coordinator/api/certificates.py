@@ -10,7 +10,7 @@ from typing import Final, Unpack
 from coordinator.api.campaigns import on_disk
 from coordinator.api.networks import BaseNetwork
 from coordinator.api.option_types import Options
-from coordinator.api.options import Faults, as_list, require_number, scenario_of
+from coordinator.api.options import FaultTexts, as_list, require_number, scenario_of
 from coordinator.api.progress import ProgressOption, progress_display
 from coordinator.api.threads import call
 from coordinator.campaigns.batch_certifier import BitRowEngine
@@ -35,8 +35,8 @@ def certify(  # noqa: PLR0913  # all but the first three are optional
     collective: str,
     algorithm: str,
     *,
-    faults: Faults = (),
-    fault: Faults = (),
+    faults: FaultTexts = (),
+    fault: FaultTexts = (),
     sample: int | None = None,
     workers: int | None = None,
     method: str = "auto",

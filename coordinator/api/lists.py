@@ -14,7 +14,7 @@ from coordinator.scenario.blocks import BLOCK_KINDS
 from coordinator.scenario.fault_sets import STRATEGIES
 from coordinator.scenario.fault_syntax import forms
 from emunode.algorithms.base import ANY_FAMILY, Algorithm, Need
-from emunode.algorithms.registry import Entry, registered, require_visitable
+from emunode.algorithms.registry import RegisteredAlgorithm, registered, require_visitable
 from emunode.algorithms.registry import algorithms as registered_algorithms
 from emunode.errors import ScenarioError
 from emunode.model import ALL_RANKS, Collective, CollectiveSpec
@@ -96,7 +96,7 @@ def fault_rows() -> list[Row]:
 # --- algorithms ----------------------------------------------------------------------------------------------------------
 
 
-def chosen_algorithms(topology: str | Topology | None, collective: str | None) -> list[tuple[str, Entry]]:
+def chosen_algorithms(topology: str | Topology | None, collective: str | None) -> list[tuple[str, RegisteredAlgorithm]]:
     """List the algorithms with their families; without a family, algorithms for every network once, as of family `any`.
 
     If `topology` is a network, algorithms that cannot run on it are left out. Raises ScenarioError (field `topology` or
@@ -140,7 +140,7 @@ def _collective(name: str | None) -> Collective | None:
         raise ScenarioError("collective", name, f"expected one of: {', '.join(Collective)}") from None
 
 
-def runnable(topology: Topology, collective: str | None = None) -> Iterator[Entry]:
+def runnable(topology: Topology, collective: str | None = None) -> Iterator[RegisteredAlgorithm]:
     """List the algorithms that can run on a network, by collective, algorithms of its family first.
 
     Algorithms that look at the whole network first are listed without being tried if it is large (`is_tried`).
@@ -156,12 +156,12 @@ def runnable(topology: Topology, collective: str | None = None) -> Iterator[Entr
                     yield entry
 
 
-def is_tried(topology: Topology, entry: Entry) -> bool:
+def is_tried(topology: Topology, entry: RegisteredAlgorithm) -> bool:
     """Return whether making the algorithm on the network takes so little time that a list may try it."""
     return not entry.needs & {Need.EVERY_NODE, Need.TABLE} or topology.order * topology.degree <= TRIED_ENDS
 
 
-def accepted(topology: Topology, entry: Entry) -> Algorithm:
+def accepted(topology: Topology, entry: RegisteredAlgorithm) -> Algorithm:
     """Make an algorithm on a network, under the first setting that it accepts.
 
     Raises ScenarioError, with the reason for the first setting, if it accepts none.
@@ -196,7 +196,7 @@ def accepted(topology: Topology, entry: Entry) -> Algorithm:
     raise reason
 
 
-def algorithm_row(family: str, entry: Entry) -> Row:
+def algorithm_row(family: str, entry: RegisteredAlgorithm) -> Row:
     """Describe an algorithm by plain values."""
     return {
         "topology": family,

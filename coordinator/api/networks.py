@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar, Un
 
 from coordinator.api.lists import runnable
 from coordinator.api.option_types import Options
-from coordinator.api.options import Faults, as_list, scenario_of
+from coordinator.api.options import FaultTexts, as_list, scenario_of
 from coordinator.api.pickling import KeptTopology, keep_topology, kept_plugins, load_kept_plugins, restore_topology
 from coordinator.api.progress import ProgressOption
 from coordinator.api.runs import Run, run_plan
@@ -151,7 +151,7 @@ class CollectiveMethod(Protocol[Outcome_co]):
         self,
         algorithm: str,
         *,
-        faults: Faults = (),
+        faults: FaultTexts = (),
         out: Path | str | None = None,
         progress: ProgressOption = None,
         **options: Unpack[Options],
@@ -190,7 +190,7 @@ class Network(BaseNetwork, CollectiveMethods[Run]):
         collective: str,
         algorithm: str,
         *,
-        faults: Faults = (),
+        faults: FaultTexts = (),
         out: Path | str | None = None,
         progress: ProgressOption = None,
         **options: Unpack[Options],

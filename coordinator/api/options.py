@@ -8,21 +8,23 @@ from coordinator.scenario.plugins import load_plugins
 from coordinator.scenario.programs import allow_program
 from emunode.errors import ScenarioError
 
-Faults = str | Sequence[str]
+FaultTexts = str | Sequence[str]
 """One fault or several, such as "crash:4231@2"."""
 
 NOT_OPTIONS = ("topology", "network_sha256", "relabel", "collective", "algorithm", "fault")
 """The fields of a scenario that have a place of their own in the API; all others are in `option_types.Options`."""
 
 
-def scenario_of(values: Mapping[str, object], faults: Faults, options: Mapping[str, object]) -> Scenario:
+def scenario_of(values: Mapping[str, object], faults: FaultTexts, options: Mapping[str, object]) -> Scenario:
     """Return a scenario from the values of its network and algorithm, faults, and options; ScenarioError names the
     invalid value.
     """
     return make_scenario(scenario_values(values, faults, options))
 
 
-def scenario_values(values: Mapping[str, object], faults: Faults, options: Mapping[str, object]) -> dict[str, object]:
+def scenario_values(
+    values: Mapping[str, object], faults: FaultTexts, options: Mapping[str, object]
+) -> dict[str, object]:
     """Return the values of a scenario file, not validated yet; the driver is `memory` unless `options` name another
     driver.
     """

@@ -7,7 +7,7 @@ from typing import Unpack
 
 from coordinator.api.networks import BaseNetwork
 from coordinator.api.option_types import Options
-from coordinator.api.options import Faults, as_list, scenario_values
+from coordinator.api.options import FaultTexts, as_list, scenario_values
 from coordinator.api.progress import ProgressOption, progress_display
 from coordinator.api.threads import call
 from coordinator.campaigns.sweep import Sweep
@@ -22,7 +22,7 @@ def sweep(
     algorithms: str | Sequence[str],
     *,
     metric: str = "steps",
-    faults: Faults = (),
+    faults: FaultTexts = (),
     out: Path | str | None = None,
     progress: ProgressOption = None,
     **options: Unpack[Options],

@@ -13,7 +13,7 @@ import trio
 from coordinator.api.campaigns import TRIALS, Campaign, result_files
 from coordinator.api.forks import require_usable
 from coordinator.api.runs import Run
-from coordinator.campaigns.batch_trials import Session
+from coordinator.campaigns.batch_trials import CampaignSession
 from coordinator.campaigns.store import GRID, read_grid_file
 from coordinator.campaigns.sweep import ROWS
 from coordinator.campaigns.trial_runner import Trial, TrialRunner
@@ -71,7 +71,7 @@ def verify_campaign(folder: Path) -> Verification:
         verification.unchecked.append(
             "the campaign is not finished: `coordinator campaign --resume` runs the other trials"
         )
-    done = Campaign(store.grid, store, Session(finished=finished), folder)
+    done = Campaign(store.grid, store, CampaignSession(finished=finished), folder)
     ours = read_grid_file(folder).get("software") == __version__
     files = result_files(done)
     differing = [name for name, text in files.items() if not _has(folder / name, text)]

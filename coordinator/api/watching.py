@@ -6,7 +6,7 @@ from typing import Unpack
 
 from coordinator.api.networks import BaseNetwork, Network, Source, topology_of
 from coordinator.api.option_types import Options
-from coordinator.api.options import Faults, require_number, scenario_of
+from coordinator.api.options import FaultTexts, require_number, scenario_of
 from coordinator.api.runs import Run, run_plan
 from coordinator.live.opening import WATCH_SECONDS, open_listener, watched_plan
 from coordinator.live.watch import Watch
@@ -22,7 +22,7 @@ def watch(
     collective: str,
     algorithm: str,
     *,
-    faults: Faults = (),
+    faults: FaultTexts = (),
     out: Path | str | None = None,
     timeout: float = WATCH_SECONDS,
     port: int = 0,

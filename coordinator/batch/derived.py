@@ -23,7 +23,7 @@ from coordinator.dependence.size import InexactError, stated_hops
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.results.claims import DELIVERY, broken_root
 from coordinator.results.contributions import healthy_holders
-from coordinator.scenario.option import Group
+from coordinator.scenario.option import OptionGroup
 from emunode.algorithms.claims import Claim
 from emunode.engine.known_paths import faults_by_steps
 from emunode.faults.byzantine import Treatment
@@ -118,7 +118,7 @@ def _over_reliable_links(plan: Plan, links: ReliableLinks) -> list[Claim]:
 
 def plan_without_links(plan: Plan) -> Plan:
     """Return the plan of the same run over plain links and without faults."""
-    plain = plan.scenario.without(Group.LINKS).on_driver("memory")
+    plain = plan.scenario.without(OptionGroup.LINKS).on_driver("memory")
     return make_plan(plain.model_copy(update={"fault": ()}))
 
 

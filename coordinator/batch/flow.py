@@ -52,7 +52,7 @@ class Flow:
 
 
 @dataclass(frozen=True)
-class Round:
+class StepHops:
     """The hops of one step."""
 
     step: Step
@@ -120,7 +120,7 @@ class Tracer:
         wrong, apart = (plane[:-1] for plane in planes) if planes else (None, None)
         return Flow(arrived[:-1], wrong, apart, steps, *(numbers(each, batch.trials) for each in (segments, packets)))
 
-    def _silence(self, in_force: Iterable[tuple[Episode, Bits]], each: Round, sent: Bits) -> None:
+    def _silence(self, in_force: Iterable[tuple[Episode, Bits]], each: StepHops, sent: Bits) -> None:
         """Take out the hops that stopped ranks would send."""
         for episode, rows in in_force:
             if isinstance(episode.effect, Stops) and not episode.on_links:
@@ -130,7 +130,7 @@ class Tracer:
                 sent[at] &= ~rows[self._schedule.sender[each.hops[at]]]
 
     def _received(
-        self, in_force: Iterable[tuple[Episode, Bits]], each: Round, sent: Bits, lossy: tuple[Indices, Bits] | None
+        self, in_force: Iterable[tuple[Episode, Bits]], each: StepHops, sent: Bits, lossy: tuple[Indices, Bits] | None
     ) -> Bits:
         """Return the sent copies that arrive."""
         found = sent
@@ -156,14 +156,14 @@ class Tracer:
                 found[hops[first:last] - each.part.start] &= ~rows[first:last]
         return found
 
-    def _fold(self, each: Round, wrong: Bits, arrived: Bits, before: Bits) -> None:
+    def _fold(self, each: StepHops, wrong: Bits, arrived: Bits, before: Bits) -> None:
         """Mark folds as wrong where a contribution is missing or wrong; `before` has the wrong hops of earlier steps."""
         if len(each.folding):
             # A fold is right if all of its contributions arrived with the right content.
             whole = each.folds.combined(np.bitwise_and, lambda hops: arrived[hops] & ~before[hops])
             wrong[each.folding] |= ~whole
 
-    def _forge(self, in_force: Iterable[tuple[Episode, Bits]], each: Round, wrong: Bits, apart: Bits) -> None:
+    def _forge(self, in_force: Iterable[tuple[Episode, Bits]], each: StepHops, wrong: Bits, apart: Bits) -> None:
         senders = self._schedule.sender[each.hops]
         # Common forgeries first: of several effects at a rank, values of its own decide.
         altered = [(effect.alike, rows) for (effect, *_), rows in in_force if isinstance(effect, Alters)]
@@ -232,7 +232,7 @@ class Tracer:
         return np.array(lost, np.int64)
 
 
-def _round(schedule: Schedule, step: Step, part: slice) -> Round:
+def _round(schedule: Schedule, step: Step, part: slice) -> StepHops:
     hops = np.arange(part.start, part.stop)
     carried = schedule.carried[part]
     starts, stops = schedule.fold_starts[part], schedule.fold_stops[part]
@@ -243,4 +243,4 @@ def _round(schedule: Schedule, step: Step, part: slice) -> Round:
     folds = Groups(schedule.fold_order[np.repeat(starts[folding], sizes) + within], sizes)
     # BEGIN is -1, which is also the index of the last row.
     packets = np.unique(schedule.packets[part], return_index=True)[1]
-    return Round(step, hops, part, carried, packets, np.flatnonzero(carried == BEGIN), folding[folds.order], folds)
+    return StepHops(step, hops, part, carried, packets, np.flatnonzero(carried == BEGIN), folding[folds.order], folds)

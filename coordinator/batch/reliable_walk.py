@@ -37,7 +37,7 @@ LONGEST_WAIT: Final = 64
 BY_STEPS: Final = (DeliverRule, GatherRule, FollowRule, TableRule)
 """Rules that pass a copy on in the step of the timetable, or at once if it is late; a `ForwardRule` waits for a delay.
 """
-Item = tuple[bool, int]
+WalkedPacket = tuple[bool, int]
 """(is an acknowledgement, hop)."""
 
 
@@ -126,7 +126,7 @@ class _Walk:
             self._order_own(algorithm)
         self._links: dict[Rank, dict[Port, _Link]] = defaultdict(dict)
         self._answers: dict[Rank, list[tuple[Port, int]]] = defaultdict(list)
-        self._inbox: dict[Rank, list[tuple[Port, list[Item]]]] = {}
+        self._inbox: dict[Rank, list[tuple[Port, list[WalkedPacket]]]] = {}
 
     def _order_own(self, algorithm: Algorithm) -> None:
         """Bring the sends of each source into the order of its rule: a window takes the first of a packet first."""
@@ -172,7 +172,7 @@ class _Walk:
         for key in [key for key in self._offers if key[1] == rank]:
             del self._offers[key]
 
-    def _act(self, step: Step, rank: Rank, inbox: list[tuple[Port, list[Item]]]) -> None:
+    def _act(self, step: Step, rank: Rank, inbox: list[tuple[Port, list[WalkedPacket]]]) -> None:
         # Ports in ascending order, as a node reads them: the order of new copies is the order in which they are offered
         # to links.
         new = [hop for port, items in sorted(inbox, key=lambda each: each[0]) for hop in self._read(rank, port, items)]
@@ -193,7 +193,7 @@ class _Walk:
             self._fill(link)
         self._send(step, rank)
 
-    def _read(self, rank: Rank, port: Port, items: Iterable[Item]) -> list[int]:
+    def _read(self, rank: Rank, port: Port, items: Iterable[WalkedPacket]) -> list[int]:
         """Acknowledge the copies that arrive; return the hops that are new."""
         new = []
         for is_answer, hop in items:
@@ -234,7 +234,7 @@ class _Walk:
             link.waiting.append(hop)
 
     def _send(self, step: Step, rank: Rank) -> None:
-        packets: dict[Port, list[Item]] = defaultdict(list)
+        packets: dict[Port, list[WalkedPacket]] = defaultdict(list)
         # Acknowledgements leave in the step after the segment, whatever else the port carries.
         for port, hop in self._answers.pop(rank, ()):
             packets[port].append((True, hop))
@@ -254,7 +254,7 @@ class _Walk:
         # Each attempt waits twice as long as the one before, up to a limit.
         return after * min(2 ** (attempt - 1), LONGEST_WAIT) if self._settings.back_off else after
 
-    def _cross(self, step: Step, rank: Rank, port: Port, items: list[Item]) -> None:
+    def _cross(self, step: Step, rank: Rank, port: Port, items: list[WalkedPacket]) -> None:
         transit = self._injector.transit(step, rank, port, tuple(self._segment(*item) for item in items))
         if transit.lost:
             return

@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 
 from coordinator.batch.draws import BLOCK
-from coordinator.campaigns.counts import KEPT, Block, total
+from coordinator.campaigns.counts import KEPT, DrawBlock, total
 from coordinator.campaigns.engines import MANY_TRIALS, SOCKET_TRIALS, differences, sample_size
 from coordinator.campaigns.grid import NO_REPEATS, Key, Repeats
 from coordinator.campaigns.runner import SETTLING_SECONDS, CampaignRunner
@@ -22,7 +22,7 @@ from emunode.errors import RunError, ScenarioError
 
 
 @dataclass(frozen=True)
-class Session:
+class CampaignSession:
     """The result of running a campaign until it was complete or interrupted."""
 
     finished: bool
@@ -39,7 +39,7 @@ class Session:
     """Parts that were left out, such as trials over TCP that this machine has no room for."""
 
 
-def evaluate_points(store: FinishedTrials, progress: Progress) -> Session:
+def evaluate_points(store: FinishedTrials, progress: Progress) -> CampaignSession:
     """Evaluate the draws of all points for which the engine is exact, in blocks."""
     grid, done, seconds = store.grid, 0, 0.0
     with InterruptGuard() as stop:
@@ -57,8 +57,8 @@ def evaluate_points(store: FinishedTrials, progress: Progress) -> Session:
                             f"{grid.variants[variant].name}, {grid.points[point].name}: trials", block.stop, wanted
                         )
                     if stop.requested:
-                        return Session(finished=False, exact_trials=done, exact_rate=done / seconds)
-    return Session(finished=True, exact_trials=done, exact_rate=done / seconds if done else None)
+                        return CampaignSession(finished=False, exact_trials=done, exact_rate=done / seconds)
+    return CampaignSession(finished=True, exact_trials=done, exact_rate=done / seconds if done else None)
 
 
 def unfinished(store: FinishedTrials, point: int, variants: Sequence[int]) -> list[int]:
@@ -83,18 +83,18 @@ def unfinished(store: FinishedTrials, point: int, variants: Sequence[int]) -> li
     return [at for at in missing if _stop(evaluated[at]) == behind]
 
 
-def _stop(blocks: Sequence[Block]) -> int:
+def _stop(blocks: Sequence[DrawBlock]) -> int:
     return blocks[-1].stop if blocks else 0
 
 
-def _next_block(store: FinishedTrials, point: int, variant: int) -> Block:
+def _next_block(store: FinishedTrials, point: int, variant: int) -> DrawBlock:
     grid, start = store.grid, _stop(store.evaluated(point, variant))
     # To the next multiple: blocks of draws are made as a whole.
     stop = min(grid.wanted(point, variant), (start // BLOCK + 1) * BLOCK)
     drawn = np.array(grid.numbers(point, variant)[start:stop], np.int64)
     outcome, broken = grid.point_engine(point, variant).evaluate(drawn, latencies=True)
     place = (point, variant, start)
-    return Block.of_outcome(place, drawn, outcome, broken, whole=grid.whole(point, variant))
+    return DrawBlock.of_outcome(place, drawn, outcome, broken, whole=grid.whole(point, variant))
 
 
 # --- trials that both engines run --------------------------------------------------------------------------------------
@@ -117,7 +117,7 @@ def repeats(store: FinishedTrials) -> Repeats:
     return found
 
 
-def repeat_over_sockets(store: FinishedTrials, done: Session, progress: Progress) -> Session:
+def repeat_over_sockets(store: FinishedTrials, done: CampaignSession, progress: Progress) -> CampaignSession:
     """Run a few of the repeated trials over TCP as well, for variants with many trials in memory."""
     grid = store.grid
     if grid.engine != "auto":

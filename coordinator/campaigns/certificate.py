@@ -25,7 +25,7 @@ from coordinator.scenario.fault_sets import SHORT, counts_in_words
 from coordinator.scenario.model import Scenario
 from coordinator.scenario.networks import stored_scenario
 from coordinator.scenario.plugins import plugin_flags
-from coordinator.theory.threats import Part
+from coordinator.theory.threats import ThreatPart
 from coordinator.theory.tolerance import MessageClass, Tolerance
 from emunode import __version__
 from emunode.engine.memory import MemoryEngine
@@ -373,12 +373,12 @@ def _threat(tolerance: Tolerance, certificate: Certificate) -> dict[str, object]
     }
 
 
-def _when(part: Part) -> str:
+def _when(part: ThreatPart) -> str:
     window = part.window
     return str(window.start) if window.is_endless else f"{window.start}-{window.end - 1}"
 
 
-def _class(each: MessageClass, parts: Iterable[Part], places: FaultSites) -> dict[str, object]:
+def _class(each: MessageClass, parts: Iterable[ThreatPart], places: FaultSites) -> dict[str, object]:
     kinds = list(parts)
     cut = None
     if each.least is not None:

@@ -21,7 +21,7 @@ KEPT = 3
 
 
 @dataclass
-class Times:
+class LatencyCounts:
     """Packets, and latencies as `coordinator.results.latency` defines them, over decided trials."""
 
     packets: int = 0
@@ -130,7 +130,7 @@ class Counts:
     """By number of healthy nodes that miss a message: trials."""
     predicted: Fraction | None = Fraction(0)
     """Sum of the shares of messages that claims predict; None if a trial has no such claim."""
-    times: Times | None = field(default_factory=Times)
+    times: LatencyCounts | None = field(default_factory=LatencyCounts)
     """None if some trial was recorded without latencies."""
     groups: dict[int, Ratios] | None = field(default_factory=dict)
     """By first position of a group of consecutive draws: its trials. None if blocks of an earlier version lack them."""
@@ -173,7 +173,7 @@ class Counts:
         self.lost[len(result.unserved)] += 1
         self.steps += result.steps
         self.segments += result.segments
-        self._add_times(Times.of_result(result))
+        self._add_times(LatencyCounts.of_result(result))
         if result.predicted is None:
             self.predicted = None
         elif self.predicted is not None:
@@ -191,7 +191,7 @@ class Counts:
         self.predicted = self.predicted + other.predicted if known else None  # type: ignore[operator]
         self._add_times(other.times)
 
-    def _add_times(self, other: Times | None) -> None:
+    def _add_times(self, other: LatencyCounts | None) -> None:
         if other is None:
             self.times = None
         elif self.times is not None:
@@ -216,7 +216,7 @@ class Counts:
         counts = cls(
             len(outcome.decided), len(outcome.decided) - len(kept), int(broken.sum()),
             int(outcome.steps[kept].sum()), int(outcome.segments[kept].sum()), predicted=None,
-            times=Times.of_outcome(outcome),
+            times=LatencyCounts.of_outcome(outcome),
         )  # fmt: skip
         expected, served = outcome.expected[kept], outcome.served[kept]
         for due in np.unique(expected).tolist():
@@ -241,7 +241,7 @@ def _groups_of(outcome: BatchOutcome, start: int) -> Iterator[tuple[int, Ratios]
 
 
 @dataclass
-class Block:
+class DrawBlock:
     """The counts of consecutive draws of one variant at one point, and the numbers of a few of them."""
 
     point: int
@@ -299,7 +299,7 @@ class Block:
         """Build a block from a line of the record: the inverse of `record`."""
         names = ("trials", "undecided", "violated", "steps", "segments")
         # Blocks of earlier versions have no times.
-        times = Times.of_record(fields["times"]) if fields.get("times") else None
+        times = LatencyCounts.of_record(fields["times"]) if fields.get("times") else None
         counts = Counts(**{name: fields[name] for name in names}, predicted=None, times=times)
         counts.due = {due: list(each) for due, *each in fields["due"]}
         counts.lost = Counter(dict(map(tuple, fields["lost"])))
@@ -315,7 +315,7 @@ def _groups_of_record(groups: Sequence[Any] | None) -> dict[int, Ratios] | None:
     return {group: Counter({(due, intact): trials for due, intact, trials in ratios}) for group, ratios in groups}
 
 
-def total(blocks: Iterable[Block]) -> Counts:
+def total(blocks: Iterable[DrawBlock]) -> Counts:
     """Return the sum of the counts of several blocks."""
     found = Counts()
     for block in blocks:

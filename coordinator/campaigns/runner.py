@@ -8,7 +8,7 @@ from typing import TextIO
 
 import trio
 
-from coordinator.campaigns.trial_runner import Sink, Trial, TrialResult, TrialRunner
+from coordinator.campaigns.trial_runner import Trial, TrialResult, TrialRunner, TrialSink
 from coordinator.campaigns.worker_pool import WorkerPool
 from coordinator.execution.drive import REFUSALS
 from coordinator.execution.stop_signal import InterruptGuard
@@ -37,7 +37,7 @@ class CampaignRunner:
         self.interrupted = False
         self.clock = Clock(0, progress)
 
-    def carry_out(self, rounds: Callable[[], Iterable[Trial]], sink: Sink, total: int) -> None:
+    def carry_out(self, rounds: Callable[[], Iterable[Trial]], sink: TrialSink, total: int) -> None:
         """Run rounds of trials until `rounds` returns an empty one; `sink` receives each trial as it ends.
 
         `total` is the most trials there will be, for the time left. Raises EmulatorError if a trial cannot be run.
@@ -50,7 +50,7 @@ class CampaignRunner:
         self.interrupted = stop.requested
 
     async def _carry_out(
-        self, rounds: Callable[[], Iterable[Trial]], sink: Sink, total: int, stop: InterruptGuard
+        self, rounds: Callable[[], Iterable[Trial]], sink: TrialSink, total: int, stop: InterruptGuard
     ) -> None:
         clock = self.clock = Clock(total, self._progress)
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import product
 
 from coordinator.campaigns.batch_trials import (
-    Session,
+    CampaignSession,
     evaluate_points,
     repeat_over_sockets,
     repeats,
@@ -18,7 +18,7 @@ from coordinator.campaigns.trial_runner import Trial
 from coordinator.networks.base import Progress
 
 
-def run_campaign(store: FinishedTrials, workers: int | None, progress: Progress) -> Session:
+def run_campaign(store: FinishedTrials, workers: int | None, progress: Progress) -> CampaignSession:
     """Run the remaining trials of a campaign; `store`, which is open, keeps them.
 
     Raises RunError if the batch engine and the message engine disagree about a trial.

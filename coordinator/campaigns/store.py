@@ -14,14 +14,14 @@ from typing import Any, Final, Self, TextIO
 
 import tomli_w
 
-from coordinator.campaigns.counts import Block, Counts, total
+from coordinator.campaigns.counts import Counts, DrawBlock, total
 from coordinator.campaigns.grid import DRAWS, Done, Grid, Key
 from coordinator.campaigns.stored_records import (
     COUNT,
     RESULT,
     TEXT,
     TEXTS,
-    Check,
+    RecordCheck,
     read_records,
     require_block,
     require_trial,
@@ -51,7 +51,7 @@ class FinishedTrials:
         """Every finished trial with messages, by its key, including the trials of earlier sessions."""
         self.sockets: dict[Key, TrialResult] = {}
         """Trials that were repeated over TCP."""
-        self.blocks: dict[tuple[int, int], list[Block]] = {}
+        self.blocks: dict[tuple[int, int], list[DrawBlock]] = {}
         """By (point, variant): the blocks of draws that were evaluated exactly, in order."""
 
     def done(self) -> Done:
@@ -70,7 +70,7 @@ class FinishedTrials:
         del trial
         self.sockets[key] = result
 
-    def add_block(self, block: Block) -> None:
+    def add_block(self, block: DrawBlock) -> None:
         """Keep a block of draws, which follows the earlier blocks of its cell."""
         cell = self.blocks.setdefault((block.point, block.variant), [])
         # Once all sets are wanted, blocks of a random sample of them do not count.
@@ -79,7 +79,7 @@ class FinishedTrials:
         if block.start == (cell[-1].stop if cell else 0):
             cell.append(block)
 
-    def evaluated(self, point: int, variant: int) -> list[Block]:
+    def evaluated(self, point: int, variant: int) -> list[DrawBlock]:
         """Return the blocks of draws that count."""
         cell = self.blocks.get((point, variant), [])
         return cell if cell and cell[0].whole == self.grid.whole(point, variant) else []
@@ -166,7 +166,7 @@ class Store(FinishedTrials):
         self._append({"over": "tcp", **_record(key, trial, result)})
         super().add_socket_trial(key, trial, result)
 
-    def add_block(self, block: Block) -> None:
+    def add_block(self, block: DrawBlock) -> None:
         """Append the record of a block of draws."""
         self._append(block.record())
         super().add_block(block)
@@ -252,7 +252,7 @@ def load_records(found: FinishedTrials, path: Path, see: Callable[[Key, Trial, b
         except RefusedError as error:
             raise RefusedError(f"line {line}: {error}") from None
         if exact:
-            FinishedTrials.add_block(found, Block.of_record(fields))
+            FinishedTrials.add_block(found, DrawBlock.of_record(fields))
         else:
             key, trial, result = record_of(fields)
             see(key, trial, "over" in fields)
@@ -330,7 +330,7 @@ def _are_lists(value: object) -> bool:
     return isinstance(value, dict) and all(isinstance(items, list) for items in value.values())
 
 
-GRID_VALUES: Final[Mapping[str, tuple[str, Check]]] = {
+GRID_VALUES: Final[Mapping[str, tuple[str, RecordCheck]]] = {
     "scenario": ("a table", lambda value: isinstance(value, dict)),
     "vary": ("a table of lists", _are_lists),
     "faults": TEXTS,

@@ -14,7 +14,7 @@ from coordinator.campaigns.trial_runner import TrialResult
 from coordinator.stored.reading import RefusedError, read_lines
 
 LARGEST: Final = 2**63
-Check = Callable[[Any], bool]
+RecordCheck = Callable[[Any], bool]
 
 
 def read_records(path: Path) -> Iterator[tuple[int, int, dict[str, Any]]]:
@@ -38,7 +38,7 @@ def _refuse_constant(text: str) -> NoReturn:
 
 
 def require_record(
-    record: Mapping[str, Any], checks: Mapping[str, tuple[str, Check]], optional: frozenset[str]
+    record: Mapping[str, Any], checks: Mapping[str, tuple[str, RecordCheck]], optional: frozenset[str]
 ) -> None:
     """Refuse a record that lacks a key, or has a value of another type; further keys are left as they are."""
     for name, (expected, fits) in checks.items():
@@ -65,11 +65,11 @@ def _is_time(value: object) -> bool:
     return isinstance(value, int | float) and type(value) is not bool and 0 <= value < LARGEST and isfinite(value)
 
 
-def _maybe(check: Check) -> Check:
+def _maybe(check: RecordCheck) -> RecordCheck:
     return lambda value: value is None or check(value)
 
 
-def _list_of(check: Check, length: int | None = None) -> Check:
+def _list_of(check: RecordCheck, length: int | None = None) -> RecordCheck:
     return lambda value: isinstance(value, list) and length in (None, len(value)) and all(map(check, value))
 
 
@@ -88,7 +88,7 @@ MAYBE_TEXT: Final = ("text, or null", _maybe(_is_text))
 TEXTS: Final = ("a list of texts", _list_of(_is_text))
 
 
-def _pairs(length: int) -> tuple[str, Check]:
+def _pairs(length: int) -> tuple[str, RecordCheck]:
     return f"a list of lists of {length} whole numbers", _list_of(_list_of(_is_count, length))
 
 
@@ -109,7 +109,7 @@ def _is_group(value: object) -> bool:
 
 
 PLACE: Final = {"point": COUNT, "variant": COUNT}
-TRIAL: Final[Mapping[str, tuple[str, Check]]] = {
+TRIAL: Final[Mapping[str, tuple[str, RecordCheck]]] = {
     **PLACE, "number": COUNT, "faults": TEXTS, "seed": COUNT,
     **dict.fromkeys(("steps", "packets", "segments", "bytes", "lost", "corrupt", "duplicates", "expected"), COUNT),
     **dict.fromkeys(("delivered", "intact", "least_copies"), COUNT),
@@ -120,7 +120,7 @@ TRIAL: Final[Mapping[str, tuple[str, Check]]] = {
 }  # fmt: skip
 """The values of a trial with messages; values that earlier versions or some trials lack are optional."""
 OPTIONAL: Final = frozenset({"latencies", "seconds", "over"})
-BLOCK: Final[Mapping[str, tuple[str, Check]]] = {
+BLOCK: Final[Mapping[str, tuple[str, RecordCheck]]] = {
     "block": COUNT, **PLACE, **dict.fromkeys(("trials", "undecided", "violated", "steps", "segments"), COUNT),
     "due": _pairs(4), "lost": _pairs(2), "worst": _pairs(2), "violations": ("a list of numbers", _list_of(_is_count)),
     "whole": ("true or false", _is_truth), "times": ("an object, or null", lambda value: isinstance(value, dict | None)),
@@ -173,7 +173,7 @@ def _are_measured(value: object) -> bool:
     return isinstance(value, dict) and all(map(_is_number, value.values()))
 
 
-SWEEP: Final[Mapping[str, tuple[str, Check]]] = {
+SWEEP: Final[Mapping[str, tuple[str, RecordCheck]]] = {
     "key": TEXT, "order": COUNT, "degree": COUNT, "verdict": ("a verdict", lambda value: value in VERDICTS),
     "journal_hash": TEXT, "measured": ("an object of numbers", _are_measured),
     "claims": ("a list of claims", _list_of(_is_claim)),

@@ -65,7 +65,7 @@ KINDS: Final = {
 
 
 @dataclass(frozen=True)
-class Point:
+class SweepPoint:
     """One run of a sweep."""
 
     plan: Plan
@@ -223,14 +223,14 @@ def points_of(
     algorithms: Sequence[str],
     values: Mapping[str, object],
     check: Callable[[Scenario], None] = lambda _: None,
-) -> tuple[list[Point], list[str]]:
+) -> tuple[list[SweepPoint], list[str]]:
     """Return the runs in order, and the reasons why others are left out; ScenarioError if an algorithm has no run at
     all.
     """
     if not topologies or not algorithms:
         name = "algorithm" if topologies else "topology"
         raise ScenarioError(name, None, f"give at least one {name}")
-    points: list[Point] = []
+    points: list[SweepPoint] = []
     left_out: list[str] = []
     refused: dict[str, ScenarioError] = {}
     networks = {name: (form, number) for form in topologies for name, number in networks_in(form)}
@@ -243,7 +243,7 @@ def points_of(
         try:
             scenario = make_scenario(given)
             check(scenario)
-            points.append(Point(make_plan(scenario), form, number))
+            points.append(SweepPoint(make_plan(scenario), form, number))
         except ScenarioError as error:
             refused.setdefault(algorithm, error)
             left_out.append(f"{algorithm} on {name}: {error}")
@@ -254,7 +254,7 @@ def points_of(
     return points, left_out
 
 
-def run_point(point: Point, driver: str | None = None) -> dict[str, Any] | None:
+def run_point(point: SweepPoint, driver: str | None = None) -> dict[str, Any] | None:
     """Return the metrics and claims of a run as plain values, on another driver if one is named; None if interrupted."""
     plan = point.plan
     if driver not in (None, plan.scenario.driver):
@@ -277,7 +277,7 @@ def _record(result: FinishedRun) -> dict[str, Any]:
     return {**facts, "measured": measured, "claims": claims}
 
 
-def row_of(point: Point, metric: str, record: Mapping[str, Any]) -> Row:
+def row_of(point: SweepPoint, metric: str, record: Mapping[str, Any]) -> Row:
     """Return the row of one run: the metric, the value that is claimed for it, and its lower bound.
 
     That is the bound for every algorithm; without one, the best that the algorithm claims.

@@ -16,7 +16,7 @@ from coordinator.scenario.fault_sets import BY_SHARE, FaultSetTerm
 from coordinator.scenario.model import knowledge_of
 from coordinator.theory.reliability import Expected, expected_delivery_ratio, promises
 
-Findings = Mapping[Key, tuple[Trial, TrialResult]]
+TrialFindings = Mapping[Key, tuple[Trial, TrialResult]]
 Row = dict[str, object]
 
 
@@ -176,7 +176,7 @@ def _noun(part: FaultSetTerm) -> str:
     return f"blocks {part.block}" if part.block else _NOUNS.get(part.kind, part.kind)
 
 
-def trial_rows(grid: Grid, findings: Findings) -> Iterator[Row]:
+def trial_rows(grid: Grid, findings: TrialFindings) -> Iterator[Row]:
     """Yield the rows of trials.parquet: one per trial, by point, variant and draw."""
     for key in sorted(findings):
         trial, result = findings[key]

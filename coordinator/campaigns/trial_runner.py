@@ -92,14 +92,14 @@ class TrialResult:
         return sum(self.latencies), steps, max(0, len(self.latencies) - 1)
 
 
-Sink = Callable[[int, Trial, TrialResult], None]
+TrialSink = Callable[[int, Trial, TrialResult], None]
 """Called with the position of a trial in its sequence, the trial and its result."""
 
 
 class Trials(Protocol):
     """A runner of trials: a `TrialRunner` in this process, or a `WorkerPool`."""
 
-    async def run(self, trials: Iterable[Trial], sink: Sink) -> None:
+    async def run(self, trials: Iterable[Trial], sink: TrialSink) -> None:
         """Run all trials and pass each to `sink` as it ends, in any order; raises EmulatorError if one cannot be run.
 
         `trials` is consumed in order, little further than the trials that are running.
@@ -130,7 +130,7 @@ class TrialRunner:
     async def __aexit__(self, *_: object) -> None:
         await self._close()
 
-    async def run(self, trials: Iterable[Trial], sink: Sink) -> None:
+    async def run(self, trials: Iterable[Trial], sink: TrialSink) -> None:
         for place, trial in enumerate(trials):
             sink(place, trial, await self.trial(trial))
 
@@ -140,7 +140,7 @@ class TrialRunner:
         if plan.scenario.clock == "timed":
             return await self._timed(plan)
         # Rows stay in memory: a trial has thousands of them, and no folder.
-        execution, rows = ExecutionResult(), Rows()
+        execution, rows = ExecutionResult(), TrialRows()
         try:
             network = await self._open(plan)
             await take_steps(plan, network, rows, execution, lambda *_: None)
@@ -162,7 +162,7 @@ class TrialRunner:
         from coordinator.networks.timed import TimedMemoryNetwork, predict  # noqa: PLC0415
         from coordinator.results.faults_in_steps import in_steps  # noqa: PLC0415
 
-        execution, rows, network = ExecutionResult(), Rows(), TimedMemoryNetwork(plan)
+        execution, rows, network = ExecutionResult(), TrialRows(), TimedMemoryNetwork(plan)
         timetable = await predict(plan, lambda *_: None)
         await run_timed(plan, network, timetable, rows, execution, lambda *_: None)
         records, judged = sorted_records(rows.blocks), in_steps(plan, timetable)
@@ -218,7 +218,7 @@ class TrialRunner:
             await network.close()
 
 
-class Rows:
+class TrialRows:
     """Collects the rows of a trial in memory."""
 
     def __init__(self) -> None:

@@ -19,7 +19,7 @@ import numpy as np
 import trio
 
 from coordinator.campaigns.batch_trials import repeats, require_agreement, unfinished
-from coordinator.campaigns.counts import Block
+from coordinator.campaigns.counts import DrawBlock
 from coordinator.campaigns.grid import DRAWS, MOST_TRIALS, Grid, Key
 from coordinator.campaigns.store import (
     GRID,
@@ -206,7 +206,7 @@ class _Records:
                 )
                 continue
             outcome, broken = grid.point_engine(*cell).evaluate(drawn, latencies=True)
-            found = Block.of_outcome((*cell, block.start), drawn, outcome, broken, whole=block.whole).record()
+            found = DrawBlock.of_outcome((*cell, block.start), drawn, outcome, broken, whole=block.whole).record()
             stored = block.record()
             if stored["times"] is None:
                 found["times"] = None

@@ -7,8 +7,8 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final
 
-from coordinator.campaigns.stored_records import TEXT, TEXTS, Check, read_records, require_row
-from coordinator.campaigns.sweep import METRICS, ROWS, SETTINGS, Point, Sweep, points_of, row_of, run_point
+from coordinator.campaigns.stored_records import TEXT, TEXTS, RecordCheck, read_records, require_row
+from coordinator.campaigns.sweep import METRICS, ROWS, SETTINGS, Sweep, SweepPoint, points_of, row_of, run_point
 from coordinator.execution.verify import (
     MOST_FINDINGS,
     TooLargeError,
@@ -31,7 +31,7 @@ LEAST_RUNS: Final = 3
 """Runs that are made again even if they have more packets."""
 MOST_PACKETS: Final = 1_000_000
 """About the most packets of the runs that are made again."""
-VALUES: Final[Mapping[str, tuple[str, Check]]] = {
+VALUES: Final[Mapping[str, tuple[str, RecordCheck]]] = {
     "software": TEXT, "topologies": TEXTS, "collective": TEXT, "algorithms": TEXTS,
     "metric": ("a metric", lambda value: value in METRICS), "scenario": ("a table", lambda value: isinstance(value, dict)),
 }  # fmt: skip
@@ -89,7 +89,7 @@ def _settings(folder: Path, verification: Verification) -> dict[str, Any]:
     return settings
 
 
-def _points(settings: Mapping[str, Any]) -> tuple[list[Point], list[str]]:
+def _points(settings: Mapping[str, Any]) -> tuple[list[SweepPoint], list[str]]:
     if len(settings["algorithms"]) * len(settings["topologies"]) > MOST_POINTS:
         raise TooLargeError(f"{SETTINGS}: more than {MOST_POINTS:,} runs")
     return points_of(
@@ -117,7 +117,9 @@ def _records(path: Path) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _run_again(points: Sequence[Point], records: Mapping[str, Mapping[str, Any]], verification: Verification) -> int:
+def _run_again(
+    points: Sequence[SweepPoint], records: Mapping[str, Mapping[str, Any]], verification: Verification
+) -> int:
     """Make a sample of the runs again, in memory, and compare their records."""
     done = packets = 0
     for point in Random(secrets.randbits(64)).sample(points, min(SAMPLED_RUNS, len(points))):
@@ -170,5 +172,5 @@ def _check_files(folder: Path, files: Mapping[str, str], ours: bool, verificatio
             verification.unchecked.append(f"{name}: differs from the records, and another version drew it")
 
 
-def _name(point: Point) -> str:
+def _name(point: SweepPoint) -> str:
     return f"{point.plan.scenario.algorithm} on {point.plan.topology.name}"

@@ -11,7 +11,7 @@ from typing import Self, TextIO
 
 import trio
 
-from coordinator.campaigns.trial_runner import Sink, Trial, TrialResult, result_of
+from coordinator.campaigns.trial_runner import Trial, TrialResult, TrialSink, result_of
 from coordinator.scenario.model import Scenario, make_scenario
 from coordinator.scenario.plugins import loaded_plugins
 from emunode.errors import EmulatorError, FaultError, RuleError, RunError, ScenarioError
@@ -49,7 +49,7 @@ class WorkerPool:
         for worker in self._workers:
             worker.end()
 
-    async def run(self, trials: Iterable[Trial], sink: Sink) -> None:
+    async def run(self, trials: Iterable[Trial], sink: TrialSink) -> None:
         numbered = enumerate(trials)
         failures: list[Exception] = []
 
@@ -122,7 +122,7 @@ class Worker:
         """The number of the process."""
         return self._process.pid
 
-    async def work(self, numbered: Iterator[tuple[int, Trial]], sink: Sink) -> None:
+    async def work(self, numbered: Iterator[tuple[int, Trial]], sink: TrialSink) -> None:
         """Run trials until there are no more."""
         # `numbered` is shared by all workers: each takes the next batch, so none waits for a slow one.
         while batch := list(islice(numbered, BATCH)):

@@ -12,7 +12,7 @@ from rich.markup import escape
 
 from coordinator.api.campaigns import run_stored
 from coordinator.api.progress import on_stderr
-from coordinator.campaigns.batch_trials import Session
+from coordinator.campaigns.batch_trials import CampaignSession
 from coordinator.campaigns.grid import MOST_VALUES, Grid
 from coordinator.campaigns.residual import PROBABILITIES, Residual
 from coordinator.campaigns.runner import check_workers
@@ -190,7 +190,7 @@ def show_campaign(
     table: Sequence[Row],
     left_out: Sequence[str],
     violations: Sequence[Mapping[str, Any]],
-    session: Session,
+    session: CampaignSession,
 ) -> None:
     """Print the results by variant and point, omissions, violations, and the folder."""
     out = render.console()

@@ -14,7 +14,7 @@ from coordinator.api.progress import on_stderr
 from coordinator.cli import render
 from coordinator.cli.output import OUTPUT, JsonFlag, as_command, print_json
 from coordinator.grading.confinement import MEBIBYTE, Limits
-from coordinator.grading.grade import Grade, Options, Subject
+from coordinator.grading.grade import Grade, GradedPart, GradeOptions
 from coordinator.grading.grade import grade as grade_file
 from coordinator.grading.gradescope import results
 from coordinator.grading.marks import MarkVerdict
@@ -93,7 +93,7 @@ def check(
     if within is not None and not within >= 1:
         raise ScenarioError("within", within, "expected a multiple of the bound, 1 or more")
     limits = limits or LimitFlags()
-    options = Options(
+    options = GradeOptions(
         [parse_topology(name) for name in topology],
         port_model,
         property,
@@ -136,7 +136,7 @@ def _show(found: Grade) -> None:
         out.print(f"not confined by: {layer} ({escape(reason)})", soft_wrap=True)
 
 
-def _show_marks(subject: Subject) -> None:
+def _show_marks(subject: GradedPart) -> None:
     rows: Sequence[Sequence[str]] = [
         (
             mark.requirement,

@@ -16,7 +16,7 @@ from coordinator.reports.network_picture import draw_network
 from coordinator.scenario.network_files import is_network_file
 from coordinator.scenario.networks import PREFIX, load_topology
 from coordinator.scenario.plugins import load_plugins
-from coordinator.theory.figures.base import LONG_WORK, QUICK_WORK, Value
+from coordinator.theory.figures.base import LONG_WORK, QUICK_WORK, InvariantValue
 from coordinator.theory.figures.evaluate import FigureValue, evaluate
 from coordinator.theory.figures.registry import FIGURES
 from coordinator.theory.figures.survival import RATES
@@ -195,7 +195,7 @@ def _closed_form_text(figure: FigureValue) -> str:
     return f"{text}, differs" if figure.agrees is False else text
 
 
-def _shown(name: str, value: Known | Value) -> object:
+def _shown(name: str, value: Known | InvariantValue) -> object:
     match value:
         case NotComputed():
             return "not computed"

@@ -25,7 +25,7 @@ from coordinator.reports.numbers import plural
 from coordinator.scenario.plugins import load_plugins
 from emunode.algorithms.base import ANY_FAMILY, Algorithm, Need
 from emunode.algorithms.program import PROGRAM
-from emunode.algorithms.registry import Entry
+from emunode.algorithms.registry import RegisteredAlgorithm
 from emunode.errors import ScenarioError
 from emunode.model import Collective, CollectiveSpec
 from emunode.topologies.base import FAMILIES, Topology
@@ -116,7 +116,7 @@ def list_algorithms(
             render.console().print(f"not tried here, because the network is large: {', '.join(names)}")
 
 
-def _table_row(entry: Entry) -> dict[str, object]:
+def _table_row(entry: RegisteredAlgorithm) -> dict[str, object]:
     """Describe an algorithm in 80 columns: the title of its table names the topology, and citations are too long."""
     return {
         "collective": str(entry.collective),
@@ -155,7 +155,7 @@ def _suggestion(name: str, known: list[str]) -> str:
     return f"did you mean {near[0]!r}?" if near else f"known are: {', '.join(dict.fromkeys(known))}"
 
 
-def _details(family: str, entry: Entry, network: Topology | None) -> dict[str, Any]:
+def _details(family: str, entry: RegisteredAlgorithm, network: Topology | None) -> dict[str, Any]:
     """Collect all that is known of an algorithm, with its claims on a network, or on the example of its family.
 
     Raises ScenarioError if it cannot run on the network.
@@ -172,7 +172,7 @@ def _details(family: str, entry: Entry, network: Topology | None) -> dict[str, A
     }
 
 
-def _example(family: str, entry: Entry) -> Algorithm | None:
+def _example(family: str, entry: RegisteredAlgorithm) -> Algorithm | None:
     """Make the algorithm on the example network of its family, under the first setting that it accepts."""
     families = [FAMILIES[family]] if family in FAMILIES else FAMILIES.values()
     # An algorithm for any network may need links that the first families lack.

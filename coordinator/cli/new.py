@@ -11,7 +11,7 @@ from emunode.errors import ScenarioError
 from emunode.model import Collective
 from emunode.terminal import say
 
-OutFlag = Annotated[Path | None, Parameter(help="file to write; the name with underscores and .py in this folder")]
+FileFlag = Annotated[Path | None, Parameter(help="file to write; the name with underscores and .py in this folder")]
 
 
 def algorithm(
@@ -19,7 +19,7 @@ def algorithm(
     *,
     topology: Annotated[str, Parameter(help="family that it is for, such as star, or any")] = "any",
     collective: Annotated[Collective, Parameter(help="collective that it performs")] = Collective.BROADCAST,
-    out: OutFlag = None,
+    out: FileFlag = None,
     json: JsonFlag = False,
 ) -> None:
     """Write an algorithm to start from: flooding, or for a reduce a tree, which `coordinator check` accepts.
@@ -37,7 +37,7 @@ def algorithm(
 def topology(
     name: Annotated[str, Parameter(help="name of the family, such as my-ring")],
     *,
-    out: OutFlag = None,
+    out: FileFlag = None,
     json: JsonFlag = False,
 ) -> None:
     """Write a family of networks to start from: a ring, which `coordinator check` accepts.

@@ -13,9 +13,9 @@ from cyclopts import Group as FlagGroup
 from cyclopts import Parameter, Token
 
 from coordinator.scenario.model import OPTIONS
-from coordinator.scenario.option import Group, ScenarioOption
+from coordinator.scenario.option import OptionGroup, ScenarioOption
 
-GROUPS = {group: FlagGroup(group, sort_key=number) for number, group in enumerate(Group)}
+GROUPS = {group: FlagGroup(group, sort_key=number) for number, group in enumerate(OptionGroup)}
 
 
 def make_flags(

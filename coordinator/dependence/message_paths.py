@@ -36,7 +36,7 @@ Piece = tuple[Rank, Rank, int]
 """A segment of a message: origin, target (or ALL_RANKS) and number."""
 
 
-class Message(NamedTuple):
+class DueMessage(NamedTuple):
     """The messages that one rank is to receive from another, taken together."""
 
     origin: Rank
@@ -64,14 +64,14 @@ class MessagePaths:
             copies[tree] = hop
 
     @cached_property
-    def segments(self) -> Mapping[Message, Sequence[Piece]]:
+    def segments(self) -> Mapping[DueMessage, Sequence[Piece]]:
         """For every message that is due without faults, its pieces."""
-        found: dict[Message, list[Piece]] = {}
+        found: dict[DueMessage, list[Piece]] = {}
         everyone = self.topology.data_ranks
         for origin, target, segment in sorted(self._last):
             for receiver in everyone if target == ALL_RANKS else [target]:
                 if receiver != origin:
-                    found.setdefault(Message(origin, receiver), []).append((origin, target, segment))
+                    found.setdefault(DueMessage(origin, receiver), []).append((origin, target, segment))
         return found
 
     def require_all(self) -> None:

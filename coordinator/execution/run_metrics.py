@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from coordinator.execution.observer import RunObserver
-from coordinator.reports.open_metrics import Family, exposition
+from coordinator.reports.open_metrics import MetricFamily, exposition
 from coordinator.results.claims import Verdict
 from emunode import __version__
 from emunode.model import HopOutcome
@@ -20,7 +20,7 @@ def metrics_text(observer: RunObserver) -> str:
     return exposition(families(observer))
 
 
-def families(observer: RunObserver) -> Iterator[Family]:
+def families(observer: RunObserver) -> Iterator[MetricFamily]:
     """Yield the present metrics; a metric that is not known yet has no samples."""
     plan, counters = observer.plan, observer.counters
     scenario, result = plan.scenario, observer.result
@@ -66,14 +66,14 @@ MEANINGS: Final = {
 }
 
 
-def _family(name: str, kind: Any, meaning: str, unit: str = "", samples: Any = ()) -> Family:
-    return Family(PREFIX + name, kind, meaning, unit, list(samples))
+def _family(name: str, kind: Any, meaning: str, unit: str = "", samples: Any = ()) -> MetricFamily:
+    return MetricFamily(PREFIX + name, kind, meaning, unit, list(samples))
 
 
-def _value(name: str, kind: str, meaning: str, value: float | None, unit: str = "") -> Family:
+def _value(name: str, kind: str, meaning: str, value: float | None, unit: str = "") -> MetricFamily:
     return _family(name, kind, meaning, unit, [] if value is None else [({}, value)])
 
 
-def _states(name: str, meaning: str, states: tuple[str, ...], state: str | None) -> Family:
+def _states(name: str, meaning: str, states: tuple[str, ...], state: str | None) -> MetricFamily:
     samples = [({PREFIX + name: each}, float(each == state)) for each in states]
     return _family(name, "stateset", meaning, samples=samples if state is not None else [])

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 Metric = int | float | tuple[int, ...]
 
 
-class Broken(NamedTuple):
+class BrokenAssumption(NamedTuple):
     """An assumption of claims that fails in a run."""
 
     assumption: Assumption
@@ -143,7 +143,7 @@ class Feature(ABC):
         del run
         return None
 
-    def broken(self, run: "ResolvedRun", timeline: FaultTimeline) -> Iterable[Broken]:
+    def broken(self, run: "ResolvedRun", timeline: FaultTimeline) -> Iterable[BrokenAssumption]:
         """Return the assumptions that fail in a run with this protocol under the faults of `timeline`."""
         del run, timeline
         return ()

@@ -6,7 +6,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from coordinator.dependence.outages import Outages
-from coordinator.features.base import Broken, Evidence, Feature, Findings, ResolvedRun
+from coordinator.features.base import BrokenAssumption, Evidence, Feature, Findings, ResolvedRun
 from coordinator.features.timing import control_packet, longest_news, longest_packet
 from coordinator.scenario.durations import format_duration
 from coordinator.scenario.model import Scenario, knowledge_of
@@ -71,11 +71,13 @@ class DetectionFeature(Feature):
             return outage_claims.claims_with_outages(run.algorithm, outages)
         return claims_with_outages(run.topology, run.algorithm, outages)
 
-    def broken(self, run: ResolvedRun, timeline: FaultTimeline) -> Iterator[Broken]:
-        yield Broken(Assumption.EVERY_ATTEMPT, "a node withholds what it should send to a suspected neighbour")
+    def broken(self, run: ResolvedRun, timeline: FaultTimeline) -> Iterator[BrokenAssumption]:
+        yield BrokenAssumption(
+            Assumption.EVERY_ATTEMPT, "a node withholds what it should send to a suspected neighbour"
+        )
         if run.goes_by_events and not is_perfect(run.scenario, run.algorithm, timeline):
             why = "signs of life may come more than K intervals apart, and a wrong suspicion may withhold anything"
-            yield Broken(Assumption.NO_WRONG_SUSPICION, why)
+            yield BrokenAssumption(Assumption.NO_WRONG_SUSPICION, why)
 
     def rows(self, run: ResolvedRun) -> "pl.Expr":
         from coordinator.features.journals.rows import IS_CONTROL, IS_SIGN, WITHHELD  # noqa: PLC0415

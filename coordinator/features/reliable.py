@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from coordinator.dependence.losses import losses
-from coordinator.features.base import Broken, Evidence, Feature, Findings, ResolvedRun
+from coordinator.features.base import BrokenAssumption, Evidence, Feature, Findings, ResolvedRun
 from coordinator.features.timing import control_packet, longest_packet
 from coordinator.scenario.durations import format_duration, parse_duration
 from coordinator.scenario.model import Scenario, costs_of
@@ -79,21 +79,21 @@ class ReliableFeature(Feature):
         yield from run.algorithm.claims_with_faults(*run.count_broken(), run.states)
         yield from link_claims(run)
 
-    def broken(self, run: ResolvedRun, timeline: FaultTimeline) -> Iterator[Broken]:
+    def broken(self, run: ResolvedRun, timeline: FaultTimeline) -> Iterator[BrokenAssumption]:
         all_port = run.spec.port_model is PortModel.ALL_PORT
         if run.goes_by_events:
             if timeline:
-                yield Broken(Assumption.SENT_ONCE, "faults may bring time-outs about")
+                yield BrokenAssumption(Assumption.SENT_ONCE, "faults may bring time-outs about")
             elif not _is_punctual(run):
-                yield Broken(Assumption.SENT_ONCE, "an acknowledgement may come after its time-out")
+                yield BrokenAssumption(Assumption.SENT_ONCE, "an acknowledgement may come after its time-out")
             return
         # A lower bound for every algorithm also holds for an algorithm that waits for acknowledgements. But a bound for
         # one port may follow from receipts, which are not limited over reliable links.
-        yield Broken(Assumption.STEPS_KEPT, "segments wait for acknowledgements", bounds_hold=all_port)
+        yield BrokenAssumption(Assumption.STEPS_KEPT, "segments wait for acknowledgements", bounds_hold=all_port)
         links = _links(run)
         if links.retransmit_after < round_trip(run.spec, run.topology, links.window):
             why = "an acknowledgement comes after its time-out"
-            yield Broken(Assumption.SENT_ONCE, why, bounds_hold=all_port)
+            yield BrokenAssumption(Assumption.SENT_ONCE, why, bounds_hold=all_port)
 
     def rows(self, run: ResolvedRun) -> "pl.Expr":
         from coordinator.features.journals.rows import IS_ANSWER, IS_CONTROL  # noqa: PLC0415

@@ -4,7 +4,7 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from coordinator.features import reliable
-from coordinator.features.base import Broken, Evidence, Feature, Findings, ResolvedRun
+from coordinator.features.base import BrokenAssumption, Evidence, Feature, Findings, ResolvedRun
 from coordinator.scenario.model import Scenario, knowledge_of
 from emunode.algorithms.claims import Assumption, Claim
 from emunode.algorithms.repair import PlannedRule, rule_of
@@ -46,16 +46,16 @@ class RepairFeature(Feature):
     def claims_with_faults(self, run: ResolvedRun) -> Iterator[Claim] | None:
         return _pull_claims(run) if run.spec.asks else None
 
-    def broken(self, run: ResolvedRun, timeline: FaultTimeline) -> Iterator[Broken]:
+    def broken(self, run: ResolvedRun, timeline: FaultTimeline) -> Iterator[BrokenAssumption]:
         if not run.spec.asks:
             return
         delayed = run.spec.reliable is not None
         if run.goes_by_events and (delayed or run.spec.detection is not None):
             # Late packets may be overdue and requested; the second copy, which comes by another way, is traffic too.
-            yield Broken(Assumption.SENT_ONCE, "packets that are late may be asked for")
+            yield BrokenAssumption(Assumption.SENT_ONCE, "packets that are late may be asked for")
         elif delayed and not run.goes_by_events:
             why = "packets that wait for acknowledgements may be overdue, and what is asked for comes twice"
-            yield Broken(Assumption.NOTHING_OVERDUE, why, bounds_hold=True)
+            yield BrokenAssumption(Assumption.NOTHING_OVERDUE, why, bounds_hold=True)
 
     def rows(self, run: ResolvedRun) -> "pl.Expr | None":
         from coordinator.features.journals.rows import IS_REQUEST  # noqa: PLC0415

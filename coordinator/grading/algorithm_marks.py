@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from coordinator.grading.confinement import REFUSED_CALL
 from coordinator.grading.marks import Mark
-from coordinator.grading.played_run import JUDGED, Faults, PlayedRun, Player, answered_sends
-from coordinator.grading.submission import OutOfTimeError, SubmissionEndedError, SubmissionProcess, SubmissionServer
-from coordinator.theory.lower_bounds import Traffic, lower_bounds
+from coordinator.grading.played_run import JUDGED, GradedFaults, PlayedRun, Player, answered_sends
+from coordinator.grading.submission import GradingTimeError, SubmissionEndedError, SubmissionProcess, SubmissionServer
+from coordinator.theory.lower_bounds import RequiredTraffic, lower_bounds
 from emunode.algorithms.base import with_target
 from emunode.errors import ScenarioError
 from emunode.locality import sample_ranks
@@ -74,7 +74,7 @@ class AlgorithmGrader:
             for topology, spec in self._redundant:
                 self._grade_faults(topology, spec)
             self._grade_locality()
-        except OutOfTimeError as error:
+        except GradingTimeError as error:
             for mark in self.marks.values():
                 mark.stopped = str(error)
         finally:
@@ -129,7 +129,7 @@ class AlgorithmGrader:
         for number, spec in enumerate(specs):
             self.progress(f"{topology.name} {spec.port_model}", number, len(specs))
             where = _where(topology, spec)
-            run = self._play(topology, spec, Faults(), where)
+            run = self._play(topology, spec, GradedFaults(), where)
             if run is None:
                 continue
             if run.refused is not None:
@@ -182,7 +182,7 @@ class AlgorithmGrader:
                 [] if holds or close else [f"{where}: claims {name} {relation} {predicted}, measured {measured}"]
             )
 
-    def _play(self, topology: Topology, spec: CollectiveSpec, faults: Faults, where: str) -> PlayedRun | None:
+    def _play(self, topology: Topology, spec: CollectiveSpec, faults: GradedFaults, where: str) -> PlayedRun | None:
         """Play a run; None if the process ended, which is a finding."""
         if self._failed_runs >= MOST_FAILED_RUNS:
             return None
@@ -214,7 +214,7 @@ class AlgorithmGrader:
 
     def _grade_faults(self, topology: Topology, spec: CollectiveSpec) -> None:
         """Grade all single faults, if the algorithm claims to tolerate one fault with this redundancy."""
-        probe = self._play(topology, spec, Faults(), _where(topology, spec))
+        probe = self._play(topology, spec, GradedFaults(), _where(topology, spec))
         tolerated = 0 if probe is None or probe.refused is not None else probe.opened.get("tolerated_faults", 0)
         if not isinstance(tolerated, int) or tolerated < 1:
             return
@@ -249,7 +249,7 @@ class AlgorithmGrader:
         by_order = sorted(self.networks, key=lambda each: each.order)
         topology = next((each for each in reversed(by_order) if each.order <= EVERY_SOURCE), by_order[0])
         spec = next(self._specs(topology))
-        run = self._play(topology, spec, Faults(), _where(topology, spec))
+        run = self._play(topology, spec, GradedFaults(), _where(topology, spec))
         if run is None or run.refused is not None or not run.turns:
             return
         ranks = sample_ranks(topology, spec.source)
@@ -321,14 +321,14 @@ def _stopped(run: PlayedRun) -> list[str]:
     return [] if "deliveries" in run.metrics or "steps" in run.metrics else ["the run did not get to its end"]
 
 
-def _single_faults(topology: Topology, source: Rank) -> Iterator[Faults]:
+def _single_faults(topology: Topology, source: Rank) -> Iterator[GradedFaults]:
     """Yield each node but the source crashed, then each link down in both directions."""
     for rank in topology.ranks():
         if rank != source:
-            yield Faults(crashed=frozenset({rank}), name=f"crash:{topology.label(rank)}")
+            yield GradedFaults(crashed=frozenset({rank}), name=f"crash:{topology.label(rank)}")
     for rank, port, peer, its_port in topology.links():
         name = f"down:{topology.label(rank)}~{topology.label(peer)}"
-        yield Faults(down=frozenset({(rank, port), (peer, its_port)}), name=name)
+        yield GradedFaults(down=frozenset({(rank, port), (peer, its_port)}), name=name)
 
 
 def fewest_steps(run: PlayedRun) -> tuple[int, str] | None:
@@ -337,7 +337,7 @@ def fewest_steps(run: PlayedRun) -> tuple[int, str] | None:
     """
     spec = run.spec
     capacity = run.opened.get("link_capacity")
-    traffic = Traffic(
+    traffic = RequiredTraffic(
         spec.collective,
         spec.source,
         spec.messages * int(run.opened["segments_per_message"]),

@@ -13,7 +13,7 @@ from coordinator.grading.layers import Protection
 from coordinator.grading.marks import POINTS, Mark, MarkVerdict, overall
 from coordinator.grading.submission import (
     NONSENSE,
-    OutOfTimeError,
+    GradingTimeError,
     SubmissionEndedError,
     SubmissionProcess,
     SubmissionServer,
@@ -36,7 +36,7 @@ ANY_NETWORKS: Final = ("star:3", "hypercube:3", "ring:7", "mesh:3x4", "debruijn:
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class GradeOptions:
     """The requirements on a submission beyond its own claims."""
 
     networks: Sequence[Topology] = ()
@@ -49,7 +49,7 @@ class Options:
 
 
 @dataclass(slots=True)
-class Subject:
+class GradedPart:
     """One thing that a file defines, with its marks."""
 
     kind: str
@@ -68,7 +68,7 @@ class Grade:
     """The result for one file."""
 
     file: str
-    subjects: list[Subject] = field(default_factory=list)
+    subjects: list[GradedPart] = field(default_factory=list)
     printed: str = ""
     protection: Protection = field(default_factory=Protection)
     """The layers of confinement that held, and why others did not; empty for a file that is not executed."""
@@ -102,7 +102,7 @@ class Grade:
         }
 
 
-def grade(path: Path, options: Options, progress: Progress) -> Grade:
+def grade(path: Path, options: GradeOptions, progress: Progress) -> Grade:
     """Grade a file by its suffix: `.py` or `.csv`. Raises ScenarioError (field `file`) for a file that cannot be read."""
     unknown = [name for name in options.properties if name not in PROPERTIES]
     if unknown:
@@ -132,17 +132,17 @@ def grade(path: Path, options: Options, progress: Progress) -> Grade:
     return result
 
 
-def _grade_csv(path: Path, options: Options) -> Grade:
+def _grade_csv(path: Path, options: GradeOptions) -> Grade:
     if len(options.networks) != 1:
         raise ScenarioError("topology", None, "trees in a CSV file are trees of one network: give --topology NET")
     (topology,) = options.networks
     marks = grade_trees(topology, read_csv(path, topology), options.properties)
-    return Grade(str(path), [Subject("trees", path.stem, [topology.name], marks)])
+    return Grade(str(path), [GradedPart("trees", path.stem, [topology.name], marks)])
 
 
-def _grade_python(server: SubmissionServer, options: Options, progress: Progress) -> list[Subject]:
+def _grade_python(server: SubmissionServer, options: GradeOptions, progress: Progress) -> list[GradedPart]:
     loading = Mark("loads", "the file is a Python module that registers an algorithm or a network, or defines trees")
-    subjects = [Subject("file", "the file", [], [loading])]
+    subjects = [GradedPart("file", "the file", [], [loading])]
     with _loading(server, loading) as process:
         if process is None:
             return subjects
@@ -160,12 +160,12 @@ def _grade_python(server: SubmissionServer, options: Options, progress: Progress
             require_judged(described)
         given = _given_networks(process, loaded["families"])
     for family, (own, mark) in given.items():
-        subjects.append(Subject("network", family, [network.name for network in own], [mark]))
+        subjects.append(GradedPart("network", family, [network.name for network in own], [mark]))
     for described in loaded["algorithms"]:
         networks = _networks_for(described["key"][0], given, options)
         grader = AlgorithmGrader(server, described, networks, options.port_models, options.within, progress)
         name = " ".join(described["key"][1:])
-        subjects.append(Subject("algorithm", name, [network.name for network in networks], grader.grade()))
+        subjects.append(GradedPart("algorithm", name, [network.name for network in networks], grader.grade()))
     for source in loaded["trees"]:
         subjects += _grade_tree_source(server, source, options)
     return subjects
@@ -180,7 +180,7 @@ def _loading(server: SubmissionServer, mark: Mark) -> Iterator[SubmissionProcess
         mark.add([str(error)])
         yield None
         return
-    except OutOfTimeError as error:
+    except GradingTimeError as error:
         mark.stopped = str(error)
         yield None
         return
@@ -212,7 +212,7 @@ def _given_networks(
 
 
 def _networks_for(
-    family: str, given: dict[str, tuple[list[GivenNetwork], Mark]], options: Options
+    family: str, given: dict[str, tuple[list[GivenNetwork], Mark]], options: GradeOptions
 ) -> Sequence[Topology]:
     """Return several small networks of the family, unless the command names some."""
     if family in given:
@@ -228,7 +228,7 @@ def _networks_for(
     return small if family == ANY_FAMILY else small[:MOST_NETWORKS]
 
 
-def _grade_tree_source(server: SubmissionServer, source: str, options: Options) -> list[Subject]:
+def _grade_tree_source(server: SubmissionServer, source: str, options: GradeOptions) -> list[GradedPart]:
     if not options.networks:
         raise ScenarioError("topology", None, "trees are trees of a network: give --topology NET")
     subjects = []
@@ -245,9 +245,9 @@ def _grade_tree_source(server: SubmissionServer, source: str, options: Options) 
                         marks += grade_trees(topology, _trees(answer), options.properties)
                 except SubmissionEndedError as error:
                     loading.add([str(error)])
-                except OutOfTimeError as error:
+                except GradingTimeError as error:
                     loading.stopped = str(error)
-        subjects.append(Subject("trees", source, [topology.name], marks))
+        subjects.append(GradedPart("trees", source, [topology.name], marks))
     return subjects
 
 

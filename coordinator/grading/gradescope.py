@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from coordinator.grading.grade import Grade, Subject
+from coordinator.grading.grade import Grade, GradedPart
 from coordinator.grading.marks import POINTS, Mark, MarkVerdict
 
 STATUS = {MarkVerdict.PASS: "passed", MarkVerdict.FAIL: "failed"}
@@ -29,7 +29,7 @@ def results(grade: Grade, seconds: float) -> dict[str, Any]:
     }
 
 
-def _test(subject: Subject, mark: Mark) -> dict[str, Any]:
+def _test(subject: GradedPart, mark: Mark) -> dict[str, Any]:
     where = [f"on {', '.join(subject.networks)}"] if subject.networks else []
     cases = [f"{mark.passed} of {mark.cases} cases"] if mark.cases else []
     notes = [*mark.notes, *([mark.stopped] if mark.stopped else [])]

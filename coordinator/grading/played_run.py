@@ -35,7 +35,7 @@ Inbox = list[list[Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Faults:
+class GradedFaults:
     """Nodes and links that are broken from the first step to the end."""
 
     crashed: frozenset[Rank] = frozenset()
@@ -44,7 +44,7 @@ class Faults:
 
 
 @dataclass(slots=True)
-class Sent:
+class SentSegment:
     """One segment on one link."""
 
     step: Step
@@ -62,7 +62,7 @@ class PlayedRun:
     opened: dict[str, Any] = field(default_factory=dict)
     """The submission's description of itself at the beginning; nothing in it is trusted."""
     refused: str | None = None
-    sent: list[Sent] = field(default_factory=list)
+    sent: list[SentSegment] = field(default_factory=list)
     turns: list[tuple[Inbox, list[list[Any]]]] = field(default_factory=list)
     """The arrivals of the ranks in step 1, 2, .., and the rows [rank, port, segment] of their answers."""
     endless: bool = False
@@ -80,7 +80,7 @@ class PlayedRun:
 class Player:
     """Plays one run. `play` returns it; SubmissionEndedError passes through."""
 
-    def __init__(self, topology: Topology, spec: CollectiveSpec, faults: Faults) -> None:
+    def __init__(self, topology: Topology, spec: CollectiveSpec, faults: GradedFaults) -> None:
         self.run = PlayedRun(topology, spec)
         self._topology = topology
         self._spec = spec
@@ -195,7 +195,7 @@ class Player:
 
     # --- one step ----------------------------------------------------------------------------------------------------
 
-    def _leaving(self, step: Step, sends: list[list[Any]]) -> Iterator[Sent]:
+    def _leaving(self, step: Step, sends: list[list[Any]]) -> Iterator[SentSegment]:
         """Yield the sends of a step by nodes that work; sends that break the model are problems and do not leave."""
         topology = self._topology
         for rank, port, plain in sends:
@@ -215,7 +215,7 @@ class Player:
                 raise SubmissionEndedError("it sent a segment that is not made of numbers and bytes") from None
             if problem := self._segment_problem(rank, step, segment):  # type: ignore[arg-type]
                 self.run.problems.append(problem)
-            yield Sent(step, rank, port, segment)  # type: ignore[arg-type]
+            yield SentSegment(step, rank, port, segment)  # type: ignore[arg-type]
 
     def _segment_problem(self, rank: Rank, step: Step, segment: tuple[Rank, Rank, int, int, bytes]) -> str | None:
         """Return why `rank` may not send this segment now."""
@@ -260,10 +260,10 @@ class Player:
         """Return the ranks for which a result is folded."""
         return (self._spec.source,) if self._spec.collective is Collective.REDUCE else self._topology.data_ranks
 
-    def _carry(self, step: Step, leaving: list[Sent]) -> Inbox:
+    def _carry(self, step: Step, leaving: list[SentSegment]) -> Inbox:
         """Check the packets of a step against the model, and deliver the packets that are not lost."""
         self.run.sent += leaving
-        packets: dict[tuple[Rank, Port], list[Sent]] = defaultdict(list)
+        packets: dict[tuple[Rank, Port], list[SentSegment]] = defaultdict(list)
         for each in leaving:
             packets[each.sender, each.port].append(each)
         self._check_model(step, packets)
@@ -286,7 +286,7 @@ class Player:
         elif (0 <= number < self._segments) and payload == self._payloads.segment(origin, target, number):
             self._held[rank].add((origin, target, number))
 
-    def _check_model(self, step: Step, packets: dict[tuple[Rank, Port], list[Sent]]) -> None:
+    def _check_model(self, step: Step, packets: dict[tuple[Rank, Port], list[SentSegment]]) -> None:
         capacity = self.run.opened.get("link_capacity")
         out: dict[Rank, set[Port]] = defaultdict(set)
         into: dict[Rank, set[Port]] = defaultdict(set)

@@ -16,37 +16,37 @@ from typing import Any, Final
 import emunode.algorithms.registry  # noqa: F401
 from emunode.algorithms.base import ALGORITHMS, Algorithm, LocalView, Need, Rule
 from emunode.errors import ScenarioError
-from emunode.locality import Watch
+from emunode.locality import CallWatch
 from emunode.model import Collective, CollectiveSpec, Duplex, Port, PortModel, Rank, ScheduledSend, Segment, Step
 from emunode.topologies.base import FAMILIES, Topology
 from emunode.topologies.registry import parse_topology
 from emunode.trees.base import Trees
 
 MODULE: Final = "submission"
-Value = Any
+JsonValue = Any
 """A value of JSON."""
 
 
-class Session:
+class SubmissionSession:
     """One submission in one process, and the run that it takes part in."""
 
     def __init__(self, denied: list[str]) -> None:
         self._denied = denied
         self._module = ModuleType(MODULE)
         self._name = MODULE
-        self._watch: Watch | None = None
+        self._watch: CallWatch | None = None
         self._topology: Topology
         self._rules: dict[Rank, Rule] = {}
         self._at: Rank | None = None
         """The rank whose rule is called, for messages."""
         self._agenda: dict[Step, list[tuple[Rank, Port, Segment | Callable[[], Segment]]]] = {}
 
-    def answer(self, request: Mapping[str, Value]) -> dict[str, Value]:
+    def answer(self, request: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
         """Carry out a request; an exception of the submission is an answer too."""
         work = getattr(self, f"do_{request['do']}")
         self._at = None
         try:
-            found: dict[str, Value] = work(**request["with"])
+            found: dict[str, JsonValue] = work(**request["with"])
         except ScenarioError as error:
             found = {"refused": [error.field, str(error)]}
         except MemoryError:
@@ -76,7 +76,7 @@ class Session:
 
     # --- loading -----------------------------------------------------------------------------------------------------
 
-    def do_load(self, name: str, text: str) -> dict[str, Value]:
+    def do_load(self, name: str, text: str) -> dict[str, JsonValue]:
         """Execute the file; return the entries that it registered, and the trees that it defines."""
         before, families = set(ALGORITHMS), set(FAMILIES)
         self._name = self._module.__file__ = name
@@ -96,7 +96,7 @@ class Session:
         # The trees of an algorithm are graded by its runs.
         return {"algorithms": algorithms, "families": networks, "trees": [] if algorithms or networks else trees}
 
-    def do_network(self, topology: str) -> dict[str, Value]:
+    def do_network(self, topology: str) -> dict[str, JsonValue]:
         """Return a network of the submission as a table."""
         network = parse_topology(topology)
         return {
@@ -106,7 +106,7 @@ class Session:
             "neighbours": [list(network.neighbours(rank)) for rank in network.ranks()],
         }
 
-    def do_parents(self, topology: str, source: str) -> dict[str, Value]:
+    def do_parents(self, topology: str, source: str) -> dict[str, JsonValue]:
         """Return the answer of a parent function, or of a class of trees, for every tree and node.
 
         A function `parent(label, tree)` returns a label, a port, or None for the root; `TREES` of its module is how many
@@ -121,7 +121,7 @@ class Session:
             count, ask = trees.count, lambda rank, tree: trees.parent(rank, tree) if rank else None
         return {"trees": [[self._parent(ask, rank, tree) for rank in network.ranks()] for tree in range(count)]}
 
-    def _parent(self, ask: Callable[[Rank, int], Value], rank: Rank, tree: int) -> Value:
+    def _parent(self, ask: Callable[[Rank, int], JsonValue], rank: Rank, tree: int) -> JsonValue:
         self._at = rank
         answer = ask(rank, tree)
         if answer is not None and not isinstance(answer, str | int):
@@ -131,13 +131,13 @@ class Session:
     # --- a run -------------------------------------------------------------------------------------------------------
 
     def do_open(
-        self, algorithm: list[str], spec: Mapping[str, Value], ranks: list[Rank] | None, *, watch: bool
-    ) -> dict[str, Value]:
+        self, algorithm: list[str], spec: Mapping[str, JsonValue], ranks: list[Rank] | None, *, watch: bool
+    ) -> dict[str, JsonValue]:
         """Begin a run of all ranks, or of some; `watch` notes calls that no rule may make."""
         family, collective, name = algorithm
         job = CollectiveSpec(**{**spec, **_enums(spec)})
         self._topology = parse_topology(job.topology)
-        self._watch = Watch() if watch else None
+        self._watch = CallWatch() if watch else None
         with self._watch or nullcontext():
             entry = ALGORITHMS[family, collective, name](self._topology, job)
             self._agenda, self._rules, late = {}, {}, []
@@ -160,7 +160,7 @@ class Session:
             "due": min(self._agenda, default=None),
         }
 
-    def do_step(self, step: Step, inbox: list[list[Value]]) -> dict[str, Value]:
+    def do_step(self, step: Step, inbox: list[list[JsonValue]]) -> dict[str, JsonValue]:
         """Pass the arrivals of the step before to their ranks; return the sends of this step, and sends that are too
         late.
         """
@@ -175,9 +175,9 @@ class Session:
                 leaving.append([rank, port, _plain(made() if callable(made) else made)])
         return {"sends": leaving, "late": late, "due": min(self._agenda, default=None)}
 
-    def _plan(self, rank: Rank, sends: Iterable[ScheduledSend], earliest: Step) -> list[list[Value]]:
+    def _plan(self, rank: Rank, sends: Iterable[ScheduledSend], earliest: Step) -> list[list[JsonValue]]:
         """Keep the sends of a rank for their steps; returns (rank, step) of sends before step `earliest`."""
-        late: list[list[Value]] = []
+        late: list[list[JsonValue]] = []
         if not isinstance(sends, Iterable):
             raise TypeError(f"expected sends (step, port, segment), found {sends!r:.100}")
         for number, send in enumerate(sends):
@@ -199,7 +199,7 @@ MOST_SENDS: Final = 200_000
 """More than any rank of a network of a few hundred nodes can plan in one call."""
 
 
-def _enums(spec: Mapping[str, Value]) -> dict[str, Value]:
+def _enums(spec: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     return {
         "collective": Collective(spec["collective"]),
         "port_model": PortModel(spec["port_model"]),
@@ -207,7 +207,7 @@ def _enums(spec: Mapping[str, Value]) -> dict[str, Value]:
     }
 
 
-def _described(entry: type[Algorithm]) -> dict[str, Value]:
+def _described(entry: type[Algorithm]) -> dict[str, JsonValue]:
     return {
         "key": [entry.family, str(entry.collective), entry.name],
         "port_models": list(map(str, entry.port_models)),
@@ -216,12 +216,12 @@ def _described(entry: type[Algorithm]) -> dict[str, Value]:
     }
 
 
-def _segment(plain: list[Value]) -> Segment:
+def _segment(plain: list[JsonValue]) -> Segment:
     origin, target, tree, number, payload = plain
     return origin, target, tree, number, bytes.fromhex(payload)
 
 
-def _plain(segment: Segment) -> list[Value]:
+def _plain(segment: Segment) -> list[JsonValue]:
     try:
         origin, target, tree, number, payload = segment
         return [index(origin), index(target), index(tree), index(number), memoryview(payload).hex()]

@@ -59,7 +59,7 @@ class SubmissionEndedError(EmulatorError):
     """A submission did not answer: it ended, hung, printed too much, or answered with nonsense."""
 
 
-class OutOfTimeError(EmulatorError):
+class GradingTimeError(EmulatorError):
     """The time for all checks is over, so the remaining checks are undecided."""
 
 
@@ -264,7 +264,7 @@ class SubmissionProcess:
                 continue
             self._require_running()
             if late and final < deadline:
-                raise OutOfTimeError(f"the grader stops after {limits.total_seconds:g} s")
+                raise GradingTimeError(f"the grader stops after {limits.total_seconds:g} s")
             if late:
                 raise SubmissionEndedError(f"it did not answer within {limits.answer_seconds:g} s")
 

@@ -20,7 +20,7 @@ from typing import Any, Final, NoReturn
 from coordinator.grading import sealed_root
 from coordinator.grading.confinement import PR_SET_DUMPABLE, Limits, Surroundings, confine, surroundings
 from coordinator.grading.layers import Layer
-from coordinator.grading.session import Session
+from coordinator.grading.session import SubmissionSession
 from emunode import runtime as libc
 from emunode.algorithms.base import ALGORITHMS
 from emunode.terminal import say
@@ -114,7 +114,7 @@ def _run(descriptors: list[int], setting: Setting) -> None:
     channel = socket.socket(fileno=talk)
     protection, denied = confine(setting.limits, setting.surroundings, {talk}, setting.layers)
     send(channel, {"protection": protection})
-    session = Session(denied)
+    session = SubmissionSession(denied)
     while (request := receive(channel)) is not None:
         send(channel, session.answer(request))
 

@@ -9,7 +9,7 @@ from collections.abc import Generator, Iterable, Sequence
 
 import polars as pl
 
-from coordinator.history.timetable import PredictionInputs, StepTimes, Timetable, make_timetable
+from coordinator.history.timetable import FaultFreeSteps, PredictionInputs, Timetable, make_timetable
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.registry import make_algorithm
 from emunode.engine.memory import MemoryEngine
@@ -22,7 +22,7 @@ from emunode.timed.cost_model import LinearCostModel
 from emunode.timed.memory_engine import TimedPacket
 
 
-def timed_faults(faults: Iterable[Fault], steps: StepTimes) -> tuple[TimedFault, ...]:
+def timed_faults(faults: Iterable[Fault], steps: FaultFreeSteps) -> tuple[TimedFault, ...]:
     """Return the faults with their times, in the order in which they act."""
     found = []
     for fault in faults:
@@ -44,7 +44,7 @@ def prediction(
     fault_free = make_timetable(rows, algorithm.spec.port_model, algorithm.topology.degree, costs, not engine.busy)
     if not faults and not algorithm.spec.has_control:
         return fault_free
-    steps = StepTimes(fault_free.packets, costs)
+    steps = FaultFreeSteps(fault_free.packets, costs)
     inputs = PredictionInputs(timed_faults(faults, steps), fault_free, costs, steps, limit)
     return (yield from history_of(inputs, algorithm))
 

@@ -16,7 +16,7 @@ from tempfile import gettempdir
 from typing import Any
 
 from coordinator.history.state_folder import state_folder
-from coordinator.stored.writing import PARTIAL, Content, partial_of
+from coordinator.stored.writing import PARTIAL, FileContent, partial_of
 from coordinator.stored.writing import replace_file as replace_unnoted
 from emunode.errors import ScenarioError
 
@@ -117,7 +117,7 @@ class RunDirectory:
                 parent.rmdir()
 
 
-def replace_file(path: Path, content: Content) -> None:
+def replace_file(path: Path, content: FileContent) -> None:
     """Replace a file as a whole; `clean` finds the partial file of a killed process. OSError if the file cannot be
     replaced.
     """

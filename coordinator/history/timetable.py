@@ -81,7 +81,7 @@ class Timetable:
         )
 
 
-class StepTimes(step_times.StepTimes):
+class FaultFreeSteps(step_times.StepTimes):
     """The times at which the steps of a fault-free run begin in lock-step: each takes as long as its heaviest packet."""
 
     def __init__(self, packets: pl.DataFrame, costs: LinearCostModel) -> None:
@@ -103,7 +103,7 @@ class PredictionInputs:
     faults: tuple[TimedFault, ...]
     fault_free: Timetable
     costs: LinearCostModel
-    steps: StepTimes
+    steps: FaultFreeSteps
     limit: Step
     """The last step in which anything may be sent."""
 

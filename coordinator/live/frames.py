@@ -37,7 +37,7 @@ StepVotes = tuple[list[int] | None, list[int] | None]
 Counts = NDArray[np.int64]
 
 
-class Frame(NamedTuple):
+class StepFrame(NamedTuple):
     """The marks of one step."""
 
     step: Step
@@ -66,7 +66,7 @@ class _Base:
         self.gained, self.altered, self.heard = (np.zeros(order, dtype=np.int64) for _ in range(3))
         self.votes: Counts = np.zeros((order, STATES), dtype=np.int64)
 
-    def add(self, frame: Frame) -> None:
+    def add(self, frame: StepFrame) -> None:
         content = json.loads(frame.text)
         counted = content["heard"] is not None
         for counts, name in (
@@ -101,7 +101,7 @@ class Frames:
         self._waiting: list[tuple[Step, np.ndarray]] = []
         """Complete steps that are not counted yet."""
         self._waiting_bytes = 0
-        self._frames: list[Frame] = []
+        self._frames: list[StepFrame] = []
         self._dropped = 0
         self._bytes = 0
         self._base = _Base(plan.topology.order)
@@ -137,7 +137,7 @@ class Frames:
             votes = _flat(closed, "rank", "state", "count")
             text = _json({"closing": step, "gained": [], "altered": [], "heard": [], "votes": votes})
             with self._lock:
-                self._frames.append(Frame(step, text))
+                self._frames.append(StepFrame(step, text))
                 self._closings = 1
 
     @property
@@ -194,13 +194,13 @@ class Frames:
             steps = [step for step, _ in waiting]
             contents = self._contents(steps, table(np.concatenate([records for _, records in waiting])))
             for step, content in zip(steps, contents, strict=True):
-                frame = Frame(step, _json(content))
+                frame = StepFrame(step, _json(content))
                 self._frames.append(frame)
                 self._bytes += len(frame.text)
             while self._bytes > HISTORY_BYTES and len(self._frames) > 1:
                 self._drop(self._frames.pop(0))
 
-    def _drop(self, frame: Frame) -> None:
+    def _drop(self, frame: StepFrame) -> None:
         self._dropped += 1
         self._bytes -= len(frame.text)
         self._base.add(frame)

@@ -148,11 +148,11 @@ class HttpConnection:
             await self._stream.send_all(data or b"")
 
 
-Answer = Callable[[HttpConnection, Request], Awaitable[Response | None]]
+RequestHandler = Callable[[HttpConnection, Request], Awaitable[Response | None]]
 """Gives the answer to a request; None if it has sent one itself, after which the connection is closed."""
 
 
-async def serve_http(listener: socket.socket, answer: Answer) -> None:
+async def serve_http(listener: socket.socket, answer: RequestHandler) -> None:
     """Serve requests at `listener` until cancelled; connections beyond MOST_CONNECTIONS are closed at once."""
     listener.setblocking(False)
     connections = 0
@@ -175,7 +175,7 @@ async def serve_http(listener: socket.socket, answer: Answer) -> None:
     await trio.serve_listeners(connected, [trio.SocketListener(trio.socket.from_stdlib_socket(listener))])
 
 
-async def _converse(connection: HttpConnection, answer: Answer) -> None:
+async def _converse(connection: HttpConnection, answer: RequestHandler) -> None:
     """Answer the requests of one connection."""
     more = True
     while more:

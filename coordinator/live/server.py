@@ -1,7 +1,7 @@
 """The server of the page of a watched run: files of the page, the picture, a stream of events, and requests.
 
 It runs in a thread with an event loop of its own, so that neither a slow browser nor a long step makes the other wait.
-The server reads `Frames` and `Session`, which the run fills, and writes nothing but requests into the session.
+The server reads `Frames` and `WatchState`, which the run fills, and writes nothing but requests into the session.
 """
 
 import hmac
@@ -31,7 +31,7 @@ from coordinator.live.http import (
 )
 from coordinator.live.opening import ADDRESS
 from coordinator.live.picture import node_of, picture_of, status_of
-from coordinator.live.session import Session
+from coordinator.live.session import WatchState
 from coordinator.live.theory import Prediction, Predictor, measure_so_far
 from coordinator.planning.plan import Plan
 from coordinator.reports.theme import colour_variables
@@ -62,7 +62,7 @@ class Server:
     def __init__(
         self,
         plan: Plan,
-        session: Session,
+        session: WatchState,
         frames: Frames,
         listener: socket.socket,
         token: str,

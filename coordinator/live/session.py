@@ -1,6 +1,6 @@
 """The state of a watched run that pages change by their requests, and the faults that they add.
 
-Nothing here waits or does I/O. The thread of the run and the thread of the server both call a `Session`; each method
+Nothing here waits or does I/O. The thread of the run and the thread of the server both call a `WatchState`; each method
 holds its lock, so that a fault is either accepted for the next step before that step begins, or for the step after it.
 """
 
@@ -51,7 +51,7 @@ class Status:
         return command if len(command) <= LONGEST_COMMAND else ""
 
 
-class Session:
+class WatchState:
     """The requests of pages, and their consequences. A session begins paused before step 1."""
 
     def __init__(self, plan: Plan) -> None:

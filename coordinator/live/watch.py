@@ -20,7 +20,7 @@ from coordinator.live.frames import Frames
 from coordinator.live.loop_thread import LoopThread
 from coordinator.live.opening import ADDRESS, WATCH_SECONDS
 from coordinator.live.server import FLUSH_SECONDS, Server
-from coordinator.live.session import Session
+from coordinator.live.session import WatchState
 from coordinator.networks.base import StepResult
 from coordinator.planning.plan import Plan
 from coordinator.scenario.command import run_command
@@ -37,7 +37,7 @@ class Watch:
     def __init__(self, plan: Plan, listener: socket.socket, *, timeout: float = WATCH_SECONDS) -> None:
         self.waited_seconds = 0.0
         self._timeout = timeout
-        self._session = Session(plan)
+        self._session = WatchState(plan)
         self._frames = Frames(plan)
         self._token = secrets.token_urlsafe(32)
         self._listener = listener

@@ -15,12 +15,12 @@ from coordinator.networks.link_waves import LinkWaves
 from coordinator.networks.messages import (
     AlteredCopies,
     Failed,
+    JournalRows,
     LinkProgress,
     Listening,
     Message,
     Received,
-    Report,
-    Rows,
+    StepReport,
 )
 from coordinator.networks.process_faults import ProcessFaults
 from coordinator.networks.step_barrier import StepBarrier
@@ -143,11 +143,11 @@ class HostNetwork:
                 self._links.on_listening(host, message)
             case LinkProgress():
                 self._links.on_progress(host, message)
-            case Report():
+            case StepReport():
                 self._barrier.on_report(host, message)
             case Received():
                 self._barrier.on_received(host, message)
-            case Rows(rows):
+            case JournalRows(rows):
                 self._barrier.rows.append(rows)
             case AlteredCopies(copies):
                 self._barrier.altered_copies += copies

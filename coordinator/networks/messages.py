@@ -30,7 +30,7 @@ class LinkProgress(NamedTuple):
     left: int
 
 
-class Rows(NamedTuple):
+class JournalRows(NamedTuple):
     """Journal rows ahead of a report."""
 
     rows: bytes
@@ -42,7 +42,7 @@ class AlteredCopies(NamedTuple):
     copies: Sequence[AlteredCopy]
 
 
-class Report(NamedTuple):
+class StepReport(NamedTuple):
     """A host is done with `step`: packets sent and received so far, by peer host, and journal rows.
 
     `due` is the next step in which it sends without receiving anything first, or 0.
@@ -69,7 +69,7 @@ class Failed(NamedTuple):
     text: str
 
 
-class Times(NamedTuple):
+class HopTimes(NamedTuple):
     """Times of hops under the timed clock (`wire.TIME`)."""
 
     times: bytes
@@ -96,12 +96,12 @@ class Finished(NamedTuple):
 Message = (
     Listening
     | LinkProgress
-    | Rows
+    | JournalRows
     | AlteredCopies
-    | Report
+    | StepReport
     | Received
     | Failed
-    | Times
+    | HopTimes
     | Prepared
     | Heartbeat
     | Reached
@@ -129,9 +129,9 @@ def _links(fields: Sequence[object], _hosts: int) -> LinkProgress:
     return LinkProgress(*validation.integers(fields, 4))
 
 
-def _rows(fields: Sequence[object], _hosts: int) -> Rows:
+def _rows(fields: Sequence[object], _hosts: int) -> JournalRows:
     (rows,) = validation.items(fields, 1)
-    return Rows(validation.rows(rows))
+    return JournalRows(validation.rows(rows))
 
 
 def _altered_copies(fields: Sequence[object], _hosts: int) -> AlteredCopies:
@@ -139,9 +139,9 @@ def _altered_copies(fields: Sequence[object], _hosts: int) -> AlteredCopies:
     return AlteredCopies(validation.altered_copies(copies))  # type: ignore[arg-type]  # seven integers each
 
 
-def _report(fields: Sequence[object], hosts: int) -> Report:
+def _report(fields: Sequence[object], hosts: int) -> StepReport:
     step, sent, received, due, rows = validation.items(fields, 5)
-    return Report(
+    return StepReport(
         validation.integer(step),
         validation.counts(sent, hosts),
         validation.counts(received, hosts),
@@ -160,9 +160,9 @@ def _failed(fields: Sequence[object], _hosts: int) -> Failed:
     return Failed(validation.text(kind), validation.text(text))
 
 
-def _times(fields: Sequence[object], _hosts: int) -> Times:
+def _times(fields: Sequence[object], _hosts: int) -> HopTimes:
     (times,) = validation.items(fields, 1)
-    return Times(validation.octets(times, wire.TIME.size))
+    return HopTimes(validation.octets(times, wire.TIME.size))
 
 
 def _reached(fields: Sequence[object], _hosts: int) -> Reached:

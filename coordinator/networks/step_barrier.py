@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from coordinator.networks.admission import ConnectedHost
 from coordinator.networks.base import StepResult
 from coordinator.networks.control_channel import ControlChannel
-from coordinator.networks.messages import Received, Report
+from coordinator.networks.messages import Received, StepReport
 from emunode.engine.rank_set import AlteredCopy
 from emunode.faults.kinds import Fault, to_record
 from emunode.host.orders import StepKind
@@ -96,7 +96,7 @@ class StepBarrier:
 
     # --- reports ---------------------------------------------------------------------------------------------------
 
-    def on_report(self, host: ConnectedHost, report: Report) -> None:
+    def on_report(self, host: ConnectedHost, report: StepReport) -> None:
         """Take the report of a host on its step."""
         counts = self._of(host)
         counts.reported, counts.due, counts.sent = report.step, report.due, report.sent

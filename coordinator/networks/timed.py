@@ -17,7 +17,7 @@ from coordinator.networks.base import Progress
 from coordinator.networks.control_channel import STALL_SECONDS
 from coordinator.networks.host_network import HostNetwork
 from coordinator.networks.launchers.base import Launch
-from coordinator.networks.messages import Finished, Heartbeat, Message, Prepared, Reached, Times
+from coordinator.networks.messages import Finished, Heartbeat, HopTimes, Message, Prepared, Reached
 from coordinator.networks.timed_process_faults import TimedProcessFaults
 from coordinator.planning.plan import Plan
 from coordinator.scenario.model import costs_of
@@ -224,7 +224,7 @@ class TimedHostNetwork(HostNetwork):
         match message:
             case Prepared():
                 self._ready.add(host.index)
-            case Times(times):
+            case HopTimes(times):
                 self.times.append(times)
             case Heartbeat():
                 pass  # the content does not matter: any report postpones the deadline

@@ -5,10 +5,10 @@ from string import Template
 
 from coordinator.papers.base import Figure
 from coordinator.papers.tables import printed
-from coordinator.reports.paper_figures import Panel, drawing
+from coordinator.reports.paper_figures import DrawingPart, drawing
 
 
-def drawn(paper: str, figure: object, panels: Sequence[Panel], **names: object) -> Figure:
+def drawn(paper: str, figure: object, panels: Sequence[DrawingPart], **names: object) -> Figure:
     """Return the figure of this number or name in `data/PAPER_figures.csv`, with its panels; `$x` in a text stands for
     the name x.
 

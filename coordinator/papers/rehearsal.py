@@ -15,7 +15,7 @@ import polars as pl
 
 from coordinator.papers.base import Reproduction
 from coordinator.papers.costs import expected_seconds
-from coordinator.papers.run_cache import RunCache, Trial
+from coordinator.papers.run_cache import CachedRun, RunCache
 from coordinator.papers.run_store import RunStore
 from coordinator.planning.plan import Plan
 from coordinator.results.claims import Verdict
@@ -51,7 +51,7 @@ class _Nothing:
 
 
 @dataclass(frozen=True)
-class PlannedTrial(Trial):
+class PlannedTrial(CachedRun):
     """A run that was planned only."""
 
     def number(self, metric: str) -> int | float:
@@ -77,7 +77,7 @@ class Rehearsal(RunCache):
 
     rehearsing = True
 
-    def _make(self, plan: Plan, scenario: str) -> Trial:
+    def _make(self, plan: Plan, scenario: str) -> CachedRun:
         return PlannedTrial(plan, {}, Path(), Verdict.HOLDS)
 
 

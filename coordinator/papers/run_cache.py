@@ -21,7 +21,7 @@ from emunode.topologies.base import Topology
 
 
 @dataclass(frozen=True)
-class Trial:
+class CachedRun:
     """A run in the cache: its plan, its summary, and its directory, which exists while the cache is open."""
 
     plan: Plan
@@ -89,7 +89,7 @@ class RunCache:
     """Returns whether the time limit has passed; called before every run."""
     sizes: Sequence[int] = ()
     count: RunCount = field(default_factory=RunCount)
-    trials: dict[str, Trial] = field(default_factory=dict)
+    trials: dict[str, CachedRun] = field(default_factory=dict)
     """Keyed by the scenario as requested and by the scenario as the plan completes it."""
     requests: list[str] = field(default_factory=list)
     """Every requested scenario, in order."""
@@ -102,11 +102,11 @@ class RunCache:
         """Number of runs so far, including the runs of an earlier process."""
         return len({id(trial) for trial in self.trials.values()})
 
-    def unique_trials(self) -> dict[str, Trial]:
+    def unique_trials(self) -> dict[str, CachedRun]:
         """Return every run once, by its completed scenario."""
         return {_completed(trial.plan): trial for trial in self.trials.values()}
 
-    def run(self, topology: Topology | str, collective: str, algorithm: str, **values: object) -> Trial:
+    def run(self, topology: Topology | str, collective: str, algorithm: str, **values: object) -> CachedRun:
         """Run this collective, in memory unless `driver` is given; `values` are further fields of the scenario.
 
         Raises the errors of planning and running, KeyboardInterrupt if the run was interrupted, and RunError after the
@@ -125,12 +125,12 @@ class RunCache:
             self.trials[requested] = self.trials[completed]
         return self.trials[requested]
 
-    def _make(self, plan: Plan, scenario: str) -> Trial:
+    def _make(self, plan: Plan, scenario: str) -> CachedRun:
         """Take a run from the store, or run it and put it there."""
         summary = self.store.find(scenario)
         if summary is not None:
             self.count.add(scenario, kept=True)
-            return Trial(plan, summary, self.store.path(scenario), Verdict(str(summary["verdict"])))
+            return CachedRun(plan, summary, self.store.path(scenario), Verdict(str(summary["verdict"])))
         if self.expired():
             raise RunError(f"time limit reached before {plan.name}; raise --minutes or choose a smaller size")
         require_possible(plan)
@@ -145,7 +145,7 @@ class RunCache:
         if result.verdict is not Verdict.UNDECIDED:  # such as a timed run on a busy machine: it deserves another try
             self.store.keep(scenario)
         self.count.add(scenario, kept=False)
-        return Trial(plan, result.summary, result.path, result.verdict)
+        return CachedRun(plan, result.summary, result.path, result.verdict)
 
 
 def _completed(plan: Plan) -> str:

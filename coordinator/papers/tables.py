@@ -20,7 +20,7 @@ from string import Template
 from typing import Any
 
 from coordinator.papers.formulas import evaluate_value
-from coordinator.papers.run_cache import Trial
+from coordinator.papers.run_cache import CachedRun
 from coordinator.reports.numbers import show
 from coordinator.reports.tables import Row
 from coordinator.results.claims import Verdict, judge, ratio_to
@@ -97,7 +97,7 @@ def verdict_of(verdicts: Iterable[Verdict]) -> Verdict:
     return next((worst for worst in (Verdict.VIOLATED, Verdict.UNDECIDED) if worst in found), Verdict.HOLDS)
 
 
-def row_verdict(*conditions: bool, trials: Iterable[Trial] = (), refuted: bool = False) -> Verdict:
+def row_verdict(*conditions: bool, trials: Iterable[CachedRun] = (), refuted: bool = False) -> Verdict:
     """Return the verdict of a row: it holds if all conditions are true and its trials hold their own claims.
 
     The trials of a negative control must be `refuted`: they have to violate their claims. An undecided trial, such as an
@@ -119,7 +119,7 @@ def counts_of(tables: Iterable[Table]) -> dict[str, int]:
 def compared(
     predicted: Value,
     measured: Value,
-    *trials: Trial,
+    *trials: CachedRun,
     paper: object = None,
     relation: str = "==",
     bound: float | None = None,
@@ -162,7 +162,7 @@ def unmeasured(
 
 def compared_metric(
     predicted: Value,
-    trial: Trial | None,
+    trial: CachedRun | None,
     metric: str,
     *,
     paper: object = None,
@@ -196,7 +196,7 @@ def stated(name: str, **names: Value) -> Callable[..., dict[str, object]]:
     """
     statements = {row["key"]: row for row in printed(name)}
 
-    def row(key: str, measured: Value, *trials: Trial, **more: Value) -> dict[str, object]:
+    def row(key: str, measured: Value, *trials: CachedRun, **more: Value) -> dict[str, object]:
         known = {**names, **more}
         cells = {
             column: Template(text).substitute(known) for column, text in statements[key].items() if column != "key"

@@ -5,8 +5,8 @@ in it.
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from coordinator.features.base import Broken, ResolvedRun
-from coordinator.theory.lower_bounds import Traffic, lower_bounds, strongest
+from coordinator.features.base import BrokenAssumption, ResolvedRun
+from coordinator.theory.lower_bounds import RequiredTraffic, lower_bounds, strongest
 from coordinator.theory.outage_claims import claims_with_outages
 from coordinator.theory.votes import vote_claims
 from emunode.algorithms.claims import Assumption, Claim, distinct, of_uneven_blocks
@@ -41,7 +41,7 @@ class Sifted(NamedTuple):
 
     kept: list[Claim]
     dropped: list[Dropped]
-    broken: Sequence[Broken] = ()
+    broken: Sequence[BrokenAssumption] = ()
     """The assumptions that fail in the run."""
 
 
@@ -98,7 +98,7 @@ def run_bounds(run: ResolvedRun) -> tuple[Claim, ...]:
     if algorithm.negative_control or algorithm.original is not algorithm:
         return ()
     unicast = spec.collective is Collective.UNICAST
-    traffic = Traffic(
+    traffic = RequiredTraffic(
         collective=spec.collective,
         source=spec.source,
         segments=spec.messages * algorithm.segments_per_message * spec.redundancy,
@@ -114,34 +114,34 @@ def run_bounds(run: ResolvedRun) -> tuple[Claim, ...]:
     return lower_bounds(run.topology, traffic)
 
 
-def broken_assumptions(run: ResolvedRun, timeline: FaultTimeline) -> list[Broken]:
+def broken_assumptions(run: ResolvedRun, timeline: FaultTimeline) -> list[BrokenAssumption]:
     """Return the assumptions that fail in a run under the faults of `timeline`."""
     slowed = any(fault.slows for fault in run.effective_faults) and bool(timeline)
     general = [*_broken_by_events(run, slowed=slowed)]
     if slowed:
-        general.append(Broken(Assumption.ON_TIME, "faults slow packets down"))
+        general.append(BrokenAssumption(Assumption.ON_TIME, "faults slow packets down"))
         general += _broken_by_arrivals(run)
     return general + [broken for feature in run.features for broken in feature.broken(run, timeline)]
 
 
-def _broken_by_events(run: ResolvedRun, *, slowed: bool) -> Iterator[Broken]:
+def _broken_by_events(run: ResolvedRun, *, slowed: bool) -> Iterator[BrokenAssumption]:
     """Yield the assumptions that fail because nodes have protocols under the timed clock."""
     if not run.goes_by_events:
         return
-    yield Broken(Assumption.STEPS_KEPT, "control segments and time-outs have times of their own")
+    yield BrokenAssumption(Assumption.STEPS_KEPT, "control segments and time-outs have times of their own")
     if slowed:
-        yield Broken(Assumption.SENT_ONCE, "faults that slow packets down may bring time-outs about")
+        yield BrokenAssumption(Assumption.SENT_ONCE, "faults that slow packets down may bring time-outs about")
 
 
-def _broken_by_arrivals(run: ResolvedRun) -> Iterator[Broken]:
+def _broken_by_arrivals(run: ResolvedRun) -> Iterator[BrokenAssumption]:
     """Yield the assumptions that fail because nodes pass late segments on when they arrive."""
     if not run.goes_by_arrivals:
         return
     if not run.algorithm.on_schedule:
-        yield Broken(Assumption.STEPS_KEPT, "segments go by arrival")
-        yield Broken(Assumption.SENT_ONCE, "segments go other ways, and come more or less often")
+        yield BrokenAssumption(Assumption.STEPS_KEPT, "segments go by arrival")
+        yield BrokenAssumption(Assumption.SENT_ONCE, "segments go other ways, and come more or less often")
     elif run.algorithm.link_capacity != 1 and not run.has_one_way_in:
-        yield Broken(Assumption.STEPS_KEPT, "segments that would share a packet may cross in several")
+        yield BrokenAssumption(Assumption.STEPS_KEPT, "segments that would share a packet may cross in several")
 
 
 def _claims_of_features(run: ResolvedRun, timeline: FaultTimeline) -> list[Claim]:
@@ -176,7 +176,7 @@ def _claims_with_faults(run: ResolvedRun) -> list[Claim]:
     return bounds + vote_claims(algorithm, run.harmful_timeline, run.states, broken, altering)
 
 
-def _sift(claims: Iterable[Claim], broken: Sequence[Broken]) -> Sifted:
+def _sift(claims: Iterable[Claim], broken: Sequence[BrokenAssumption]) -> Sifted:
     """Separate claims by whether one of their assumptions fails."""
     kept, dropped = [], []
     for claim in claims:
@@ -188,6 +188,6 @@ def _sift(claims: Iterable[Claim], broken: Sequence[Broken]) -> Sifted:
     return Sifted(kept, dropped, broken)
 
 
-def _fails(claim: Claim, broken: Broken) -> bool:
+def _fails(claim: Claim, broken: BrokenAssumption) -> bool:
     spared = broken.bounds_hold and claim.relation == ">="
     return broken.assumption in claim.assumptions and not spared

@@ -28,17 +28,17 @@ NOTES = {
 MOST_LOSSES = 8
 """Most points whose losses are drawn: the last ones, with the most faults."""
 
-Family = Sequence[tuple[str, float]]
+CurvePoints = Sequence[tuple[str, float]]
 """The points of one curve: their names and numbers of faults."""
 
 
-def figures(rows: Sequence[Row], families: Mapping[str, Family]) -> dict[str, str]:
+def figures(rows: Sequence[Row], families: Mapping[str, CurvePoints]) -> dict[str, str]:
     """Return the curves of each measure over each family of points: name -> SVG document."""
     drawn = _curves(rows, families)
     return {name: theme.standalone(ratio_curves(*arguments)) for name, arguments in drawn.items()}
 
 
-def curve_rows(rows: Sequence[Row], families: Mapping[str, Family]) -> list[Row]:
+def curve_rows(rows: Sequence[Row], families: Mapping[str, CurvePoints]) -> list[Row]:
     """Return the numbers of all curves as rows, one per point; see `pgfplots`."""
     found: list[Row] = []
     for title, xlabel, lines in _curves(rows, families).values():
@@ -52,7 +52,7 @@ def curve_rows(rows: Sequence[Row], families: Mapping[str, Family]) -> list[Row]
     return found
 
 
-class Figure(NamedTuple):
+class PageChart(NamedTuple):
     """A figure of the page: a fixed picture, the numbers in it, and a note."""
 
     svg: str
@@ -60,7 +60,7 @@ class Figure(NamedTuple):
     note: str
 
 
-def charts_of(rows: Sequence[Row], families: Mapping[str, Family]) -> dict[str, Figure]:
+def charts_of(rows: Sequence[Row], families: Mapping[str, CurvePoints]) -> dict[str, PageChart]:
     """Return the same curves for the page, in a wide and a narrow form, with their numbers."""
     found = {}
     for name, arguments in _curves(rows, families).items():
@@ -68,11 +68,11 @@ def charts_of(rows: Sequence[Row], families: Mapping[str, Family]) -> dict[str, 
         svg = theme.responsive(lambda narrow, given=arguments: ratio_curves(*given, narrow=narrow))  # type: ignore[misc]
         note = next(NOTES[key] for key in MEASURES if name.startswith(MEASURES[key][0]))
         series = [{"name": line, "points": given.points, "theory": given.theory} for line, given in lines.items()]
-        found[name] = Figure(svg, {"title": title, "xlabel": xlabel, "loss": True, "series": series}, note)
+        found[name] = PageChart(svg, {"title": title, "xlabel": xlabel, "loss": True, "series": series}, note)
     return found
 
 
-def loss_charts(losses: Sequence[Row]) -> dict[str, Figure]:
+def loss_charts(losses: Sequence[Row]) -> dict[str, PageChart]:
     """Draw for each point with a loss the share of the trials in which at least k nodes miss a message."""
     found = {}
     for point in dict.fromkeys(str(row["point"]) for row in losses if row["nodes_lost"]):
@@ -82,7 +82,7 @@ def loss_charts(losses: Sequence[Row]) -> dict[str, Figure]:
         svg = curves(title, lines, xlabel, "trials", log_y=True)
         series = [{"name": name, "points": points} for name, points in lines.items()]
         note = "Share of the trials in which that many healthy nodes, or more, miss a message."
-        found[title] = Figure(svg, {"title": title, "xlabel": xlabel, "loss": False, "series": series}, note)
+        found[title] = PageChart(svg, {"title": title, "xlabel": xlabel, "loss": False, "series": series}, note)
     return dict(list(found.items())[-MOST_LOSSES:])
 
 
@@ -105,7 +105,9 @@ def _int(value: object) -> int:
     return value
 
 
-def _curves(rows: Sequence[Row], families: Mapping[str, Family]) -> dict[str, tuple[str, str, Mapping[str, Estimates]]]:
+def _curves(
+    rows: Sequence[Row], families: Mapping[str, CurvePoints]
+) -> dict[str, tuple[str, str, Mapping[str, Estimates]]]:
     """Return name -> title, label of the x axis, lines."""
     found: dict[str, tuple[str, str, Mapping[str, Estimates]]] = {}
     for family, points in families.items():
@@ -144,7 +146,7 @@ def page(
     title: str,
     facts: Mapping[str, object],
     rows: Sequence[Row],
-    families: Mapping[str, Family],
+    families: Mapping[str, CurvePoints],
     losses: Sequence[Row] = (),
     worst: Sequence[Row] = (),
     processes: Sequence[Row] = (),

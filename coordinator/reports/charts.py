@@ -205,7 +205,7 @@ WIDTH, HEIGHT = 760, 380
 LEFT, TOP, BOTTOM = 64, 40, 328
 
 
-class Held(NamedTuple):
+class HeldPrediction(NamedTuple):
     """A prediction, drawn as a line, and the measurements it is held against, drawn as marks."""
 
     predicted: Points
@@ -223,7 +223,7 @@ class Estimates:
 
 def curves(
     title: str,
-    lines: Mapping[str, Points | Held],
+    lines: Mapping[str, Points | HeldPrediction],
     xlabel: str,
     ylabel: str,
     *,
@@ -237,7 +237,9 @@ def curves(
     Series differ in marks and dashes as well as in colour. A logarithmic axis leaves out values that are not positive.
     `only_x` lists the values to print along the x axis.
     """
-    held = {name: line if isinstance(line, Held) else Held(line, line) for name, line in lines.items()}
+    held = {
+        name: line if isinstance(line, HeldPrediction) else HeldPrediction(line, line) for name, line in lines.items()
+    }
     drawn = {name: _drawable(line.predicted, log_x=log_x, log_y=log_y) for name, line in held.items()}
     points = {name: _drawable(line.measured, log_x=log_x, log_y=log_y) for name, line in held.items()}
     every = [point for series in (drawn, points) for line in series.values() for point in line]

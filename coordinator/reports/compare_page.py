@@ -29,7 +29,7 @@ NODES: Final = ("sender", "receiver", "origin", "target")
 RELATIONS: Final = {"==": "", "<=": "≤ ", ">=": "≥ "}
 
 
-class Claim(NamedTuple):
+class ComparedClaim(NamedTuple):
     """A claim beside its judgements in both runs; a run without the claim has none."""
 
     name: str
@@ -87,14 +87,14 @@ def _head(letter: str, name: str, data: RunData) -> dict[str, object]:
 # --- claims and metrics ----------------------------------------------------------------------------------------------
 
 
-def _claims(one: RunData, other: RunData) -> list[Claim]:
+def _claims(one: RunData, other: RunData) -> list[ComparedClaim]:
     both = claims_of(one), claims_of(other)
     found = []
     for key in dict.fromkeys([*both[0], *both[1]]):
         known = [claims.get(key) for claims in both]
         some = known[0] or known[1] or {}
         found.append(
-            Claim(str(some.get("name")).replace("_", " "), str(some.get("source") or ""), *map(_judged, known))
+            ComparedClaim(str(some.get("name")).replace("_", " "), str(some.get("source") or ""), *map(_judged, known))
         )
     return found
 

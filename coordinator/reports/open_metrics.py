@@ -13,7 +13,7 @@ SUFFIX: Final = {"counter": "_total", "gauge": "", "info": "_info", "stateset": 
 
 
 @dataclass(frozen=True)
-class Family:
+class MetricFamily:
     """A metric with its samples: labels and value. `name` ends in the unit, if there is one."""
 
     name: str
@@ -23,7 +23,7 @@ class Family:
     samples: list[tuple[Mapping[str, str], float]] = field(default_factory=list)
 
 
-def exposition(families: Iterable[Family]) -> str:
+def exposition(families: Iterable[MetricFamily]) -> str:
     """Return the text of these metrics; families without samples are left out."""
     lines = []
     for family in families:

@@ -18,7 +18,7 @@ from emunode.trees.base import Trees
 
 Arc = tuple[Rank, Port]
 """A directed link: sender and port."""
-Label = Callable[[Rank], str]
+LabelOf = Callable[[Rank], str]
 
 CSS = """
 .drawing { max-height: none; }
@@ -46,7 +46,7 @@ CELL = 30
 
 
 @dataclass(frozen=True)
-class Panel:
+class DrawingPart:
     """One part of a drawing, with a title of its own."""
 
     title: str
@@ -67,7 +67,7 @@ class Branch:
     below: "tuple[Branch, ...]" = ()
 
 
-def drawing(title: str, panels: Sequence[Panel], columns: int = 2) -> str:
+def drawing(title: str, panels: Sequence[DrawingPart], columns: int = 2) -> str:
     """Draw panels in rows of `columns`, each under its own title."""
     rows = [panels[at : at + columns] for at in range(0, len(panels), columns)]
     width = max(sum(panel.width + GAP for panel in row) - GAP for row in rows)
@@ -94,11 +94,11 @@ def network_panel(
     arcs: Mapping[str, Iterable[Arc]],
     *,
     ringed: Sequence[Rank] = (),
-    label: Label | None = None,
+    label: LabelOf | None = None,
     shades: Mapping[Rank, float] | None = None,
     names: Mapping[Arc, str] | None = None,
     width: float = PANEL,
-) -> Panel:
+) -> DrawingPart:
     """Draw the network with dotted links, and `arcs` by colour over them.
 
     `ringed` nodes, such as roots, have a ring. `shades` colours nodes by a share from 0 to 1. `names` are written beside
@@ -125,7 +125,9 @@ def network_panel(
         for rank in ringed
     ]
     body += _names(topology, layout, names or {})
-    return Panel(title, width, layout.height + HEAD, [f'<g transform="translate(0 {HEAD:.0f})">{"".join(body)}</g>'])
+    return DrawingPart(
+        title, width, layout.height + HEAD, [f'<g transform="translate(0 {HEAD:.0f})">{"".join(body)}</g>']
+    )
 
 
 def tree_arcs(trees: Trees, tree: int, root: Rank = 0, *, upward: bool = False) -> list[Arc]:
@@ -200,7 +202,9 @@ def _fill(shade: float | None) -> tuple[str, str]:
 # --- blocks of data --------------------------------------------------------------------------------------------------
 
 
-def block_panel(title: str, size: int, shaded: Iterable[tuple[int, int]], label: Callable[[int, int], str]) -> Panel:
+def block_panel(
+    title: str, size: int, shaded: Iterable[tuple[int, int]], label: Callable[[int, int], str]
+) -> DrawingPart:
     """Draw a square of blocks of data; the blocks at the `shaded` (column, row) are coloured; (0, 0) is at the top
     left.
     """
@@ -212,13 +216,13 @@ def block_panel(title: str, size: int, shaded: Iterable[tuple[int, int]], label:
             parts.append(f'<rect class="cell" x="{x:.0f}" y="{y:.0f}" width="{CELL}" height="{CELL}" fill="{fill}"/>')
             text = f'x="{x + CELL / 2:.0f}" y="{y + CELL / 2:.0f}" font-size="9"'
             parts.append(f'<text class="name" {text} fill="var(--ink)">{escape(label(column, row))}</text>')
-    return Panel(title, size * CELL, HEAD + size * CELL, parts)
+    return DrawingPart(title, size * CELL, HEAD + size * CELL, parts)
 
 
 # --- trees from the top down -----------------------------------------------------------------------------------------
 
 
-def tree_panel(title: str, root: Branch, *, branch: float = BRANCH, drop: float = DROP) -> Panel:
+def tree_panel(title: str, root: Branch, *, branch: float = BRANCH, drop: float = DROP) -> DrawingPart:
     """Draw a rooted tree with its leaves side by side and every inner node above the middle of its children."""
     edges: list[str] = []
     nodes: list[str] = []
@@ -240,7 +244,7 @@ def tree_panel(title: str, root: Branch, *, branch: float = BRANCH, drop: float 
 
     draw(root, 0)
     height = HEAD + 2 * PILL + drop * deepest
-    return Panel(title, max(leaves * branch, 120.0), height, [*edges, *nodes])
+    return DrawingPart(title, max(leaves * branch, 120.0), height, [*edges, *nodes])
 
 
 def _edge(x1: float, y1: float, x2: float, y2: float, text: str) -> str:
@@ -263,7 +267,7 @@ def branch_of(
     topology: Topology,
     children: Callable[[Rank], Iterable[Port]],
     *,
-    label: Label | None = None,
+    label: LabelOf | None = None,
     link: Callable[[Port], str] = str,
     steps: Mapping[Rank, int] | None = None,
     root: Rank = 0,

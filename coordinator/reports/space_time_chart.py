@@ -45,7 +45,7 @@ class Line(NamedTuple):
     kind: str
 
 
-class Mark(NamedTuple):
+class FaultMark(NamedTuple):
     """A fault: the row of its node, its time in seconds, its end or None, and its name."""
 
     row: int
@@ -54,7 +54,7 @@ class Mark(NamedTuple):
     name: str
 
 
-class Suspicion(NamedTuple):
+class MindChange(NamedTuple):
     """A change of mind of a node: its row, the time in seconds, whether it suspects from then on, and words."""
 
     row: int
@@ -67,8 +67,8 @@ def space_time(
     title: str,
     labels: Sequence[str],
     lines: Sequence[Line],
-    marks: Sequence[Mark],
-    suspicions: Sequence[Suspicion] = (),
+    marks: Sequence[FaultMark],
+    suspicions: Sequence[MindChange] = (),
     *,
     narrow: bool,
 ) -> str:
@@ -115,7 +115,7 @@ def symbol(kind: str, path: str) -> str:
     return f'<path fill="none" stroke="var(--{colour})" stroke-width="1.2"{dash} d="{path}"/>'
 
 
-def _bar(mark: Mark, left: float, right: float, y: float) -> str:
+def _bar(mark: FaultMark, left: float, right: float, y: float) -> str:
     """Draw a fault on the row of a node: a bar for as long as the fault lasts, with a flag at its beginning."""
     return (
         f'<g><title>{escape(mark.name)}</title><rect x="{left:.1f}" y="{y - 5:.1f}" width="{max(1.0, right - left):.1f}" '
@@ -123,7 +123,7 @@ def _bar(mark: Mark, left: float, right: float, y: float) -> str:
     )
 
 
-def _diamond(x: float, y: float, suspicion: Suspicion) -> str:
+def _diamond(x: float, y: float, suspicion: MindChange) -> str:
     """Draw a change of mind of a node: filled if the node suspects a neighbour from then on, hollow if it no longer
     does.
     """

@@ -49,7 +49,7 @@ class WorstSet:
     """How it was found, and whether that is exact, in words."""
 
 
-Search = Callable[[FaultSetSpec, "FaultSites"], WorstSet]
+SetSearch = Callable[[FaultSetSpec, "FaultSites"], WorstSet]
 
 
 class FaultSites:
@@ -63,7 +63,7 @@ class FaultSites:
         self,
         algorithm: Algorithm,
         broken: Iterable[str] = (),
-        search: Search | None = None,
+        search: SetSearch | None = None,
         run_time: Callable[[], int] | None = None,
     ) -> None:
         self.algorithm = algorithm

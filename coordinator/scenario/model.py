@@ -17,7 +17,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from coordinator.scenario.drivers import DRIVERS, driver_name
 from coordinator.scenario.durations import format_duration, parse_duration
-from coordinator.scenario.option import PLUGIN, Form, Group, Needs, Option, options_of
+from coordinator.scenario.option import PLUGIN, Form, Needs, Option, OptionGroup, options_of
 from emunode.errors import ScenarioError
 from emunode.model import Collective, Detection, Duplex, FaultKnowledge, PortModel
 from emunode.timed.cost_model import NANO, LinearCostModel
@@ -61,7 +61,7 @@ def _time_out(value: object) -> int | str:
         raise ValueError(f"{error}, or under the timed clock a time such as 5ms") from None
 
 
-Steps = Annotated[int, BeforeValidator(_steps)]
+StepCount = Annotated[int, BeforeValidator(_steps)]
 RetransmitAfter = Annotated[int | str, BeforeValidator(_time_out), Form("STEPS|TIME", "int | str")]
 DETECT_FORM = "detect:K[:doubling]"
 DETECT = re.compile("detect:([1-9][0-9]{0,5})(:doubling)?", re.ASCII)
@@ -111,10 +111,10 @@ OptionalSeconds = Annotated[
     PlainSerializer(lambda value: None if value is None else format_duration(value)),
     DURATION_FORM,
 ]
-Number = Annotated[int, BeforeValidator(_number)]
+Whole = Annotated[int, BeforeValidator(_number)]
 # Labels of some networks begin with a minus.
 Label = Annotated[str, BeforeValidator(_label), Form("TEXT", "str | int", may_begin_with_hyphen=True)]
-Count = Annotated[Number, Field(ge=1, lt=2**31)]
+Count = Annotated[Whole, Field(ge=1, lt=2**31)]
 Automatic = Annotated[Literal["auto"], BeforeValidator(_lower)]
 Unlimited = Annotated[Literal["unlimited"], BeforeValidator(_lower)]
 MOST_MESSAGES = 1_000_000
@@ -140,166 +140,170 @@ class Scenario(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     # All that a new option needs outside the code that uses it is its field here: `coordinator.scenario.options`.
-    topology: Annotated[str, Option(Group.COLLECTIVE)] = Field(
+    topology: Annotated[str, Option(OptionGroup.COLLECTIVE)] = Field(
         description="network such as star:5, torus:4x4 or file:NET.graphml; see `coordinator list topologies`"
     )
-    collective: Annotated[Collective, BeforeValidator(_lower), Option(Group.COLLECTIVE)] = Field(
+    collective: Annotated[Collective, BeforeValidator(_lower), Option(OptionGroup.COLLECTIVE)] = Field(
         description="collective operation"
     )
-    algorithm: Annotated[str, BeforeValidator(_lower), Option(Group.COLLECTIVE)] = Field(
+    algorithm: Annotated[str, BeforeValidator(_lower), Option(OptionGroup.COLLECTIVE)] = Field(
         description="see `coordinator list algorithms`"
     )
-    source: Annotated[Label | None, Option(Group.COLLECTIVE)] = Field(
+    source: Annotated[Label | None, Option(OptionGroup.COLLECTIVE)] = Field(
         None, description="label of the source (broadcast, scatter, unicast) or of the target (gather, reduce)"
     )
-    target: Annotated[Label | None, Option(Group.COLLECTIVE)] = Field(
+    target: Annotated[Label | None, Option(OptionGroup.COLLECTIVE)] = Field(
         None, description="label of the target of a unicast; default: the node of lowest rank farthest from the source"
     )
-    permutation: Annotated[str | None, Option(Group.COLLECTIVE)] = Field(
+    permutation: Annotated[str | None, Option(OptionGroup.COLLECTIVE)] = Field(
         None,
         max_length=2**25,
         description="unicast with a message from every node: a permutation such as reversal, random or shift:3, or a CSV "
         "file of source and target labels",
     )
-    port_model: Annotated[PortModel, BeforeValidator(_lower), Option(Group.COLLECTIVE)] = Field(
+    port_model: Annotated[PortModel, BeforeValidator(_lower), Option(OptionGroup.COLLECTIVE)] = Field(
         PortModel.ALL_PORT, description="ports that a node may use in one step"
     )
-    duplex: Annotated[Duplex, BeforeValidator(_lower), Option(Group.COLLECTIVE)] = Field(
+    duplex: Annotated[Duplex, BeforeValidator(_lower), Option(OptionGroup.COLLECTIVE)] = Field(
         Duplex.FULL, description="whether a link carries packets both ways in one step"
     )
-    network_sha256: Annotated[str | None, Option(Group.COLLECTIVE)] = Field(
+    network_sha256: Annotated[str | None, Option(OptionGroup.COLLECTIVE)] = Field(
         None, pattern=r"^[0-9a-f]{64}$", description="digest that a network from a file must have"
     )
-    relabel: Annotated[bool, Option(Group.COLLECTIVE)] = Field(
+    relabel: Annotated[bool, Option(OptionGroup.COLLECTIVE)] = Field(
         False, description="call the nodes of a network from a file by their ranks"
     )
-    message_bytes: Annotated[Annotated[Number, Field(ge=1, le=MOST_BYTES)] | None, Option(Group.MESSAGES)] = Field(
+    message_bytes: Annotated[Annotated[Whole, Field(ge=1, le=MOST_BYTES)] | None, Option(OptionGroup.MESSAGES)] = Field(
         None,
         description="bytes that a rank contributes: a message, or the vector of an allreduce or reduce-scatter; default: "
         "64, and for a vector 64 for each rank",
     )
-    messages: Annotated[Number, Option(Group.MESSAGES)] = Field(
+    messages: Annotated[Whole, Option(OptionGroup.MESSAGES)] = Field(
         1, ge=1, le=MOST_MESSAGES, description="messages for each source and target"
     )
-    segments: Annotated[Annotated[Number, Field(ge=1, le=MOST_BYTES)] | Automatic, Option(Group.MESSAGES)] = Field(
+    segments: Annotated[Annotated[Whole, Field(ge=1, le=MOST_BYTES)] | Automatic, Option(OptionGroup.MESSAGES)] = Field(
         1, description="pieces of a message on each tree"
     )
-    redundancy: Annotated[Number, Option(Group.MESSAGES)] = Field(
+    redundancy: Annotated[Whole, Option(OptionGroup.MESSAGES)] = Field(
         1, ge=1, le=MOST_REDUNDANCY, description="trees that carry each message"
     )
-    driver: Annotated[str, BeforeValidator(_lower), AfterValidator(driver_name), Option(Group.PROCESSES)] = Field(
+    driver: Annotated[str, BeforeValidator(_lower), AfterValidator(driver_name), Option(OptionGroup.PROCESSES)] = Field(
         "local",
         json_schema_extra={"enum": list(DRIVERS)},
         description="where ranks run: in one loop, in host processes, in containers, in hosts that join (`serve`)",
     )
-    ranks_per_host: Annotated[Count | Automatic, Option(Group.PROCESSES)] = Field(
+    ranks_per_host: Annotated[Count | Automatic, Option(OptionGroup.PROCESSES)] = Field(
         "auto", description="ranks per process; auto: one process per core, or at most 24 containers"
     )
-    netns: Annotated[Literal["auto", "always", "never"], BeforeValidator(_netns), Option(Group.PROCESSES)] = Field(
-        "auto",
-        description="run in a network namespace of its own, where no packet filter tracks connections; auto: if the run "
-        "has more links than the filter can track (local driver)",
+    netns: Annotated[Literal["auto", "always", "never"], BeforeValidator(_netns), Option(OptionGroup.PROCESSES)] = (
+        Field(
+            "auto",
+            description="run in a network namespace of its own, where no packet filter tracks connections; auto: if the run "
+            "has more links than the filter can track (local driver)",
+        )
     )
-    hang_by: Annotated[Literal["pause", "disconnect"], BeforeValidator(_lower), Option(Group.PROCESSES)] = Field(
+    hang_by: Annotated[Literal["pause", "disconnect"], BeforeValidator(_lower), Option(OptionGroup.PROCESSES)] = Field(
         "pause",
         description="how a container hangs: paused by its engine, or disconnected from the network (docker driver)",
     )
-    clock: Annotated[Literal["steps", "timed"], BeforeValidator(_lower), Option(Group.CLOCK)] = Field(
+    clock: Annotated[Literal["steps", "timed"], BeforeValidator(_lower), Option(OptionGroup.CLOCK)] = Field(
         "steps", description="steps: lock-step; timed: nodes run independently, packets take real time"
     )
-    startup: Annotated[Seconds, Option(Group.CLOCK)] = Field(
+    startup: Annotated[Seconds, Option(OptionGroup.CLOCK)] = Field(
         1e-3, description="time to start one packet, such as 5ms; virtual, or real if timed"
     )
-    per_byte: Annotated[Seconds, Option(Group.CLOCK)] = Field(1e-6, description="time per byte, such as 1us")
-    lateness_limit: Annotated[float, BeforeValidator(_number), Option(Group.CLOCK)] = Field(
+    per_byte: Annotated[Seconds, Option(OptionGroup.CLOCK)] = Field(1e-6, description="time per byte, such as 1us")
+    lateness_limit: Annotated[float, BeforeValidator(_number), Option(OptionGroup.CLOCK)] = Field(
         0.05, gt=0, le=1, description="share of its time by which a timed run may be late and still be valid"
     )
-    worst_lateness_limit: Annotated[float, BeforeValidator(_number), Option(Group.CLOCK)] = Field(
+    worst_lateness_limit: Annotated[float, BeforeValidator(_number), Option(OptionGroup.CLOCK)] = Field(
         5.0,
         gt=0,
         le=1e9,
         description="how late any packet of a timed run may be, in durations of its longest packet",
     )
-    packet_limit: Annotated[Count | None, Option(Group.MESSAGES)] = Field(
+    packet_limit: Annotated[Count | None, Option(OptionGroup.MESSAGES)] = Field(
         None, description="most bytes that one start-up covers; default: no limit"
     )
-    link_capacity: Annotated[Count | Automatic | Unlimited | None, Option(Group.MESSAGES)] = Field(
+    link_capacity: Annotated[Count | Automatic | Unlimited | None, Option(OptionGroup.MESSAGES)] = Field(
         None,
         description="most segments in one packet, where the algorithm sets no bound of its own; auto: what one start-up "
         "covers; default: as the algorithm is published",
     )
-    fault: Annotated[tuple[str, ...], Option(Group.FAULTS)] = Field(
+    fault: Annotated[tuple[str, ...], Option(OptionGroup.FAULTS)] = Field(
         (), description="fault, such as crash:3142@2 (repeatable)"
     )
-    fault_knowledge: Annotated[str, BeforeValidator(_lower), AfterValidator(_knowledge), Option(Group.FAULTS)] = Field(
-        FaultKnowledge.NONE,
-        json_schema_extra={"enum": ["none", "neighbours", "all", DETECT_FORM]},
-        description="nodes that know the faults: none (as in the papers), neighbours, all; detect:K: neighbours, after K "
-        "steps of silence",
+    fault_knowledge: Annotated[str, BeforeValidator(_lower), AfterValidator(_knowledge), Option(OptionGroup.FAULTS)] = (
+        Field(
+            FaultKnowledge.NONE,
+            json_schema_extra={"enum": ["none", "neighbours", "all", DETECT_FORM]},
+            description="nodes that know the faults: none (as in the papers), neighbours, all; detect:K: neighbours, after "
+            "K steps of silence",
+        )
     )
-    keep_alive: Annotated[OptionalSeconds, Option(Group.FAULTS)] = Field(
+    keep_alive: Annotated[OptionalSeconds, Option(OptionGroup.FAULTS)] = Field(
         None, gt=0, description="detect:K under the timed clock: time between two signs of life of a node, such as 5ms"
     )
-    on_failure: Annotated[OnFailure, BeforeValidator(_lower), Option(Group.FAULTS)] = Field(
+    on_failure: Annotated[OnFailure, BeforeValidator(_lower), Option(OptionGroup.FAULTS)] = Field(
         OnFailure.CONTINUE,
         description="when nodes suspect a failure: continue; agree on what has failed; shrink: agree, and run the "
         "collective again on what is left (needs --fault-knowledge detect:K)",
     )
-    agreement_steps: Annotated[Count | None, Option(Group.FAULTS, IN_AGREEMENT)] = Field(
+    agreement_steps: Annotated[Count | None, Option(OptionGroup.FAULTS, IN_AGREEMENT)] = Field(
         None,
         description="steps from a suspicion to the decision on it; default: the largest diameter that fewer failed nodes "
         "than the connectivity leave, or a bound on it",
     )
-    reliable: Annotated[bool, Option(Group.LINKS)] = Field(
+    reliable: Annotated[bool, Option(OptionGroup.LINKS)] = Field(
         False, description="reliable links: every segment is acknowledged on every link, and sent again until it is"
     )
-    retransmit_after: Annotated[RetransmitAfter | None, Option(Group.LINKS, ON_RELIABLE_LINKS)] = Field(
+    retransmit_after: Annotated[RetransmitAfter | None, Option(OptionGroup.LINKS, ON_RELIABLE_LINKS)] = Field(
         None,
         description="steps, or under the timed clock a time such as 5ms, after which a reliable link sends a segment again; "
         "default: as long as its acknowledgement takes",
     )
-    attempts: Annotated[Number, Option(Group.LINKS, ON_RELIABLE_LINKS)] = Field(
+    attempts: Annotated[Whole, Option(OptionGroup.LINKS, ON_RELIABLE_LINKS)] = Field(
         20, ge=1, le=MOST_ATTEMPTS, description="how often a reliable link sends a segment at most"
     )
-    window: Annotated[Number, Option(Group.LINKS, ON_RELIABLE_LINKS)] = Field(
+    window: Annotated[Whole, Option(OptionGroup.LINKS, ON_RELIABLE_LINKS)] = Field(
         1, ge=1, le=MOST_WINDOW, description="unacknowledged segments of a reliable link at most; 1 is stop and wait"
     )
-    back_off: Annotated[bool, Option(Group.LINKS, ON_RELIABLE_LINKS)] = Field(
+    back_off: Annotated[bool, Option(OptionGroup.LINKS, ON_RELIABLE_LINKS)] = Field(
         False, description="reliable links: double the time-out of a segment with every attempt"
     )
-    repair: Annotated[Annotated[str, BeforeValidator(_lower)] | None, Option(Group.REPAIR)] = Field(
+    repair: Annotated[Annotated[str, BeforeValidator(_lower)] | None, Option(OptionGroup.REPAIR)] = Field(
         None,
         max_length=128,
         description="rule by which nodes get what faults keep from them in a broadcast: next-port, switch-tree, "
         "spanning-tree, re-root or edges",
     )
-    repair_after: Annotated[Steps | None, Option(Group.REPAIR, IN_REPAIR)] = Field(
+    repair_after: Annotated[StepCount | None, Option(OptionGroup.REPAIR, IN_REPAIR)] = Field(
         None,
         description="steps, or times the longest step under the timed clock, by which a packet is overdue before it is "
         "asked for; default: K of detect:K, or 1",
     )
-    plugin: Annotated[tuple[str, ...], Option(Group.CODE)] = Field((), description=PLUGIN)
-    program: Annotated[str | None, Option(Group.CODE)] = Field(
+    plugin: Annotated[tuple[str, ...], Option(OptionGroup.CODE)] = Field((), description=PLUGIN)
+    program: Annotated[str | None, Option(OptionGroup.CODE)] = Field(
         None, max_length=4096, description="command of the program that plays each node, for --algorithm program"
     )
-    program_deadline: Annotated[Seconds, Option(Group.CODE)] = Field(
+    program_deadline: Annotated[Seconds, Option(OptionGroup.CODE)] = Field(
         5.0, gt=0, le=60, description="how long a program may take for an answer"
     )
-    seed: Annotated[Number, Option(Group.REPETITION)] = Field(
+    seed: Annotated[Whole, Option(OptionGroup.REPETITION)] = Field(
         0, ge=0, lt=2**63, description="seed of payloads and of every random choice"
     )
-    step_limit: Annotated[Count, Option(Group.REPETITION)] = Field(
+    step_limit: Annotated[Count, Option(OptionGroup.REPETITION)] = Field(
         100_000, description="steps after which a run is stopped, undecided"
     )
-    name: Annotated[str | None, Option(Group.REPETITION)] = Field(
+    name: Annotated[str | None, Option(OptionGroup.REPETITION)] = Field(
         None, pattern=r"^[A-Za-z0-9][A-Za-z0-9._+^-]*$", max_length=128, description="folder of the run below runs/"
     )
 
     def on_driver(self, driver: str) -> "Scenario":
         """Return the same scenario on another driver, without settings of processes; the history stays the same."""
-        return self.without(Group.PROCESSES).model_copy(update={"driver": driver})
+        return self.without(OptionGroup.PROCESSES).model_copy(update={"driver": driver})
 
-    def without(self, group: Group) -> "Scenario":
+    def without(self, group: OptionGroup) -> "Scenario":
         """Return the same scenario with the defaults of all options of a group."""
         defaults = {name: option.field.default for name, option in OPTIONS.items() if option.group is group}
         return self.model_copy(update=defaults)

@@ -21,7 +21,7 @@ PLUGIN: Final = "plug-in to execute: a file such as mine.py, or an installed mod
 """Also the help of a flag of commands that have no scenario."""
 
 
-class Group(StrEnum):
+class OptionGroup(StrEnum):
     """The groups of options, in the order in which `--help` shows them."""
 
     COLLECTIVE = "Network and collective"
@@ -59,7 +59,7 @@ class Needs(NamedTuple):
 class Option(NamedTuple):
     """The part of an option that its type does not state; part of the annotation of every field of `Scenario`."""
 
-    group: Group
+    group: OptionGroup
     needs: Needs | None = None
 
 
@@ -99,7 +99,7 @@ class ScenarioOption:
         return self.option.needs
 
     @property
-    def group(self) -> Group:
+    def group(self) -> OptionGroup:
         """The group under which `--help` shows the option."""
         return self.option.group
 

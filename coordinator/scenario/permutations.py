@@ -17,7 +17,7 @@ from emunode.errors import ScenarioError
 from emunode.model import Rank
 from emunode.topologies.base import Topology
 
-Rule = Callable[[int, int, int], int]
+TargetRule = Callable[[int, int, int], int]
 """(place, number of places, parameter) -> place of the target."""
 MOST_FILE_BYTES = 2**25
 
@@ -38,7 +38,7 @@ def _shuffle(place: int, count: int, _parameter: int) -> int:
     return place if place == count - 1 else 2 * place % (count - 1)
 
 
-RULES: Final[Mapping[str, Rule]] = {
+RULES: Final[Mapping[str, TargetRule]] = {
     "reversal": lambda place, count, _: count - 1 - place,
     "shift": lambda place, count, distance: (place + distance) % count,
     "tornado": lambda place, count, _: (place + (count - 1) // 2) % count,

@@ -18,7 +18,7 @@ SYSTEM: Final = (Path("/dev"), Path("/proc"))
 """Folders whose files are never replaced."""
 MODE: Final = 0o666
 
-Content = str | bytes | Iterable[str]
+FileContent = str | bytes | Iterable[str]
 
 
 def partial_of(path: Path) -> Path:
@@ -26,7 +26,7 @@ def partial_of(path: Path) -> Path:
     return path.absolute().with_name(f"{PARTIAL}{os.getpid()}-{path.name}")
 
 
-def replace_file(path: Path, content: Content) -> None:
+def replace_file(path: Path, content: FileContent) -> None:
     """Replace a file as a whole, or create it; OSError if that fails, and then nothing has changed."""
     with replacing(path) as file:
         if isinstance(content, bytes):

@@ -15,9 +15,9 @@ from emunode.faults.effects import Stops
 from emunode.faults.timeline import FaultTimeline
 from emunode.model import ALL_RANKS, Port, Rank, Step
 
-Copy = tuple[int, int]
+CopyName = tuple[int, int]
 """Tree and segment of a copy; the first segment where several copies arrive or are lost together."""
-Need = frozenset[Copy]
+Alternatives = frozenset[CopyName]
 """Copies at least one of which has to arrive."""
 
 
@@ -68,23 +68,23 @@ class CopyPaths:
         self.receivers = [rank for rank in algorithm.topology.data_ranks if rank != source and rank not in silent]
         """Nodes to which messages are due; those among them that a random fault strikes are not taken out."""
 
-    def _copies_alike(self, *, timed: bool) -> dict[Copy, Copy]:
+    def _copies_alike(self, *, timed: bool) -> dict[CopyName, CopyName]:
         """Return for every copy the first copy that crosses the same links, in the same steps if these matter."""
-        places: dict[Copy, frozenset[tuple[Rank, Port, Step]]] = {}
+        places: dict[CopyName, frozenset[tuple[Rank, Port, Step]]] = {}
         for segment in range(self.algorithm.spec.messages * self.algorithm.segments_per_message):
             for tree, hops in self.paths.hops_by_copy(self._piece(segment)).items():
                 places[tree, segment] = frozenset((hop.sender, hop.port, hop.step if timed else 0) for hop in hops)
         # Copies that cross the same places are lost together under every draw. One copy stands for all of them, so that
         # sums over sets of copies have fewer terms. Sorted: the representative is the same in every process.
-        first: dict[frozenset[tuple[Rank, Port, Step]], Copy] = {}
+        first: dict[frozenset[tuple[Rank, Port, Step]], CopyName] = {}
         return {copy: first.setdefault(places[copy], copy) for copy in sorted(places)}
 
     def _piece(self, segment: int) -> Piece:
         return self.algorithm.spec.source, ALL_RANKS, segment
 
-    def _needs_of_messages(self, alike: Mapping[Copy, Copy]) -> Counter[frozenset[Need]]:
+    def _needs_of_messages(self, alike: Mapping[CopyName, CopyName]) -> Counter[frozenset[Alternatives]]:
         """Return the needs of each message, one per piece, with the number of messages that have the same needs."""
-        carriers: dict[int, set[Copy]] = {}
+        carriers: dict[int, set[CopyName]] = {}
         for (_, segment), copy in alike.items():
             carriers.setdefault(segment, set()).add(copy)
         pieces = self.algorithm.segments_per_message

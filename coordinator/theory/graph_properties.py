@@ -89,7 +89,7 @@ class GraphProperties:
             found = getattr(self, name)
         except OutOfTimeError:
             found = NotComputed(f"it takes more than {self._seconds:g} s")
-        except TooLargeError as error:
+        except LargeNetworkError as error:
             found = NotComputed(str(error))
         except ScenarioError as error:
             # The family refuses a search over all nodes.
@@ -264,10 +264,10 @@ class GraphProperties:
 
     def _require(self, condition: bool, limit: int) -> None:
         if not condition:
-            raise TooLargeError(f"no formula is known, and {self.order:,} nodes are more than {limit:,}")
+            raise LargeNetworkError(f"no formula is known, and {self.order:,} nodes are more than {limit:,}")
 
 
-class TooLargeError(Exception):
+class LargeNetworkError(Exception):
     """A network is too large for a computation."""
 
 
@@ -325,7 +325,7 @@ def _shorter_cycle(
         if shortest is not None and 2 * here + 1 >= shortest:
             break
         if len(distance) > LARGEST_CYCLE_SEARCH:
-            raise TooLargeError(f"no cycle is among the {LARGEST_CYCLE_SEARCH:,} nodes that are closest to one")
+            raise LargeNetworkError(f"no cycle is among the {LARGEST_CYCLE_SEARCH:,} nodes that are closest to one")
         check_time(expired)
         for neighbour in neighbours(rank):
             if neighbour not in distance:

@@ -49,7 +49,7 @@ class Copy(NamedTuple):
     """By part, the places whose failure affects it."""
 
 
-class Budget(NamedTuple):
+class FaultBudget(NamedTuple):
     """The faults that an adversary may place."""
 
     weights: tuple[int, ...]
@@ -59,7 +59,7 @@ class Budget(NamedTuple):
     total: int
     """The most faults of all parts together."""
 
-    def less(self, part: int) -> "Budget":
+    def less(self, part: int) -> "FaultBudget":
         """Return the rest after a fault of `part`."""
         # A fault takes from its own part and from the total, which may be smaller than the sum of the parts.
         parts = (*self.parts[:part], self.parts[part] - 1, *self.parts[part + 1 :])
@@ -81,7 +81,7 @@ def is_lost(copies: Sequence[Copy]) -> bool:
     return sum(copy.damage for copy in copies) >= len(copies)
 
 
-def least_faults(copies: Sequence[Copy], budget: Budget, cases: Cases | None = None) -> tuple[Strike, ...] | None:
+def least_faults(copies: Sequence[Copy], budget: FaultBudget, cases: Cases | None = None) -> tuple[Strike, ...] | None:
     """Return a smallest set of faults within the budget under which the message is lost, or None.
 
     The set is empty if the message is lost under the given faults already. Raises TooManyCasesError beyond `cases` (default:
@@ -97,7 +97,7 @@ def least_faults(copies: Sequence[Copy], budget: Budget, cases: Cases | None = N
 
 
 def _search(
-    copies: Sequence[Copy], budget: Budget, chosen: tuple[Strike, ...], open_copies: Sequence[int], cases: Cases
+    copies: Sequence[Copy], budget: FaultBudget, chosen: tuple[Strike, ...], open_copies: Sequence[int], cases: Cases
 ) -> tuple[Strike, ...] | None:
     """Return `chosen` and further faults that lose the message. Copies that are not open stay as they are."""
     cases.take()
@@ -129,7 +129,7 @@ def _search(
     return _search(copies, budget, chosen, [each for each in strikes if each != at], cases)
 
 
-def _largest_gains(gains: Counter[Strike], budget: Budget) -> int:
+def _largest_gains(gains: Counter[Strike], budget: FaultBudget) -> int:
     """Return the sum of the largest gains: at most as many of each part as the part has faults, and at most the total
     number of faults.
     """
@@ -142,7 +142,7 @@ def _largest_gains(gains: Counter[Strike], budget: Budget) -> int:
     return sum(sorted(allowed, reverse=True)[: budget.total])
 
 
-def _strikes(copy: Copy, budget: Budget, taken: set[Place]) -> Iterator[Strike]:
+def _strikes(copy: Copy, budget: FaultBudget, taken: set[Place]) -> Iterator[Strike]:
     """Yield the faults within the budget that affect a copy."""
     for part, places in enumerate(copy.places):
         if budget.parts[part]:

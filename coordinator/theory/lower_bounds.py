@@ -41,7 +41,7 @@ WHOLE: Final = (Collective.BROADCAST, Collective.REDUCE, Collective.ALLREDUCE)
 """Collectives in which one message reaches, or comes from, all nodes, however far they are."""
 
 
-class Traffic(NamedTuple):
+class RequiredTraffic(NamedTuple):
     """The data that a run has to move."""
 
     collective: Collective
@@ -94,19 +94,19 @@ class Bottleneck(NamedTuple):
     lanes: int
     reason: str
 
-    def steps(self, traffic: Traffic) -> int:
+    def steps(self, traffic: RequiredTraffic) -> int:
         """Return the fewest steps."""
         if traffic.capacity is None:
             return self.delay + 1
         # Rounded up: a step that is not full is a whole step.
         return self.delay + -(-traffic.segments * self.demand // (traffic.capacity * self.lanes))
 
-    def transfer(self, traffic: Traffic) -> int:
+    def transfer(self, traffic: RequiredTraffic) -> int:
         """Return the fewest bytes of the heaviest packets of all steps together."""
         return -(-traffic.size * self.demand // self.lanes)
 
 
-class Level(NamedTuple):
+class DistanceLevel(NamedTuple):
     """The nodes at one distance from a root."""
 
     nodes: int
@@ -166,16 +166,16 @@ class Distances:
         # Without a formula, and in a network too large to search, different nodes are at distance 1 at least.
         return int(one != other)
 
-    def levels(self, root: Rank) -> tuple[Level, ...]:
+    def levels(self, root: Rank) -> tuple[DistanceLevel, ...]:
         """Return the levels of a root up to the farthest data node."""
         # Every root of a vertex-transitive network has the levels of rank 0.
         return self._levels(0 if self.symmetric else root)
 
     @cached_property
-    def _levels(self) -> Callable[[Rank], tuple[Level, ...]]:
+    def _levels(self) -> Callable[[Rank], tuple[DistanceLevel, ...]]:
         return lru_cache(1 << 12)(self._count if self._counted else self._estimate)
 
-    def _count(self, root: Rank) -> tuple[Level, ...]:
+    def _count(self, root: Rank) -> tuple[DistanceLevel, ...]:
         topology = self.topology
         distances = topology.distances_from(root)
         nodes, links = Counter[int](), Counter[int]()
@@ -191,18 +191,18 @@ class Distances:
             if not topology.is_switch(rank):
                 nodes[distance] += 1
                 degrees[distance] = min(degree, degrees.get(distance, degree))
-        return tuple(Level(nodes[at], links[at], degrees.get(at, 0)) for at in range(max(nodes) + 1))
+        return tuple(DistanceLevel(nodes[at], links[at], degrees.get(at, 0)) for at in range(max(nodes) + 1))
 
-    def _estimate(self, root: Rank) -> tuple[Level, ...]:
+    def _estimate(self, root: Rank) -> tuple[DistanceLevel, ...]:
         """Estimate the levels of a network too large to look at all links: as many links as could join two levels."""
         topology, degree = self.topology, self.topology.degree
         if self.nodes < topology.order or not (self.symmetric or topology.order <= SEARCH_LIMIT):
-            return (Level(1, 0, degree), Level(self.nodes - 1, degree, degree))
+            return (DistanceLevel(1, 0, degree), DistanceLevel(self.nodes - 1, degree, degree))
         counts = topology.distribution_from(root)
         # No level has more links to the next than all ports of the smaller one. Too many links make a bound weaker,
         # never wrong.
         joined = (min(pair) * degree for pair in pairwise(counts))
-        return (Level(1, 0, degree), *map(Level, counts[1:], joined, [degree] * (len(counts) - 1)))
+        return (DistanceLevel(1, 0, degree), *map(DistanceLevel, counts[1:], joined, [degree] * (len(counts) - 1)))
 
 
 @lru_cache(8)
@@ -212,7 +212,7 @@ def distances_of(topology: Topology) -> Distances:
 
 
 @lru_cache(256)
-def lower_bounds(topology: Topology, traffic: Traffic) -> tuple[Claim, ...]:
+def lower_bounds(topology: Topology, traffic: RequiredTraffic) -> tuple[Claim, ...]:
     """Return the best lower bounds that are known for a run, as claims about steps, transmissions, start-ups and bytes.
 
     Empty where nothing is known of the collective or the network.
@@ -269,7 +269,7 @@ def _number(claim: Claim) -> float:
     return claim.predicted
 
 
-def transmissions(known: Distances, traffic: Traffic) -> int:
+def transmissions(known: Distances, traffic: RequiredTraffic) -> int:
     """Return the fewest links that the segments of one number cross, all origins and targets together; 0 if nothing is
     known.
     """
@@ -326,7 +326,7 @@ def inverse_rate(topology: Topology) -> Fraction:
 # --- bottlenecks -----------------------------------------------------------------------------------------------------
 
 
-def _bottlenecks(known: Distances, traffic: Traffic) -> Iterator[Bottleneck]:
+def _bottlenecks(known: Distances, traffic: RequiredTraffic) -> Iterator[Bottleneck]:
     one_port = traffic.port_model is not PortModel.ALL_PORT
     units = transmissions(known, traffic)
     # The network as a whole is a bottleneck too: all transmissions have to fit into the packets of the steps.
@@ -349,7 +349,7 @@ def _bottlenecks(known: Distances, traffic: Traffic) -> Iterator[Bottleneck]:
         yield from _of_cuts(known, traffic)
 
 
-def _of_root(known: Distances, traffic: Traffic, root: Rank, *, one_port: bool) -> Iterator[Bottleneck]:
+def _of_root(known: Distances, traffic: RequiredTraffic, root: Rank, *, one_port: bool) -> Iterator[Bottleneck]:
     """Yield the data that must reach a root, or leave it, from or to the nodes at distance 1, 2, .. and more."""
     label, levels = known.topology.label(root), known.levels(root)
     beyond = known.nodes
@@ -373,7 +373,7 @@ def _of_root(known: Distances, traffic: Traffic, root: Rank, *, one_port: bool) 
             yield Bottleneck(distance - 1, 1, degree, f"a node at distance {distance} from {label} with {degree} links")
 
 
-def _of_pairs(known: Distances, traffic: Traffic, *, one_port: bool) -> Iterator[Bottleneck]:
+def _of_pairs(known: Distances, traffic: RequiredTraffic, *, one_port: bool) -> Iterator[Bottleneck]:
     """Yield the farthest pair, the links that it has to share at its origin, its target and between, and the cut that
     all pairs share.
     """
@@ -391,7 +391,7 @@ def _of_pairs(known: Distances, traffic: Traffic, *, one_port: bool) -> Iterator
         yield Bottleneck(0, demand, cut.links, f"{demand} messages over the cut {cut.name}")
 
 
-def _of_cuts(known: Distances, traffic: Traffic) -> Iterator[Bottleneck]:
+def _of_cuts(known: Distances, traffic: RequiredTraffic) -> Iterator[Bottleneck]:
     # Over half-duplex links the traffic in both directions adds up; otherwise the cut that has the sides exchanged
     # gives the bound of the other direction.
     both = 2 if traffic.duplex is Duplex.HALF else 1
@@ -410,7 +410,7 @@ def _of_cuts(known: Distances, traffic: Traffic) -> Iterator[Bottleneck]:
         yield Bottleneck(0, demand, cut.links, f"the cut {cut.name}")
 
 
-def _packets_per_step(topology: Topology, traffic: Traffic) -> int:
+def _packets_per_step(topology: Topology, traffic: RequiredTraffic) -> int:
     """Return the most packets in one step."""
     half = traffic.duplex is Duplex.HALF
     match traffic.port_model:

@@ -40,7 +40,7 @@ def no_fixed_paths(algorithm: Algorithm, scenario: Scenario) -> str | None:
     )
 
 
-class Part(NamedTuple):
+class ThreatPart(NamedTuple):
     """Faults of one kind in known steps, as they may be placed."""
 
     kind: str
@@ -58,7 +58,7 @@ class Threats:
 
     outages: Outages
     byzantine: Mapping[Rank, Sequence[Interval]]
-    parts: tuple[Part, ...]
+    parts: tuple[ThreatPart, ...]
 
     @property
     def faulty(self) -> frozenset[Rank]:
@@ -91,7 +91,7 @@ class Threats:
         return Copy(damage, tuple(part.eligible & found for part, found in zip(self.parts, places, strict=True)))
 
 
-def parts_of(fault_set: FaultSetSpec, places: FaultSites) -> tuple[Part, ...]:
+def parts_of(fault_set: FaultSetSpec, places: FaultSites) -> tuple[ThreatPart, ...]:
     """Return the parts of a fault set. InexactError names a kind whose effect does not follow from paths alone."""
     found = []
     for part in fault_set.parts:
@@ -104,7 +104,9 @@ def parts_of(fault_set: FaultSetSpec, places: FaultSites) -> tuple[Part, ...]:
             raise InexactError(f"the effect of {fault_set.name} does not follow from paths alone{hint}")
         # The places of a fault set exclude the source and the places of given faults.
         eligible = frozenset[Place](places.links if part.on_links else places.nodes())
-        found.append(Part(part.kind, part.on_links, not isinstance(effect, Stops), weight, fault_set.window, eligible))
+        found.append(
+            ThreatPart(part.kind, part.on_links, not isinstance(effect, Stops), weight, fault_set.window, eligible)
+        )
     return tuple(found)
 
 

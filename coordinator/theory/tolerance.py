@@ -9,13 +9,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from coordinator.dependence.message_paths import Message, MessagePaths, Path, Piece
+from coordinator.dependence.message_paths import DueMessage, MessagePaths, Path, Piece
 from coordinator.scenario.fault_sets import FaultSetSpec
 from coordinator.theory.least_faults import (
     MOST_CASES,
-    Budget,
     Cases,
     Copy,
+    FaultBudget,
     Strike,
     disjoint,
     is_lost,
@@ -32,9 +32,9 @@ from emunode.topologies.base import Topology
 class MessageClass:
     """Messages that symmetries map to each other, and the fewest faults that defeat one of them."""
 
-    message: Message
+    message: DueMessage
     """The examined message."""
-    members: Sequence[Message]
+    members: Sequence[DueMessage]
     piece: Piece
     """Origin, target and number of its weakest piece."""
     paths: Sequence[Path]
@@ -58,7 +58,7 @@ class Tolerance:
         self.weights = tuple(part.weight for part in threats.parts)
         # Without any branching a piece takes two or three cases per copy, and every copy has a last hop of its own.
         self._cases = Cases(MOST_CASES + 4 * paths.hops)
-        self._defeats: dict[FaultSetSpec, tuple[Message, tuple[Strike, ...]] | None] = {}
+        self._defeats: dict[FaultSetSpec, tuple[DueMessage, tuple[Strike, ...]] | None] = {}
         # A symmetry that moves the given faults would compare receivers with different faults on their paths.
         self.symmetries = [each for each in symmetries if keeps_faults(each, threats, paths.topology)]
 
@@ -82,13 +82,13 @@ class Tolerance:
         smallest = self.smallest
         return None if smallest is None or smallest.least is None else len(smallest.least) - 1
 
-    def _examined(self, members: Sequence[Message]) -> MessageClass:
+    def _examined(self, members: Sequence[DueMessage]) -> MessageClass:
         message = members[0]
         weakest: MessageClass | None = None
         for copies, (piece, paths) in self.distinct(message).items():
             # One fault for each copy defeats a message if any number of faults does, so a larger budget finds nothing
             # more.
-            unlimited = Budget(self.weights, (len(copies),) * len(self.weights), len(copies))
+            unlimited = FaultBudget(self.weights, (len(copies),) * len(self.weights), len(copies))
             each = MessageClass(message, members, piece, paths, copies, least_faults(copies, unlimited, self._cases))
             # A message is lost with any of its pieces, so the piece that the fewest faults defeat decides.
             if weakest is None or _size(each) < _size(weakest):
@@ -96,7 +96,7 @@ class Tolerance:
         assert weakest is not None
         return weakest
 
-    def distinct(self, message: Message) -> Mapping[tuple[Copy, ...], tuple[Piece, Sequence[Path]]]:
+    def distinct(self, message: DueMessage) -> Mapping[tuple[Copy, ...], tuple[Piece, Sequence[Path]]]:
         """Return the pieces of a message whose copies can be affected differently."""
         found: dict[tuple[Copy, ...], tuple[Piece, Sequence[Path]]] = {}
         for piece in self.paths.segments[message]:
@@ -104,14 +104,14 @@ class Tolerance:
             found.setdefault(tuple(map(self.threats.copy, paths)), (piece, paths))
         return found
 
-    def defeat(self, fault_set: FaultSetSpec) -> tuple[Message, tuple[Strike, ...]] | None:
+    def defeat(self, fault_set: FaultSetSpec) -> tuple[DueMessage, tuple[Strike, ...]] | None:
         """Return a message, and faults within the numbers of a fault set that defeat it, or None."""
         if fault_set not in self._defeats:
             self._defeats[fault_set] = self._defeat(fault_set)
         return self._defeats[fault_set]
 
-    def _defeat(self, fault_set: FaultSetSpec) -> tuple[Message, tuple[Strike, ...]] | None:
-        budget = Budget(self.weights, tuple(part.count for part in fault_set.parts), fault_set.size)
+    def _defeat(self, fault_set: FaultSetSpec) -> tuple[DueMessage, tuple[Strike, ...]] | None:
+        budget = FaultBudget(self.weights, tuple(part.count for part in fault_set.parts), fault_set.size)
         for each in self.classes:
             # Classes are sorted by the size of their smallest defeat, so no later one fits either.
             if _size(each) > fault_set.size:
@@ -122,7 +122,7 @@ class Tolerance:
                     return each.message, found
         return None
 
-    def filled(self, fault_set: FaultSetSpec, message: Message, strikes: Sequence[Strike]) -> list[Strike] | None:
+    def filled(self, fault_set: FaultSetSpec, message: DueMessage, strikes: Sequence[Strike]) -> list[Strike] | None:
         """Return `strikes` and further faults up to the numbers of a fault set, under which the message is still lost.
 
         None if no such faults are found. With faults that only stop copies there always are some, unless they leave no
@@ -152,7 +152,7 @@ def _size(each: MessageClass) -> float:
     return float("inf") if each.least is None else len(each.least)
 
 
-def message_classes(messages: Sequence[Message], symmetries: Sequence[Symmetry]) -> list[list[Message]]:
+def message_classes(messages: Sequence[DueMessage], symmetries: Sequence[Symmetry]) -> list[list[DueMessage]]:
     """Return the messages in classes. Two messages are in one class if a symmetry that fixes every origin maps one to
     the other.
     """
@@ -168,7 +168,7 @@ def message_classes(messages: Sequence[Message], symmetries: Sequence[Symmetry])
         # nothing.
         for each in list(orbit):
             for image in images:
-                other = Message(image[each.origin], image[each.receiver])
+                other = DueMessage(image[each.origin], image[each.receiver])
                 if other in left:
                     del left[other]
                     orbit[other] = None

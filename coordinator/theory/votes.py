@@ -19,7 +19,7 @@ from collections.abc import Collection, Iterator
 from typing import Literal, NamedTuple
 
 from coordinator.dependence.losses import MOST_HOPS
-from coordinator.dependence.message_paths import Message, MessagePaths, Path, Piece, paths_of
+from coordinator.dependence.message_paths import DueMessage, MessagePaths, Path, Piece, paths_of
 from coordinator.dependence.size import InexactError
 from emunode.algorithms.base import Algorithm, Dependence
 from emunode.algorithms.claims import Claim
@@ -61,7 +61,7 @@ class Ballot(NamedTuple):
 
 def ballots(
     algorithm: Algorithm, paths: MessagePaths, timeline: FaultTimeline, faulty: Collection[Rank]
-) -> Iterator[tuple[Message, int, Ballot]]:
+) -> Iterator[tuple[DueMessage, int, Ballot]]:
     """Yield the vote on every segment of a message at every healthy rank, if all faults last for the whole run.
 
     `faulty` are the ranks with faults of their own. See `permanent`.
@@ -171,7 +171,7 @@ def _exact_claims(
     segments.
     """
     results: Counter[str] = Counter()
-    whole: dict[tuple[Message, int], bool] = {}
+    whole: dict[tuple[DueMessage, int], bool] = {}
     for message, segment, ballot in ballots(algorithm, paths, timeline, faulty):
         # No message of a faulty origin is due.
         if message.origin not in faulty:

@@ -52,7 +52,7 @@ Packets = Mapping[tuple[Rank, Port], Sequence[Segment]]
 """The packets of one step, by sender and port."""
 
 
-Piece = tuple[Rank, Rank, Rank, int]
+OwnedPiece = tuple[Rank, Rank, Rank, int]
 """(receiver, owner of the message, origin, segment): the owner is the origin, or the receiver of a partial result."""
 
 
@@ -186,7 +186,7 @@ class _Rules:
         ]
 
 
-Send = tuple[Rank, Port, Segment | Callable[[], Segment]]
+RuleSend = tuple[Rank, Port, Segment | Callable[[], Segment]]
 
 
 def _local_rule(algorithm: Algorithm, rank: Rank) -> Rule:
@@ -198,9 +198,9 @@ def _local_rule(algorithm: Algorithm, rank: Rank) -> Rule:
     return rule
 
 
-def _started(rules: Sequence[Rule]) -> defaultdict[Step, list[Send]]:
+def _started(rules: Sequence[Rule]) -> defaultdict[Step, list[RuleSend]]:
     """Return all sends that need no arrival, by step."""
-    agenda: defaultdict[Step, list[Send]] = defaultdict(list)
+    agenda: defaultdict[Step, list[RuleSend]] = defaultdict(list)
     for rank, rule in enumerate(rules):
         last = 1
         for step, port, made in rule.start():
@@ -211,7 +211,7 @@ def _started(rules: Sequence[Rule]) -> defaultdict[Step, list[Send]]:
     return agenda
 
 
-def _packets(sends: Iterable[Send]) -> Packets:
+def _packets(sends: Iterable[RuleSend]) -> Packets:
     packets: defaultdict[tuple[Rank, Port], list[Segment]] = defaultdict(list)
     for rank, port, made in sends:
         packets[rank, port].append(made() if callable(made) else made)
@@ -328,7 +328,7 @@ def _largest_by_step(counts: Mapping[tuple[Step, Rank, Port], int], steps: range
 
 def _deliveries(algorithm: Algorithm, history: Sequence[Transmission]) -> dict[str, Value]:
     """Return the metrics of arrivals: first receipts, complete messages, repetitions, and segments for other ranks."""
-    first: dict[Piece, Step] = {}
+    first: dict[OwnedPiece, Step] = {}
     duplicates = relays = 0
     folds = algorithm.collective in FOLDING
     for step, _, _, receiver, (origin, target, _, index, payload) in sorted(history):
@@ -357,7 +357,7 @@ def _deliveries(algorithm: Algorithm, history: Sequence[Transmission]) -> dict[s
     }
 
 
-def _whole_messages(algorithm: Algorithm, received: Iterable[Piece]) -> int:
+def _whole_messages(algorithm: Algorithm, received: Iterable[OwnedPiece]) -> int:
     """Return the messages of which a rank received every segment, or every partial result."""
     got = Counter((receiver, owner, index // algorithm.segments_per_message) for receiver, owner, _, index in received)
     return sum(

@@ -6,7 +6,7 @@ Left out are algorithms whose ranks decide by arrivals, so that there is no time
 
 from typing import Final
 
-from emunode.algorithms.any_network.allgather import PackedAllgather, PhasedAllgather
+from emunode.algorithms.any_network.allgather import PackedAllgather, PhasedBreadthFirstAllgather
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.breadth_first import BreadthFirstBroadcast
 from emunode.algorithms.classical.allgather import BruckAllgather, CycleAllgather, DoublingAllgather, HalvingAllgather
@@ -39,7 +39,7 @@ ALLGATHERS: Final[tuple[type[Algorithm], ...]] = (
     GrayAllgather, RotatedGrayAllgather, BinomialAllgather, TwoRootedAllgather, RotatedBinomialAllgather,
     EdgeDisjointAllgather, BalancedAllgather, BalancedPathsAllgather,
     ThreePhase, TwoPhase, DimensionWise, ImprovedAllgather,
-    PhasedAllgather, PackedAllgather,
+    PhasedBreadthFirstAllgather, PackedAllgather,
 )  # fmt: skip
 """Allgathers that run backwards as a reduce-scatter, and forwards after it as an allreduce."""
 BROADCASTS: Final[tuple[type[Algorithm], ...]] = (

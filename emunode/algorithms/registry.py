@@ -15,7 +15,7 @@ from emunode.errors import ScenarioError
 from emunode.model import Collective, CollectiveSpec
 from emunode.topologies.base import FAMILIES, Topology
 
-Entry = type[Algorithm]
+RegisteredAlgorithm = type[Algorithm]
 
 VISITED_ENDS: Final = 1 << 20
 """The most link ends at which an algorithm may look before it runs: up to ten seconds, and less than a gigabyte."""
@@ -93,9 +93,9 @@ ORDER: Final = (
 _PLACE: Final = {name: place for place, name in enumerate(ORDER)}
 
 
-def algorithms(family: str, collective: Collective) -> dict[str, Entry]:
+def algorithms(family: str, collective: Collective) -> dict[str, RegisteredAlgorithm]:
     """Return the algorithms of a collective on a family of topologies, by name; those for any network come last."""
-    found: dict[str, Entry] = {}
+    found: dict[str, RegisteredAlgorithm] = {}
     for scope in (family, ANY_FAMILY):
         for entry in sorted(
             ALGORITHMS.within((scope, collective)), key=lambda entry: _PLACE.get(entry.name, len(ORDER))
@@ -104,7 +104,7 @@ def algorithms(family: str, collective: Collective) -> dict[str, Entry]:
     return found
 
 
-def registered() -> Iterator[tuple[str, Entry]]:
+def registered() -> Iterator[tuple[str, RegisteredAlgorithm]]:
     """Yield (family, algorithm) of everything that can run: each family in turn, by collective."""
     for family in FAMILIES:
         for collective in Collective:
@@ -112,7 +112,7 @@ def registered() -> Iterator[tuple[str, Entry]]:
                 yield family, entry
 
 
-def find_algorithm(topology: Topology, spec: CollectiveSpec) -> Entry:
+def find_algorithm(topology: Topology, spec: CollectiveSpec) -> RegisteredAlgorithm:
     """Return the class of the algorithm that `spec` names; ScenarioError when `topology` has none of that name."""
     if spec.algorithm == PROGRAM:
         return find_program(spec)
@@ -132,7 +132,7 @@ def make_algorithm(topology: Topology, spec: CollectiveSpec) -> Algorithm:
     return entry(topology, spec) if spec.repair is None else make_repaired(entry, topology, spec)
 
 
-def require_visitable(topology: Topology, entry: Entry) -> None:
+def require_visitable(topology: Topology, entry: RegisteredAlgorithm) -> None:
     """Refuse a network that is too large for an algorithm that looks at all of it; ScenarioError (field `topology`)."""
     if entry.needs & {Need.EVERY_NODE, Need.TABLE}:
         topology.require(
@@ -142,7 +142,7 @@ def require_visitable(topology: Topology, entry: Entry) -> None:
         )
 
 
-def _allowed(topology: Topology, spec: CollectiveSpec, known: Mapping[str, Entry]) -> str:
+def _allowed(topology: Topology, spec: CollectiveSpec, known: Mapping[str, RegisteredAlgorithm]) -> str:
     places = {family: family for family in FAMILIES} | {ANY_FAMILY: "any network"}
     elsewhere = [
         f"{collective} on {place}"

@@ -21,7 +21,7 @@ from emunode.model import Collective, CollectiveSpec, Duplex, PortModel, Rank, S
 from emunode.registry import Registry
 from emunode.topologies.base import Topology
 from emunode.trees.base import Trees
-from emunode.trees.components import Broken
+from emunode.trees.components import BrokenLinks
 from emunode.trees.partial import PartialTree
 
 MODULES: Final[Mapping[str, str]] = {
@@ -89,7 +89,7 @@ class PlannedRule(RepairRule):
         return found
 
     @abstractmethod
-    def repair(self, algorithm: TreeCollective, broken: Broken) -> RepairedTree | None:
+    def repair(self, algorithm: TreeCollective, broken: BrokenLinks) -> RepairedTree | None:
         """Return the tree that the broadcast runs over in place of the tree of `algorithm`; None if the rule finds none.
 
         `broken` has the links broken in step 1, seen from the source. ScenarioError for faults that the rule does not cover.
@@ -110,7 +110,7 @@ class RepairedBroadcast(TreeCollective):
         spec: CollectiveSpec,
         rule: PlannedRule,
         original: TreeCollective,
-        broken: Broken,
+        broken: BrokenLinks,
         repaired: RepairedTree,
     ) -> None:
         self._original = original
@@ -181,7 +181,9 @@ def make_repaired(entry: type[Algorithm], topology: Topology, spec: CollectiveSp
     rule = rule_of(spec)
     if isinstance(rule, PlannedRule):
         original = rule.require(entry(topology, spec._replace(broken=())))
-        broken = Broken(original.rooted, [(topology.relative(rank, spec.source), port) for rank, port in spec.broken])
+        broken = BrokenLinks(
+            original.rooted, [(topology.relative(rank, spec.source), port) for rank, port in spec.broken]
+        )
         repaired = rule.repair(original, broken) if spec.broken else None
         if repaired is not None:
             return RepairedBroadcast(spec, rule, original, broken, repaired)

@@ -27,7 +27,7 @@ from emunode.model import (
 )
 from emunode.protocols.agreement import AgreementLayer, Decision
 from emunode.protocols.base import ControlKind, control_segment
-from emunode.protocols.survivors import TREES, Part, RunEnd, largest_part
+from emunode.protocols.survivors import TREES, NetworkPart, RunEnd, largest_part
 from emunode.topologies.base import Topology
 
 
@@ -38,7 +38,7 @@ class SurvivorNode(ProtocolNode):
 
     def __init__(self, rank: Rank, algorithm: Algorithm, rule: Rule, layer: AgreementLayer, now: Step) -> None:
         self._layer = layer
-        self._repetition: Repetition | None = None
+        self._repetition: RepeatedRank | None = None
         self._taken = 0
         """How many decisions have been acted upon."""
         super().__init__(rank, algorithm, rule, layer, now)
@@ -68,11 +68,11 @@ class SurvivorNode(ProtocolNode):
             self._repetition.resume(step)
         super().resume(step)
 
-    def _repeat(self, decision: Decision) -> "Repetition | None":
+    def _repeat(self, decision: Decision) -> "RepeatedRank | None":
         """Begin the repetition that follows from a decision, and report it."""
         report, names, algorithm = follow(self._algorithm.topology, self._algorithm.spec, self.rank, decision)
         self.reports.append(report)
-        return None if names is None or algorithm is None else Repetition(names, algorithm, decision.step)
+        return None if names is None or algorithm is None else RepeatedRank(names, algorithm, decision.step)
 
     def _step_again(self, step: Step, inbox: list[PortPacket]) -> tuple[list[PortPacket], list[Hop]]:
         """Return the packets and hops of a step of the repetition. Segments of another repetition are received, and
@@ -102,7 +102,7 @@ class SurvivorNode(ProtocolNode):
 class Renumbering:
     """The names of ranks, ports and trees of the whole network in one repetition, at one rank."""
 
-    def __init__(self, whole: Topology, part: Part, algorithm: Algorithm, rank: Rank, number: int) -> None:
+    def __init__(self, whole: Topology, part: NetworkPart, algorithm: Algorithm, rank: Rank, number: int) -> None:
         self._ranks = part.ranks
         self._new = {old: new for new, old in enumerate(part.ranks)}
         self._first_tree = AGAIN_TREE + TREES * number
@@ -134,7 +134,7 @@ class Renumbering:
         return old[origin], target if target == ALL_RANKS else old[target], tree + self._first_tree, number, payload
 
 
-class Repetition:
+class RepeatedRank:
     """One rank in one repetition, which begins in step `began`. Its ports and ranks are named as in the whole network."""
 
     def __init__(self, names: Renumbering, algorithm: Algorithm, began: Step) -> None:

@@ -16,14 +16,14 @@ from emunode.net.protocol import HostConfig
 from emunode.net.records import decode_record
 from emunode.net.validation import INT64, integer, integers, items, nonce, number, octets, text
 from emunode.timed.orders import (
-    Arrivals,
     Begin,
     ByEvents,
+    CrossingTimes,
     FaultFree,
     Notices,
     Prepare,
-    Receipts,
-    Stops,
+    ProcessStops,
+    ReceiptSteps,
     TimedFaults,
     TimedOrder,
 )
@@ -148,11 +148,11 @@ def _step(kind: StepKind) -> Callable[[Sequence[object], Topology], OpenStep]:
     return decode
 
 
-def _timetable(fields: Sequence[object], topology: Topology) -> Receipts:
+def _timetable(fields: Sequence[object], topology: Topology) -> ReceiptSteps:
     first, tables = items(fields, 2)
     steps = [octets(table, 4) for table in items(tables)]
     # The last rank of the tables has to exist as well.
-    return Receipts(integer(first, 0, max(0, topology.order - len(steps))), steps)
+    return ReceiptSteps(integer(first, 0, max(0, topology.order - len(steps))), steps)
 
 
 def _timed_faults(fields: Sequence[object], topology: Topology) -> TimedFaults:
@@ -173,10 +173,10 @@ def _by_events(fields: Sequence[object], _topology: Topology) -> ByEvents:
     return ByEvents(integers(durations, None, 0, INT64 - 1), integer(horizon, 0, INT64 - 1))
 
 
-def _arrivals(fields: Sequence[object], topology: Topology) -> Arrivals:
+def _arrivals(fields: Sequence[object], topology: Topology) -> CrossingTimes:
     first, tables = items(fields, 2)
     times = [octets(table, 8) for table in items(tables)]
-    return Arrivals(integer(first, 0, max(0, topology.order - len(times))), times)
+    return CrossingTimes(integer(first, 0, max(0, topology.order - len(times))), times)
 
 
 def _notices(fields: Sequence[object], topology: Topology) -> Notices:
@@ -185,9 +185,9 @@ def _notices(fields: Sequence[object], topology: Topology) -> Notices:
     return Notices(integer(first, 0, max(0, topology.order - len(notices))), notices)
 
 
-def _stops(fields: Sequence[object], _topology: Topology) -> Stops:
+def _stops(fields: Sequence[object], _topology: Topology) -> ProcessStops:
     (times,) = items(fields, 1)
-    return Stops(integers(times, None, 0, INT64 - 1))
+    return ProcessStops(integers(times, None, 0, INT64 - 1))
 
 
 def _prepare(fields: Sequence[object], _topology: Topology) -> Prepare:

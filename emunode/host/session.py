@@ -48,7 +48,7 @@ HEARTBEAT_SECONDS = 0.5
 """Interval of heartbeats under the timed clock."""
 
 
-class Ranks(NamedTuple):
+class HostParts(NamedTuple):
     """The parts of a configured host: its links, and the engine that runs its ranks."""
 
     config: HostConfig
@@ -89,7 +89,7 @@ class Session:
         self._streams = FramedStreams(self._on_other_frame, self._on_end)
         self._streams.add(control, authenticated=True)
         self._finished = trio.Event()
-        self._ranks: Ranks | None = None
+        self._ranks: HostParts | None = None
         self._timed: TimedRun | None = None
 
     async def run(self) -> None:
@@ -207,7 +207,7 @@ class Session:
             case _:
                 self._timed_run().carry_out(order)
 
-    def _require_ranks(self) -> Ranks:
+    def _require_ranks(self) -> HostParts:
         if self._ranks is None:
             raise FrameError("an order or a hello before the host was configured")
         return self._ranks
@@ -229,7 +229,7 @@ class Session:
         # So that the slot array covers every descriptor that the frame handler may be asked about.
         links.register(self._control)
         engine = StepEngine(algorithm, links, self._tell, self._fail, self._on_other_frame)
-        self._ranks = Ranks(config, links, engine)
+        self._ranks = HostParts(config, links, engine)
         # Nearly all frames are packets of links from now on: the engine sees them first, and hands over the others.
         self._streams.set_frame_handler(engine.on_frame)
         for rank in links.ranks:

@@ -34,7 +34,7 @@ MOST_QUEUED = 2**14
 FLUSH_BYTES = 4 * 2**20
 """Bytes of packets collected before they are written, and of journal rows before they are sent ahead of the report."""
 
-Arrivals = tuple[list[int], list[Packet]]
+StepArrivals = tuple[list[int], list[Packet]]
 """The arrivals of one step, in their order: the slots, and the packet at each."""
 
 
@@ -63,7 +63,7 @@ class StepEngine:
         self._slots = links.slots
         self._tasks: dict[Rank, trio.lowlevel.Task] = {}
         self._parked = parked_message()
-        self._arrivals: tuple[Arrivals, Arrivals] = (([], []), ([], []))
+        self._arrivals: tuple[StepArrivals, StepArrivals] = (([], []), ([], []))
         self._queued = 0
         """Bytes of the frames that wait to be written; a frame that leaves by several ports counts once."""
         # A list and not a Counter: `_send` adds to it for every packet.
@@ -156,7 +156,7 @@ class StepEngine:
         # Not an error yet: the poller may see the end before the order that explains it.
         self._unexplained.append((slot, why))
 
-    def _take_inboxes(self, arrivals: Arrivals) -> dict[Rank, list[PortPacket]]:
+    def _take_inboxes(self, arrivals: StepArrivals) -> dict[Rank, list[PortPacket]]:
         """Return the arrivals of a step as an inbox for each rank; the arrivals are empty afterwards."""
         inboxes: dict[Rank, list[PortPacket]] = {}
         if not arrivals[0]:  # most steps of a host with few active ranks

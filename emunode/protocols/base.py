@@ -83,7 +83,7 @@ def control_value(segment: Segment) -> int:
 _KINDS: Final = frozenset(ControlKind)
 
 
-class Timing(NamedTuple):
+class Durations(NamedTuple):
     """How long things take without faults, in the unit of the driver."""
 
     begins: Callable[[Step], int]
@@ -95,7 +95,7 @@ class Timing(NamedTuple):
 
 
 # In lock-step a step is its own time: `int` is the identity.
-LOCK_STEP: Final = Timing(int, 1, 1)
+LOCK_STEP: Final = Durations(int, 1, 1)
 
 
 class Protocol:

@@ -6,32 +6,32 @@ from typing import Final
 from emunode.algorithms.base import Algorithm, LocalView
 from emunode.algorithms.repair import rule_of
 from emunode.protocols.agreement import AgreementLayer
-from emunode.protocols.base import LOCK_STEP, Protocol, Stack, Timing
+from emunode.protocols.base import LOCK_STEP, Durations, Protocol, Stack
 from emunode.protocols.reliable import ReliableLayer
 from emunode.protocols.repair.pull import PullRule
 
 
-def _reliable(algorithm: Algorithm, _view: LocalView, _timing: Timing) -> Protocol | None:
+def _reliable(algorithm: Algorithm, _view: LocalView, _timing: Durations) -> Protocol | None:
     return None if algorithm.spec.reliable is None else ReliableLayer(algorithm.spec.reliable)
 
 
-def _repair(algorithm: Algorithm, view: LocalView, timing: Timing) -> Protocol | None:
+def _repair(algorithm: Algorithm, view: LocalView, timing: Durations) -> Protocol | None:
     rule = rule_of(algorithm.spec)
     return rule.layer(algorithm, view, timing) if isinstance(rule, PullRule) else None
 
 
-def _agreement(algorithm: Algorithm, view: LocalView, _timing: Timing) -> Protocol | None:
+def _agreement(algorithm: Algorithm, view: LocalView, _timing: Durations) -> Protocol | None:
     settings = algorithm.spec.agreement
     return None if settings is None else AgreementLayer(settings, algorithm.topology, view.rank)
 
 
 # Reliable links come last, next to the ports, so that requests and news are acknowledged and sent again as data are.
 # Repair comes first: a segment that was asked for passes the other layers as if the rule had sent it.
-LAYERS: Final[list[Callable[[Algorithm, LocalView, Timing], Protocol | None]]] = [_repair, _agreement, _reliable]
+LAYERS: Final[list[Callable[[Algorithm, LocalView, Durations], Protocol | None]]] = [_repair, _agreement, _reliable]
 """Makes each layer for one rank, or None if the run has no such layer; from the rule down to the ports."""
 
 
-def make_protocol(algorithm: Algorithm, view: LocalView, timing: Timing = LOCK_STEP) -> Protocol | None:
+def make_protocol(algorithm: Algorithm, view: LocalView, timing: Durations = LOCK_STEP) -> Protocol | None:
     """Return the protocol of a rank, or None for a run without one."""
     layers = [layer for make in LAYERS if (layer := make(algorithm, view, timing)) is not None]
     return Stack(layers) if len(layers) > 1 else layers[0] if layers else None

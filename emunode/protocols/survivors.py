@@ -64,7 +64,7 @@ class RunEnd(IntEnum):
     """It has been repeated `MOST_RUNS` times."""
 
 
-class Part(NamedTuple):
+class NetworkPart(NamedTuple):
     """One part of a network, and the end of the collective for its nodes."""
 
     ranks: tuple[Rank, ...]
@@ -111,20 +111,20 @@ def parts_of(topology: Topology, links: Links) -> tuple[tuple[Rank, ...], ...]:
 
 
 @lru_cache(maxsize=16)
-def largest_part(topology: Topology, spec: CollectiveSpec, links: Links, number: int) -> Part:
+def largest_part(topology: Topology, spec: CollectiveSpec, links: Links, number: int) -> NetworkPart:
     """Return the part that continues, for the repetition with this number, from 0."""
     ranks = parts_of(topology, links)[0]
     # The trees of a further repetition would be taken for control segments.
     if number >= MOST_RUNS:
-        return Part(ranks, RunEnd.TOO_MANY_FAILURES)
+        return NetworkPart(ranks, RunEnd.TOO_MANY_FAILURES)
     # Under a permutation every rank is a source for a target of its own, and no rank matters to all.
     rooted = spec.collective not in ROOTLESS and not spec.permutation
     roots = {spec.source, spec.target} - {ALL_RANKS} if rooted else set()
     if not roots.issubset(ranks):
-        return Part(ranks, RunEnd.ROOT_FAILED)
+        return NetworkPart(ranks, RunEnd.ROOT_FAILED)
     if len(ranks) == 1:
         # It has its own data, and no other rank is left to exchange data with.
-        return Part(ranks, RunEnd.REPEATED)
+        return NetworkPart(ranks, RunEnd.REPEATED)
     # After the checks that need no network: to build one takes time in proportion to its links.
     network = sub_network(topology, ranks, links)
     try:
@@ -132,10 +132,10 @@ def largest_part(topology: Topology, spec: CollectiveSpec, links: Links, number:
         algorithm = make_algorithm(network, with_blocks(find_algorithm(network, again), network, again))
     # Every rank computes the same refusal from the same decision, so all end alike.
     except ScenarioError:
-        return Part(ranks, RunEnd.NO_ALGORITHM)
+        return NetworkPart(ranks, RunEnd.NO_ALGORITHM)
     # The messages keep their contents, named by the old ranks: a repetition has the deliveries of the first run.
     algorithm.use_payloads(algorithm.make_payloads(partial(RenumberedPayloads, ranks)))
-    return Part(ranks, RunEnd.REPEATED, algorithm)
+    return NetworkPart(ranks, RunEnd.REPEATED, algorithm)
 
 
 def sub_network(

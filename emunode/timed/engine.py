@@ -31,17 +31,17 @@ from emunode.net import wire
 from emunode.net.framed_streams import FramedStreams
 from emunode.timed.cost_model import LinearCostModel, PortOccupancy
 from emunode.timed.fault_free_rank import FaultFreeRank
-from emunode.timed.hosted_rank import HostedRank, Progress
+from emunode.timed.hosted_rank import HostedRank, RankProgress
 from emunode.timed.memory_engine import faults_of
 from emunode.timed.orders import (
-    Arrivals,
     Begin,
     ByEvents,
+    CrossingTimes,
     FaultFree,
     Notices,
     Prepare,
-    Receipts,
-    Stops,
+    ProcessStops,
+    ReceiptSteps,
     TimedFaults,
     TimedOrder,
 )
@@ -66,11 +66,11 @@ MOST_RECORDS = 100_000
 LOST = -1
 """In place of the descriptor of a packet that is lost: it starts, and is written nowhere."""
 
-Node = FaultFreeRank | HostedRank
-Start = tuple[int, bytes, int, Step, int, Step, Node]
+EngineRank = FaultFreeRank | HostedRank
+Start = tuple[int, bytes, int, Step, int, Step, EngineRank]
 """A packet to start: (descriptor, frame, slot, step), the slot and step of a packet that its node receives at the same time,
 or -1 and 0, and the node."""
-Received = tuple[int, Step]
+DueReceipt = tuple[int, Step]
 """A packet to receive: (slot, step)."""
 
 
@@ -136,12 +136,12 @@ class TimedRun:
         """The times of a run whose ranks have protocols; None for others."""
         self._crossings: dict[Rank, Sequence[int]] = {}
         self._notices: dict[Rank, list[tuple[int, Step]]] = {}
-        self._nodes: list[Node] = []
+        self._nodes: list[EngineRank] = []
         self._running: set[int] = set()
         self._moments: list[int] = []
         # By time, so that the heap has each time once, however many packets start at it.
         self._starts: dict[int, list[Start]] = {}
-        self._receipts_at: dict[int, list[Received]] = {}
+        self._receipts_at: dict[int, list[DueReceipt]] = {}
         self._there: dict[tuple[int, Step, int], int] = {}
         """By slot, step and time of crossing, under faults: the time at which the packet had arrived."""
         self._stops: list[int] = []
@@ -151,7 +151,7 @@ class TimedRun:
         self._judged: list[tuple[int, list[tuple[Step, list[Hop]]]]] = []
         self._losses: list[tuple[int, Departure, HopOutcome]] = []
         self._started: list[tuple[int, int, list[Start]]] = []
-        self._received: list[tuple[int, int, list[Received]]] = []
+        self._received: list[tuple[int, int, list[DueReceipt]]] = []
         self.finished = False
         self._timer = Timer()
         streams.watch(self._timer.fd, self._on_timer)
@@ -171,7 +171,7 @@ class TimedRun:
         """Carry out an order of the coordinator."""
         match order:
             # Ranks of a host are consecutive, so the first of them names all.
-            case Receipts(first, tables):
+            case ReceiptSteps(first, tables):
                 for rank, table in enumerate(tables, first):
                     # Four bytes a step: a timetable of millions of receipts stays small on the wire and in memory.
                     self._receipts[rank] = array("I", table)
@@ -194,13 +194,13 @@ class TimedRun:
             case ByEvents(durations, horizon):
                 steps = StepTimes(durations)
                 self._run_times = RunTimes(steps, ALWAYS, horizon)
-            case Arrivals(first, tables):
+            case CrossingTimes(first, tables):
                 for rank, times in enumerate(tables, first):
                     self._crossings[rank] = array("Q", times)
             case Notices(first, tables):
                 for rank, table in enumerate(tables, first):
                     self._notices[rank] = list(wire.NOTICE.iter_unpack(table))
-            case Stops(times):
+            case ProcessStops(times):
                 # Descending, so that the next stop is popped off the end.
                 self._stops = sorted(times, reverse=True)
                 for moment in times:
@@ -264,7 +264,7 @@ class TimedRun:
         if not self._arrivals % ARRIVALS:
             self._fire()
 
-    def _plan(self, index: int, progress: Progress) -> None:
+    def _plan(self, index: int, progress: RankProgress) -> None:
         """Schedule the decisions of a node."""
         # The heap holds plain integers, 2 x time for starts and 2 x time + 1 for receipts: comparing them is cheaper than
         # comparing tuples, and at one time starts come first. A receipt at the time of the first start needs no entry of

@@ -14,7 +14,7 @@ from emunode.engine.node import Node
 from emunode.errors import FrameError
 from emunode.model import Hop, Packet, Port, PortPacket, Step
 from emunode.timed.cost_model import LinearCostModel, PortOccupancy
-from emunode.timed.hosted_rank import Progress
+from emunode.timed.hosted_rank import RankProgress
 from emunode.timed.rank import Receipt
 from emunode.timed.transmission import Departure
 
@@ -61,7 +61,7 @@ class FaultFreeRank:
         due = self._node.due
         return self.awaited == NEVER and (due is None or due > self._last)
 
-    def arrive(self, step: Step, port: Port, deadline: int, segments: Packet) -> Progress | None:
+    def arrive(self, step: Step, port: Port, deadline: int, segments: Packet) -> RankProgress | None:
         """Take a packet that its sender has finished sending at `deadline`; return the decisions that follow, or None.
 
         FrameError for a packet that is not in the timetable.
@@ -76,11 +76,11 @@ class FaultFreeRank:
         self._filed.setdefault(step, []).append((port, deadline, segments))
         return None
 
-    def advance(self) -> Progress:
+    def advance(self) -> RankProgress:
         """Run all steps that can run now, as at the beginning; RuleError as in `Node.step`."""
         return self._advance(None)
 
-    def departed(self) -> Progress | None:
+    def departed(self) -> RankProgress | None:
         """Count one pending departure as sent; return the decisions that waited for it, or None."""
         self.pending -= 1
         due = self._node.due
@@ -89,7 +89,7 @@ class FaultFreeRank:
             return None
         return self._advance(None)
 
-    def _advance(self, filed: list[tuple[Port, int, Packet]] | None) -> Progress:
+    def _advance(self, filed: list[tuple[Port, int, Packet]] | None) -> RankProgress:
         """Run steps until one lacks packets; `filed` are packets of the awaited step that have just arrived."""
         # Hot path, once per packet: attributes are bound to locals, and durations are looked up by size before they are
         # computed. Each round of the loop runs one step of the node. There are two reasons for a step:

@@ -17,7 +17,7 @@ from emunode.timed.rank import Actions, Arrival, Receipt, TimedRank
 from emunode.timed.transmission import Departure
 
 
-class Progress(NamedTuple):
+class RankProgress(NamedTuple):
     """The decisions of a rank."""
 
     receipts: list[Receipt]
@@ -62,7 +62,7 @@ class HostedRank:
         due = self._rank.next_time
         return ALWAYS if due is None or due >= self._cutoff else due
 
-    def arrive(self, step: Step, port: Port, crossed: int, segments: Packet) -> Progress:
+    def arrive(self, step: Step, port: Port, crossed: int, segments: Packet) -> RankProgress:
         """Take a packet that has crossed at `crossed`; FrameError for a packet that is not in the list."""
         # Packets that are under way when the run ends are left alone.
         if crossed < self._cutoff:
@@ -72,14 +72,14 @@ class HostedRank:
             self._filed.setdefault(crossed, []).append((port, step, segments))
         return self.advance()
 
-    def departed(self) -> Progress:
+    def departed(self) -> RankProgress:
         """Count one pending departure as sent; return the decisions that waited for it."""
         self.pending -= 1
         return self.advance()
 
-    def advance(self) -> Progress:
+    def advance(self) -> RankProgress:
         """Do everything that can be done now."""
-        progress = Progress([], [], [], [], [], [])
+        progress = RankProgress([], [], [], [], [], [])
         while True:
             due, awaited = self._due, self._schedule[-1][0] if self._schedule else ALWAYS
             # On a tie the packets come first: at one instant a rank receives before it acts, and acts once.
@@ -103,7 +103,7 @@ class HostedRank:
             raise FrameError(f"rank {self._rank.rank} got more packets at {time} ns than its list has")
         return filed
 
-    def _note(self, actions: Actions, progress: Progress) -> None:
+    def _note(self, actions: Actions, progress: RankProgress) -> None:
         progress.receipts.extend(actions.receipts)
         progress.departures.extend(actions.departures)
         # A step in which nothing was read has no rows.

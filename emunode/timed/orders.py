@@ -7,7 +7,7 @@ from emunode.faults.in_time import TimedFault
 from emunode.model import Rank, Step
 
 
-class Receipts(NamedTuple):
+class ReceiptSteps(NamedTuple):
     """The steps in which packets arrive under the timed clock, for each rank from `first` on."""
 
     first: Rank
@@ -43,7 +43,7 @@ class FaultFree(NamedTuple):
     """The receipts of each step (`wire.RECEIPTS`); step, port and start of packets that leave (`wire.DEPARTURE`)."""
 
 
-class Stops(NamedTuple):
+class ProcessStops(NamedTuple):
     """The times of hangs in which this process is stopped; it reports `reached` when it has done all that comes before."""
 
     times: Sequence[int]
@@ -56,7 +56,7 @@ class ByEvents(NamedTuple):
     horizon: int
 
 
-class Arrivals(NamedTuple):
+class CrossingTimes(NamedTuple):
     """The times at which packets have crossed to each rank, from `first` on, as 8-byte numbers."""
 
     first: Rank
@@ -70,4 +70,6 @@ class Notices(NamedTuple):
     tables: Sequence[bytes]
 
 
-TimedOrder = Receipts | Prepare | Begin | TimedFaults | FaultFree | Stops | ByEvents | Arrivals | Notices
+TimedOrder = (
+    ReceiptSteps | Prepare | Begin | TimedFaults | FaultFree | ProcessStops | ByEvents | CrossingTimes | Notices
+)

@@ -21,7 +21,7 @@ from emunode.faults.effects import ALWAYS, Interval
 from emunode.faults.in_time import FaultsInTime
 from emunode.model import FaultKnowledge, Packet, Port, Rank, Segment, Step
 from emunode.protocols.agreement import AgreementLayer, is_news
-from emunode.protocols.base import CONTROL_BYTES, ControlKind, Protocol, Timing, control_segment, is_control
+from emunode.protocols.base import CONTROL_BYTES, ControlKind, Durations, Protocol, control_segment, is_control
 from emunode.protocols.registry import make_protocol
 from emunode.timed.cost_model import LinearCostModel
 from emunode.timed.protocol_node import TimedProtocolNode
@@ -43,9 +43,9 @@ class RunTimes:
         self.horizon = horizon
 
 
-def timing_of(steps: StepTimes, costs: LinearCostModel) -> Timing:
+def timing_of(steps: StepTimes, costs: LinearCostModel) -> Durations:
     """Return how long things take in a run, as its protocols see it."""
-    return Timing(steps.begins, steps.longest, costs.nanoseconds(CONTROL_BYTES))
+    return Durations(steps.begins, steps.longest, costs.nanoseconds(CONTROL_BYTES))
 
 
 class _Incarnation(Incarnation):

@@ -26,7 +26,7 @@ class Entry(NamedTuple):
     entered: Rank
 
 
-class Broken:
+class BrokenLinks:
     """The links of a network that do not work in both directions, as seen from a root."""
 
     def __init__(self, topology: Topology, broken: Collection[End]) -> None:
@@ -92,7 +92,7 @@ class Component:
 class Forest:
     """The components of a tree without its broken links that are connected to the root, the root's own first."""
 
-    def __init__(self, trees: Trees, broken: Broken) -> None:
+    def __init__(self, trees: Trees, broken: BrokenLinks) -> None:
         self.topology = trees.topology
         connected = broken.connected(0)
         links: dict[Rank, list[Rank]] = {rank: [] for rank in connected}

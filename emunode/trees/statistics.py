@@ -17,11 +17,11 @@ from fractions import Fraction
 from emunode.model import Port, Rank
 from emunode.trees.base import Trees, levels
 
-Table = Mapping[tuple[int, Port], Fraction]
+LevelTable = Mapping[tuple[int, Port], Fraction]
 """Values by (level, port); missing values are 0."""
 
 
-def edges_by_level_and_port(trees: Trees) -> Table:
+def edges_by_level_and_port(trees: Trees) -> LevelTable:
     """Return e_ld of table 1: arcs of port d that leave level l, by (l, d)."""
     found: Counter[tuple[int, Port]] = Counter()
     for tree in range(trees.count):
@@ -31,7 +31,7 @@ def edges_by_level_and_port(trees: Trees) -> Table:
     return _weighed(found, trees)
 
 
-def subtrees_by_level_and_port(trees: Trees) -> Table:
+def subtrees_by_level_and_port(trees: Trees) -> LevelTable:
     """Return s_ld of table 1: sizes of the subtrees below these arcs, by (l, d)."""
     found: Counter[tuple[int, Port]] = Counter()
     neighbour = trees.topology.neighbour
@@ -43,7 +43,7 @@ def subtrees_by_level_and_port(trees: Trees) -> Table:
     return _weighed(found, trees)
 
 
-def descendants_by_distance_and_port(trees: Trees) -> Table:
+def descendants_by_distance_and_port(trees: Trees) -> LevelTable:
     """Return r_ld of table 1: descendants l levels below the ends of arcs of port d, by (l, d)."""
     found: Counter[tuple[int, Port]] = Counter()
     for tree in range(trees.count):
@@ -97,5 +97,5 @@ def is_greedy(trees: Trees) -> bool:
     return all(level == weight(rank) for tree in range(trees.count) for rank, level in levels(trees, tree).items())
 
 
-def _weighed(found: Counter[tuple[int, Port]], trees: Trees) -> Table:
+def _weighed(found: Counter[tuple[int, Port]], trees: Trees) -> LevelTable:
     return {key: Fraction(count, trees.count) for key, count in sorted(found.items())}

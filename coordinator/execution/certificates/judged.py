@@ -27,7 +27,7 @@ LEAST_SETS: Final = 10
 """Sets that are run even if they have more hops; also the most histories of a level that are compared."""
 
 
-class Judged(NamedTuple):
+class JudgedRun(NamedTuple):
     """The judgement of one run."""
 
     unserved: list[str]
@@ -53,7 +53,7 @@ class JudgedRuns:
         if histories > most:
             raise TooLargeError(f"{histories} histories are too many to run again; at most {most} are")
 
-    def run(self, specs: list[str]) -> Judged:
+    def run(self, specs: list[str]) -> JudgedRun:
         """Run one set; UnreadableError if its faults cannot be read."""
         scenario = self._subject.plan.scenario
         # A plan of its own: algorithms with knowledge of faults depend on them.
@@ -75,7 +75,9 @@ class JudgedRuns:
         counts = count_trial(plan, sorted_records(rows), engine.altered_copies)
         ruling = rule_counted(plan, counts.metrics, ended)
         violated = [each.claim.name for each in ruling.judgements if each.verdict is Verdict.VIOLATED]
-        return Judged(sorted(map(plan.topology.label, counts.unserved)), violated, ruling.invalid, counts.journal_hash)
+        return JudgedRun(
+            sorted(map(plan.topology.label, counts.unserved)), violated, ruling.invalid, counts.journal_hash
+        )
 
     def level(self, level: Mapping[str, Any], fault_set: FaultSetSpec) -> None:
         """Run some sets whose histories are stored; where no set is said to fail, run every set if there are few."""
@@ -109,7 +111,7 @@ class JudgedRuns:
                 self._subject.findings.append(f"{name}: under {where} {complaint}")
                 return
 
-    def _complaint(self, found: Judged) -> str | None:
+    def _complaint(self, found: JudgedRun) -> str | None:
         """Return the difference between a run and a set that is survived, in words."""
         if found.undecided is not None:
             return f"a run decides nothing: {found.undecided[:100]}"

@@ -28,7 +28,7 @@ EFFECTS: Final[Mapping[str, bool]] = {
 """The kinds whose effect follows from paths, and whether they alter copies instead of stopping them."""
 
 Place = Rank | tuple[Rank, Rank]
-Move = tuple[int, int, int]
+FaultImpact = tuple[int, int, int]
 """The effect of a fault on the copies of a message: its part, the copies it stops and those it alters, as bits."""
 
 
@@ -36,13 +36,13 @@ Move = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
-class Hop:
+class RouteHop:
     step: int
     sender: Rank
     receiver: Rank
 
 
-class Schedule:
+class CopyRoutes:
     """The hops of the run without faults, and the path of every copy."""
 
     def __init__(self, plan: Plan) -> None:
@@ -50,14 +50,14 @@ class Schedule:
         self.rows = sorted(run_rows(plan, ()))
 
     @cached_property
-    def arrivals(self) -> dict[tuple[Rank, Rank, int], dict[int, dict[Rank, Hop]]]:
+    def arrivals(self) -> dict[tuple[Rank, Rank, int], dict[int, dict[Rank, RouteHop]]]:
         """By piece (origin, target, segment) and tree, the hop that brings it to each node."""
-        found: dict[tuple[Rank, Rank, int], dict[int, dict[Rank, Hop]]] = {}
+        found: dict[tuple[Rank, Rank, int], dict[int, dict[Rank, RouteHop]]] = {}
         for step, sender, receiver, origin, target, segment, _, tree, _, _ in self.rows:
             into = found.setdefault((origin, target, segment), {}).setdefault(tree, {})
             if receiver in into or receiver == origin:
                 raise UnreadableError("a copy reaches a node twice, so its path is not determined")
-            into[receiver] = Hop(step, sender, receiver)
+            into[receiver] = RouteHop(step, sender, receiver)
         return found
 
     @property
@@ -79,11 +79,11 @@ class Schedule:
                     found.setdefault((origin, receiver), []).append(piece)
         return found
 
-    def paths(self, piece: tuple[Rank, Rank, int], receiver: Rank) -> list[list[Hop]]:
+    def paths(self, piece: tuple[Rank, Rank, int], receiver: Rank) -> list[list[RouteHop]]:
         """Return the hops of every copy of a piece to a receiver, by tree; a copy that does not reach it is left out."""
         found = []
         for tree in sorted(self.arrivals[piece]):
-            into, hops = self.arrivals[piece][tree], list[Hop]()
+            into, hops = self.arrivals[piece][tree], list[RouteHop]()
             while not hops or hops[-1].sender != piece[0]:
                 hop = into.get(hops[-1].sender if hops else receiver)
                 if hop is None or len(hops) > len(into):
@@ -117,7 +117,7 @@ class Threat:
     nodes: frozenset[Rank]
     links: frozenset[tuple[Rank, Rank]]
 
-    def touched(self, hops: Sequence[Hop], kind: str) -> set[Place]:
+    def touched(self, hops: Sequence[RouteHop], kind: str) -> set[Place]:
         """Return the places at which a fault of this kind affects a copy on its path."""
         found: set[Place] = set()
         for at, hop in enumerate(hops):
@@ -157,7 +157,7 @@ class Given:
                 case _:
                     raise TooLargeError("the effect of the faults of its scenario does not follow from paths")
 
-    def effect(self, hops: Sequence[Hop]) -> int:
+    def effect(self, hops: Sequence[RouteHop]) -> int:
         """Return 0 if a copy arrives intact, 1 if it is stopped, 2 if it is altered."""
         altered = False
         for at, hop in enumerate(hops):
@@ -203,13 +203,15 @@ class Copies:
         return self.lost(stopped, altered)
 
     @property
-    def moves(self) -> frozenset[Move]:
+    def moves(self) -> frozenset[FaultImpact]:
         """The effects of single faults on the copies."""
         return frozenset((part, stops, alters) for (part, _), (stops, alters) in self.strikes.items())
 
 
 @lru_cache(100_000)
-def fewest(count: int, stopped: int, altered: int, moves: frozenset[Move], budget: tuple[int, ...]) -> int | None:
+def fewest(
+    count: int, stopped: int, altered: int, moves: frozenset[FaultImpact], budget: tuple[int, ...]
+) -> int | None:
     """Return the fewest faults that lose a piece, with at most `budget` of each part: a shortest way through sets of
     copies.
     """

@@ -6,7 +6,7 @@ from math import comb, lgamma, log
 from pathlib import Path
 from typing import Any, Final
 
-from coordinator.execution.certificates.paths import Place, Schedule
+from coordinator.execution.certificates.paths import CopyRoutes, Place
 from coordinator.execution.verify import UnreadableError, Verification, plan_of
 from coordinator.scenario.fault_sets import FaultSetSpec, parse_fault_sets
 from coordinator.scenario.model import make_scenario
@@ -42,9 +42,9 @@ class Subject:
         """Levels of which some set costs a node a message, or violates a claim."""
 
     @cached_property
-    def schedule(self) -> Schedule:
+    def schedule(self) -> CopyRoutes:
         """The hops of the run without faults."""
-        return Schedule(self.plan)
+        return CopyRoutes(self.plan)
 
     def undecided(self, reason: str) -> None:
         """Note a part that could not be checked, on which the claim depends."""

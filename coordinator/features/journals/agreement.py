@@ -17,7 +17,7 @@ import polars as pl
 
 from coordinator.features.base import ResolvedRun
 from coordinator.features.journals.agreement_cases import Case, StepCase, TimedCase, joined_groups
-from coordinator.features.journals.decisions import News, Reported, part_after, reports_in
+from coordinator.features.journals.decisions import LinkNews, Reported, part_after, reports_in
 from coordinator.features.journals.rows import IS_NEWS, IS_REPORT
 from coordinator.history.timetable import Timetable
 from emunode.model import ALL_RANKS, CONTROL_TREE, Agreement, Rank
@@ -34,7 +34,7 @@ class Verdicts:
     """The findings of the judge: numbers, and by decision the nodes that stand by it."""
 
     metrics: Mapping[str, int | float] = field(default_factory=dict)
-    standing: dict[frozenset[News], list[Reported]] = field(default_factory=dict)
+    standing: dict[frozenset[LinkNews], list[Reported]] = field(default_factory=dict)
 
 
 def judge_agreement(
@@ -51,7 +51,7 @@ def judge_agreement(
         by_rank.setdefault(decision.rank, []).append(decision)
     # Each kind of error is counted on its own, since one decision may be wrong in several ways.
     errors = invented + _unfounded(decisions, known) + _twice(case, by_rank)
-    standing: dict[frozenset[News], list[Reported]] = {}
+    standing: dict[frozenset[LinkNews], list[Reported]] = {}
     for found in case.components():
         component = [
             rank for rank in found if not _fails_first(case, settings, rank, known.get(rank, {}), by_rank.get(rank, ()))
@@ -120,7 +120,7 @@ def _record(run: ResolvedRun, group: Sequence[Reported]) -> dict[str, object]:
     }
 
 
-def _links(news: Iterable[News]) -> set[tuple[Rank, Rank]]:
+def _links(news: Iterable[LinkNews]) -> set[tuple[Rank, Rank]]:
     return {each.link for each in news if each.other != ALL_RANKS}
 
 
@@ -128,17 +128,17 @@ def _links(news: Iterable[News]) -> set[tuple[Rank, Rank]]:
 # --------------------------------------------------------------------------------------------------
 
 
-def _knowledge(rows: pl.DataFrame, case: Case) -> tuple[dict[Rank, dict[News, int]], int]:
+def _knowledge(rows: pl.DataFrame, case: Case) -> tuple[dict[Rank, dict[LinkNews, int]], int]:
     """Return for each rank the time from which it can know each piece of news, and how often a rank was notified too
     early.
 
     `rows` have the columns of `Case.dated`. A rank that reopens a decision is the cause of that news itself.
     """
-    known: dict[Rank, dict[News, int]] = {rank: dict(all_news) for rank, all_news in case.suspected().items()}
+    known: dict[Rank, dict[LinkNews, int]] = {rank: dict(all_news) for rank, all_news in case.suspected().items()}
     invented = 0
     # A question asks for news, and carries none. The packets are followed in the order in which they left.
     told = rows.filter(pl.col("tree") != CONTROL_TREE + ControlKind.QUESTION).sort("sent")
-    under_way: list[tuple[int, int, Rank, News]] = []
+    under_way: list[tuple[int, int, Rank, LinkNews]] = []
     columns = ("sent", "known", "sender", "receiver", "origin", "target", "segment", "outcome")
     for number, row in enumerate(told.select(columns).iter_rows()):
         sent, arrives, sender, receiver, origin, target, seen, outcome = row
@@ -147,7 +147,7 @@ def _knowledge(rows: pl.DataFrame, case: Case) -> tuple[dict[Rank, dict[News, in
         while under_way and under_way[0][0] <= sent:
             time, _, rank, news = heappop(under_way)
             known.setdefault(rank, {}).setdefault(news, time)
-        news = News.of(seen, origin, target)
+        news = LinkNews.of(seen, origin, target)
         # The rank itself is the cause of a reopening, so its own packet is the first evidence of it.
         if target == ALL_RANKS and sender == origin and case.is_of(seen, sent):
             known.setdefault(sender, {}).setdefault(news, sent)
@@ -165,7 +165,7 @@ def _knowledge(rows: pl.DataFrame, case: Case) -> tuple[dict[Rank, dict[News, in
 # --- errors --------------------------------------------------------------------------------------------------------------
 
 
-def _unfounded(decisions: Iterable[Reported], known: Mapping[Rank, Mapping[News, int]]) -> int:
+def _unfounded(decisions: Iterable[Reported], known: Mapping[Rank, Mapping[LinkNews, int]]) -> int:
     """Count decisions about faults that their node could not know."""
     return sum(
         # News that never reached the node count as later than the decision.
@@ -199,7 +199,7 @@ def _disagreements(
     run: ResolvedRun,
     component: Sequence[Rank],
     by_rank: Mapping[Rank, Sequence[Reported]],
-    known: Mapping[Rank, Mapping[News, int]],
+    known: Mapping[Rank, Mapping[LinkNews, int]],
 ) -> int:
     """Return the nodes of a component whose last decision differs from the right one: everything that any of the nodes
     knew.
@@ -214,7 +214,7 @@ def _disagreements(
     common, _ = standing.most_common(1)[0]
     wrong = 0
     for decision in found:
-        news = frozenset[News]() if decision is None else decision.news
+        news = frozenset[LinkNews]() if decision is None else decision.news
         same = (None if decision is None else decision.news) == common
         wrong += (
             not same or {each.link for each in news} != required or not news <= every or not _ends_right(run, decision)
@@ -223,7 +223,7 @@ def _disagreements(
 
 
 def _fails_first(
-    case: Case, settings: Agreement, rank: Rank, known: Iterable[News], decisions: Sequence[Reported]
+    case: Case, settings: Agreement, rank: Rank, known: Iterable[LinkNews], decisions: Sequence[Reported]
 ) -> bool:
     """Report whether a node fails at the end, before its decision is due: then no decision is required."""
     # Steps of suspicions on which the node has not decided yet.

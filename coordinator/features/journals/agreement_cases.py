@@ -10,7 +10,7 @@ from typing import Protocol
 import polars as pl
 
 from coordinator.features.base import ResolvedRun
-from coordinator.features.journals.decisions import News, Reported
+from coordinator.features.journals.decisions import LinkNews, Reported
 from coordinator.features.journals.detection import suspicions
 from coordinator.history.dated_rows import with_starts
 from coordinator.history.timetable import Timetable
@@ -37,7 +37,7 @@ class Case(Protocol):
     def dated(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Return the rows of packets with the times at which they were sent, `sent`, and known at the other end, `known`."""
 
-    def suspected(self) -> Mapping[Rank, Mapping[News, int]]:
+    def suspected(self) -> Mapping[Rank, Mapping[LinkNews, int]]:
         """Return for each rank its own suspicions, and when they began."""
 
     def components(self) -> list[list[Rank]]:
@@ -69,7 +69,7 @@ class StepCase:
     def dated(self, rows: pl.DataFrame) -> pl.DataFrame:
         return rows.with_columns(sent=pl.col("step"), known=pl.col("step") + 1)
 
-    def suspected(self) -> Mapping[Rank, Mapping[News, int]]:
+    def suspected(self) -> Mapping[Rank, Mapping[LinkNews, int]]:
         run, last = self.run, self._last
         found: dict[tuple[Rank, Port], list[Step]] = {}
         # Suspicions in lock-step follow from faults and seed, without the journal.
@@ -87,10 +87,10 @@ class StepCase:
                 # A rank that hung meanwhile has not noticed the suspicion: only suspicions that began while it was
                 # awake are news.
                 found[place] = [seen for seen in found.get(place, ()) if seen < awake]
-        by_rank: dict[Rank, dict[News, int]] = {}
+        by_rank: dict[Rank, dict[LinkNews, int]] = {}
         for (rank, port), steps in found.items():
             peer = run.topology.neighbour(rank, port)
-            by_rank.setdefault(rank, {}).update({News.of(seen, rank, peer): seen for seen in steps})
+            by_rank.setdefault(rank, {}).update({LinkNews.of(seen, rank, peer): seen for seen in steps})
         return by_rank
 
     def components(self) -> list[list[Rank]]:
@@ -134,7 +134,7 @@ class TimedCase:
         # When the signs of life have ended, or at the end of a run that was cut off.
         last = int(timetable.packets["start"].max() or 0)  # type: ignore[arg-type]
         self._end = min(self._events.horizon, 1 + max([last, *self._events.reports.values()]))
-        self._first_seen: dict[News, int] = {}
+        self._first_seen: dict[LinkNews, int] = {}
 
     def time_of(self, decision: Reported) -> int:
         # A report that the computed history lacks has no time, so it is unfounded.
@@ -150,13 +150,13 @@ class TimedCase:
         # A packet that the timetable lacks counts as sent at 0 and never received: its news are judged as invented.
         return dated.with_columns(sent=pl.col("start").fill_null(0), known=pl.col("end").fill_null(ALWAYS))
 
-    def suspected(self) -> Mapping[Rank, Mapping[News, int]]:
-        found: dict[Rank, dict[News, int]] = {}
+    def suspected(self) -> Mapping[Rank, Mapping[LinkNews, int]]:
+        found: dict[Rank, dict[LinkNews, int]] = {}
         for change in self._events.suspicions:
             if change.suspected:
                 peer = self.run.topology.neighbour(change.rank, change.port)
                 # A suspicion belongs to the round in which it begins, at whose end its news leave.
-                news = News.of(-(-change.time // self._round), change.rank, peer)
+                news = LinkNews.of(-(-change.time // self._round), change.rank, peer)
                 found.setdefault(change.rank, {}).setdefault(news, change.time)
                 self._first_seen[news] = min(change.time, self._first_seen.get(news, change.time))
         return found

@@ -9,14 +9,14 @@ import polars as pl
 from coordinator.features.base import ResolvedRun
 from emunode.model import ALL_RANKS, CONTROL_TREE, Rank, Step
 from emunode.protocols.base import ControlKind
-from emunode.protocols.survivors import Part, largest_part
+from emunode.protocols.survivors import NetworkPart, largest_part
 
 SUSPICION: Final = CONTROL_TREE + ControlKind.SUSPICION
 REOPENING: Final = CONTROL_TREE + ControlKind.REOPENING
 END: Final = CONTROL_TREE + ControlKind.END
 
 
-class News(NamedTuple):
+class LinkNews(NamedTuple):
     """A link, by its lower and its higher rank, suspected since a step; or a rank that reopens a decision, and -1."""
 
     seen: Step
@@ -24,7 +24,7 @@ class News(NamedTuple):
     other: Rank
 
     @classmethod
-    def of(cls, seen: Step, one: Rank, other: Rank) -> "News":
+    def of(cls, seen: Step, one: Rank, other: Rank) -> "LinkNews":
         """Build a piece of news, with the ends of a link in order."""
         # Both ends may report the same link: in order, their news are equal.
         return cls(seen, one, other) if other == ALL_RANKS else cls(seen, min(one, other), max(one, other))
@@ -41,7 +41,7 @@ class Reported:
 
     rank: Rank
     step: Step
-    news: frozenset[News]
+    news: frozenset[LinkNews]
     ends: tuple[int, ...]
     """How the collective ends for the node, by its own report: one `RunEnd` if it is to run again or to end."""
     time: int = 0
@@ -66,7 +66,7 @@ class Reported:
 
 def reports_in(rows: pl.DataFrame) -> Iterator[Reported]:
     """Yield the decisions that nodes report, by step and rank."""
-    grouped: dict[tuple[Step, Rank], tuple[set[News], list[int]]] = {}
+    grouped: dict[tuple[Step, Rank], tuple[set[LinkNews], list[int]]] = {}
     for step, rank, origin, target, tree, number in (
         rows.select("step", "sender", "origin", "target", "tree", "segment").sort("step", "sender").iter_rows()
     ):
@@ -75,14 +75,14 @@ def reports_in(rows: pl.DataFrame) -> Iterator[Reported]:
         if tree == END:
             ends.append(number)
         elif tree in (SUSPICION, REOPENING):
-            news.add(News.of(number, origin, target))
+            news.add(LinkNews.of(number, origin, target))
     for (step, rank), (news, ends) in grouped.items():
         # A report without suspicions decides nothing.
         if news:
             yield Reported(rank, step, frozenset(news), tuple(ends))
 
 
-def part_after(run: ResolvedRun, decision: Reported) -> Part:
+def part_after(run: ResolvedRun, decision: Reported) -> NetworkPart:
     """Return the part of the network that continues after a decision."""
     topology = run.topology
     # A suspicion names two nodes, and all links between them are given up, each by its lower end.

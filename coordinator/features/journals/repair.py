@@ -16,7 +16,7 @@ from coordinator.scenario.model import costs_of
 from emunode.algorithms.tree_collective import TreeCollective
 from emunode.faults.effects import Delays, Drifts, Duplicates
 from emunode.model import Port, Rank, Step
-from emunode.protocols.base import LOCK_STEP, Timing
+from emunode.protocols.base import LOCK_STEP, Durations
 from emunode.timed.cost_model import NANO
 from emunode.timed.rank import PositiveCosts
 from emunode.timed.through_protocol import timing_of
@@ -145,7 +145,7 @@ def repair_violations(run: ResolvedRun, journal: pl.LazyFrame, times: Timetable 
     return [*found, hasty, _early(run, by_rank, timing)]
 
 
-def _early(run: ResolvedRun, requests: pl.LazyFrame, timing: Timing) -> pl.LazyFrame:
+def _early(run: ResolvedRun, requests: pl.LazyFrame, timing: Durations) -> pl.LazyFrame:
     """Select first requests for a segment that come before the segment is overdue."""
     algorithm, repair = over_trees(run), run.spec.repair
     assert repair is not None

@@ -10,7 +10,7 @@ from coordinator.features.journals.decisions import Reported, part_after
 from coordinator.features.journals.rows import IS_REPETITION
 from coordinator.scenario.model import OnFailure
 from emunode.model import AGAIN_TREE, ALL_RANKS, Agreement, FaultKnowledge
-from emunode.protocols.survivors import TREES, Part, RunEnd
+from emunode.protocols.survivors import TREES, NetworkPart, RunEnd
 
 
 def judge(run: ResolvedRun, settings: Agreement, evidence: Evidence) -> Findings:
@@ -100,7 +100,7 @@ def repetition_of(run: ResolvedRun, journal: pl.LazyFrame, verdicts: Verdicts) -
     return Repetition(again, rows.filter(~strange), strays, part.ranks, decision.step - 1)
 
 
-def _renumbered(run: ResolvedRun, journal: pl.LazyFrame, decision: Reported, part: Part) -> pl.LazyFrame:
+def _renumbered(run: ResolvedRun, journal: pl.LazyFrame, decision: Reported, part: NetworkPart) -> pl.LazyFrame:
     """Return the rows of a repetition in the form of a run of its own: ranks, ports, trees and steps count from its
     beginning.
     """

@@ -11,7 +11,7 @@ from math import lcm
 
 from coordinator.papers.any_network.directed import directed_networks
 from coordinator.papers.base import Section, described
-from coordinator.papers.run_cache import RunCache, Trial
+from coordinator.papers.run_cache import CachedRun, RunCache
 from coordinator.papers.tables import VERDICT, Table, compared, notes, unmeasured
 from coordinator.theory.lower_bounds import inverse_rate
 from emunode.algorithms.any_network.last_hops import phases
@@ -82,7 +82,7 @@ def _network_rows(cache: RunCache, name: str) -> Iterator[dict[str, object]]:
 
 
 def _row(
-    trial: Trial | None,
+    trial: CachedRun | None,
     quantity: str,
     predicted: Fraction,
     measured: Fraction | int | None,

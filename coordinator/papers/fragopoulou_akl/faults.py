@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from itertools import combinations, product
 
 from coordinator.papers.fragopoulou_akl.theorems import rotate
-from coordinator.papers.run_cache import RunCache, Trial
+from coordinator.papers.run_cache import CachedRun, RunCache
 from coordinator.papers.tables import Table, compared, notes, printed, unmeasured
 from emunode.model import Rank
 from emunode.topologies.star import StarGraph
 
 NOTES = notes("fragopoulou_akl", "faults")
 
-Site = frozenset[Rank]
+FaultySite = frozenset[Rank]
 """One rank is a node, two are the ends of an edge."""
 NODES, EDGES, BOTH = "nodes", "edges", "a node and an edge"
 
@@ -81,7 +81,7 @@ def _total(sizes: Iterable[int], values: Iterable[float]) -> int:
     return sum(size * int(value) for size, value in zip(sizes, values, strict=True))
 
 
-def fault_sets(star: StarGraph, case: FaultCase) -> Iterator[frozenset[Site]]:
+def fault_sets(star: StarGraph, case: FaultCase) -> Iterator[frozenset[FaultySite]]:
     """Return all sets of a case; the source, rank 0, is never a faulty node."""
     nodes = [frozenset((rank,)) for rank in range(1, star.order)]
     edges = sorted({frozenset((rank, there)) for rank in star.ranks() for there in star.neighbours(rank)}, key=sorted)
@@ -90,11 +90,11 @@ def fault_sets(star: StarGraph, case: FaultCase) -> Iterator[frozenset[Site]]:
     return map(frozenset, combinations(nodes if case.kind == NODES else edges, case.count))
 
 
-def orbits(star: StarGraph, sets: Iterable[frozenset[Site]]) -> dict[frozenset[Site], int]:
+def orbits(star: StarGraph, sets: Iterable[frozenset[FaultySite]]) -> dict[frozenset[FaultySite], int]:
     """Return one set of each orbit of the cycle rotation, with the size of the orbit."""
     turned = [star.rank_of(rotate(star.permutation(rank))) for rank in star.ranks()]
-    seen: set[frozenset[Site]] = set()
-    found: dict[frozenset[Site], int] = {}
+    seen: set[frozenset[FaultySite]] = set()
+    found: dict[frozenset[FaultySite], int] = {}
     for first in sets:
         if first not in seen:
             orbit, image = {first}, first
@@ -105,13 +105,13 @@ def orbits(star: StarGraph, sets: Iterable[frozenset[Site]]) -> dict[frozenset[S
     return found
 
 
-def run_case(cache: RunCache, star: StarGraph, case: FaultCase, faults: frozenset[Site]) -> Trial:
+def run_case(cache: RunCache, star: StarGraph, case: FaultCase, faults: frozenset[FaultySite]) -> CachedRun:
     """Return one broadcast with these faults."""
     fault = tuple(_fault(star, case, site) for site in sorted(faults, key=sorted))
     return cache.run(star, "broadcast", "edt", messages=1, redundancy=case.x, fault=fault)
 
 
-def _fault(star: StarGraph, case: FaultCase, site: Site) -> str:
+def _fault(star: StarGraph, case: FaultCase, site: FaultySite) -> str:
     ends = [star.label(rank) for rank in sorted(site)]
     if len(ends) == 1:
         return f"{'byzantine' if case.alters else 'crash'}:{ends[0]}@1"

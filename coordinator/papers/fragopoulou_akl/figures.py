@@ -13,7 +13,7 @@ import polars as pl
 
 from coordinator.papers.base import Figure
 from coordinator.papers.figures import drawn
-from coordinator.papers.run_cache import RunCache, Trial
+from coordinator.papers.run_cache import CachedRun, RunCache
 from coordinator.papers.tables import stated
 from coordinator.reports.paper_figures import COLOURS, Arc, Branch, branch_of, network_panel, tree_panel
 from emunode.model import Port, Rank
@@ -141,21 +141,21 @@ def _phase_1(trees: Trees) -> Callable[[Rank], Iterable[Port]]:
     return children
 
 
-def _broadcast(cache: RunCache, algorithm: str) -> Trial:
+def _broadcast(cache: RunCache, algorithm: str) -> CachedRun:
     return cache.run(STAR, "allgather", algorithm, message_bytes=60)
 
 
-def _scatter(cache: RunCache, algorithm: str, many: int) -> Trial:
+def _scatter(cache: RunCache, algorithm: str, many: int) -> CachedRun:
     return cache.run(STAR, "scatter", algorithm, message_bytes=60, messages=many, port_model="all-port")
 
 
-def _first_receipts(trial: Trial) -> dict[Rank, int]:
+def _first_receipts(trial: CachedRun) -> dict[Rank, int]:
     """Return the step in which each rank first receives from rank 0."""
     firsts = trial.journal().filter(pl.col("origin") == 0, pl.col("outcome") == "first")
     return dict(firsts.select("receiver", "step").collect().iter_rows())
 
 
-def _types(trial: Trial) -> pl.DataFrame:
+def _types(trial: CachedRun) -> pl.DataFrame:
     """Count for each step the links and the distinct link types that carry the message of rank 0."""
     hops = trial.journal().filter(pl.col("origin") == 0)
     return hops.group_by("step").agg(links=pl.len(), types=pl.col("port").n_unique()).collect()

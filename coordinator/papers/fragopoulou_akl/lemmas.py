@@ -14,7 +14,7 @@ import polars as pl
 
 from coordinator.papers.fragopoulou_akl.theorems import distances, necklace_of, rotate
 from coordinator.papers.fragopoulou_akl.translation import translations
-from coordinator.papers.run_cache import RunCache, Trial
+from coordinator.papers.run_cache import CachedRun, RunCache
 from coordinator.papers.tables import Table, notes, stated
 from emunode.algorithms.claims import Value
 from emunode.model import Port, Rank
@@ -123,7 +123,7 @@ def _rows(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
     yield row("lengths", tuple(map(more.count, (0, 2, 4))))
 
 
-def _parents(trial: Trial, tree: int) -> Parents:
+def _parents(trial: CachedRun, tree: int) -> Parents:
     hops = trial.journal().filter(pl.col("tree") == tree).select("receiver", "sender", "port").collect()
     return {receiver: (sender, port) for receiver, sender, port in hops.rows()}
 

@@ -16,9 +16,9 @@ from coordinator.papers.fragopoulou_akl.faults import fault_tables
 from coordinator.papers.fragopoulou_akl.lemmas import lemmas
 from coordinator.papers.fragopoulou_akl.orders import order_tables, sum_of_depths
 from coordinator.papers.fragopoulou_akl.report_1993 import others, total_distance
-from coordinator.papers.run_cache import RunCache, Trial
+from coordinator.papers.run_cache import CachedRun, RunCache
 from coordinator.papers.tables import ERRATUM, VERDICT, Table, compared, compared_metric, notes
-from coordinator.reports.paper_figures import COLOURS, Panel, branch_of, network_panel, tree_arcs, tree_panel
+from coordinator.reports.paper_figures import COLOURS, DrawingPart, branch_of, network_panel, tree_arcs, tree_panel
 from emunode.model import Port, Rank
 from emunode.topologies.hypercube import Hypercube
 from emunode.topologies.star import StarGraph
@@ -73,13 +73,13 @@ def _deeper(sizes: Sequence[int]) -> list[int]:
     return [*sizes, *(DEPTHS if len(sizes) > 1 else ())]
 
 
-def _broadcast(cache: RunCache, n: int, messages: int, redundancy: int) -> Trial:
+def _broadcast(cache: RunCache, n: int, messages: int, redundancy: int) -> CachedRun:
     return _on_trees(cache, n, "broadcast", messages, redundancy)
 
 
 def _on_trees(
     cache: RunCache, n: int, collective: str, messages: int, redundancy: int, algorithm: str = "edt"
-) -> Trial:
+) -> CachedRun:
     return cache.run(f"star:{n}", collective, algorithm, messages=messages, redundancy=redundancy)
 
 
@@ -115,7 +115,7 @@ def _degrees(n: int) -> list[tuple[int, int]]:
 
 
 def _pair(
-    about: Mapping[str, object], trial: Trial | None, steps: tuple[int, int, str], hops: tuple[int, int, str]
+    about: Mapping[str, object], trial: CachedRun | None, steps: tuple[int, int, str], hops: tuple[int, int, str]
 ) -> Iterator[dict[str, object]]:
     """Yield the rows of time and transmissions; each quantity is given as (predicted, lower bound, as derived from the
     paper).
@@ -228,7 +228,7 @@ def _spt_and_spg() -> Figure:
     star = StarGraph(4)
     graph = ShortestPathGraph(star)
 
-    def panel(title: str, reached: Sequence[Rank], subtree: Port | None = None) -> Panel:
+    def panel(title: str, reached: Sequence[Rank], subtree: Port | None = None) -> DrawingPart:
         children: dict[Rank, set[Port]] = {}
         for rank in reached:
             here = 0

@@ -19,7 +19,7 @@ from coordinator.papers.fragopoulou_akl.figures import figure_checks, figures
 from coordinator.papers.fragopoulou_akl.star_against_hypercube import network_name, networks, rows_of_network
 from coordinator.papers.fragopoulou_akl.theorems import theorems
 from coordinator.papers.growth import MOST, spread, status
-from coordinator.papers.run_cache import RunCache, Trial
+from coordinator.papers.run_cache import CachedRun, RunCache
 from coordinator.papers.tables import VERDICT, Table, compared, compared_metric, marked, notes, printed, unmeasured
 from coordinator.results.claims import Verdict
 from emunode.topologies.star import StarGraph
@@ -109,7 +109,7 @@ def _method_rows(cache: RunCache, method: Mapping[str, str], n: int) -> Iterator
     yield compared_metric(hops, trial, "segments", paper=transmissions, bound=hops, **about, quantity="messages")
 
 
-def _at_most(method: Mapping[str, str], n: int, trial: Trial | None) -> dict[str, object]:
+def _at_most(method: Mapping[str, str], n: int, trial: CachedRun | None) -> dict[str, object]:
     """Return the bound from which the text derives a time that it prints as an order."""
     most = round(float(evaluate(method["most"], n=n, f=factorial(n), t_n=total_distance(n))), 4)
     # section 7: h d takes the average over nodes for the average over necklaces
@@ -120,7 +120,7 @@ def _at_most(method: Mapping[str, str], n: int, trial: Trial | None) -> dict[str
     return compared(most, trial.number("steps"), trial, paper=paper, relation=">=" if wrong else "<=")
 
 
-def _run(cache: RunCache, method: Mapping[str, str], n: int, many: int) -> Trial:
+def _run(cache: RunCache, method: Mapping[str, str], n: int, many: int) -> CachedRun:
     sizes = {"message_bytes": MESSAGE_BYTES, "messages": many}
     model = MODELS[method["model"]]
     return cache.run(f"star:{n}", method["collective"], method["algorithm"], port_model=model, **sizes)

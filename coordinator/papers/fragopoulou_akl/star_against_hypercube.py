@@ -13,7 +13,7 @@ from math import ceil, factorial, log2
 
 from coordinator.papers.base import Section, described
 from coordinator.papers.formulas import evaluate
-from coordinator.papers.run_cache import RunCache, Trial
+from coordinator.papers.run_cache import CachedRun, RunCache
 from coordinator.papers.tables import (
     EVALUATED,
     UNJUDGED,
@@ -147,7 +147,7 @@ def necklace_distances(k: int) -> int:
 
 def _run(
     cache: RunCache, problem: Mapping[str, str], network: Topology, model: str, algorithm: str | None = None
-) -> Trial:
+) -> CachedRun:
     """Run with whole messages, one per packet: where a step has several for a link, each takes a start-up."""
     ports = "exchange" if network.family == "hypercube" and model == "one-port" else model
     sizes = {"message_bytes": MESSAGE_BYTES, "packet_limit": MESSAGE_BYTES}
@@ -155,7 +155,7 @@ def _run(
     return cache.run(network, problem["collective"], chosen, port_model=ports, **sizes)
 
 
-def _run_in_parts(cache: RunCache, problem: Mapping[str, str], network: Topology) -> Trial:
+def _run_in_parts(cache: RunCache, problem: Mapping[str, str], network: Topology) -> CachedRun:
     """Run with equal parts over all ports; trees with repeated nodes take them as n - 1 messages for each node."""
     algorithm = problem[f"{network.family} in parts"]
     many = network.degree if algorithm == "replicated-balanced-tree" else 1
@@ -163,7 +163,7 @@ def _run_in_parts(cache: RunCache, problem: Mapping[str, str], network: Topology
     return cache.run(network, problem["collective"], algorithm, port_model="all-port", **parts)
 
 
-def messages(trial: Trial, metric: str) -> float:
+def messages(trial: CachedRun, metric: str) -> float:
     """Return the bytes as messages; a fraction where parts of messages are moved."""
     whole, rest = divmod(int(trial.number(metric)), MESSAGE_BYTES)
     return whole + round(rest / MESSAGE_BYTES, 3) if rest else whole

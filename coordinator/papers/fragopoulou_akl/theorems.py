@@ -13,7 +13,7 @@ import polars as pl
 
 from coordinator.papers.base import Section
 from coordinator.papers.fragopoulou_akl.translation import translation, ways_closer
-from coordinator.papers.run_cache import RunCache, Trial
+from coordinator.papers.run_cache import CachedRun, RunCache
 from coordinator.papers.tables import Table, notes, stated
 from emunode.algorithms.claims import Value
 from emunode.model import Port, Rank
@@ -135,13 +135,13 @@ def _mbst(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
     yield row("earlier", earlier, trial)
 
 
-def _scatter(cache: RunCache, n: int, algorithm: str, messages: int) -> Trial:
+def _scatter(cache: RunCache, n: int, algorithm: str, messages: int) -> CachedRun:
     return cache.run(
         f"star:{n}", "scatter", algorithm, port_model="all-port", message_bytes=MESSAGE_BYTES, messages=messages
     )
 
 
-def _subtrees(trial: Trial) -> dict[Rank, set[Port]]:
+def _subtrees(trial: CachedRun) -> dict[Rank, set[Port]]:
     """Return the ports by which the messages for each node leave the root."""
     root = trial.journal().filter(pl.col("sender") == 0).select("target", "port").unique().collect()
     found: dict[Rank, set[Port]] = {}
@@ -150,7 +150,7 @@ def _subtrees(trial: Trial) -> dict[Rank, set[Port]]:
     return found
 
 
-def _common(theorem: int, trial: Trial, star: StarGraph) -> Iterator[dict[str, object]]:
+def _common(theorem: int, trial: CachedRun, star: StarGraph) -> Iterator[dict[str, object]]:
     """Yield the parts that theorems 9 and 10 share: part 1, the leaves and the shortest paths."""
     row, subtrees = _stated(star.n), _subtrees(trial)
     own = sum(
@@ -206,7 +206,7 @@ def _replicated(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
     yield row("10 rotations", images, trial)
 
 
-def _arcs_by_subtree(trial: Trial) -> Mapping[Port, set[tuple[Rank, Port]]]:
+def _arcs_by_subtree(trial: CachedRun) -> Mapping[Port, set[tuple[Rank, Port]]]:
     """Return the arcs (sender, port) behind each of the root's ports."""
     journal = trial.journal()
     first = journal.filter(pl.col("sender") == 0).select("target", "segment", subtree="port")

@@ -12,7 +12,7 @@ from math import factorial, perm
 import numpy as np
 import polars as pl
 
-from coordinator.papers.run_cache import RunCache, Trial
+from coordinator.papers.run_cache import CachedRun, RunCache
 from coordinator.papers.tables import stated
 from emunode.algorithms.claims import Value
 from emunode.model import Port, Rank
@@ -52,7 +52,7 @@ def translation(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
             yield from ({"algorithm": name} | found for found in _two_phases(star, hops, trial))
 
 
-def _allgather(cache: RunCache, star: StarGraph, algorithm: str) -> Trial:
+def _allgather(cache: RunCache, star: StarGraph, algorithm: str) -> CachedRun:
     return cache.run(star, "allgather", algorithm, port_model="all-port", message_bytes=MESSAGE_BYTES, messages=1)
 
 
@@ -77,7 +77,7 @@ def _translated(star: StarGraph, hops: pl.DataFrame) -> int:
     return found
 
 
-def _two_phases(star: StarGraph, hops: pl.DataFrame, trial: Trial) -> Iterator[dict[str, object]]:
+def _two_phases(star: StarGraph, hops: pl.DataFrame, trial: CachedRun) -> Iterator[dict[str, object]]:
     row = _stated(star)
     labels = [star.permutation(rank) for rank in star.ranks()]
     root = {receiver: (sender, port) for receiver, sender, port in _of_root(hops) if labels[receiver][0] != 1}

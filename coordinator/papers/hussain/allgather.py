@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from coordinator.papers.base import Section, described
 from coordinator.papers.hussain.node_counts import name_of
-from coordinator.papers.run_cache import RunCache, Trial
+from coordinator.papers.run_cache import CachedRun, RunCache
 from coordinator.papers.tables import ERRATUM, VERDICT, Table, notes, row_verdict
 from emunode.algorithms.eisenstein_jacobi.literal import RestartAllgather, RestartOwnAllgather
 from emunode.topologies.eisenstein_jacobi import EisensteinJacobi
@@ -43,7 +43,7 @@ def _rows(cache: RunCache) -> Iterator[dict[str, object]]:
                 yield _row(network, reading, phases, trial)
 
 
-def _row(network: EisensteinJacobi, reading: str, phases: int, trial: Trial) -> dict[str, object]:
+def _row(network: EisensteinJacobi, reading: str, phases: int, trial: CachedRun) -> dict[str, object]:
     others, printed = network.order - 1, reading == "as printed"
     predicted = reached_as_printed(network) if printed else others
     received, rest = divmod(int(trial.number("intact_deliveries")), network.order)
@@ -79,7 +79,7 @@ def _restarts(cache: RunCache) -> Iterator[dict[str, object]]:
                 yield _restart_row(network, message, trial)
 
 
-def _restart_row(network: EisensteinJacobi, message: str, trial: Trial) -> dict[str, object]:
+def _restart_row(network: EisensteinJacobi, message: str, trial: CachedRun) -> dict[str, object]:
     """Compare phase 1: it reaches K nodes in two sectors with f packets that have step > nM; each packet repeats all of
     it.
     """

@@ -25,7 +25,7 @@ from coordinator.papers.hussain.node_counts import (
 from coordinator.papers.hussain.text_claims import averages_of_receipt, misprint, recurrences
 from coordinator.papers.run_cache import RunCache
 from coordinator.papers.tables import EVALUATED, VERDICT, Table, marked, notes, printed, printed_numbers, verdict_of
-from coordinator.reports.charts import Held, curves
+from coordinator.reports.charts import HeldPrediction, curves
 from emunode.algorithms.eisenstein_jacobi import counts as ej_counts
 from emunode.topologies.eisenstein_jacobi import EisensteinJacobi
 
@@ -101,7 +101,7 @@ def _by_step(title: str, column: int, pair: Sequence[Counted]) -> Figure:
     drawing = curves(
         f"{title}: {what} in each step of {name_of(network)}",
         {
-            name: Held(_over_steps(found.predicted, column), _over_steps(found.measured or [], column))
+            name: HeldPrediction(_over_steps(found.predicted, column), _over_steps(found.measured or [], column))
             for name, found in by_name.items()
         },
         "step",
@@ -148,11 +148,13 @@ def _totals_text(row: tuple[int, int, int, str]) -> str:
 
 
 def _figure_22() -> Figure:
-    lines: dict[str, Held] = {}
+    lines: dict[str, HeldPrediction] = {}
     for n in (4, 5, 6):
         network = EisensteinJacobi(A, B, n)
         for name, count in ALGORITHMS.items():
-            lines[f"{NAMES[name]}, n = {n}"] = Held(_over_steps([(sent,) for sent in count(network).senders], 0), ())
+            lines[f"{NAMES[name]}, n = {n}"] = HeldPrediction(
+                _over_steps([(sent,) for sent in count(network).senders], 0), ()
+            )
     drawing = curves(
         "Figure 22: senders in each step of EJ_{3+4rho}^(n)", lines, "step", "senders", log_y=True, only_x=range(1, 19)
     )
@@ -224,11 +226,11 @@ def _means(networks: Sequence[Sequence[tuple[int, ...]]], step: int) -> str:
 def _averages(networks: Mapping[str, Sequence[Counted]]) -> Iterator[Figure]:
     """Draw the unweighted means over the five networks, per step."""
     for number, what, column in ((19, "senders", 1), (20, "receivers", 2), (21, "active nodes", 3)):
-        lines: dict[str, Held] = {}
+        lines: dict[str, HeldPrediction] = {}
         for name, all_of_them in networks.items():
             series = [[row[column] for row in found.predicted] for found in all_of_them]
             means = ej_counts.mean_by_step(series)
-            lines[NAMES[name]] = Held([(float(step), float(mean)) for step, mean in enumerate(means, 1)], ())
+            lines[NAMES[name]] = HeldPrediction([(float(step), float(mean)) for step, mean in enumerate(means, 1)], ())
         drawing = curves(
             f"Figure {number}: average {what} in each step of five networks",
             lines,

@@ -9,25 +9,25 @@ from collections.abc import Iterator
 from itertools import product
 
 from coordinator.papers.hussain.node_counts import name_of
-from coordinator.papers.run_cache import RunCache, Trial
+from coordinator.papers.run_cache import CachedRun, RunCache
 from coordinator.papers.tables import stated
 from emunode.topologies.eisenstein_jacobi import EisensteinJacobi
 
 PRODUCTS = ((1, 2), (2, 3), (3, 4))
 """a, b of the networks of two dimensions."""
-Pair = tuple[int, int]
+Coordinates = tuple[int, int]
 """x and y of x + y rho."""
 
 
-def residue(pair: Pair, a: int, b: int) -> Pair:
+def residue(pair: Coordinates, a: int, b: int) -> Coordinates:
     """Return a pair that is equal for congruent integers: (x + y rho) times the conjugate of alpha, modulo its norm."""
     (x, y), norm = pair, a * a + a * b + b * b
     return (x * (a + b) + y * b) % norm, (y * a - x * b) % norm
 
 
-def weights(a: int, b: int) -> dict[Pair, int]:
+def weights(a: int, b: int) -> dict[Coordinates, int]:
     """Return for every residue the right side of eq. (2): the least |x| + |y| + |z| with x + y rho + z rho^2 congruent."""
-    norm, found, total = a * a + a * b + b * b, dict[Pair, int](), 0
+    norm, found, total = a * a + a * b + b * b, dict[Coordinates, int](), 0
     while len(found) < norm:
         for x, y in product(range(-total, total + 1), repeat=2):
             for z in {total - abs(x) - abs(y), abs(x) + abs(y) - total}:
@@ -38,7 +38,7 @@ def weights(a: int, b: int) -> dict[Pair, int]:
     return found
 
 
-def _steps(trial: Trial) -> dict[int, int]:
+def _steps(trial: CachedRun) -> dict[int, int]:
     """Return the step in which each rank first received, 0 for the source."""
     nodes = trial.table("nodes").select("rank", "first_step").iter_rows()
     return {rank: step or 0 for rank, step in nodes}

@@ -10,7 +10,7 @@ import polars as pl
 
 from coordinator.papers.base import Figure, Section, described
 from coordinator.papers.figures import drawn
-from coordinator.papers.run_cache import RunCache, Trial
+from coordinator.papers.run_cache import CachedRun, RunCache
 from coordinator.papers.tables import Table, compared
 from coordinator.reports.paper_figures import Arc, network_panel
 from emunode.algorithms.claims import Value
@@ -21,7 +21,7 @@ EJ_3_4, EJ_5_6 = EisensteinJacobi(3, 4, 1), EisensteinJacobi(5, 6, 1)
 EJ_1_2, SQUARE = EisensteinJacobi(1, 2, 1), EisensteinJacobi(2, 3, 2)
 LARGE = 960.0
 """Width of the network of 361 nodes."""
-Check = Callable[..., None]
+AddRow = Callable[..., None]
 """Adds a row to the table of counted quantities: figure, statement, print, prediction, measurement, runs."""
 
 
@@ -42,13 +42,13 @@ def regular_links(network: EisensteinJacobi) -> list[Arc]:
     return found
 
 
-def arcs_in(trial: Trial, first: int, last: int) -> list[Arc]:
+def arcs_in(trial: CachedRun, first: int, last: int) -> list[Arc]:
     """Return the directed links that carried something in these steps."""
     used = trial.journal().filter(pl.col("step").is_between(first, last)).select("sender", "port").unique()
     return [(sender, port) for sender, port in used.sort("sender", "port").collect().iter_rows()]
 
 
-def _broadcast(cache: RunCache, network: EisensteinJacobi, algorithm: str) -> Trial:
+def _broadcast(cache: RunCache, network: EisensteinJacobi, algorithm: str) -> CachedRun:
     return cache.run(network, "broadcast", algorithm, duplex="half")
 
 
@@ -56,7 +56,7 @@ def build(cache: RunCache) -> Iterator[Section]:
     """Yield the figures in order, and their counted quantities."""
     rows: list[dict[str, object]] = []
 
-    def check(number: int, what: str, paper: object, predicted: Value, measured: Value, *trials: Trial) -> None:
+    def check(number: int, what: str, paper: object, predicted: Value, measured: Value, *trials: CachedRun) -> None:
         rows.append({"figure": number, "what": what} | compared(predicted, measured, *trials, paper=paper))
 
     yield from _networks(check)
@@ -65,7 +65,7 @@ def build(cache: RunCache) -> Iterator[Section]:
     yield Table("Figures 1 to 11: counted quantities", rows)
 
 
-def _networks(check: Check) -> Iterator[Figure]:
+def _networks(check: AddRow) -> Iterator[Figure]:
     """Yield figures 1 to 3."""
     links = regular_links(EJ_3_4)
     body = network_panel("solid: regular links, dotted: wraparound links", EJ_3_4, {"blue": links}, ringed=[0])
@@ -92,7 +92,7 @@ def _networks(check: Check) -> Iterator[Figure]:
     check(3, "neighbours of the black node", "6n", 12, len(set(SQUARE.neighbours(black)) - {black}))
 
 
-def _broadcasts(cache: RunCache, check: Check) -> Iterator[Figure]:
+def _broadcasts(cache: RunCache, check: AddRow) -> Iterator[Figure]:
     """Yield figures 4 to 8."""
     trial = _broadcast(cache, EJ_3_4, "improved")
     steps = {step: arcs_in(trial, step, step) for step in (1, 2, 3)}
@@ -117,7 +117,7 @@ def _broadcasts(cache: RunCache, check: Check) -> Iterator[Figure]:
             check(number, "links used", None, count, len(arcs), trial)
 
 
-def _phases(cache: RunCache, check: Check) -> Iterator[Figure]:
+def _phases(cache: RunCache, check: AddRow) -> Iterator[Figure]:
     """Yield figures 9 to 11: the ports of one node, here node 0 of EJ_{3+4rho}."""
     trial = cache.run(EJ_3_4, "allgather", "three-phase", duplex="half")
     units = ("+1", "+rho", "+rho2", "-1", "-rho", "-rho2")

@@ -3,17 +3,17 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from coordinator.papers.run_cache import RunCache, Trial
+from coordinator.papers.run_cache import CachedRun, RunCache
 from coordinator.papers.tables import row_verdict
 from coordinator.results.claims import Verdict
 from emunode.algorithms.eisenstein_jacobi import counts as ej_counts
-from emunode.algorithms.eisenstein_jacobi.counts import Counts
+from emunode.algorithms.eisenstein_jacobi.counts import StepCounts
 from emunode.topologies.eisenstein_jacobi import EisensteinJacobi
 
 SIZES = range(1, 4)
 A, B = 3, 4
 """alpha = 3 + 4 rho of tables 1 to 3 and figures 15 to 18 and 22."""
-ALGORITHMS: Mapping[str, Callable[[EisensteinJacobi], Counts]] = {
+ALGORITHMS: Mapping[str, Callable[[EisensteinJacobi], StepCounts]] = {
     "iterative": ej_counts.iterative,
     "improved": ej_counts.improved,
 }
@@ -28,8 +28,8 @@ class Counted:
     """The theoretical counts of one algorithm in one network, and a run, or None if the network is only counted."""
 
     network: EisensteinJacobi
-    counts: Counts
-    trial: Trial | None
+    counts: StepCounts
+    trial: CachedRun | None
 
     @property
     def predicted(self) -> list[tuple[int, ...]]:

@@ -8,7 +8,7 @@ import polars as pl
 
 from coordinator.papers.base import Section, described
 from coordinator.papers.johnsson_ho.common import MESSAGE_BYTES, ONE, SIZES, cost_tables, trial_of
-from coordinator.papers.run_cache import RunCache, Trial
+from coordinator.papers.run_cache import CachedRun, RunCache
 from coordinator.papers.tables import VERDICT, Table, notes, row_verdict, stated
 from emunode.model import Port
 from emunode.topologies.hypercube import Hypercube
@@ -103,7 +103,7 @@ def _fewest(cache: RunCache) -> Iterator[dict[str, object]]:
             }
 
 
-def _run(cache: RunCache, entry: Fewest, n: int) -> Trial:
+def _run(cache: RunCache, entry: Fewest, n: int) -> CachedRun:
     return trial_of(cache, "allgather", entry.algorithm or "", ONE, n)
 
 

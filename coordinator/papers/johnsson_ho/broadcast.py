@@ -16,7 +16,7 @@ from coordinator.papers.base import Section, described
 from coordinator.papers.communication_cost import Cost
 from coordinator.papers.formulas import Number
 from coordinator.papers.johnsson_ho.common import ALL, ONE, PORTS, SIZES, cost_row, formula, text
-from coordinator.papers.run_cache import RunCache, Trial
+from coordinator.papers.run_cache import CachedRun, RunCache
 from coordinator.papers.tables import VERDICT, Table, marked, notes, printed, row_verdict
 from coordinator.planning.claims import fault_free_claims
 from coordinator.results.claims import Verdict
@@ -65,18 +65,18 @@ class Pipeline:
         s = self.parts(n)
         return Cost(self.a(n) * ceil(packets / s) + self.b(n), Fraction(self.a(n)) / s + Fraction(self.b(n)) / packets)
 
-    def run(self, cache: RunCache, n: int, packets: int) -> Trial:
+    def run(self, cache: RunCache, n: int, packets: int) -> CachedRun:
         """Return a broadcast of this number of packets of PACKET_BYTES each, spread over the trees."""
         each = ceil(packets / self.parts(n))
         counted_together = self.algorithm == "nesbt"
         segments = 1 if self.merged else each * (self.parts(n) if counted_together else 1)
         return self._run(cache, n, packets * PACKET_BYTES, packet_limit=PACKET_BYTES, segments=segments)
 
-    def timed_run(self, cache: RunCache, n: int, size: int, startup: float, **more: object) -> Trial:
+    def timed_run(self, cache: RunCache, n: int, size: int, startup: float, **more: object) -> CachedRun:
         """Return a broadcast of `size` bytes with this time of a start-up, in seconds, and `PER_BYTE`."""
         return self._run(cache, n, size, startup=f"{startup!r}s", per_byte=f"{PER_BYTE!r}s", **more)
 
-    def _run(self, cache: RunCache, n: int, size: int, **more: object) -> Trial:
+    def _run(self, cache: RunCache, n: int, size: int, **more: object) -> CachedRun:
         about = {"port_model": self.ports, "message_bytes": size, **more}
         return cache.run(f"hypercube:{n}", "broadcast", self.algorithm, **about)
 
@@ -114,7 +114,7 @@ def of_table(number: int | str) -> list[Pipeline]:
     return [line for line in PIPELINES if line.table == str(number)]
 
 
-def claimed(trial: Trial, name: str) -> float:
+def claimed(trial: CachedRun, name: str) -> float:
     """Return the value of a metric that the algorithm claims."""
     claims = [claim for claim in fault_free_claims(trial.plan).kept if claim.name == name and claim.relation != ">="]
     value = claims[-1].predicted
@@ -122,7 +122,7 @@ def claimed(trial: Trial, name: str) -> float:
     return value
 
 
-def cycles(line: Pipeline, trial: Trial) -> int:
+def cycles(line: Pipeline, trial: CachedRun) -> int:
     """Return the cycles in which the links are busy: steps, or start-ups where several packets cross a link in a step."""
     return int(trial.number("startups" if line.merged else "steps"))
 
@@ -146,7 +146,7 @@ def _delays(cache: RunCache) -> Iterator[dict[str, object]]:
             yield _row(line, n, delay, found, row_verdict(found == delay, trials=[trial]))
 
 
-def slowest_packet(trial: Trial, n: int) -> int:
+def slowest_packet(trial: CachedRun, n: int) -> int:
     """Return the cycles from the first to the last hop of a packet, for the slowest of the first n packets."""
     times = trial.journal().filter(pl.col("segment") < n).group_by("tree", "segment")
     spans = times.agg(cycles=pl.col("step").max() - pl.col("step").min() + 1).collect()["cycles"]
@@ -180,7 +180,7 @@ def _times(cache: RunCache, lines: list[Pipeline]) -> Iterator[dict[str, object]
             yield cost_row(about, costs, _bound(line, n), trial, packets=packets)
 
 
-def best_run(cache: RunCache, line: Pipeline, n: int, size: int, startup: float) -> tuple[int, Trial]:
+def best_run(cache: RunCache, line: Pipeline, n: int, size: int, startup: float) -> tuple[int, CachedRun]:
     """Return the run with the best whole number of packets on each tree by the closed form, and that number.
 
     It is one of the two whole numbers next to M / (s B_opt), or 1.
@@ -191,7 +191,7 @@ def best_run(cache: RunCache, line: Pipeline, n: int, size: int, startup: float)
     return min(tried, key=lambda pair: claimed(pair[1], "virtual_seconds"))
 
 
-def _long_run(cache: RunCache, line: Pipeline, n: int, size: int, count: int, startup: float) -> Trial:
+def _long_run(cache: RunCache, line: Pipeline, n: int, size: int, count: int, startup: float) -> CachedRun:
     segments = count * (line.parts(n) if line.algorithm == "nesbt" else 1)
     return line.timed_run(cache, n, size, startup, segments=segments)
 
@@ -255,7 +255,7 @@ class Regime:
     erratum: bool = False
     """A note of the table explains larger differences."""
 
-    def run(self, cache: RunCache, line: Pipeline, n: int) -> Trial:
+    def run(self, cache: RunCache, line: Pipeline, n: int) -> CachedRun:
         """Return a broadcast in this regime."""
         if self.startup is None:
             # nRSBT merges parts on the way, so a single packet is visible only in a run with one packet per tree
@@ -263,7 +263,7 @@ class Regime:
             return line.run(cache, n, self.amount if self.amount > 1 else single)
         return best_run(cache, line, n, self.amount, self.startup)[1]
 
-    def time(self, line: Pipeline, trial: Trial, n: int) -> float:
+    def time(self, line: Pipeline, trial: CachedRun, n: int) -> float:
         """Return the compared quantity: cycles, or virtual time. A single packet uses one tree of a graph with several."""
         if self.startup is not None:
             return float(trial.number("virtual_seconds"))

@@ -17,7 +17,7 @@ from math import ceil
 
 from coordinator.papers.communication_cost import Cost
 from coordinator.papers.formulas import Number, evaluate, evaluate_terms, same
-from coordinator.papers.run_cache import RunCache, Trial
+from coordinator.papers.run_cache import CachedRun, RunCache
 from coordinator.papers.tables import ERRATUM, VERDICT, Table, marked, notes, printed, row_verdict
 
 SIZES = range(2, 7)
@@ -150,21 +150,21 @@ def cost_text(cost: Cost) -> str:
     return f"{text(cost.startups)} τ + {text(cost.transfer)} M t_c"
 
 
-def trial_of(cache: RunCache, collective: str, algorithm: str, ports: str, n: int, segments: int = 1) -> Trial:
+def trial_of(cache: RunCache, collective: str, algorithm: str, ports: str, n: int, segments: int = 1) -> CachedRun:
     """Return a run without a packet limit."""
     return cache.run(
         f"hypercube:{n}", collective, algorithm, port_model=ports, message_bytes=MESSAGE_BYTES, segments=segments
     )
 
 
-def measured(trial: Trial, case: CubeCase) -> Cost:
+def measured(trial: CachedRun, case: CubeCase) -> Cost:
     """Return the start-ups and transfer of the heaviest links, for the packets of the case."""
     size = int(trial.number("message_bytes"))
     loads = [Fraction(load, size) for load in trial.series("heaviest_link_bytes_per_step")]
     return Cost(case.sum_of(loads), sum(loads, Fraction(0)))
 
 
-def predicted(trial: Trial, case: CubeCase) -> Cost:
+def predicted(trial: CachedRun, case: CubeCase) -> Cost:
     """Return the start-ups and transfer by the closed forms that the algorithm itself claims."""
     claims = {claim.name: claim.predicted for claim in trial.plan.algorithm.claims() if claim.relation == "=="}
     loads = claims.get("heaviest_link_segments_per_step")
@@ -178,7 +178,7 @@ def predicted(trial: Trial, case: CubeCase) -> Cost:
     return Cost(case.sum_of(parts), sum(parts, Fraction(0)))
 
 
-def largest_packet(trial: Trial) -> Fraction:
+def largest_packet(trial: CachedRun) -> Fraction:
     """Return B_opt / M: the load of the heaviest link in the heaviest cycle of a run without a packet limit."""
     return Fraction(max(trial.series("heaviest_link_bytes_per_step")), int(trial.number("message_bytes")))
 
@@ -187,7 +187,7 @@ def cost_row(
     about: Mapping[str, object],
     costs: tuple[Cost, Cost, Cost],
     least: Cost,
-    trial: Trial,
+    trial: CachedRun,
     *,
     packets: int = 1,
     marks: str = "",

@@ -14,13 +14,13 @@ import polars as pl
 from coordinator.papers.base import Figure, Section, described
 from coordinator.papers.figures import drawn
 from coordinator.papers.johnsson_ho.common import ALL, MESSAGE_BYTES, ONE
-from coordinator.papers.run_cache import RunCache, Trial
+from coordinator.papers.run_cache import CachedRun, RunCache
 from coordinator.papers.tables import Table, compared, notes
 from coordinator.reports.paper_figures import (
     COLOURS,
     Arc,
     Branch,
-    Panel,
+    DrawingPart,
     block_panel,
     branch_of,
     network_panel,
@@ -61,7 +61,7 @@ RUNS: Mapping[int, Mapping[str, object]] = {
 """The run of each figure that has one."""
 
 
-def _run(cache: RunCache, figure: int) -> Trial:
+def _run(cache: RunCache, figure: int) -> CachedRun:
     return cache.run(**{"port_model": ALL, "message_bytes": MESSAGE_BYTES, **RUNS[figure]})  # type: ignore[arg-type]
 
 
@@ -69,18 +69,18 @@ def _children(trees: Trees, tree: int) -> Callable[[Rank], Sequence[Port]]:
     return lambda rank: trees.children(rank, tree)
 
 
-def _tree(title: str, trees: Trees, tree: int = 0, **more: object) -> Panel:
+def _tree(title: str, trees: Trees, tree: int = 0, **more: object) -> DrawingPart:
     return tree_panel(title, branch_of(trees.topology, _children(trees, tree), **more))  # type: ignore[arg-type]
 
 
-def _figure(number: int, panels: Sequence[Panel]) -> Figure:
+def _figure(number: int, panels: Sequence[DrawingPart]) -> Figure:
     return drawn("johnsson_ho", number, panels)
 
 
 # --- the figures ---------------------------------------------------------------------------------------------------------
 
 
-def on_the_way(trial: Trial) -> list[set[Rank]]:
+def on_the_way(trial: CachedRun) -> list[set[Rank]]:
     """Return the nodes whose data is on the links in each step."""
     moved = trial.journal().group_by("step").agg(pl.col("target").unique()).sort("step").collect()
     return [set(targets) for targets in moved["target"]]
@@ -136,7 +136,7 @@ def _figure_9() -> tuple[Figure, list[Port], list[Port]]:
     up = [(tree, trees.parent(NODE_9, tree)) for tree in range(Q6.n)]
     down = [(tree, port) for tree in range(Q6.n) for port in trees.children(NODE_9, tree)]
 
-    def panel(title: str, ports: list[tuple[int, Port]]) -> Panel:
+    def panel(title: str, ports: list[tuple[int, Port]]) -> DrawingPart:
         below = tuple(Branch(f"tree {tree}", str(port), Q6.label(Q6.neighbour(NODE_9, port))) for tree, port in ports)
         return tree_panel(title, Branch(Q6.label(NODE_9), below=below), branch=54)
 
@@ -154,13 +154,13 @@ def _figure_10() -> tuple[Figure, bool]:
     return _figure(10, [panel]), within
 
 
-def labelled(trial: Trial, tree: int) -> dict[tuple[Rank, Port], str]:
+def labelled(trial: CachedRun, tree: int) -> dict[tuple[Rank, Port], str]:
     """Return the cycle, from 0, in which the first packet of a tree uses each link."""
     first = trial.journal().filter(pl.col("tree") == tree).group_by("sender", "port").agg(pl.col("step").min())
     return {(sender, port): str(step - 1) for sender, port, step in first.collect().iter_rows()}
 
 
-def _scheduled(title: str, trees: Trees, trial: Trial, tree: int) -> Panel:
+def _scheduled(title: str, trees: Trees, trial: CachedRun, tree: int) -> DrawingPart:
     labels = labelled(trial, tree)
 
     def grow(rank: Rank, link: str) -> Branch:
@@ -171,7 +171,7 @@ def _scheduled(title: str, trees: Trees, trial: Trial, tree: int) -> Panel:
     return tree_panel(title, grow(0, ""))
 
 
-def blocks_after(trial: Trial, cycle: int) -> dict[tuple[Rank, Rank], Rank]:
+def blocks_after(trial: CachedRun, cycle: int) -> dict[tuple[Rank, Rank], Rank]:
     """Return the node that holds the block of each (origin, target) after `cycle` cycles."""
     held = {(origin, target): origin for origin in range(8) for target in range(8)}
     moved = (
@@ -181,7 +181,7 @@ def blocks_after(trial: Trial, cycle: int) -> dict[tuple[Rank, Rank], Rank]:
     return held
 
 
-def _figure_14(trial: Trial) -> Figure:
+def _figure_14(trial: CachedRun) -> Figure:
     panels = []
     for cycle in range(4):
         held = blocks_after(trial, cycle)
@@ -201,7 +201,7 @@ class Checks:
     rows: list[dict[str, object]] = field(default_factory=list)
 
     def __call__(
-        self, number: int, what: str, paper: object, predicted: Value, measured: Value, *trials: Trial
+        self, number: int, what: str, paper: object, predicted: Value, measured: Value, *trials: CachedRun
     ) -> None:
         """Add a row: a statement about a figure, as printed, predicted and measured."""
         self.rows.append(compared(predicted, measured, *trials, paper=paper, figure=number, what=what))

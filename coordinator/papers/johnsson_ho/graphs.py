@@ -15,7 +15,7 @@ from coordinator.papers.base import Section, described
 from coordinator.papers.formulas import Number, evaluate
 from coordinator.papers.johnsson_ho.common import MESSAGE_BYTES, text
 from coordinator.papers.johnsson_ho.lemmas import lemmas
-from coordinator.papers.run_cache import RunCache, Trial
+from coordinator.papers.run_cache import CachedRun, RunCache
 from coordinator.papers.tables import VERDICT, Table, notes, printed, row_verdict
 from emunode.topologies.hypercube import Hypercube
 from emunode.trees import statistics as measure
@@ -28,7 +28,7 @@ from emunode.trees.hypercube.rotated import EdgeDisjointBinomialTrees, RotatedBi
 NOTES = notes("johnsson_ho", "graphs")
 
 SIZES = range(2, 6)
-Loads = dict[tuple[int, int], Fraction]
+LoadTable = dict[tuple[int, int], Fraction]
 """By (l, d); missing entries are 0."""
 
 
@@ -59,7 +59,7 @@ def entry(graph: str, column: str, n: int, level: int = 0, d: int = 0) -> Number
     return evaluate(GRAPHS[graph][column], n=n, N=1 << n, l=level, d=d, t=hop)
 
 
-def loads_of(trial: Trial, *, backwards: bool = False) -> tuple[Loads, bool]:
+def loads_of(trial: CachedRun, *, backwards: bool = False) -> tuple[LoadTable, bool]:
     """Return the load of a link of dimension d in each cycle, in messages, and whether all links of a dimension carry
     the same.
     """
@@ -72,7 +72,7 @@ def loads_of(trial: Trial, *, backwards: bool = False) -> tuple[Loads, bool]:
         .collect()
     )
     last = int(trial.number("steps"))
-    loads: Loads = {}
+    loads: LoadTable = {}
     alike = True
     for step, port, least, most, count in links.iter_rows():
         loads[last - step if backwards else step - 1, port] = Fraction(most, MESSAGE_BYTES)
@@ -80,7 +80,7 @@ def loads_of(trial: Trial, *, backwards: bool = False) -> tuple[Loads, bool]:
     return loads, alike
 
 
-def _run(cache: RunCache, n: int, collective: str, graph: str, column: str) -> Trial | None:
+def _run(cache: RunCache, n: int, collective: str, graph: str, column: str) -> CachedRun | None:
     row = GRAPHS[graph]
     about = {"port_model": row["ports"], "message_bytes": MESSAGE_BYTES}
     return cache.run(f"hypercube:{n}", collective, row[column], **about) if row[column] else None
@@ -105,11 +105,11 @@ def _rows(cache: RunCache) -> Iterator[dict[str, object]]:
         }
 
 
-def _same(expected: Loads, found: measure.Table) -> bool:
+def _same(expected: LoadTable, found: measure.LevelTable) -> bool:
     return all(found.get(key, 0) == value for key, value in expected.items()) and set(found) <= set(expected)
 
 
-def _by_level(loads: measure.Table, levels: range) -> str:
+def _by_level(loads: measure.LevelTable, levels: range) -> str:
     """Return the largest entry over all dimensions per level; long rows are truncated."""
     largest = [max((value for (at, _), value in loads.items() if at == level), default=Fraction(0)) for level in levels]
     shown = [text(value) for value in largest[:8]]

@@ -17,9 +17,9 @@ import polars as pl
 from coordinator.papers.base import Figure, Section, described
 from coordinator.papers.johnsson_ho.common import ONE, text
 from coordinator.papers.johnsson_ho.routing import routing
-from coordinator.papers.run_cache import RunCache, Trial
+from coordinator.papers.run_cache import CachedRun, RunCache
 from coordinator.papers.tables import VERDICT, Table, notes, printed, row_verdict
-from coordinator.reports.charts import Held, Points, curves
+from coordinator.reports.charts import HeldPrediction, Points, curves
 
 NOTES = notes("johnsson_ho", "ipsc")
 
@@ -36,18 +36,18 @@ def milliseconds(size: int) -> float:
     return EXTERNAL_MS * external + INTERNAL_MS * (internal - external) + BYTE_MS * size
 
 
-def time_of(trial: Trial) -> float:
+def time_of(trial: CachedRun) -> float:
     """Return the milliseconds of a run: the sum over steps of the time of the heaviest link."""
     return sum(milliseconds(load) for load in trial.series("heaviest_link_bytes_per_step"))
 
 
 def _run(
     cache: RunCache, n: int, collective: str, algorithm: str, size: int, segments: int = 1, ports: str = ONE
-) -> Trial:
+) -> CachedRun:
     return cache.run(f"hypercube:{n}", collective, algorithm, port_model=ports, message_bytes=size, segments=segments)
 
 
-def _judged(predicted: float, trial: Trial, *more: bool) -> dict[str, object]:
+def _judged(predicted: float, trial: CachedRun, *more: bool) -> dict[str, object]:
     """Return the cells for predicted and measured milliseconds and the verdict."""
     found = time_of(trial)
     return {
@@ -105,8 +105,8 @@ def sections(figure: str, rows: Rows, notes_below: Sequence[str], size: int, **m
     yield Table(about["table"], rows, notes_below)
     shown = [row for row in rows if row["n"] == size] if "{n}" in about["drawing"] else rows
     title, measured = about["drawing"].format(n=size), _series(shown, about, "measured")
-    lines = {name: Held(line, measured[name]) for name, line in _series(shown, about, "predicted").items()}
-    lines |= {name: Held(line, ()) for name, line in more.items()}
+    lines = {name: HeldPrediction(line, measured[name]) for name, line in _series(shown, about, "predicted").items()}
+    lines |= {name: HeldPrediction(line, ()) for name, line in more.items()}
     places = sorted({float(str(row[about["x"]])) for row in shown})
     log_x, log_y = ("x" in about["logarithmic"], "y" in about["logarithmic"])
     labels = about["x label"], about["y label"]
@@ -194,7 +194,7 @@ def _figure_18(cache: RunCache) -> Rows:
     ]
 
 
-def _gap(trial: Trial) -> int:
+def _gap(trial: CachedRun) -> int:
     """Return the median number of cycles between packets on the most used port of the source."""
     root = trial.journal().filter(pl.col("sender") == pl.col("origin")).select("step", "port").unique().collect()
     most = root.group_by("port").len().sort("len", "port", descending=[True, False])["port"][0]
@@ -229,7 +229,7 @@ def _figure_19(cache: RunCache) -> Rows:
     return rows
 
 
-def _labelled(trial: Trial) -> float:
+def _labelled(trial: CachedRun) -> float:
     """Return the milliseconds for the loads that the algorithm claims."""
     claims = [claim for claim in trial.plan.algorithm.claims() if claim.name == "heaviest_link_segments_per_step"]
     loads = claims[0].predicted

@@ -12,13 +12,13 @@ from math import comb
 import polars as pl
 
 from coordinator.papers.johnsson_ho.common import ALL, MESSAGE_BYTES
-from coordinator.papers.run_cache import RunCache, Trial
+from coordinator.papers.run_cache import CachedRun, RunCache
 from coordinator.papers.tables import stated
 from emunode.algorithms.claims import Value
 from emunode.model import Port, Rank
 
-Parents = Mapping[Rank, Rank]
-Arcs = frozenset[tuple[Rank, Port]]
+ParentRanks = Mapping[Rank, Rank]
+DirectedEdges = frozenset[tuple[Rank, Port]]
 """Directed edges: sender and dimension."""
 SEARCHED = 3
 """The largest cube in which all families of edge-disjoint trees are searched."""
@@ -38,18 +38,18 @@ def lemmas(cache: RunCache) -> Iterator[dict[str, object]]:
         yield from ({"n": n, **row} for row in rows)
 
 
-def _stated(n: int, graph: str, key: str, measured: Value, *trials: Trial, **names: Value) -> dict[str, object]:
+def _stated(n: int, graph: str, key: str, measured: Value, *trials: CachedRun, **names: Value) -> dict[str, object]:
     about = stated("johnsson_ho_lemmas", n=n, N=1 << n, **names)(key, measured, *trials)
     return {"graph": graph, **about}
 
 
-def parents_of(trial: Trial, tree: int | None = None) -> dict[Rank, Rank]:
+def parents_of(trial: CachedRun, tree: int | None = None) -> dict[Rank, Rank]:
     """Read the parent of every rank from the hops of a run, in one tree or in its only one."""
     hops = trial.journal() if tree is None else trial.journal().filter(pl.col("tree") == tree)
     return dict(hops.select("receiver", "sender").unique().collect().iter_rows())
 
 
-def nodes_behind(parents: Parents) -> dict[Rank, Counter[int]]:
+def nodes_behind(parents: ParentRanks) -> dict[Rank, Counter[int]]:
     """Count the nodes at each distance below every rank, itself at distance 0."""
     found = {rank: Counter({0: 1}) for rank in (0, *parents)}
     for rank in parents:
@@ -60,13 +60,13 @@ def nodes_behind(parents: Parents) -> dict[Rank, Counter[int]]:
     return found
 
 
-def level_sizes(parents: Parents) -> tuple[int, ...]:
+def level_sizes(parents: ParentRanks) -> tuple[int, ...]:
     """Return the number of nodes at each level from the root on."""
     sizes = nodes_behind(parents)[0]
     return tuple(sizes[level] for level in range(max(sizes) + 1))
 
 
-def _subtrees(n: int, trial: Trial, graph: str) -> Iterator[dict[str, object]]:
+def _subtrees(n: int, trial: CachedRun, graph: str) -> Iterator[dict[str, object]]:
     """Check lemmas 3.16 and 3.27: no child has more nodes at a distance than its parent."""
     parents = parents_of(trial)
     behind = nodes_behind(parents)
@@ -74,7 +74,7 @@ def _subtrees(n: int, trial: Trial, graph: str) -> Iterator[dict[str, object]]:
     yield _stated(n, graph, f"{graph} subtrees", more, trial)
 
 
-def _weights(n: int, trial: Trial) -> Iterator[dict[str, object]]:
+def _weights(n: int, trial: CachedRun) -> Iterator[dict[str, object]]:
     """Check corollary 3.2: the parts that come in over all edges are the whole message."""
     received = trial.table("links").group_by("receiver").agg(pl.col("bytes").sum())
     whole = received.filter((pl.col("bytes") == MESSAGE_BYTES) & (pl.col("receiver") != 0))
@@ -87,7 +87,7 @@ def rotated(address: int, steps: int, n: int) -> int:
     return (address << steps | address >> (n - steps)) & ((1 << n) - 1)
 
 
-def _disjoint(n: int, trial: Trial) -> Iterator[dict[str, object]]:
+def _disjoint(n: int, trial: CachedRun) -> Iterator[dict[str, object]]:
     trees = [parents_of(trial, tree) for tree in range(n)]
     turned = sum(
         {rotated(one, j - i, n): rotated(other, j - i, n) for one, other in trees[i].items()} == trees[j]
@@ -108,7 +108,7 @@ def _disjoint(n: int, trial: Trial) -> Iterator[dict[str, object]]:
     yield _stated(n, "nESBT", "all levels", same, trial)
 
 
-def _balanced(n: int, trial: Trial) -> Iterator[dict[str, object]]:
+def _balanced(n: int, trial: CachedRun) -> Iterator[dict[str, object]]:
     parents = parents_of(trial)
     hops = trial.journal().select("sender", "receiver").unique().collect().rows()
     away = sum((one & ~other) == 0 for one, other in hops)
@@ -123,7 +123,7 @@ def _balanced(n: int, trial: Trial) -> Iterator[dict[str, object]]:
         yield _stated(n, "SBnT", "isomorphic", turned, trial)
 
 
-def _subtree(parents: Parents, port: Port, without: Rank) -> set[tuple[Rank, Rank]]:
+def _subtree(parents: ParentRanks, port: Port, without: Rank) -> set[tuple[Rank, Rank]]:
     """Return the arcs (child, parent) behind the root's edge in a dimension, and that edge itself."""
     found = set()
     for rank in parents:
@@ -142,7 +142,7 @@ def families_of_height(n: int, height: int) -> int:
     """Count the families of n edge-disjoint spanning trees from node 0 of at most this height, by trying all."""
     trees = [arcs for arcs in spanning_trees(n, height) if sum(not sender for sender, _ in arcs) <= n]
 
-    def families(chosen: Sequence[Arcs], first: int) -> int:
+    def families(chosen: Sequence[DirectedEdges], first: int) -> int:
         if len(chosen) == n:
             return 1
         used = frozenset[tuple[Rank, Port]]().union(*chosen)
@@ -152,11 +152,11 @@ def families_of_height(n: int, height: int) -> int:
     return families([], 0)
 
 
-def spanning_trees(n: int, height: int) -> list[Arcs]:
+def spanning_trees(n: int, height: int) -> list[DirectedEdges]:
     """List the spanning trees from node 0 of at most this height, by their directed edges."""
-    found: set[Arcs] = set()
+    found: set[DirectedEdges] = set()
 
-    def extend(levels: Mapping[Rank, int], arcs: Arcs, border: Sequence[Rank]) -> None:
+    def extend(levels: Mapping[Rank, int], arcs: DirectedEdges, border: Sequence[Rank]) -> None:
         # level by level: every set of the nodes next to the border may be its children, over any of their edges
         depth = levels[border[0]]
         reachable = sorted({rank ^ 1 << port for rank in border for port in range(n)} - {*levels})

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from coordinator.papers.base import Section, described
 from coordinator.papers.johnsson_ho.ipsc import KIB, PACKETS_16, SIZES, milliseconds, sections
-from coordinator.papers.run_cache import RunCache, Trial
+from coordinator.papers.run_cache import CachedRun, RunCache
 from coordinator.papers.tables import VERDICT, notes, row_verdict
 
 NOTES = notes("johnsson_ho", "timed_speedup")
@@ -45,7 +45,7 @@ def rows(cache: RunCache, driver: str = "local") -> Iterator[dict[str, object]]:
         }
 
 
-def _run(cache: RunCache, n: int, algorithm: str, driver: str) -> Trial:
+def _run(cache: RunCache, n: int, algorithm: str, driver: str) -> CachedRun:
     return cache.run(
         f"hypercube:{n}",
         "broadcast",

@@ -29,7 +29,7 @@ LARGEST = 5
 """The largest n: a Hamiltonian path of S_6 takes 719 steps."""
 MESSAGE_BYTES = 60
 
-Parents = Mapping[Rank, Port]
+ParentPorts = Mapping[Rank, Port]
 """The port of every rank but the root that leads to its parent."""
 
 
@@ -38,7 +38,7 @@ class ListedTree(StarTrees):
 
     title = "a listed tree"
 
-    def __init__(self, star: StarGraph, parents: Parents) -> None:
+    def __init__(self, star: StarGraph, parents: ParentPorts) -> None:
         super().__init__(star)
         self._parents = parents
 
@@ -49,13 +49,13 @@ class ListedTree(StarTrees):
         return self._parents[rank]
 
 
-def greedy(star: StarGraph) -> Parents:
+def greedy(star: StarGraph) -> ParentPorts:
     """Return the parents in L, the tree of algorithm 2."""
     tree = GreedyTree(star)
     return {rank: tree.parent(rank, 0) for rank in range(1, star.order)}
 
 
-def not_greedy(star: StarGraph) -> Parents:
+def not_greedy(star: StarGraph) -> ParentPorts:
     """Return L with leaves moved below farther neighbours, as long as the height stays D_n.
 
     For n = 4 it is L itself: every node at distance 2 has a neighbour that no other node reaches in four steps.
@@ -70,7 +70,7 @@ def not_greedy(star: StarGraph) -> Parents:
     return parents
 
 
-def random_tree(star: StarGraph) -> Parents:
+def random_tree(star: StarGraph) -> ParentPorts:
     """Return a tree that grows by one random link at a time, the same one on every call."""
     random, parents = Random(star.n), dict[Rank, Port]()
     border = list(star.ends(0))
@@ -82,7 +82,7 @@ def random_tree(star: StarGraph) -> Parents:
     return parents
 
 
-def hamiltonian(star: StarGraph) -> Parents:
+def hamiltonian(star: StarGraph) -> ParentPorts:
     """Return a Hamiltonian path, the tree of greatest height."""
     rank, parents = 0, dict[Rank, Port]()
     for port in hamiltonian_cycle(star)[:-1]:
@@ -91,7 +91,7 @@ def hamiltonian(star: StarGraph) -> Parents:
     return parents
 
 
-TREES: Mapping[str, Callable[[StarGraph], Parents]] = {
+TREES: Mapping[str, Callable[[StarGraph], ParentPorts]] = {
     "greedy L": greedy,
     "height D_n, not greedy": not_greedy,
     "random links": random_tree,
@@ -99,7 +99,7 @@ TREES: Mapping[str, Callable[[StarGraph], Parents]] = {
 }
 
 
-def heights(star: StarGraph, parents: Parents) -> dict[Rank, int]:
+def heights(star: StarGraph, parents: ParentPorts) -> dict[Rank, int]:
     """Return the level of every rank, counted along its path."""
     found = {0: 0}
     for first in parents:
@@ -111,7 +111,7 @@ def heights(star: StarGraph, parents: Parents) -> dict[Rank, int]:
     return found
 
 
-def run(star: StarGraph, parents: Parents) -> np.ndarray:
+def run(star: StarGraph, parents: ParentPorts) -> np.ndarray:
     """Execute algorithm 2 with the rotations of a tree; returns all hops."""
     height = max(heights(star, parents).values())
 

@@ -10,7 +10,7 @@ from math import ceil, factorial, log2, sqrt
 from coordinator.papers.base import Figure
 from coordinator.papers.communication_cost import Cost
 from coordinator.papers.growth import spread, status
-from coordinator.papers.run_cache import RunCache, Trial
+from coordinator.papers.run_cache import CachedRun, RunCache
 from coordinator.papers.tables import VERDICT, compared, compared_metric, printed, unmeasured
 from coordinator.papers.tseng_sheu.closed_forms import (
     PER_BYTE,
@@ -39,7 +39,7 @@ QUANTITIES = (("start-ups", "startups", 1), ("bytes", "transfer_bytes", 1), ("T"
 
 def broadcast(
     cache: RunCache, n: int, algorithm: str, size: int, model: str = "all-port", segments: int | str = "auto"
-) -> Trial:
+) -> CachedRun:
     """Return a one-to-all broadcast of `size` bytes."""
     return cache.run(
         f"star:{n}",
@@ -53,7 +53,7 @@ def broadcast(
     )
 
 
-def pieces(trial: Trial) -> int:
+def pieces(trial: CachedRun) -> int:
     """Return p, the number of segments on each tree."""
     return trial.plan.spec.segments
 
@@ -63,7 +63,7 @@ def _cost_rows(
     algorithm: str,
     cost: Cost,
     bounds: dict[str, Cost],
-    trial: Trial | None,
+    trial: CachedRun | None,
     relation: str = "==",
     startups_relation: str = "==",
 ) -> Iterator[dict[str, object]]:
@@ -104,7 +104,7 @@ def table_1(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
     }
 
     def rows(
-        algorithm: str, cost: Cost, trial: Trial | None = None, relation: str = "<=", startups: str = "=="
+        algorithm: str, cost: Cost, trial: CachedRun | None = None, relation: str = "<=", startups: str = "=="
     ) -> Iterator[dict[str, object]]:
         yield from _cost_rows(1, algorithm, cost, bounds, trial, relation, startups)
 

@@ -7,7 +7,7 @@ from math import cos, gcd, pi, sin
 from coordinator.papers.base import Figure
 from coordinator.papers.figures import drawn
 from coordinator.papers.tables import compared
-from coordinator.reports.paper_figures import COLOURS, HEAD, Panel, network_panel, tree_arcs
+from coordinator.reports.paper_figures import COLOURS, HEAD, DrawingPart, network_panel, tree_arcs
 from emunode.algorithms.claims import Value
 from emunode.model import Rank
 from emunode.testing import check_trees
@@ -97,7 +97,7 @@ def figure_3() -> Figure:
     return drawn("tseng_sheu", 3, panels, n=n, i=i)
 
 
-def _ring(title: str, cycle: Sequence[int]) -> Panel:
+def _ring(title: str, cycle: Sequence[int]) -> DrawingPart:
     """Draw dimensions in a circle, clockwise from the top, with an arrow from each to the next."""
     width, middle = 260.0, HEAD + RING + 2 * DISC
     turn = 2 * pi / len(cycle)
@@ -108,7 +108,7 @@ def _ring(title: str, cycle: Sequence[int]) -> Panel:
         f'<text class="name" x="{x:.1f}" y="{y:.1f}" font-size="13" fill="var(--ink)">{dimension}</text>'
         for dimension, (x, y) in zip(cycle, places, strict=True)
     ]
-    return Panel(title, width, middle + RING + 2 * DISC, body)
+    return DrawingPart(title, width, middle + RING + 2 * DISC, body)
 
 
 def _arrow(start: tuple[float, float], end: tuple[float, float]) -> str:

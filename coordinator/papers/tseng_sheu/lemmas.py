@@ -5,7 +5,7 @@ from math import gcd
 
 import polars as pl
 
-from coordinator.papers.run_cache import RunCache, Trial
+from coordinator.papers.run_cache import CachedRun, RunCache
 from coordinator.papers.tables import compared, marked, stated
 from coordinator.papers.tseng_sheu.cost_tables import ALLGATHER_BYTES, broadcast
 from emunode.algorithms.claims import Value
@@ -37,7 +37,7 @@ def _stated(star: StarGraph, **names: Value) -> Callable[..., dict[str, object]]
     return lambda key, measured, *trials, **more: {"n": star.n} | row(key, measured, *trials, **more)
 
 
-def _reduce_to(cache: RunCache, n: int, root: str) -> Trial:
+def _reduce_to(cache: RunCache, n: int, root: str) -> CachedRun:
     """Run a reduce that combines the data of all nodes along L(root)."""
     return cache.run(f"star:{n}", "reduce", "greedy-tree", source=root, message_bytes=60, segments=1)
 

@@ -10,7 +10,16 @@ from coordinator.reports.packet_times import packet_times, suspicion_words
 from coordinator.reports.pages import fragment, markup
 from coordinator.reports.panels.base import Report
 from coordinator.reports.scene.nodes import has_root
-from coordinator.reports.space_time_chart import CIRCLE, STYLES, WITHHELD, Line, Mark, Suspicion, space_time, symbol
+from coordinator.reports.space_time_chart import (
+    CIRCLE,
+    STYLES,
+    WITHHELD,
+    FaultMark,
+    Line,
+    MindChange,
+    space_time,
+    symbol,
+)
 from coordinator.reports.theme import responsive
 
 MOST_NODES: Final = 48
@@ -44,7 +53,7 @@ def space_time_panel(report: Report) -> Markup | None:
     # Achieved times are drawn where they can differ from the intended ones.
     achieved = data.get("driver") != "memory" and shown["started"].null_count() < len(shown)
     minds = [
-        Suspicion(row[each["rank"]], each["seconds"], bool(each.get("suspected")), suspicion_words(each))
+        MindChange(row[each["rank"]], each["seconds"], bool(each.get("suspected")), suspicion_words(each))
         for each in data.suspicions
         if each.get("rank") in row and isinstance(each.get("seconds"), int | float)
     ]
@@ -99,7 +108,7 @@ def _chosen(report: Report) -> tuple[list[int], str]:
 
 
 def _figure(
-    title: str, labels: Sequence[str], lines: Sequence[Line], marks: Sequence[Mark], minds: Sequence[Suspicion]
+    title: str, labels: Sequence[str], lines: Sequence[Line], marks: Sequence[FaultMark], minds: Sequence[MindChange]
 ) -> str:
     return responsive(lambda narrow: space_time(title, labels, lines, marks, minds, narrow=narrow))
 
@@ -112,7 +121,7 @@ def _lines(packets: pl.DataFrame, began: str, ended: str) -> list[Line]:
     return [Line(*row) for row in there.select("sender", "receiver", began, "last", "kind").iter_rows()]
 
 
-def _marks(faults: Sequence[dict[str, Any]], packets: pl.DataFrame, row: Mapping[int, int]) -> list[Mark]:
+def _marks(faults: Sequence[dict[str, Any]], packets: pl.DataFrame, row: Mapping[int, int]) -> list[FaultMark]:
     """Return the faults with their times: under the timed clock their own, in lock-step the times of their steps."""
     begins = dict(packets.group_by("step").agg(pl.col("start").min()).iter_rows())
     over = float(packets["end"].max())  # type: ignore[arg-type]
@@ -132,5 +141,5 @@ def _marks(faults: Sequence[dict[str, Any]], packets: pl.DataFrame, row: Mapping
             if not isinstance(step, int):
                 continue
             start, end = begin(step), begin(last + 1) if isinstance(last, int) else None
-        marks.append(Mark(row[rank], start, end, f"{fault.get('kind')} {fault.get('label')}"))
+        marks.append(FaultMark(row[rank], start, end, f"{fault.get('kind')} {fault.get('label')}"))
     return marks

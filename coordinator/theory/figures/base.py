@@ -21,7 +21,7 @@ QUICK_WORK: Final = 500_000
 LONG_WORK: Final = 600_000_000
 """The limit of work for each figure that is asked for by name: about ten minutes."""
 
-Value = int | None | tuple[int, ...]
+InvariantValue = int | None | tuple[int, ...]
 """A number, one for each number of faults or paths, or None where no set of nodes is as the definition wants it."""
 
 
@@ -123,12 +123,12 @@ class ClosedForm:
     """The value of a figure for a family, within the range in which it is proved or confirmed."""
 
     family: type[Any]
-    value: Callable[[Any, str], Value]
+    value: Callable[[Any, str], InvariantValue]
     """From a network of the family and the parameter of the figure; None outside the range."""
     source: str
 
 
-class Figure(ABC):
+class Invariant(ABC):
     """One figure. Its parameter, if it has one, is a number or the name of a graph: g, r or H in the literature."""
 
     name: ClassVar[str]
@@ -147,10 +147,10 @@ class Figure(ABC):
             raise ScenarioError("figure", f"{self.name}:{parameter}", f"{self.name} has no parameter")
 
     @abstractmethod
-    def compute(self, network: FigureNetwork, parameter: str, budget: Budget) -> Value:
+    def compute(self, network: FigureNetwork, parameter: str, budget: Budget) -> InvariantValue:
         """Return the exact value; raises NotKnownError where it takes too much work."""
 
-    def closed_form(self, topology: Topology, parameter: str) -> tuple[Value, str] | None:
+    def closed_form(self, topology: Topology, parameter: str) -> tuple[InvariantValue, str] | None:
         """Return the value that the literature gives, and its source; None outside the range of every closed form."""
         for form in self.closed_forms:
             # A family may have several closed forms, each with a range of its own.
@@ -159,7 +159,7 @@ class Figure(ABC):
         return None
 
 
-class NumberedFigure(Figure):
+class NumberedFigure(Invariant):
     """A figure whose parameter is a number."""
 
     least: ClassVar[int] = 0

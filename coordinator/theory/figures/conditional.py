@@ -8,12 +8,12 @@ from coordinator.theory.connectivity import node_disjoint_paths
 from coordinator.theory.figures.base import (
     Budget,
     ClosedForm,
-    Figure,
     FigureNetwork,
+    Invariant,
+    InvariantValue,
     NotKnownError,
     NumberedFigure,
     OverBudgetError,
-    Value,
 )
 from coordinator.theory.figures.connectivity import kappa
 from coordinator.theory.figures.separations import Separations, separations
@@ -35,10 +35,10 @@ class ConditionalConnectivity(NumberedFigure):
     def most_lost(self, order: int, number: int) -> int:
         """Return the most nodes that such a set can have."""
 
-    def compute(self, network: FigureNetwork, parameter: str, budget: Budget) -> Value:
+    def compute(self, network: FigureNetwork, parameter: str, budget: Budget) -> InvariantValue:
         return None if network.complete else self.by_sets(network, int(parameter), budget)
 
-    def by_sets(self, network: FigureNetwork, number: int, budget: Budget) -> Value:
+    def by_sets(self, network: FigureNetwork, number: int, budget: Budget) -> InvariantValue:
         """Go through all sets, by size."""
         size = 0
         try:
@@ -72,19 +72,19 @@ class ExtraConnectivity(ConditionalConnectivity):
     def most_lost(self, order: int, number: int) -> int:
         return order - 2 * (number + 1)
 
-    def compute(self, network: FigureNetwork, parameter: str, budget: Budget) -> Value:
+    def compute(self, network: FigureNetwork, parameter: str, budget: Budget) -> InvariantValue:
         if not network.complete and network.order > EVERY_SET:
             return _extra_by_flows(network, int(parameter), budget)
         return super().compute(network, parameter, budget)
 
 
-def _star_extra(n: int, g: int) -> Value:
+def _star_extra(n: int, g: int) -> InvariantValue:
     # Cycles of the star graph have six nodes or more, so one, two or three connected nodes share no neighbour: g + 1
     # nodes with n - 1 links each, less both ends of the g links between them.
     return {0: n - 1, 1: 2 * n - 4, 2: 3 * n - 7}.get(g) if n >= 4 else None
 
 
-def _cube_extra(n: int, g: int) -> Value:
+def _cube_extra(n: int, g: int) -> InvariantValue:
     # For g = 1, 2n - 2 holds for n = 3 and n = 4 as well.
     # The neighbourhood of a node with g of its neighbours: n - g + g (n - 1) nodes, less the comb(g, 2) nodes that two
     # of the neighbours have in common.
@@ -145,11 +145,11 @@ class ComponentConnectivity(ConditionalConnectivity):
         return order - number
 
 
-def _cube_components(n: int, r: int) -> Value:
+def _cube_components(n: int, r: int) -> InvariantValue:
     return r * n - r * (r + 1) // 2 + 1 if 1 <= r <= n else None
 
 
-class AfterFaults(Figure):
+class AfterFaults(Invariant):
     """A property of the rest after f = 0, 1, .. node faults, up to two more than disconnect the network."""
 
     def __init__(self, name: str, meaning: str, of: Callable[[Separations], int]) -> None:
@@ -157,7 +157,7 @@ class AfterFaults(Figure):
         self.meaning = meaning  # type: ignore[misc]
         self._of = of
 
-    def compute(self, network: FigureNetwork, parameter: str, budget: Budget) -> Value:
+    def compute(self, network: FigureNetwork, parameter: str, budget: Budget) -> InvariantValue:
         last = min(kappa(network, budget) + 2, network.order - 1)
         return tuple(self._of(separations(network, size, budget)) for size in range(last + 1))
 

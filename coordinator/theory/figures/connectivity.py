@@ -1,25 +1,25 @@
 """Connectivity, and how many sets of nodes attain it."""
 
 from coordinator.theory.connectivity import edge_connectivity, vertex_connectivity
-from coordinator.theory.figures.base import Budget, ClosedForm, Figure, FigureNetwork, Value
+from coordinator.theory.figures.base import Budget, ClosedForm, FigureNetwork, Invariant, InvariantValue
 from coordinator.theory.figures.separations import disconnecting
 from emunode.topologies.base import Topology, VertexTransitiveTopology
 from emunode.topologies.hypercube import Hypercube
 from emunode.topologies.star import StarGraph
 
 
-class VertexConnectivity(Figure):
+class VertexConnectivity(Invariant):
     """kappa, by flows."""
 
     name = "vertex_connectivity"
     meaning = "kappa: fewest nodes whose loss disconnects the network; N - 1 if it is complete"
     closed_forms = (ClosedForm(Topology, lambda network, _: network.connectivity, "proved for the family"),)
 
-    def compute(self, network: FigureNetwork, parameter: str, budget: Budget) -> Value:
+    def compute(self, network: FigureNetwork, parameter: str, budget: Budget) -> InvariantValue:
         return kappa(network, budget)
 
 
-class EdgeConnectivity(Figure):
+class EdgeConnectivity(Invariant):
     """lambda, by flows."""
 
     name = "edge_connectivity"
@@ -30,11 +30,11 @@ class EdgeConnectivity(Figure):
         ),
     )
 
-    def compute(self, network: FigureNetwork, parameter: str, budget: Budget) -> Value:
+    def compute(self, network: FigureNetwork, parameter: str, budget: Budget) -> InvariantValue:
         return edge_connectivity(network.adjacency, lambda: _pay_for_flow(network, budget))
 
 
-class SmallestCuts(Figure):
+class SmallestCuts(Invariant):
     """Sets of kappa nodes that disconnect. The network is super-connected if each is the neighbourhood of a node."""
 
     name = "smallest_cuts"
@@ -44,7 +44,7 @@ class SmallestCuts(Figure):
         ClosedForm(Hypercube, lambda cube, _: cube.order if 3 <= cube.n <= 5 else None, "neighbourhoods; n = 3, 4, 5"),
     )
 
-    def compute(self, network: FigureNetwork, parameter: str, budget: Budget) -> Value:
+    def compute(self, network: FigureNetwork, parameter: str, budget: Budget) -> InvariantValue:
         # No loss of nodes disconnects a complete network, so there is no cut to count.
         return None if network.complete else disconnecting(network, kappa(network, budget), budget)
 

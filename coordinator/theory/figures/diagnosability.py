@@ -7,7 +7,14 @@ sets of at most t nodes are distinguished.
 from math import ceil
 from typing import ClassVar
 
-from coordinator.theory.figures.base import Budget, ClosedForm, Figure, FigureNetwork, OverBudgetError, Value
+from coordinator.theory.figures.base import (
+    Budget,
+    ClosedForm,
+    FigureNetwork,
+    Invariant,
+    InvariantValue,
+    OverBudgetError,
+)
 from coordinator.theory.figures.conditional import neighbourhood, set_bits
 from emunode.errors import ScenarioError
 from emunode.model import Rank
@@ -20,7 +27,7 @@ Decided = tuple[Rank, int, int, int, int]
 """The node that was decided last, and the nodes of A, B, C and W so far as sets of bits."""
 
 
-class Diagnosability(Figure):
+class Diagnosability(Invariant):
     """The largest t for which the network is t-diagnosable."""
 
     name = "diagnosability"
@@ -41,7 +48,7 @@ class Diagnosability(Figure):
         if parameter not in MODELS:
             raise ScenarioError("figure", f"{self.name}:{parameter}", f"{self.name}:MODEL with {' or '.join(MODELS)}")
 
-    def compute(self, network: FigureNetwork, parameter: str, budget: Budget) -> Value:
+    def compute(self, network: FigureNetwork, parameter: str, budget: Budget) -> InvariantValue:
         if parameter == "pmc" and not self.conditional:
             return by_closed_neighbourhoods(network, budget)
         size = 0

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from coordinator.theory.figures.base import (
     Budget,
     ClosedForm,
-    Figure,
     FigureNetwork,
+    Invariant,
+    InvariantValue,
     NotKnownError,
     OverBudgetError,
-    Value,
 )
 from coordinator.theory.figures.connectivity import kappa
 from coordinator.theory.figures.node_sets import advance, blocks, set_count
@@ -19,7 +19,7 @@ from emunode.topologies.hypercube import Hypercube
 from emunode.topologies.star import StarGraph
 
 
-class FaultDiameter(Figure):
+class FaultDiameter(Invariant):
     """D_f (Krishnamoorthy and Krishnamurthy 1987) for f = 0 .. kappa - 1; "the" fault diameter is the last value."""
 
     name = "fault_diameter"
@@ -31,7 +31,7 @@ class FaultDiameter(Figure):
         ClosedForm(Hypercube, lambda cube, _: cube.n + 1 if cube.n >= 3 else None, "f = n-1: n+1 for n >= 3"),
     )
 
-    def compute(self, network: FigureNetwork, parameter: str, budget: Budget) -> Value:
+    def compute(self, network: FigureNetwork, parameter: str, budget: Budget) -> InvariantValue:
         found: list[int] = []
         try:
             for faults in range(kappa(network, budget)):
@@ -59,13 +59,13 @@ class FaultDiameter(Figure):
         return farthest
 
 
-def _star(star: StarGraph) -> Value:
+def _star(star: StarGraph) -> InvariantValue:
     # For n = 6 no value was found in the literature, nor computed.
     more = {4: 2, 5: 1, 6: None}.get(star.n, 1 if star.n >= 7 else None)
     return None if more is None else star.diameter + more
 
 
-class WideDiameter(Figure):
+class WideDiameter(Invariant):
     """D_w (Hsu and Lyuu 1994) for w = 1 .. kappa; "the" wide diameter is the last value."""
 
     name = "wide_diameter"
@@ -75,7 +75,7 @@ class WideDiameter(Figure):
         ClosedForm(Hypercube, lambda cube, _: cube.n + 1 if cube.n >= 3 else None, "w = n: n+1 for n >= 3"),
     )
 
-    def compute(self, network: FigureNetwork, parameter: str, budget: Budget) -> Value:
+    def compute(self, network: FigureNetwork, parameter: str, budget: Budget) -> InvariantValue:
         found: list[int] = []
         try:
             for width in range(1, kappa(network, budget) + 1):

@@ -8,10 +8,10 @@ from coordinator.theory.figures.base import (
     LARGEST_NETWORK,
     QUICK_WORK,
     Budget,
-    Figure,
     FigureNetwork,
+    Invariant,
+    InvariantValue,
     NotKnownError,
-    Value,
 )
 from coordinator.theory.figures.registry import FIGURES
 from coordinator.theory.figures.survival import Survival
@@ -30,10 +30,10 @@ class FigureValue:
     figure: str
     parameter: str
     """The number or name that the figure is for, such as g; empty for a figure without parameter."""
-    value: Value
+    value: InvariantValue
     """Exact. None where no set of nodes is as the definition wants it, and where `not_computed` gives a reason."""
     not_computed: str | None
-    closed_form: Value
+    closed_form: InvariantValue
     """The value in the literature, for the last one of several values; None outside its range."""
     source: str | None
     survival: dict[float, float] | None
@@ -75,7 +75,7 @@ def evaluate(topology: Topology, names: Sequence[str] = (), work: float = QUICK_
     return _values(topology, list(asked), work)
 
 
-def _asked(topology: Topology, name: str) -> Iterator[tuple[Figure, str]]:
+def _asked(topology: Topology, name: str) -> Iterator[tuple[Invariant, str]]:
     if name == ALL:
         yield from ((figure, parameter) for figure in FIGURES.values() for parameter in figure.usual)
         return
@@ -89,7 +89,7 @@ def _asked(topology: Topology, name: str) -> Iterator[tuple[Figure, str]]:
         yield figure, each
 
 
-def _values(topology: Topology, asked: Sequence[tuple[Figure, str]], work: float) -> Iterator[FigureValue]:
+def _values(topology: Topology, asked: Sequence[tuple[Invariant, str]], work: float) -> Iterator[FigureValue]:
     network, ends = FigureNetwork(topology), topology.order * topology.degree
     for figure, parameter in asked:
         value, reason = None, None

@@ -23,7 +23,7 @@ BLOCK: Final = 1 << 15
 """Most sets of a block. Rows have 4 KB: the rows of 64 nodes and their neighbours fit into the cache of a core."""
 
 
-class Block(NamedTuple):
+class SetBlock(NamedTuple):
     """Some sets of nodes."""
 
     members: Rows
@@ -32,7 +32,7 @@ class Block(NamedTuple):
     sets: int
 
 
-def blocks(order: int, size: int, *, with_first: bool) -> Iterator[Block]:
+def blocks(order: int, size: int, *, with_first: bool) -> Iterator[SetBlock]:
     """Yield all sets of `size` of the nodes 0 .. order - 1; with `with_first`, the sets that contain node 0."""
     free = int(with_first)
     for chosen, low, rest in _splits(order - free, size - free):
@@ -46,7 +46,7 @@ def blocks(order: int, size: int, *, with_first: bool) -> Iterator[Block]:
         # Node 0 is a member of every set here, and the members are chosen among the others.
         members[:free] = every
         # A complement alone would set the bits behind the last set.
-        yield Block(members, every & ~members, count)
+        yield SetBlock(members, every & ~members, count)
 
 
 def set_count(order: int, size: int, *, with_first: bool) -> int:

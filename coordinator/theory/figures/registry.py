@@ -1,6 +1,6 @@
-"""The figures in the order in which they are shown. To add one, write a `Figure` and list an instance here."""
+"""The figures in the order in which they are shown. To add one, write a `Invariant` and list an instance here."""
 
-from coordinator.theory.figures.base import Figure
+from coordinator.theory.figures.base import Invariant
 from coordinator.theory.figures.conditional import (
     LARGEST_COMPONENT,
     MOST_COMPONENTS,
@@ -14,7 +14,7 @@ from coordinator.theory.figures.diameters import FaultDiameter, WideDiameter
 from coordinator.theory.figures.structure import StructureConnectivity
 from coordinator.theory.figures.survival import AllTerminalReliability, NodeResidual, TwoTerminalReliability
 
-FIGURES: dict[str, Figure] = {
+FIGURES: dict[str, Invariant] = {
     figure.name: figure
     # Tables and `--figure all` keep this order: connectivity, then diameters, diagnosability and survival.
     for figure in (

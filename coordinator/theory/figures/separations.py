@@ -9,8 +9,8 @@ import numpy as np
 from coordinator.dependence.bit_rows import packed
 from coordinator.theory.figures.base import Budget, FigureNetwork
 from coordinator.theory.figures.node_sets import (
-    Block,
     Flags,
+    SetBlock,
     any_member,
     blocks,
     components,
@@ -90,7 +90,7 @@ def _disconnecting(network: FigureNetwork, size: int, budget: Budget) -> int:
     return _everywhere(network, size, split)
 
 
-def _splits(network: FigureNetwork, block: Block) -> Flags:
+def _splits(network: FigureNetwork, block: SetBlock) -> Flags:
     """Return for each set whether it disconnects the rest."""
     # One search is enough: a rest is connected if its lowest node reaches all of it.
     reached = flood(network.table, lowest(block.others), block.others)

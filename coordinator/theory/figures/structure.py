@@ -5,7 +5,14 @@ from collections.abc import Iterator
 from itertools import combinations
 from typing import Final
 
-from coordinator.theory.figures.base import Budget, ClosedForm, Figure, FigureNetwork, OverBudgetError, Value
+from coordinator.theory.figures.base import (
+    Budget,
+    ClosedForm,
+    FigureNetwork,
+    Invariant,
+    InvariantValue,
+    OverBudgetError,
+)
 from coordinator.theory.figures.conditional import neighbourhood
 from emunode.errors import ScenarioError
 from emunode.topologies.base import Topology
@@ -16,7 +23,7 @@ SETS_BYTES: Final = 2**30
 STRUCTURE: Final = re.compile(r"K1,([1-9])|P([2-9])|C([3-9])")
 
 
-class StructureConnectivity(Figure):
+class StructureConnectivity(Invariant):
     """kappa(G; H) (Lin, Zhang, Fan and Wang 2016)."""
 
     name = "structure_connectivity"
@@ -36,7 +43,7 @@ class StructureConnectivity(Figure):
             allowed = "structure_connectivity:H with a star K1,1 .. K1,9, a path P2 .. P9 or a cycle C3 .. C9 of nodes"
             raise ScenarioError("figure", f"{self.name}:{parameter}", allowed)
 
-    def compute(self, network: FigureNetwork, parameter: str, budget: Budget) -> Value:
+    def compute(self, network: FigureNetwork, parameter: str, budget: Budget) -> InvariantValue:
         most = SETS_BYTES // (100 + network.order // 8)
         found = set[int]()
         for copy in _copies(network, parameter, budget):
@@ -76,7 +83,7 @@ def _require_room(sets: set[int], most: int) -> None:
         raise OverBudgetError(f"more than {most:,} sets of nodes would have to be kept")
 
 
-def _cube(n: int, structure: str) -> Value:
+def _cube(n: int, structure: str) -> InvariantValue:
     if structure == "K1,1":
         return n - 1 if n >= 3 else None
     return -(-n // 2) if structure in ("K1,2", "K1,3") and n >= 4 else None

@@ -9,7 +9,7 @@ from math import comb
 from typing import ClassVar, Final
 
 from coordinator.theory.connectivity import breadth_first_order
-from coordinator.theory.figures.base import Budget, Figure, FigureNetwork, NotKnownError, Value
+from coordinator.theory.figures.base import Budget, FigureNetwork, Invariant, InvariantValue, NotKnownError
 from coordinator.theory.figures.separations import disconnecting, search_work
 from emunode.errors import ScenarioError
 from emunode.model import Rank
@@ -28,7 +28,7 @@ def reliability(survived: Sequence[int], elements: int, rate: float) -> float:
     return sum(sets * rate**failed * (1 - rate) ** (elements - failed) for failed, sets in enumerate(survived))
 
 
-class Survival(Figure):
+class Survival(Invariant):
     """A figure that counts survived sets by size."""
 
     elements: ClassVar[str]
@@ -47,7 +47,7 @@ class NodeResidual(Survival):
     meaning = "sets of k = 0 .. N - 1 failed nodes that leave a connected rest"
     elements = "nodes"
 
-    def compute(self, network: FigureNetwork, parameter: str, budget: Budget) -> Value:
+    def compute(self, network: FigureNetwork, parameter: str, budget: Budget) -> InvariantValue:
         sizes = range(network.order)
         # All sizes are paid for in advance: sizes in the middle would take most of the work.
         for failed in sizes:
@@ -63,7 +63,7 @@ class AllTerminalReliability(Survival):
     meaning = "sets of k = 0 .. M failed links that leave the network connected"
     elements = "links"
 
-    def compute(self, network: FigureNetwork, parameter: str, budget: Budget) -> Value:
+    def compute(self, network: FigureNetwork, parameter: str, budget: Budget) -> InvariantValue:
         return joining_sets(network, frozenset(range(network.order)), budget)
 
 
@@ -83,7 +83,7 @@ class TwoTerminalReliability(Survival):
             allowed = f"{self.name}:TARGET with {', '.join(self.usual)} or the label of another node than rank 0"
             raise ScenarioError("figure", f"{self.name}:{parameter}", allowed)
 
-    def compute(self, network: FigureNetwork, parameter: str, budget: Budget) -> Value:
+    def compute(self, network: FigureNetwork, parameter: str, budget: Budget) -> InvariantValue:
         topology = network.topology
         if parameter == "neighbour":
             target = network.adjacency[0][0]

@@ -100,7 +100,7 @@ class BreadthFirstAllgather(TableCollective):
 
 
 @register
-class PhasedAllgather(BreadthFirstAllgather):
+class PhasedBreadthFirstAllgather(BreadthFirstAllgather):
     """Breadth-first broadcast with one segment per link and step; a phase takes as many steps as its busiest link needs.
 
     With c segments per message the load L_t of phase t, a fraction, takes ceil(c L_t) steps; `segments=auto` chooses the c

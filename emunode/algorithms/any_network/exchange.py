@@ -26,7 +26,7 @@ from emunode.model import Collective, Port, Rank, Step
 from emunode.registry import register
 from emunode.topologies.base import CayleyTopology, Topology
 
-Path = tuple[tuple[Rank, Port], ...]
+LinkPath = tuple[tuple[Rank, Port], ...]
 """The links of a path, as (sender, port)."""
 Chain = tuple[tuple[Rank, Port], "Chain"] | None
 """A path as its first link and the rest."""
@@ -100,16 +100,16 @@ class ExchangeTable:
         return self.hops[-1].step
 
     @abstractmethod
-    def paths(self) -> dict[Item, Path]:
+    def paths(self) -> dict[Item, LinkPath]:
         """Return a shortest path for every segment of every pair."""
 
 
 class LightestPaths(ExchangeTable):
     """Every path avoids links that others use."""
 
-    def paths(self) -> dict[Item, Path]:
+    def paths(self) -> dict[Item, LinkPath]:
         loads: Counter[int] = Counter()
-        found: dict[Item, Path] = {}
+        found: dict[Item, LinkPath] = {}
         for _ in range(ROUNDS):
             for (origin, target), copy in product(self.pairs, range(self.copies)):
                 item = origin, target, copy
@@ -118,7 +118,7 @@ class LightestPaths(ExchangeTable):
                 loads.update(self.machine(*link) for link in found[item])
         return found
 
-    def _lightest_path(self, origin: Rank, target: Rank, loads: Mapping[int, int]) -> Path:
+    def _lightest_path(self, origin: Rank, target: Rank, loads: Mapping[int, int]) -> LinkPath:
         """Return the shortest path with the least sum of squared loads, the load of this path included; ties by rank
         and port.
         """
@@ -144,7 +144,7 @@ class LightestPaths(ExchangeTable):
 class TreePaths(ExchangeTable):
     """Every path is the one in the breadth-first tree of its origin."""
 
-    def paths(self) -> dict[Item, Path]:
+    def paths(self) -> dict[Item, LinkPath]:
         return {
             (origin, target, copy): path
             for origin, target in self.pairs
@@ -152,7 +152,7 @@ class TreePaths(ExchangeTable):
             for copy in range(self.copies)
         }
 
-    def _path(self, origin: Rank, target: Rank) -> Path:
+    def _path(self, origin: Rank, target: Rank) -> LinkPath:
         """Return the path from the target backwards, over the lowest port that leads closer to the origin."""
         distances, here = self.distances[origin], target
         path: list[tuple[Rank, Port]] = []

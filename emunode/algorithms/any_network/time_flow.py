@@ -15,19 +15,19 @@ from typing import NamedTuple
 from emunode.model import Port, Rank, Step
 from emunode.topologies.base import Topology
 
-Place = tuple[Rank, Step]
+TimedPlace = tuple[Rank, Step]
 """A rank after a step."""
 WAIT: Port = -1
-Timed = list[tuple[Port, Step]]
+TimedRoute = list[tuple[Port, Step]]
 """A route as ports with the steps in which they are taken."""
 
 
 class Move(NamedTuple):
     """One arc of the residual graph: a new hop or wait, or an earlier hop or wait that is taken back."""
 
-    place: Place
+    place: TimedPlace
     """Where it leads."""
-    tail: Place
+    tail: TimedPlace
     """Where the hop begins, in time."""
     port: Port
     adds: bool
@@ -43,8 +43,8 @@ class TimeFlow:
         self._arrived = dict.fromkeys(demand, 0)
         self._ends = [list(topology.ends(rank)) for rank in topology.ranks()]
         self._depth = [topology.weight(rank) for rank in topology.ranks()]
-        self._used: set[tuple[Place, Port]] = set()
-        self._waiting: dict[Place, int] = {}
+        self._used: set[tuple[TimedPlace, Port]] = set()
+        self._waiting: dict[TimedPlace, int] = {}
 
     def complete(self) -> None:
         """Route everything, in as many steps more as that needs."""
@@ -61,7 +61,7 @@ class TimeFlow:
                 self._block(levels, outwards)
         return not any(self._missing.values())
 
-    def _moves(self, place: Place, outwards: bool) -> Iterator[Move]:
+    def _moves(self, place: TimedPlace, outwards: bool) -> Iterator[Move]:
         """Yield the arcs of the residual graph from a place: hops first, by port, so that segments leave early."""
         rank, step = place
         if step < self.steps:
@@ -77,7 +77,7 @@ class TimeFlow:
         if self._waiting.get(before):
             yield Move(before, before, WAIT, False)
 
-    def _levels(self, outwards: bool) -> dict[Place, int]:
+    def _levels(self, outwards: bool) -> dict[TimedPlace, int]:
         """Return the places by their number of moves from the root, up to the first that lacks segments; empty without
         such a place.
         """
@@ -94,11 +94,11 @@ class TimeFlow:
                     queue.append(move.place)
         return {} if last is None else levels
 
-    def _block(self, levels: Mapping[Place, int], outwards: bool) -> None:
+    def _block(self, levels: Mapping[TimedPlace, int], outwards: bool) -> None:
         """Add paths that climb one level per move until every such path is blocked."""
-        dead: set[Place] = set()
+        dead: set[TimedPlace] = set()
         path: list[Move] = []
-        place: Place = (0, 0)
+        place: TimedPlace = (0, 0)
         while True:
             if place[1] == self.steps and self._missing.get(place[0]):
                 self._augment(path)
@@ -128,10 +128,10 @@ class TimeFlow:
             else:
                 self._used.remove((tail, port))
 
-    def routes(self) -> dict[Rank, list[Timed]]:
+    def routes(self) -> dict[Rank, list[TimedRoute]]:
         """Return the routes to every target. A route that would return to a rank waits there instead."""
         used, waiting = self._used.copy(), self._waiting.copy()
-        found: dict[Rank, list[Timed]] = {}
+        found: dict[Rank, list[TimedRoute]] = {}
         for _ in range(sum(self._arrived.values())):
             here, route, ranks = 0, [], [0]
             for step in range(self.steps):

@@ -28,7 +28,7 @@ from emunode.topologies.base import Topology
 from emunode.trees.any_network.arborescences import arborescences, edge_connectivity
 from emunode.trees.any_network.checks import Parents, depths
 from emunode.trees.any_network.edge_disjoint import edge_disjoint_trees
-from emunode.trees.any_network.independent import Cut, independent_trees
+from emunode.trees.any_network.independent import CutNode, independent_trees
 from emunode.trees.any_network.parents import Adjacency, ParentTrees, adjacency_of
 from emunode.trees.base import Trees
 
@@ -273,7 +273,7 @@ class EdgeDisjoint(TreePacking):
 
 
 @register
-class EdgeDisjointBroadcast(EdgeDisjoint, PackingBroadcast):
+class EdgeDisjointPackingBroadcast(EdgeDisjoint, PackingBroadcast):
     """Broadcast over as many edge-disjoint spanning trees as the network has.
 
     All-port; links may be half-duplex, because a link belongs to one tree and is used in one direction. With redundancy 1
@@ -287,7 +287,7 @@ class EdgeDisjointBroadcast(EdgeDisjoint, PackingBroadcast):
 
 
 @register
-class EdgeDisjointScatter(EdgeDisjoint, PackingScatter):
+class EdgeDisjointPackingScatter(EdgeDisjoint, PackingScatter):
     """Scatter over as many edge-disjoint spanning trees as the network has, the farthest nodes first.
 
     All-port. With redundancy x every message goes over x trees, and any x - 1 broken links leave every node a copy.
@@ -310,7 +310,7 @@ class Independent(TreePacking):
         if len(adjacency) < 3:
             raise ScenarioError("topology", topology.name, f"{self.name} needs at least three nodes")
         found = independent(adjacency)
-        if isinstance(found, Cut):
+        if isinstance(found, CutNode):
             cut = topology.label(topology.absolute(found.rank, self.spec.source))
             reason = (
                 f"{self.name} needs a network that no single node disconnects; without {cut} this one is disconnected"
@@ -324,7 +324,7 @@ class Independent(TreePacking):
 
 
 @register
-class IndependentBroadcast(Independent, PackingBroadcast):
+class IndependentPackingBroadcast(Independent, PackingBroadcast):
     """Broadcast over two independent spanning trees of any 2-connected network, or three where they are found.
 
     All-port, full duplex. With redundancy 1 a message is cut into as many parts as there are trees; with redundancy x it
@@ -335,7 +335,7 @@ class IndependentBroadcast(Independent, PackingBroadcast):
 
 
 @register
-class IndependentScatter(Independent, PackingScatter):
+class IndependentPackingScatter(Independent, PackingScatter):
     """Scatter over two or three independent spanning trees, the farthest nodes first.
 
     All-port, full duplex. With redundancy x every message goes over x trees, and any x - 1 faulty nodes or links leave every
@@ -390,8 +390,8 @@ class ArborescenceScatter(Arborescences, PackingScatter):
 
 
 BACKWARDS: Final = "It has no redundancy and survives no fault: the contribution of a node travels in one tree."
-for _broadcast in (EdgeDisjointBroadcast, IndependentBroadcast, ArborescenceBroadcast):
+for _broadcast in (EdgeDisjointPackingBroadcast, IndependentPackingBroadcast, ArborescenceBroadcast):
     register(backwards(_broadcast, BACKWARDS))
     register(allreduce_of(_broadcast))
-for _scatter in (EdgeDisjointScatter, IndependentScatter, ArborescenceScatter):
+for _scatter in (EdgeDisjointPackingScatter, IndependentPackingScatter, ArborescenceScatter):
     register(backwards(_scatter))

@@ -115,7 +115,7 @@ class MinimalUnicast(Algorithm):
             here = self.topology.neighbour(here, port)
 
     def rule(self, view: LocalView) -> Rule:
-        return QueueRule(self, view)
+        return RouteQueueRule(self, view)
 
     def claims(self) -> list[Claim]:
         distances = [self.topology.distance(origin, self.destination(origin)) for origin in self.sources]
@@ -148,7 +148,7 @@ class MinimalUnicast(Algorithm):
         return [Claim("longest_detour", 0, "==", f"{self.citation}: shortest paths")] if self.sources else []
 
 
-class QueueRule(Rule):
+class RouteQueueRule(Rule):
     """Send every segment on towards its target, one per port and step; a segment that finds its port busy waits."""
 
     __slots__ = ("_algorithm", "_free", "_rank")

@@ -33,7 +33,7 @@ ONE_WAY: Final = (PortModel.ONE_PORT, PortModel.ALL_PORT)
 """Port models of a schedule with one send and one receipt in a step, at different ports."""
 
 
-class Round(NamedTuple):
+class WindowRound(NamedTuple):
     """One step: the distance, and the window of blocks that crosses it."""
 
     distance: int
@@ -68,11 +68,11 @@ class WindowAllgather(ScheduledCollective):
         """Refuse networks whose number of nodes does not suit."""
 
     @abstractmethod
-    def make_rounds(self, count: int) -> Iterator[Round]:
+    def make_rounds(self, count: int) -> Iterator[WindowRound]:
         """Return the rounds for `count` ranks."""
 
     @cached_property
-    def rounds(self) -> list[Round]:
+    def rounds(self) -> list[WindowRound]:
         """The rounds, one per step."""
         return list(self.make_rounds(self.places.count))
 
@@ -103,7 +103,7 @@ class WindowAllgather(ScheduledCollective):
             sender = self.at(place, each.distance)
             yield from self._blocks(step, self.places.port(place, sender), sender, each)
 
-    def _blocks(self, step: Step, port: int, sender: int, each: Round) -> Iterator[Row]:
+    def _blocks(self, step: Step, port: int, sender: int, each: WindowRound) -> Iterator[Row]:
         for distance in range(each.first, each.last):
             root = self.places.ranks[self.at(sender, distance)]
             for segment in self.numbers:
@@ -149,8 +149,8 @@ class CycleAllgather(WindowAllgather):
     def make_places(self, topology: Topology) -> Places:
         return ring_places(topology)
 
-    def make_rounds(self, count: int) -> Iterator[Round]:
-        return (Round(1, step - 1, step) for step in range(1, count))
+    def make_rounds(self, count: int) -> Iterator[WindowRound]:
+        return (WindowRound(1, step - 1, step) for step in range(1, count))
 
     @staticmethod
     def steps_of(count: int) -> Step:
@@ -177,8 +177,8 @@ class DoublingAllgather(WindowAllgather):
     def at(self, place: int, distance: int) -> int:
         return place ^ abs(distance)
 
-    def make_rounds(self, count: int) -> Iterator[Round]:
-        return (Round(1 << k, 0, 1 << k) for k in range(logarithm(count)))
+    def make_rounds(self, count: int) -> Iterator[WindowRound]:
+        return (WindowRound(1 << k, 0, 1 << k) for k in range(logarithm(count)))
 
     @staticmethod
     def steps_of(count: int) -> Step:
@@ -204,8 +204,8 @@ class BruckAllgather(WindowAllgather):
     citation = "Bruck et al. 1997, section 4"
     formula = "ceil(log2 p)"
 
-    def make_rounds(self, count: int) -> Iterator[Round]:
-        return (Round(1 << k, 0, min(1 << k, count - (1 << k))) for k in range(logarithm(count)))
+    def make_rounds(self, count: int) -> Iterator[WindowRound]:
+        return (WindowRound(1 << k, 0, min(1 << k, count - (1 << k))) for k in range(logarithm(count)))
 
     @staticmethod
     def steps_of(count: int) -> Step:
@@ -225,12 +225,12 @@ class HalvingAllgather(WindowAllgather):
     citation = "Traeff 2023 (circulant halving)"
     formula = "ceil(log2 p)"
 
-    def make_rounds(self, count: int) -> Iterator[Round]:
+    def make_rounds(self, count: int) -> Iterator[WindowRound]:
         sizes = [count]
         while sizes[-1] > 1:
             sizes.append(-(-sizes[-1] // 2))
         sizes.reverse()
-        return (Round(small, 0, large - small) for small, large in pairwise(sizes))
+        return (WindowRound(small, 0, large - small) for small, large in pairwise(sizes))
 
     @staticmethod
     def steps_of(count: int) -> Step:

@@ -18,7 +18,7 @@ from emunode.registry import register
 from emunode.trees.eisenstein_jacobi.sectors import SectorTree
 
 
-def claims_of_counts(algorithm: Algorithm, counts: ej_counts.Counts, table: str) -> list[Claim]:
+def claims_of_counts(algorithm: Algorithm, counts: ej_counts.StepCounts, table: str) -> list[Claim]:
     """Return the claims that follow from the counts of one message."""
     citation = algorithm.citation
     links = [

@@ -24,7 +24,7 @@ from emunode.trees.eisenstein_jacobi.sectors import SectorTree
 
 
 @dataclass(frozen=True)
-class Counts:
+class StepCounts:
     """Senders and receivers by step, from step 1, of one message from one source to all of `order` nodes."""
 
     order: int
@@ -57,7 +57,7 @@ class Counts:
         return Fraction(sum(step * count for step, count in enumerate(self.receivers, 1)), self.order - 1)
 
 
-def improved(network: EisensteinJacobi) -> Counts:
+def improved(network: EisensteinJacobi) -> StepCounts:
     """Return the counts of algorithms 1 and 2: receivers [z^t] W(z)^n, senders [z^(t-1)] W(z)^(n-1) (W(z) - L(z)).
 
     A node has no child if it received the message in dimension 1 and has no child there.
@@ -71,10 +71,10 @@ def improved(network: EisensteinJacobi) -> Counts:
     inner = [count - last for count, last in zip(distances, leaves, strict=True)]
     senders = _product(below, inner)
     # A send in step t is by a node that received in step t - 1, hence z^(t-1); at z^0 it is the source.
-    return Counts(network.order, tuple(senders[:-1]), tuple(_product(below, distances)[1:]))
+    return StepCounts(network.order, tuple(senders[:-1]), tuple(_product(below, distances)[1:]))
 
 
-def iterative(network: EisensteinJacobi) -> Counts:
+def iterative(network: EisensteinJacobi) -> StepCounts:
     """Return the algorithm of Hussain and Shamaei that the paper improves: n rounds of D steps, one dimension each.
 
     In step d of round r, W(d) N^(r-1) receive; N^(r-1) send for d = 1 and (W(d-1) - L(d-1)) N^(r-1) for d >= 2.
@@ -87,7 +87,7 @@ def iterative(network: EisensteinJacobi) -> Counts:
         receivers += [count * holders for count in distances[1:]]
         # In step d = 1 all holders send, leaves at distance 0 do not exist; later, the receivers of step d - 1.
         senders += [(count - last) * holders for count, last in zip(distances[:-1], leaves[:-1], strict=True)]
-    return Counts(network.order, tuple(senders), tuple(receivers))
+    return StepCounts(network.order, tuple(senders), tuple(receivers))
 
 
 def saving(network: EisensteinJacobi) -> Fraction:
@@ -116,7 +116,7 @@ Terms = Counter[tuple[int, int, int]]
 """The terms S(n, x, y) of one step, with multiplicities."""
 
 
-def recurrence(network: EisensteinJacobi) -> Counts:
+def recurrence(network: EisensteinJacobi) -> StepCounts:
     """Return the counts by eqs. (20) to (23), for b = a + 1.
 
     The terms S(n, x, y) of a step receive in it; all but S(1, 0, 0) send in the next. O2A(n) = O2A(n-1) + 6 S(n, D-1,
@@ -131,7 +131,7 @@ def recurrence(network: EisensteinJacobi) -> Counts:
         # S(1, 0, 0) is the only terminal term: no length left and no lower dimension.
         senders.append(terms.total() - terms[1, 0, 0])
         terms = _expand(terms, length)
-    return Counts(network.order, tuple(senders[:-1]), tuple(receivers))
+    return StepCounts(network.order, tuple(senders[:-1]), tuple(receivers))
 
 
 def _one_to_all(dimension: int, length: int) -> Terms:

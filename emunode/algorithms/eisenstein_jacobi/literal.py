@@ -23,7 +23,7 @@ LARGEST_STATE = 2**15
 """Numbers of sectors and counters are below this, as trees are on the wire."""
 
 
-class Sector(NamedTuple):
+class SectorArguments(NamedTuple):
     """The arguments of SECTOR without its step: units as exponents of rho."""
 
     major: int
@@ -33,7 +33,7 @@ class Sector(NamedTuple):
     y: int
 
 
-Sends = Iterator[tuple[int, Sector]]
+Sends = Iterator[tuple[int, SectorArguments]]
 """(unit of the port, packet)."""
 
 
@@ -65,19 +65,19 @@ class LiteralAlgorithm(Algorithm):
         if network.dimensions * 36 * self.length**2 >= LARGEST_STATE:
             raise ScenarioError("topology", network.name, f"{self.name} has no numbers for counters as large as these")
 
-    def encode(self, sector: Sector) -> int:
+    def encode(self, sector: SectorArguments) -> int:
         """Return the number of a sector and its counters."""
         # Mixed radix: dimension, major, minor, x, y.
         base = ((sector.dimension - 1) * 6 + sector.major) * 6 + sector.minor
         return (base * self.length + sector.x) * self.length + sector.y
 
-    def decode(self, number: int) -> Sector:
+    def decode(self, number: int) -> SectorArguments:
         """Return the inverse of `encode`."""
         number, y = divmod(number, self.length)
         number, x = divmod(number, self.length)
         number, minor = divmod(number, 6)
         dimension, major = divmod(number, 6)
-        return Sector(major, minor, dimension + 1, x, y)
+        return SectorArguments(major, minor, dimension + 1, x, y)
 
     def numbered(self, sends: Sends) -> list[tuple[Port, int]]:
         """Return (port, number) of these packets, the number standing for sector and counters."""
@@ -89,7 +89,7 @@ class LiteralAlgorithm(Algorithm):
         for lower in range(dimension, 0, -1):
             for unit, major, minor in self.sector_starts(phase):
                 # Counters start at D - 1: one of the D moves sends this packet.
-                yield unit, Sector(major, minor, lower, self.length - 1, self.length - 1)
+                yield unit, SectorArguments(major, minor, lower, self.length - 1, self.length - 1)
 
     @abstractmethod
     def sector_starts(self, phase: int) -> Sequence[tuple[int, int, int]]:
@@ -99,7 +99,7 @@ class LiteralAlgorithm(Algorithm):
         """Return (port, number) of forwarded packets, by the lines of algorithms 2 and 4 that pass a packet on."""
         return self.numbered(self._passed_on(self.decode(number), phase))
 
-    def _passed_on(self, sector: Sector, phase: int) -> Sends:
+    def _passed_on(self, sector: SectorArguments, phase: int) -> Sends:
         # Algorithm 2: by minor with (x - 1, 0).
         if sector.x > 0:
             yield sector.minor, sector._replace(x=sector.x - 1, y=0)

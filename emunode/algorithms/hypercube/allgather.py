@@ -11,7 +11,7 @@ from math import comb
 
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.hypercube.costs import (
-    Loads,
+    CycleLoads,
     allgather_binomial,
     allgather_edge_disjoint,
     allgather_rotated,
@@ -73,7 +73,7 @@ class GrayAllgather(CubeAllgather):
     trees_class = GrayPaths
 
     @cached_property
-    def loads(self) -> Loads:
+    def loads(self) -> CycleLoads:
         return ones(self.topology.order - 1)
 
 
@@ -91,7 +91,7 @@ class RotatedGrayAllgather(CubeAllgather):
     tree_per_dimension = True
 
     @cached_property
-    def loads(self) -> Loads:
+    def loads(self) -> CycleLoads:
         return ones(self.topology.order - 1, self.topology.degree)
 
 
@@ -110,7 +110,7 @@ class BinomialAllgather(CubeAllgather):
     trees_class = BinomialTree
 
     @cached_property
-    def loads(self) -> Loads:
+    def loads(self) -> CycleLoads:
         n = self.topology.degree
         if self.spec.port_model is ALL:
             # C(n-1, l) nodes of level l + 1 are reached over the fullest dimension, n - 1.
@@ -145,7 +145,7 @@ class RotatedBinomialAllgather(CubeAllgather):
     trees_class = RotatedBinomialTrees
 
     @cached_property
-    def loads(self) -> Loads:
+    def loads(self) -> CycleLoads:
         n = self.topology.degree
         if self.spec.port_model is ALL:
             # The n trees spread the C(n, l+1) nodes of a level evenly over the n dimensions.
@@ -173,7 +173,7 @@ class RotatedExchangeAllgather(CubeAllgather):
         return self.trees.place(relative, tree) + 1
 
     @cached_property
-    def loads(self) -> Loads:
+    def loads(self) -> CycleLoads:
         n = self.topology.degree
         return [load / n for load in allgather_binomial(n)]
 
@@ -194,7 +194,7 @@ class EdgeDisjointAllgather(EdgeDisjointRedundancy, CubeAllgather):
         return [*super().claims(), *disjoint_steps(self.spec, self.topology.degree, self.copies, self.citation)]
 
     @cached_property
-    def loads(self) -> Loads:
+    def loads(self) -> CycleLoads:
         n = self.topology.degree
         if self.spec.port_model is ALL:
             return [Fraction(size, n) for size in edge_disjoint_levels(n)]
@@ -234,7 +234,7 @@ class BalancedPathsAllgather(CubeAllgather):
     tree_per_dimension = True
 
     @cached_property
-    def loads(self) -> Loads:
+    def loads(self) -> CycleLoads:
         n = self.topology.degree
         if self.spec.port_model is ALL:
             return [Fraction(size, n) for size in cube_levels(n)]

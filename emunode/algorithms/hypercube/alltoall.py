@@ -14,7 +14,7 @@ from functools import cached_property
 
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.hypercube.costs import (
-    Loads,
+    CycleLoads,
     alltoall_binomial,
     alltoall_edge_disjoint,
     alltoall_rotated,
@@ -52,18 +52,18 @@ class CubeAlltoall(CubeRouting):
     port_models: tuple[PortModel, ...] = (ALL, *EXCHANGES)
 
     @cached_property
-    def loads(self) -> Loads:
+    def loads(self) -> CycleLoads:
         loads = self.postorder_loads() if self.spec.port_model is ALL else self.label_loads()
         if loads is None:
             return self.found_loads()
         # Reverse breadth first has the loads of concurrent postorder in reverse order.
         return loads[::-1] if self.discipline == "rbf" and self.spec.port_model is ALL else loads
 
-    def postorder_loads(self) -> Loads | None:
+    def postorder_loads(self) -> CycleLoads | None:
         """Return the load of every cycle over all ports; None if it must be found by walking all routes."""
         return None
 
-    def label_loads(self) -> Loads | None:
+    def label_loads(self) -> CycleLoads | None:
         """Return the load of every cycle over one port; None if it must be found by walking all routes."""
         return None
 
@@ -91,7 +91,7 @@ class GrayAlltoall(CubeAlltoall):
     port_models = EXCHANGES
     trees_class = GrayPaths
 
-    def label_loads(self) -> Loads:
+    def label_loads(self) -> CycleLoads:
         # A path with one node per level: N - 1, N - 2, .. blocks.
         return below([1] * (self.topology.order - 1), 1)
 
@@ -110,7 +110,7 @@ class RotatedGrayAlltoall(CubeAlltoall):
     trees_class = GrayPaths
     tree_per_dimension = True
 
-    def postorder_loads(self) -> Loads:
+    def postorder_loads(self) -> CycleLoads:
         return below([1] * (self.topology.order - 1), self.count)
 
 
@@ -127,12 +127,12 @@ class BinomialAlltoall(CubeAlltoall):
     citation = "Johnsson-Ho 1986, SBT"
     trees_class = BinomialTree
 
-    def label_loads(self) -> Loads:
+    def label_loads(self) -> CycleLoads:
         n = self.topology.degree
         # In every cycle of the exchange algorithm half of all blocks change sides.
         return [Fraction(1 << n - 1)] * n
 
-    def postorder_loads(self) -> Loads:
+    def postorder_loads(self) -> CycleLoads:
         return alltoall_binomial(self.topology.degree)
 
 
@@ -172,10 +172,10 @@ class RotatedExchangeAlltoall(CubeAlltoall):
         # Part j takes the dimensions in the order j, j + 1, ..: cycle (d - j) mod n, whether or not d is needed.
         return [(port, (port - route_index) % n + 1) for port in self.trees.route(target, route_index)]
 
-    def label_loads(self) -> Loads:
+    def label_loads(self) -> CycleLoads:
         return alltoall_rotated(self.topology.degree)
 
-    def postorder_loads(self) -> Loads:
+    def postorder_loads(self) -> CycleLoads:
         n = self.topology.degree
         # In every cycle, half of the N blocks change sides in each of the n parts.
         return [Fraction(1 << n, 2 * n)] * n
@@ -194,7 +194,7 @@ class RotatedBinomialAlltoall(CubeAlltoall):
     port_models = (ALL,)
     trees_class = RotatedBinomialTrees
 
-    def postorder_loads(self) -> Loads:
+    def postorder_loads(self) -> CycleLoads:
         n = self.topology.degree
         return below(cube_levels(n), n)
 
@@ -216,10 +216,10 @@ class EdgeDisjointAlltoall(EdgeDisjointRedundancy, CubeAlltoall):
     def claims(self) -> list[Claim]:
         return [*super().claims(), *disjoint_steps(self.spec, self.topology.degree, self.copies, self.citation)]
 
-    def label_loads(self) -> Loads:
+    def label_loads(self) -> CycleLoads:
         return alltoall_edge_disjoint(self.topology.degree)
 
-    def postorder_loads(self) -> Loads:
+    def postorder_loads(self) -> CycleLoads:
         n = self.topology.degree
         return below(edge_disjoint_levels(n), n)
 
@@ -255,7 +255,7 @@ class BalancedPathsAlltoall(CubeAlltoall):
     trees_class = BalancedTrees
     tree_per_dimension = True
 
-    def postorder_loads(self) -> Loads:
+    def postorder_loads(self) -> CycleLoads:
         n = self.topology.degree
         return below(cube_levels(n), n)
 

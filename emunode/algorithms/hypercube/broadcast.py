@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from emunode.algorithms.base import LocalView, Rule
 from emunode.algorithms.claims import Claim
-from emunode.algorithms.hypercube.costs import Form, bound_claims, broadcast_rotated, load_claims, packet_claims
+from emunode.algorithms.hypercube.costs import CycleForm, bound_claims, broadcast_rotated, load_claims, packet_claims
 from emunode.algorithms.hypercube.schedule import ONE_WAY, CubeDissemination, EdgeDisjointRedundancy
 from emunode.algorithms.transforms import backwards
 from emunode.algorithms.tree_collective import ForwardRule
@@ -46,11 +46,11 @@ class CubeBroadcast(CubeDissemination):
 
     @staticmethod
     @abstractmethod
-    def form(n: int, ports: PortModel) -> Form:
+    def form(n: int, ports: PortModel) -> CycleForm:
         """Return the number of steps for P packets, from the table of the paper."""
 
     @property
-    def _form(self) -> Form:
+    def _form(self) -> CycleForm:
         return self.form(self.topology.degree, self.spec.port_model)
 
     @property
@@ -123,9 +123,9 @@ class GrayBroadcast(CubeBroadcast):
     trees_class = GrayPaths
 
     @staticmethod
-    def form(n: int, ports: PortModel) -> Form:
+    def form(n: int, ports: PortModel) -> CycleForm:
         # Packets follow each other in every cycle if send and receive may use different ports, else in every second.
-        return Form(1, 2**n - 2) if ports in (ALL, APART) else Form(2, 2**n - 3)
+        return CycleForm(1, 2**n - 2) if ports in (ALL, APART) else CycleForm(2, 2**n - 3)
 
 
 @register
@@ -144,10 +144,10 @@ class RotatedGrayBroadcast(CubeBroadcast):
     tree_per_dimension = True
 
     @staticmethod
-    def form(n: int, ports: PortModel) -> Form:
+    def form(n: int, ports: PortModel) -> CycleForm:
         del ports
         # N - 1 cycles a packet, no overlap: rotated paths share arcs, so the next packet waits.
-        return Form(2**n - 1, 0, n)
+        return CycleForm(2**n - 1, 0, n)
 
     @property
     def busiest_arc(self) -> int:
@@ -170,9 +170,9 @@ class BinomialBroadcast(CubeBroadcast):
     trees_class = BinomialTree
 
     @staticmethod
-    def form(n: int, ports: PortModel) -> Form:
+    def form(n: int, ports: PortModel) -> CycleForm:
         # All-port: one level per cycle. One-port: packet q uses dimension d in cycle qn + d, so n cycles a packet.
-        return Form(1, n - 1) if ports is ALL else Form(n, 0)
+        return CycleForm(1, n - 1) if ports is ALL else CycleForm(n, 0)
 
 
 @register
@@ -191,11 +191,11 @@ class TwoRootedBroadcast(CubeBroadcast):
     trees_class = TwoRootedTree
 
     @staticmethod
-    def form(n: int, ports: PortModel) -> Form:
+    def form(n: int, ports: PortModel) -> CycleForm:
         if ports is ALL:
-            return Form(1, n - 1)
+            return CycleForm(1, n - 1)
         # A node with two children needs a cycle to receive and two to send: three, or two if both at once.
-        return Form(2, 2 * n - 4) if ports is APART else Form(3, 2 * n - 5)
+        return CycleForm(2, 2 * n - 4) if ports is APART else CycleForm(3, 2 * n - 5)
 
     @property
     def _spare_steps(self) -> bool:
@@ -216,7 +216,7 @@ class TwoRootedBroadcast(CubeBroadcast):
         if not self._spare_steps:
             return claims
         size = self.spec.messages * self.spec.message_bytes
-        least = Form(2, 0).seconds(self.spec.messages, size, startup, per_byte)
+        least = CycleForm(2, 0).seconds(self.spec.messages, size, startup, per_byte)
         return [
             *claims[:-1],
             Claim("virtual_seconds", least, ">=", f"{self.citation}: T_min of 2P cycles in Q_2", own=True),
@@ -246,10 +246,10 @@ class RotatedBinomialBroadcast(CubeBroadcast):
         super().validate()
 
     @staticmethod
-    def form(n: int, ports: PortModel) -> Form:
+    def form(n: int, ports: PortModel) -> CycleForm:
         # nP cycles: rounds of P steps, one dimension of each tree per round.
         del ports
-        return Form(n, 0, n)
+        return CycleForm(n, 0, n)
 
     @property
     def period(self) -> Step:
@@ -324,11 +324,11 @@ class EdgeDisjointBroadcast(EdgeDisjointRedundancy, CubeBroadcast):
         return self.spec.port_model is PortModel.SEND_OR_RECEIVE
 
     @staticmethod
-    def form(n: int, ports: PortModel) -> Form:
+    def form(n: int, ports: PortModel) -> CycleForm:
         if ports is ALL:
-            return Form(1, n, n)
+            return CycleForm(1, n, n)
         # 2P + n - 1 with one send or one receive (theorem 4.3), P + n by exchange.
-        return Form(2, n - 1) if ports is PortModel.SEND_OR_RECEIVE else Form(1, n)
+        return CycleForm(2, n - 1) if ports is PortModel.SEND_OR_RECEIVE else CycleForm(1, n)
 
     @property
     def period(self) -> Step:

@@ -5,7 +5,7 @@ of a run are the sums of ceil(x/B) and of x over its steps, and T = tau startups
 time. Elements are bytes; M is the size of one message (of one block in the personalised collectives); n the dimension,
 N = 2^n. Loads are in units of M, cycle by cycle, and exact where the parts of a message are equal.
 
-Two kinds of schedule. *Pipelined*: packets follow each other, a P + b cycles for P packets of a tree; `Form` holds a
+Two kinds of schedule. *Pipelined*: packets follow each other, a P + b cycles for P packets of a tree; `CycleForm` holds a
 and b and knows the best P. *Merged*: everything that waits for a link crosses it at once, and `loads` gives the
 amounts; the best B is the largest load, so nothing is gained by cutting.
 """
@@ -18,14 +18,14 @@ from math import ceil, comb, sqrt
 from emunode.algorithms.claims import Claim, Relation
 from emunode.model import Collective, CollectiveSpec, PortModel
 
-Loads = Sequence[Fraction]
+CycleLoads = Sequence[Fraction]
 """Largest load of a directed link in every cycle, in messages."""
 
 BOUNDS = "Johnsson-Ho 1986, lower bound of"
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class CycleForm:
     """a P + b cycles for P packets in each of `share` parts of a message."""
 
     a: int
@@ -97,7 +97,7 @@ def packet_claims(spec: CollectiveSpec, per_message: int, steps: int, source: st
 
 
 def load_claims(
-    spec: CollectiveSpec, per_message: int, loads: Loads, source: str, *, derived: bool = False
+    spec: CollectiveSpec, per_message: int, loads: CycleLoads, source: str, *, derived: bool = False
 ) -> list[Claim]:
     """Return the cost of a merged schedule whose heaviest links carry `loads`, which may be `derived` from its routes."""
     size = per_message * -(-spec.message_bytes // per_message)

@@ -11,7 +11,7 @@ from math import ceil, gcd
 from emunode.algorithms.base import Dependence, LocalView, Rule, Timing
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.hypercube.broadcast import EdgeDisjointBroadcast
-from emunode.algorithms.hypercube.costs import Loads
+from emunode.algorithms.hypercube.costs import CycleLoads
 from emunode.algorithms.hypercube.scatter import CubeScatter
 from emunode.algorithms.hypercube.schedule import EXCHANGES
 from emunode.model import ALL_RANKS, Port, PortModel, PortPacket, Rank, ScheduledSend, Step
@@ -113,7 +113,7 @@ class QueuedScatter(CubeScatter):
             queue.sort(key=lambda entry: -self.trees.level(entry[0], entry[1]))
         return queues
 
-    def forward_loads(self) -> Loads:
+    def forward_loads(self) -> CycleLoads:
         self.walked = True
         capacity = self.link_capacity or 1
         fullest = max(len(queue) for queue in self.queues())

@@ -14,7 +14,7 @@ from math import log2
 from emunode.algorithms.base import Need
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.hypercube.costs import (
-    Loads,
+    CycleLoads,
     binomial_levels,
     cube_levels,
     edge_disjoint_levels,
@@ -50,11 +50,11 @@ class CubeScatter(CubeRouting):
     port_models: tuple[PortModel, ...] = (ALL, *ONE_WAY)
 
     @cached_property
-    def loads(self) -> Loads:
+    def loads(self) -> CycleLoads:
         loads = self.forward_loads()
         return loads[::-1] if self.collective is Collective.GATHER else loads
 
-    def forward_loads(self) -> Loads:
+    def forward_loads(self) -> CycleLoads:
         """Return the load of every cycle of the scatter; here by walking all routes."""
         found = self.found_loads()
         # `found_loads` has turned the cycles of a gather round, and `loads` will do so again.
@@ -77,7 +77,7 @@ class RotatedGrayScatter(CubeScatter):
     trees_class = GrayPaths
     tree_per_dimension = True
 
-    def forward_loads(self) -> Loads:
+    def forward_loads(self) -> CycleLoads:
         # A path holds one node per level, so cycle l still moves N - 1 - l blocks.
         return scatter_by_level(range(1, self.topology.order), self.count)
 
@@ -95,7 +95,7 @@ class BinomialScatter(CubeScatter):
     citation = "Johnsson-Ho 1986, SBT"
     trees_class = BinomialTree
 
-    def forward_loads(self) -> Loads:
+    def forward_loads(self) -> CycleLoads:
         n = self.topology.degree
         return scatter_by_level(binomial_levels(n)) if self.spec.port_model is ALL else scatter_halving(n)
 
@@ -114,7 +114,7 @@ class TwoRootedScatter(CubeScatter):
     tables = ("tables 7 and 8 (erratum: exact start-ups)", "tables 7 and 9")
     trees_class = TwoRootedTree
 
-    def forward_loads(self) -> Loads:
+    def forward_loads(self) -> CycleLoads:
         n = self.topology.degree
         if self.spec.port_model is not ALL:
             return scatter_tworooted(n)
@@ -135,7 +135,7 @@ class RotatedBinomialScatter(CubeScatter):
     citation = "Johnsson-Ho 1986, nRSBT"
     trees_class = RotatedBinomialTrees
 
-    def forward_loads(self) -> Loads:
+    def forward_loads(self) -> CycleLoads:
         n = self.topology.degree
         return scatter_by_level(cube_levels(n), n) if self.spec.port_model is ALL else scatter_rotated(n)
 
@@ -158,7 +158,7 @@ class EdgeDisjointScatter(EdgeDisjointRedundancy, CubeScatter):
     def claims(self) -> list[Claim]:
         return [*super().claims(), *disjoint_steps(self.spec, self.topology.degree, self.copies, self.citation)]
 
-    def forward_loads(self) -> Loads:
+    def forward_loads(self) -> CycleLoads:
         n = self.topology.degree
         # Every tree has one root link, which carries its whole levels.
         return scatter_by_level(edge_disjoint_levels(n), n)
@@ -197,7 +197,7 @@ class BalancedPathsScatter(CubeScatter):
     trees_class = BalancedTrees
     tree_per_dimension = True
 
-    def forward_loads(self) -> Loads:
+    def forward_loads(self) -> CycleLoads:
         n = self.topology.degree
         return scatter_by_level(cube_levels(n), n) if self.spec.port_model is ALL else super().forward_loads()
 

@@ -11,7 +11,7 @@ from functools import cached_property
 
 from emunode.algorithms.base import Need
 from emunode.algorithms.claims import Claim
-from emunode.algorithms.hypercube.costs import Loads
+from emunode.algorithms.hypercube.costs import CycleLoads
 from emunode.algorithms.hypercube.scatter import CubeScatter
 from emunode.algorithms.hypercube.schedule import ONE_WAY
 from emunode.algorithms.routed_collective import Route
@@ -36,7 +36,7 @@ class OrderedScatter(CubeScatter):
         """Number of cycles, by the paper; here N - 1 per round."""
         return (self.topology.order - 1) * self.copies
 
-    def forward_loads(self) -> Loads:
+    def forward_loads(self) -> CycleLoads:
         return [Fraction(1, self.copies)] * self.cycles
 
     def claims(self) -> list[Claim]:
@@ -109,7 +109,7 @@ class BinomialGrayScatter(OrderedScatter):
             return super().cycles
         return (1 << self.topology.degree - self.doublings) - 1 + self.doublings
 
-    def forward_loads(self) -> Loads:
+    def forward_loads(self) -> CycleLoads:
         b = self.doublings
         if not b:
             return super().forward_loads()

@@ -17,7 +17,7 @@ from typing import ClassVar
 
 from emunode.algorithms.base import Algorithm, Need
 from emunode.algorithms.claims import Claim
-from emunode.algorithms.hypercube.costs import Loads, bound_claims, load_claims
+from emunode.algorithms.hypercube.costs import CycleLoads, bound_claims, load_claims
 from emunode.algorithms.routed_collective import Route, TreeRoutedCollective
 from emunode.algorithms.tree_collective import TreeCollective
 from emunode.model import FOLDING, ROOTLESS, Collective, CollectiveSpec, Port, PortModel, Rank, Step
@@ -118,7 +118,7 @@ class MergedSchedule(Uncut, OnCubeTrees):
         """Return every use of an arc by the messages of one source, rank 0: one part of a message each."""
 
     @cached_property
-    def loads(self) -> Loads:
+    def loads(self) -> CycleLoads:
         """The largest load of a directed link in every cycle; here by enumeration, in some classes by formula."""
         return self.found_loads()
 

@@ -23,7 +23,7 @@ from emunode.trees.star.balanced import NearBalancedTree, ReplicatedTrees
 from emunode.trees.star.rotation import Rotation
 
 
-class TreeExchange(PlacesInTree):
+class StarTreeExchange(PlacesInTree):
     """Necklace by necklace, the closest first: groups of messages, one to each node of it (for repeated nodes: to
     each place), leave together and travel without delay; the next group starts when they have arrived.
     """
@@ -73,7 +73,7 @@ class TreeExchange(PlacesInTree):
 
 
 @register
-class NearBalancedExchange(TreeExchange):
+class NearBalancedExchange(StarTreeExchange):
     """Rule 9 on the tree balanced within a constant factor: all nodes of a necklace at once. All-port; one-port,
     one node at a time.
 
@@ -106,7 +106,7 @@ class NearBalancedExchange(TreeExchange):
 
 
 @register
-class ReplicatedExchange(TreeExchange):
+class ReplicatedExchange(StarTreeExchange):
     """Rule 10 on the tree with repeated nodes, M a multiple of n-1: every group of a necklace fills all n-1 links.
     All-port.
 

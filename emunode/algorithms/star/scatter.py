@@ -59,7 +59,7 @@ class PlacesInTree(TreeRoutedCollective):
         return self.copies * total_distance(self.topology)
 
 
-class TreeScatter(PlacesInTree):
+class StarTreeScatter(PlacesInTree):
     """Rule 5 (all-port): on each of the root's links independently, messages for the farthest nodes leave first,
     one per step.
 
@@ -134,7 +134,7 @@ class TreeScatter(PlacesInTree):
 
 
 @register
-class BalancedScatter(TreeScatter):
+class StarBalancedScatter(StarTreeScatter):
     """Down the shortest-path tree that is as balanced as possible: root subtrees differ by one node at most.
     All-port or one-port.
 
@@ -165,7 +165,7 @@ class BalancedScatter(TreeScatter):
 
 
 @register
-class NearBalancedScatter(TreeScatter):
+class NearBalancedScatter(StarTreeScatter):
     """Down the shortest-path tree that is balanced within a constant factor. All-port or one-port.
 
     A node finds its place from its own relative label. Over all ports one step for each necklace of S_n without the
@@ -195,7 +195,7 @@ class NearBalancedScatter(TreeScatter):
 
 
 @register
-class ReplicatedScatter(TreeScatter):
+class ReplicatedScatter(StarTreeScatter):
     """Down the perfectly balanced shortest-path tree with repeated nodes, M a multiple of n-1 messages each.
     All-port or one-port.
 
@@ -245,6 +245,6 @@ def require_multiple(algorithm: RoutedCollective, instead: str) -> None:
         )
 
 
-register(backwards(BalancedScatter))
+register(backwards(StarBalancedScatter))
 register(backwards(NearBalancedScatter))
 register(backwards(ReplicatedScatter))

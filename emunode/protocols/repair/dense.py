@@ -5,7 +5,7 @@ from emunode.algorithms.repair import PlannedRule
 from emunode.algorithms.tree_collective import TreeCollective
 from emunode.topologies.eisenstein_jacobi import EisensteinJacobi
 from emunode.topologies.residues import Gaussian, ResidueNetwork
-from emunode.trees.components import Broken
+from emunode.trees.components import BrokenLinks
 
 
 class DenseRule(PlannedRule):
@@ -21,7 +21,7 @@ class DenseRule(PlannedRule):
             raise self.refusal(f"it needs a dense network ej:K+(K+1) or gaussian:K+(K+1), not {network.name}")
         return found
 
-    def require_nodes(self, broken: Broken) -> None:
+    def require_nodes(self, broken: BrokenLinks) -> None:
         """Raise ScenarioError for broken links."""
         if not broken.only_nodes:
             raise self.refusal("it goes round nodes that crash or hang, not links; use spanning-tree")

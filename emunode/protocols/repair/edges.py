@@ -22,7 +22,7 @@ from emunode.registry import register
 from emunode.topologies.base import Topology
 from emunode.topologies.residues import Gaussian
 from emunode.trees.base import Trees, refuse_root
-from emunode.trees.components import Broken, Forest, Joining
+from emunode.trees.components import BrokenLinks, Forest, Joining
 
 WAYS: Final = 4
 """Links into a component that are tried, the best ones first."""
@@ -75,7 +75,7 @@ class Edges(DenseRule):
             raise self.refusal(f"it searches links in at most {MOST_NODES:,} nodes, not {found.topology.order:,}")
         return found
 
-    def repair(self, algorithm: TreeCollective, broken: Broken) -> RepairedTree:
+    def repair(self, algorithm: TreeCollective, broken: BrokenLinks) -> RepairedTree:
         self.require_nodes(broken)
         kept, joined = shallowest(broken)
         return RepairedTree(joined.tree(), kept, len(joined.forest.components))
@@ -92,7 +92,7 @@ class Edges(DenseRule):
         return claims
 
 
-def shallowest(broken: Broken) -> tuple[CoordinateReduction, Joining]:
+def shallowest(broken: BrokenLinks) -> tuple[CoordinateReduction, Joining]:
     """Return the tree of the best orientation, and its components joined to the tree of least depth that was found."""
     least = _eccentricity(broken)
     kept: CoordinateReduction | None = None
@@ -107,7 +107,7 @@ def shallowest(broken: Broken) -> tuple[CoordinateReduction, Joining]:
     return kept, best
 
 
-def _eccentricity(broken: Broken) -> int:
+def _eccentricity(broken: BrokenLinks) -> int:
     """Return the largest distance from the source over working links: no tree is less deep."""
     depth: dict[Rank, int] = {}
     for rank, before in broken.connected(0).items():

@@ -22,16 +22,16 @@ from emunode.algorithms.tree_collective import TreeCollective
 from emunode.model import ALL_RANKS, Packet, Port, Rank, Repair, Segment, Step
 from emunode.protocols.base import (
     ControlKind,
+    Durations,
     PortSegment,
     Protocol,
-    Timing,
     control_kind,
     control_segment,
     control_value,
     is_control,
 )
 
-Piece = tuple[int, int]
+TreeSegment = tuple[int, int]
 """(tree, segment)."""
 
 
@@ -44,20 +44,20 @@ class PullRule(RepairRule):
         source.
         """
 
-    def layer(self, algorithm: Algorithm, view: LocalView, timing: Timing) -> Protocol:
+    def layer(self, algorithm: Algorithm, view: LocalView, timing: Durations) -> Protocol:
         """Return the layer of one rank."""
         over_trees = algorithm.over_trees
         assert over_trees is not None, "repair refuses other algorithms"
         return PullLayer(self, over_trees, view, timing)
 
 
-def overdue(timing: Timing, repair: Repair, crossing: Step) -> int:
+def overdue(timing: Durations, repair: Repair, crossing: Step) -> int:
     """Return the time from which on a segment is asked for that crosses its last link in step `crossing` without faults."""
     # A segment that crosses in a step is read in the next one.
     return timing.begins(crossing + 1) + repair.after * timing.step
 
 
-def period(timing: Timing) -> int:
+def period(timing: Durations) -> int:
     """Return the time from one request to the next: the request crosses, and the answer crosses."""
     return timing.control + timing.step
 
@@ -79,10 +79,10 @@ class Awaited:
 
     __slots__ = ("_deadlines", "deadline", "piece")
 
-    def __init__(self, deadlines: Iterator[tuple[int, Piece]]) -> None:
+    def __init__(self, deadlines: Iterator[tuple[int, TreeSegment]]) -> None:
         self._deadlines = deadlines
         self.deadline: int | None = None
-        self.piece: Piece = (-1, -1)
+        self.piece: TreeSegment = (-1, -1)
         self.advance()
 
     def advance(self) -> None:
@@ -96,7 +96,7 @@ class PullLayer(Protocol):
     # A rank that has received nothing lacks the most: it has to exist to ask.
     waits = True
 
-    def __init__(self, rule: PullRule, algorithm: TreeCollective, view: LocalView, timing: Timing) -> None:
+    def __init__(self, rule: PullRule, algorithm: TreeCollective, view: LocalView, timing: Durations) -> None:
         super().__init__()
         self._rule = rule
         self._algorithm = algorithm
@@ -106,9 +106,9 @@ class PullLayer(Protocol):
         self._relative = view.relative(self._source)
         self._awaited: list[Awaited] = []
         # As received: a rank that has received an altered segment answers with that, as it forwards it to its children.
-        self._held: dict[Piece, Segment] = {}
-        self._searches: dict[Piece, Search] = {}
-        self._askers: dict[Piece, list[Port]] = {}
+        self._held: dict[TreeSegment, Segment] = {}
+        self._searches: dict[TreeSegment, Search] = {}
+        self._askers: dict[TreeSegment, list[Port]] = {}
         """Ports by which a segment was asked for that this rank does not have yet."""
         self._requests: list[PortSegment] = []
 
@@ -123,7 +123,7 @@ class PullLayer(Protocol):
         if self._relative in algorithm.reached:
             self._awaited = [Awaited(self._deadlines(tree)) for tree in range(algorithm.trees.count)]
 
-    def _deadlines(self, tree: int) -> Iterator[tuple[int, Piece]]:
+    def _deadlines(self, tree: int) -> Iterator[tuple[int, TreeSegment]]:
         """Yield, by ascending time, when each segment of a tree is overdue and known to be so."""
         algorithm, spec = self._algorithm, self._algorithm.spec
         assert spec.repair is not None
@@ -209,17 +209,17 @@ class PullLayer(Protocol):
         self._requests.remove((port, segment))
         self._searches[control_value(segment), segment[3]].due = now + period(self._timing)
 
-    def _waiting(self, piece: Piece) -> bool:
+    def _waiting(self, piece: TreeSegment) -> bool:
         """Return whether a request for a segment has not left yet."""
         return any((control_value(request), request[3]) == piece for _, request in self._requests)
 
-    def _end_search(self, piece: Piece) -> None:
+    def _end_search(self, piece: TreeSegment) -> None:
         """Stop asking for a segment that has arrived."""
         if self._searches.pop(piece, None) is not None:
             # A request that has not left yet would only fetch another copy.
             self._requests = [each for each in self._requests if (control_value(each[1]), each[1][3]) != piece]
 
-    def _asked(self, port: Port, piece: Piece) -> None:
+    def _asked(self, port: Port, piece: TreeSegment) -> None:
         """Answer a request: at once, or when the segment has arrived."""
         if not self._relative:
             # A source has its messages even if it has just recovered.

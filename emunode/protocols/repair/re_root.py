@@ -19,14 +19,14 @@ from emunode.protocols.repair.dense import DenseRule
 from emunode.registry import register
 from emunode.topologies.base import CayleyTopology
 from emunode.trees.breadth_first import BreadthFirstTree
-from emunode.trees.components import Broken, port_to
+from emunode.trees.components import BrokenLinks, port_to
 from emunode.trees.partial import PartialTree
 
 MOST_FAULTS = 2
 """Faults for which there always is another source."""
 
 
-def valid_sources(broken: Broken) -> list[Rank]:
+def valid_sources(broken: BrokenLinks) -> list[Rank]:
     """Return the ranks at the largest distance from every faulty one, ascending."""
     topology = broken.topology
     # A rank at the largest distance lies on no shortest path to another rank, so it is a leaf of every shortest-path
@@ -49,7 +49,7 @@ class ReRoot(DenseRule):
     citation = "re-rooting (Albader)"
     describe = "broadcast from a node that has all faults at the largest distance; dense EJ and Gaussian networks"
 
-    def repair(self, algorithm: TreeCollective, broken: Broken) -> RepairedTree | None:
+    def repair(self, algorithm: TreeCollective, broken: BrokenLinks) -> RepairedTree | None:
         self.require_nodes(broken)
         topology = broken.topology
         assert isinstance(topology, CayleyTopology)

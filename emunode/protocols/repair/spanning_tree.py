@@ -6,7 +6,7 @@ from emunode.algorithms.claims import Claim
 from emunode.algorithms.repair import PlannedRule, RepairedBroadcast, RepairedTree
 from emunode.algorithms.tree_collective import TreeCollective
 from emunode.registry import register
-from emunode.trees.components import Broken, Forest, Joining
+from emunode.trees.components import BrokenLinks, Forest, Joining
 
 
 class SpanningTree(PlannedRule):
@@ -21,7 +21,7 @@ class SpanningTree(PlannedRule):
     citation = "repair by a spanning tree"
     describe = "join what is left of the tree by as few links as possible; on any network, with fault knowledge all"
 
-    def repair(self, algorithm: TreeCollective, broken: Broken) -> RepairedTree:
+    def repair(self, algorithm: TreeCollective, broken: BrokenLinks) -> RepairedTree:
         forest = Forest(algorithm.trees, broken)
         joining = Joining(forest)
         ways = joining.ways_from(0)

@@ -22,7 +22,7 @@ from emunode.trees.any_network.parents import Adjacency, shallowest_first
 UNLIMITED: Final = -1
 
 
-class Packing:
+class ArborescencePacking:
     """`count` trees that grow from rank 0."""
 
     def __init__(self, adjacency: Adjacency, count: int) -> None:
@@ -175,9 +175,9 @@ def arborescences(adjacency: Adjacency, *, together: bool = True) -> tuple[Paren
     Trees that grow `together` are about equally high; of trees that grow one after the other the first is lowest.
     """
     count = min(map(len, adjacency))
-    packing = Packing(adjacency, count)
+    packing = ArborescencePacking(adjacency, count)
     if not packing.grow(together=together):
         # The least degree is not the smallest cut.
-        packing = Packing(adjacency, edge_connectivity(adjacency))
+        packing = ArborescencePacking(adjacency, edge_connectivity(adjacency))
         packing.grow(together=together)
     return shallowest_first(packing.parents)

@@ -23,20 +23,20 @@ EAR_PATHS: Final = 1 << 16
 """Most paths that are tried as ears of one attempt."""
 
 
-class Cut(NamedTuple):
+class CutNode(NamedTuple):
     """A node whose removal disconnects the graph."""
 
     rank: Rank
 
 
-def independent_trees(adjacency: Adjacency) -> tuple[Parents, ...] | Cut:
+def independent_trees(adjacency: Adjacency) -> tuple[Parents, ...] | CutNode:
     """Return three independent spanning trees at rank 0 where they are found, else two; or a cut node, which leaves
     only one.
 
     The graph has at least three nodes.
     """
     two = two_trees(adjacency)
-    if isinstance(two, Cut):
+    if isinstance(two, CutNode):
         return two
     return three_trees(adjacency) or two
 
@@ -44,7 +44,7 @@ def independent_trees(adjacency: Adjacency) -> tuple[Parents, ...] | Cut:
 # --- two trees -----------------------------------------------------------------------------------------------------------
 
 
-def two_trees(adjacency: Adjacency) -> tuple[Parents, ...] | Cut:
+def two_trees(adjacency: Adjacency) -> tuple[Parents, ...] | CutNode:
     """Return the lowest two trees over several st-numberings, from rank 0 to each of its neighbours."""
     found: list[Sequence[Parents]] = []
     links = sum(map(len, adjacency)) // 2
@@ -54,7 +54,7 @@ def two_trees(adjacency: Adjacency) -> tuple[Parents, ...] | Cut:
         if found and attempt * links > TRIED_LINKS:
             break
         numbered = st_order(order, last)
-        if isinstance(numbered, Cut):
+        if isinstance(numbered, CutNode):
             return numbered
         found.append(tuple(_trees_of_order(adjacency, numbered)))
     return shallowest_first(min(found, key=_heights))
@@ -65,19 +65,19 @@ def _heights(trees: Iterable[Parents]) -> list[int]:
     return sorted((max(depths(parents)) for parents in trees), reverse=True)
 
 
-def st_order(neighbours: Sequence[Sequence[Rank]], last: Rank) -> list[Rank] | Cut:
+def st_order(neighbours: Sequence[Sequence[Rank]], last: Rank) -> list[Rank] | CutNode:
     """Return all ranks from 0 to its neighbour `last`, each other one with neighbours before and after it; or a cut
     node.
     """
     found = _low_points(neighbours, last)
-    return found if isinstance(found, Cut) else _ordered(*found, last)
+    return found if isinstance(found, CutNode) else _ordered(*found, last)
 
 
 ByRank = dict[Rank, Rank]
 """The parent, or the low point, of every visited rank."""
 
 
-def _low_points(neighbours: Sequence[Sequence[Rank]], last: Rank) -> tuple[list[Rank], ByRank, ByRank] | Cut:
+def _low_points(neighbours: Sequence[Sequence[Rank]], last: Rank) -> tuple[list[Rank], ByRank, ByRank] | CutNode:
     """Return the ranks as a search depth first visits them, `last` right after 0; the parent and the low point of each."""
     first = 0
     number, parent, low = {first: 0}, {first: NO_PARENT}, {first: first}
@@ -102,7 +102,7 @@ def _low_points(neighbours: Sequence[Sequence[Rank]], last: Rank) -> tuple[list[
                 break
             if here != last and number[low[here]] >= number[above]:
                 # No rank that was visited below `here` has a link past `above`.
-                return Cut(above)
+                return CutNode(above)
             if number[low[here]] < number[low[above]]:
                 low[above] = low[here]
     return visited, parent, low

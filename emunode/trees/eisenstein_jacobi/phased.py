@@ -47,7 +47,7 @@ TWO_PHASES_BY_DIMENSION = PhasePlan(2, TWO_PHASES.phase, by_dimension=True)
 THREE_PHASES_BY_DIMENSION = PhasePlan(3, THREE_PHASES.phase, by_dimension=True)
 
 
-class Line(NamedTuple):
+class DimensionPath(NamedTuple):
     """The path to an index of one dimension: its number of moves per phase, and the phase and unit of the last move."""
 
     moves: tuple[int, ...]
@@ -75,16 +75,16 @@ class PhasedTree(EisensteinJacobiTrees):
         super().__init__(topology)
         self.plan = plan
         self.stages = plan.phases * (self.network.dimensions if plan.by_dimension else 1)
-        self.line: Callable[[int], Line] = lru_cache(CACHE_ENTRIES)(self._find_line)
+        self.line: Callable[[int], DimensionPath] = lru_cache(CACHE_ENTRIES)(self._find_line)
         self._branches: Callable[[int], tuple[tuple[int, int], ...]] = lru_cache(CACHE_ENTRIES)(self._find_branches)
 
     # --- one dimension ---------------------------------------------------------------------------------------------
 
-    def _find_line(self, index: int) -> Line:
+    def _find_line(self, index: int) -> DimensionPath:
         moves = [0] * self.plan.phases
         if not index:
             # Index 0: no move at all, so it sorts before every other component.
-            return Line(tuple(moves), -1, -1)
+            return DimensionPath(tuple(moves), -1, -1)
         sector, major, minor = self.network.sector(index)
         # Unit rho^j has port j mod 6 (axis +1 belongs to sector 6), rho^(j-1) has port j - 1.
         major_unit, minor_unit = sector % 6, sector - 1
@@ -93,8 +93,8 @@ class PhasedTree(EisensteinJacobiTrees):
         moves[minor_phase] += minor
         # Within a phase the minor moves come last, as in Algorithm 2: off the axis only the minor unit continues.
         if minor and minor_phase >= major_phase:
-            return Line(tuple(moves), minor_phase, minor_unit)
-        return Line(tuple(moves), major_phase, major_unit)
+            return DimensionPath(tuple(moves), minor_phase, minor_unit)
+        return DimensionPath(tuple(moves), major_phase, major_unit)
 
     def _find_branches(self, index: int) -> tuple[tuple[int, int], ...]:
         """Return (unit, phase) of every move that continues the path to a one-dimensional index, by phase, then by unit."""
@@ -176,7 +176,7 @@ class PhasedTree(EisensteinJacobiTrees):
                         load[self.stage(base, phase), step, 6 * base + unit] += count
         return load
 
-    def _others(self, lines: list[Line], base: int, phase: int) -> Counter[Step]:
+    def _others(self, lines: list[DimensionPath], base: int, phase: int) -> Counter[Step]:
         """Return the number of choices of all other dimensions for which the last move is in dimension base + 1, by
         steps in the stage.
         """

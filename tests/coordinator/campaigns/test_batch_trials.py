@@ -8,8 +8,8 @@ import pytest
 
 from coordinator.batch.draws import BLOCK
 from coordinator.campaigns import batch_trials
-from coordinator.campaigns.batch_trials import Session
-from coordinator.campaigns.counts import Block, total
+from coordinator.campaigns.batch_trials import CampaignSession
+from coordinator.campaigns.counts import DrawBlock, total
 from coordinator.campaigns.grid import Grid, Key
 from coordinator.campaigns.losses import loss_rows, worst_rows
 from coordinator.campaigns.session import run_campaign
@@ -31,7 +31,7 @@ def grid_of(*faults: str, trials: int = 300, engine: str = "auto", **more: objec
     return Grid({**BASE, **more}, vary, list(faults), trials, given.get("precision"), engine)  # type: ignore[arg-type]
 
 
-def done(grid: Grid, store: FinishedTrials | None = None) -> tuple[FinishedTrials, Session]:
+def done(grid: Grid, store: FinishedTrials | None = None) -> tuple[FinishedTrials, CampaignSession]:
     """Run a campaign, in memory unless it has a store."""
     store = store or FinishedTrials(grid)
     return store, run_campaign(store, 1, lambda *_: None)
@@ -167,7 +167,7 @@ def test_exact_is_refused_where_it_is_not(more: dict[str, Any], words: str) -> N
 def test_records_of_blocks_round_trip() -> None:
     store, _ = done(grid_of("bernoulli:nodes=0.2", trials=500, engine="exact"))
     (block,) = store.evaluated(0, 0)
-    assert Block.of_record(block.record()) == block
+    assert DrawBlock.of_record(block.record()) == block
     assert block.worst == sorted(block.worst, key=lambda each: (-each[0], each[1]))
 
 

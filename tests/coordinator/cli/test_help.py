@@ -13,7 +13,7 @@ from rich.console import Console
 
 from coordinator.cli.app import COMMANDS, LISTS, NEW, app
 from coordinator.scenario.model import OPTIONS, Scenario
-from coordinator.scenario.option import Group
+from coordinator.scenario.option import OptionGroup
 from emunode import __version__
 from tests.command_line import ROOT, Call
 
@@ -112,7 +112,7 @@ def test_scenario_flags_show_types_defaults_and_allowed_values(call: Call, name:
     for flag, words in shown.items():
         (line,) = (line for line in text.splitlines() if f"{flag} " in line)
         assert words in line
-    for title in Group:
+    for title in OptionGroup:
         assert f"─ {title} ─" in text
 
 
@@ -124,7 +124,7 @@ def test_campaigns_and_certificates_show_their_own_defaults(call: Call) -> None:
 
 def test_every_field_of_a_scenario_is_in_one_group() -> None:
     assert OPTIONS.keys() == Scenario.model_fields.keys()
-    assert {option.group for option in OPTIONS.values()} == set(Group)
+    assert {option.group for option in OPTIONS.values()} == set(OptionGroup)
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

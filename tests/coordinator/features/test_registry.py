@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from coordinator.execution.sinks import RunResult
-from coordinator.features.base import Broken, Evidence, Feature, Findings, ResolvedRun
+from coordinator.features.base import BrokenAssumption, Evidence, Feature, Findings, ResolvedRun
 from coordinator.features.registry import FEATURES, active_features
 from coordinator.scenario.model import Scenario
 from emunode.algorithms.base import Algorithm
@@ -56,8 +56,8 @@ class ShortSteps(Feature):
     def claims_with_faults(self, run: ResolvedRun) -> Iterator[Claim]:
         yield Claim("intact_deliveries", 1, ">=", "an example: somebody is served")
 
-    def broken(self, run: ResolvedRun, timeline: FaultTimeline) -> Iterator[Broken]:
-        yield Broken(Assumption.STEPS_KEPT, "steps are short", bounds_hold=True)
+    def broken(self, run: ResolvedRun, timeline: FaultTimeline) -> Iterator[BrokenAssumption]:
+        yield BrokenAssumption(Assumption.STEPS_KEPT, "steps are short", bounds_hold=True)
 
     def measure(self, run: ResolvedRun, evidence: Evidence) -> Findings:
         ports = evidence.journal.group_by("step", "sender").agg(pl.col("port").n_unique()).collect()["port"]

@@ -14,10 +14,10 @@ import psutil
 import pytest
 
 from coordinator.grading.confinement import MEBIBYTE, Limits
-from coordinator.grading.grade import Grade, Options, grade
+from coordinator.grading.grade import Grade, GradeOptions, grade
 from coordinator.grading.layers import Layer
 from coordinator.grading.marks import Mark, MarkVerdict
-from coordinator.grading.played_run import Faults, Player
+from coordinator.grading.played_run import GradedFaults, Player
 from coordinator.grading.scaffold import TARGETS, algorithm_text, network_text
 from coordinator.grading.submission import SubmissionEndedError, SubmissionServer
 from coordinator.grading.system_calls import architecture
@@ -73,7 +73,7 @@ def graded(
     file = folder / name
     file.write_text(text)
     topologies = [parse_topology(network) for network in networks or ("star:3",)]
-    found = grade(file, Options(topologies, limits=limits, **options), lambda *_: None)
+    found = grade(file, GradeOptions(topologies, limits=limits, **options), lambda *_: None)
     assert psutil.Process().children(recursive=True) == []
     return found
 
@@ -440,7 +440,7 @@ def test_a_play_that_ends_names_its_reason() -> None:
     spec = CollectiveSpec(star.name, Collective.BROADCAST, "mine", 0, message_bytes=64)
     with SubmissionServer("mine.py", flood(receive("os._exit(9)")), LIMITS) as server:
         with server.process() as process, pytest.raises(SubmissionEndedError, match="exit status 9"):
-            Player(star, spec, Faults()).play(process, ("star", "broadcast", "mine"))
+            Player(star, spec, GradedFaults()).play(process, ("star", "broadcast", "mine"))
         # The server is as fresh as before.
         with server.process() as process:
             assert [each["key"] for each in process.loaded["algorithms"]] == [["star", "broadcast", "mine"]]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.grading.grade import Options, grade
+from coordinator.grading.grade import GradeOptions, grade
 from coordinator.grading.marks import MarkVerdict
 from coordinator.grading.tree_marks import PROPERTIES, grade_trees, read_csv, read_parents, spanning_problems
 from emunode.errors import ScenarioError
@@ -165,18 +165,18 @@ def parent(label, tree):
 def test_parent_function(tmp_path: Path) -> None:
     file = tmp_path / "paths.py"
     file.write_text(FUNCTION)
-    found = grade(file, Options([Hypercube(2)], properties=("independent",)), lambda *_: None)
+    found = grade(file, GradeOptions([Hypercube(2)], properties=("independent",)), lambda *_: None)
     assert found.verdict is MarkVerdict.PASS
     file.write_text(FUNCTION.replace("order[place - 1] if place else None", "5 if place else None"))
-    found = grade(file, Options([Hypercube(2)]), lambda *_: None)
+    found = grade(file, GradeOptions([Hypercube(2)]), lambda *_: None)
     findings = [finding for subject in found.subjects for mark in subject.marks for finding in mark.findings]
     assert "hypercube:2, tree 0: 01 hangs under port 5; hypercube Q_2 has ports 0..1" in findings
     file.write_text(FUNCTION.replace("order[place - 1] if place else None", "{1} if place else None"))
     assert "01: TypeError: tree 0: expected a label, a port" in str(
-        grade(file, Options([Hypercube(2)]), lambda *_: None).record()
+        grade(file, GradeOptions([Hypercube(2)]), lambda *_: None).record()
     )
     with pytest.raises(ScenarioError, match="give --topology NET"):
-        grade(file, Options(), lambda *_: None)
+        grade(file, GradeOptions(), lambda *_: None)
 
 
 def test_class_of_trees(tmp_path: Path) -> None:
@@ -185,7 +185,7 @@ def test_class_of_trees(tmp_path: Path) -> None:
         "from emunode.trees.base import Trees\n\nclass Mine(Trees):\n    def parent(self, rank, tree):\n"
         "        return next(p for p, r in self.topology.adjacent(rank) if r < rank)\n"
     )
-    assert grade(file, Options([Hypercube(3)]), lambda *_: None).verdict is MarkVerdict.PASS
+    assert grade(file, GradeOptions([Hypercube(3)]), lambda *_: None).verdict is MarkVerdict.PASS
 
 
 # --- the command -----------------------------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ from coordinator.live.metrics import MetricsServer, write_metrics
 from coordinator.live.opening import metrics_target
 from coordinator.networks.base import StepResult
 from coordinator.planning.plan import Plan
-from coordinator.reports.open_metrics import Family, exposition
+from coordinator.reports.open_metrics import MetricFamily, exposition
 from emunode.errors import RunError, ScenarioError
 from emunode.model import CONTROL_TREE, Step
 from tests.command_line import ROOT, Call, free_port, wait_until
@@ -99,7 +99,7 @@ def test_totals_equal_those_of_the_summary(tmp_path: Path, scenario: str) -> Non
 
 @given(texts=st.lists(st.text(), min_size=1, max_size=3), value=st.floats(allow_nan=False, allow_infinity=False))
 def test_the_library_reads_any_text(texts: list[str], value: float) -> None:
-    family = Family("x", "gauge", texts[0], samples=[({"label": text}, value) for text in dict.fromkeys(texts)])
+    family = MetricFamily("x", "gauge", texts[0], samples=[({"label": text}, value) for text in dict.fromkeys(texts)])
     (found,) = parsed(exposition([family]))
     assert [(sample.labels["label"], sample.value) for sample in found.samples] == [
         (text, value) for text in dict.fromkeys(texts)

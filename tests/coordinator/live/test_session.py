@@ -7,7 +7,7 @@ import psutil
 import pytest
 import trio
 
-from coordinator.live.session import MOST_CLICKS, Session, fault_kinds
+from coordinator.live.session import MOST_CLICKS, WatchState, fault_kinds
 from coordinator.networks.base import StepResult
 from coordinator.planning.plan import make_plan
 from coordinator.results.claims import Verdict
@@ -86,7 +86,7 @@ def test_a_click_is_a_fault_of_the_next_step(click: dict[str, object], spec: str
     ],
 )
 def test_an_invalid_request_changes_nothing(click: dict[str, object], reason: str) -> None:
-    session = Session(plan_of())
+    session = WatchState(plan_of())
     before = session.status()
     with pytest.raises(ScenarioError, match=reason.replace("(", r"\(").replace(")", r"\)")):
         session.request(click)
@@ -94,7 +94,7 @@ def test_an_invalid_request_changes_nothing(click: dict[str, object], reason: st
 
 
 def test_an_added_fault_can_be_undone_before_its_step() -> None:
-    session = Session(plan_of(fault=["crash:231@2"]))
+    session = WatchState(plan_of(fault=["crash:231@2"]))
     session.request(fault("crash"))
     with pytest.raises(ScenarioError, match="crashed already"):
         session.request(fault("crash"))
@@ -109,7 +109,7 @@ def test_an_added_fault_can_be_undone_before_its_step() -> None:
 
 
 def test_a_fault_without_a_step_to_take_effect_in_is_forgotten() -> None:
-    session = Session(plan_of())
+    session = WatchState(plan_of())
     session.begin(1)
     session.request(fault("crash", rank=0))
     assert session.after(1, StepResult([], busy=False))
@@ -119,7 +119,7 @@ def test_a_fault_without_a_step_to_take_effect_in_is_forgotten() -> None:
 
 
 def test_a_source_that_recovers_at_once_keeps_the_run_going() -> None:
-    session = Session(plan_of(fault=["crash:123@1"]))
+    session = WatchState(plan_of(fault=["crash:123@1"]))
     session.begin(1)
     session.request(fault("recover", rank=0))
     assert not session.after(1, StepResult([], busy=False))
@@ -127,7 +127,7 @@ def test_a_source_that_recovers_at_once_keeps_the_run_going() -> None:
 
 
 def test_faults_are_bounded_in_number() -> None:
-    session = Session(plan_of())
+    session = WatchState(plan_of())
     session._added = [(1, "loss:123~213:0@1")] * MOST_CLICKS
     with pytest.raises(ScenarioError, match="at most 1,000 faults"):
         session.request(fault("crash"))

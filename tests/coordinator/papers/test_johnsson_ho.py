@@ -37,7 +37,7 @@ from coordinator.papers.johnsson_ho.common import (
     printed_optima,
     printed_times,
 )
-from coordinator.papers.run_cache import RunCache, Trial
+from coordinator.papers.run_cache import CachedRun, RunCache
 from coordinator.papers.tables import ERRATUM, Table
 from coordinator.results.claims import Verdict
 from emunode.algorithms.hypercube import scatter_rest as hypercube_scatter_rest
@@ -432,8 +432,8 @@ def test_a_chain_with_a_heavy_end_violates_lemma_3_16(run_cache: RunCache) -> No
     assert [row["verdict"] for row in rows] == ["violated"]
 
 
-def replace_parents(trial: Trial, parents: dict[int, int]) -> Trial:
-    class Altered(Trial):
+def replace_parents(trial: CachedRun, parents: dict[int, int]) -> CachedRun:
+    class Altered(CachedRun):
         def journal(self) -> pl.LazyFrame:
             return pl.LazyFrame({"receiver": [*parents], "sender": [*parents.values()]})
 

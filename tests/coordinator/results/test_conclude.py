@@ -12,7 +12,7 @@ from coordinator.history.journal import sorted_records, table
 from coordinator.history.lateness import TIME_RECORD
 from coordinator.history.timetable import Timetable
 from coordinator.networks.timed import predict
-from coordinator.papers.run_cache import Trial
+from coordinator.papers.run_cache import CachedRun
 from coordinator.papers.tables import compared, row_verdict
 from coordinator.planning.plan import Plan
 from coordinator.results.claims import Verdict
@@ -65,12 +65,12 @@ def test_trial_and_run_get_the_same_verdict(values: dict[str, object], ended: st
 
 def test_metrics_of_an_undecided_run_are_not_judged(tmp_path: Path) -> None:
     result = run_scenario(tmp_path / "run", **TREE, step_limit=1)
-    trial = Trial(Case(TREE).plan, result.summary, result.path, result.verdict)
+    trial = CachedRun(Case(TREE).plan, result.summary, result.path, result.verdict)
     assert compared(99, 1, trial)["verdict"] == "undecided"
     assert compared(1, 1, trial, bound=99)["verdict"] == "undecided"
     assert row_verdict(False, trials=[trial]) == "undecided"
     good = run_scenario(tmp_path / "good", **TREE)
-    decided = Trial(Case(TREE).plan, good.summary, good.path, good.verdict)
+    decided = CachedRun(Case(TREE).plan, good.summary, good.path, good.verdict)
     assert row_verdict(False, trials=[decided]) == "violated"
     assert row_verdict(False, trials=[decided, trial]) == "undecided"
 

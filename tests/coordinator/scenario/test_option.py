@@ -10,7 +10,7 @@ from coordinator.campaigns import grid
 from coordinator.cli.options import make_flags
 from coordinator.planning import collective, consistency
 from coordinator.scenario.model import OPTIONS, Scenario
-from coordinator.scenario.option import Group, Needs, Option, options_of
+from coordinator.scenario.option import Needs, Option, OptionGroup, options_of
 from emunode.errors import FrameError, ScenarioError
 from emunode.model import Bounds, CollectiveSpec
 from emunode.net import wire
@@ -24,7 +24,7 @@ NEEDS = Needs("reliable", "only reliable links have patience")
 class PatientScenario(Scenario):
     """A scenario with one more option."""
 
-    patience: Annotated[int, Option(Group.LINKS, NEEDS)] = Field(
+    patience: Annotated[int, Option(OptionGroup.LINKS, NEEDS)] = Field(
         3, ge=1, le=9, description="steps that a link waits for its turn"
     )
 
@@ -67,7 +67,7 @@ def test_a_new_field_is_a_flag_with_group_range_and_default(capsys: pytest.Captu
     assert app(["--patience", "7"], exit_on_error=False) == "7"
     app(["--help"])
     shown = " ".join(capsys.readouterr().out.replace("│", " ").split())
-    group = shown[shown.index(f"─ {Group.LINKS} ─") :]
+    group = shown[shown.index(f"─ {OptionGroup.LINKS} ─") :]
     assert "--patience INT steps that a link waits for its turn (1 to 9) [default: 3]" in group[: group.index("╰")]
 
 

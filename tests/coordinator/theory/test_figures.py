@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coordinator.scenario.network_files import from_networkx
-from coordinator.theory.figures.base import Budget, FigureNetwork, OverBudgetError, Value
+from coordinator.theory.figures.base import Budget, FigureNetwork, InvariantValue, OverBudgetError
 from coordinator.theory.figures.diagnosability import PairSearch
 from coordinator.theory.figures.diameters import DisjointPaths
 from coordinator.theory.figures.evaluate import FigureValue, evaluate
@@ -61,7 +61,7 @@ def figure(network: str, name: str, work: float = 1e9) -> FigureValue:
     return found
 
 
-def text(value: Value) -> str:
+def text(value: InvariantValue) -> str:
     return " ".join(map(str, value)) if isinstance(value, tuple) else "none" if value is None else str(value)
 
 
@@ -156,7 +156,7 @@ def network_of(graph: Any) -> FigureNetwork:
     return FigureNetwork(from_networkx(graph, "net"))
 
 
-def compute(graph: Any, name: str, parameter: str = "") -> Value:
+def compute(graph: Any, name: str, parameter: str = "") -> InvariantValue:
     return FIGURES[name].compute(network_of(graph), parameter, Budget(1e9))
 
 

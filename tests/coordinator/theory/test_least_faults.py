@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coordinator.theory.least_faults import (
-    Budget,
     Cases,
     Copy,
+    FaultBudget,
     TooManyCasesError,
     disjoint,
     is_lost,
@@ -22,7 +22,7 @@ PLACES = range(6)
 
 
 @st.composite
-def situations(draw: st.DrawFn) -> tuple[list[Copy], Budget]:
+def situations(draw: st.DrawFn) -> tuple[list[Copy], FaultBudget]:
     """Up to four copies under faults of up to two parts, some of them damaged already."""
     parts = draw(st.integers(1, 2))
     places = st.frozensets(st.sampled_from(PLACES), max_size=4)
@@ -32,11 +32,11 @@ def situations(draw: st.DrawFn) -> tuple[list[Copy], Budget]:
         )
     )
     weights = draw(st.tuples(*[st.sampled_from((1, 2))] * parts))
-    budget = Budget(weights, draw(st.tuples(*[st.integers(0, 3)] * parts)), draw(st.integers(0, 4)))
+    budget = FaultBudget(weights, draw(st.tuples(*[st.integers(0, 3)] * parts)), draw(st.integers(0, 4)))
     return copies, budget
 
 
-def smallest_by_trying(copies: list[Copy], budget: Budget) -> int | None:
+def smallest_by_trying(copies: list[Copy], budget: FaultBudget) -> int | None:
     """The size of the smallest set within the budget that loses the message: c + 2 a >= x, over all sets."""
     strikes = [(part, place) for part in range(len(budget.weights)) for place in PLACES]
     for size in range(budget.total + 1):
@@ -57,7 +57,7 @@ def smallest_by_trying(copies: list[Copy], budget: Budget) -> int | None:
 
 @settings(max_examples=300)
 @given(situations())
-def test_the_smallest_set_of_faults(situation: tuple[list[Copy], Budget]) -> None:
+def test_the_smallest_set_of_faults(situation: tuple[list[Copy], FaultBudget]) -> None:
     copies, budget = situation
     expected = smallest_by_trying(copies, budget)
     found = least_faults(copies, budget)
@@ -70,13 +70,13 @@ def test_the_smallest_set_of_faults(situation: tuple[list[Copy], Budget]) -> Non
 def test_disjoint_paths_need_a_fault_each() -> None:
     copies = [Copy(0, (frozenset({10 * at + step for step in range(9)}),)) for at in range(12)]
     assert disjoint(copies)
-    stopping, altering = (least_faults(copies, Budget((weight,), (12,), 12)) for weight in (1, 2))
+    stopping, altering = (least_faults(copies, FaultBudget((weight,), (12,), 12)) for weight in (1, 2))
     assert stopping is not None
     assert altering is not None
     assert (len(stopping), len(altering)) == (12, 6)
-    assert least_faults(copies, Budget((1,), (11,), 12)) is None
+    assert least_faults(copies, FaultBudget((1,), (11,), 12)) is None
     # A path without inner nodes cannot be stopped by nodes.
-    assert least_faults([*copies[1:], Copy(0, (frozenset(),))], Budget((1,), (12,), 12)) is None
+    assert least_faults([*copies[1:], Copy(0, (frozenset(),))], FaultBudget((1,), (12,), 12)) is None
 
 
 def test_searches_are_bounded() -> None:
@@ -84,4 +84,4 @@ def test_searches_are_bounded() -> None:
     draw = Random(1)
     copies = [Copy(0, (frozenset(draw.sample(range(60), 9)),)) for _ in range(60)]
     with pytest.raises(TooManyCasesError):
-        least_faults(copies, Budget((1,), (60,), 60), Cases(200))
+        least_faults(copies, FaultBudget((1,), (60,), 60), Cases(200))

@@ -10,7 +10,7 @@ import pytest
 
 from coordinator.planning.claims import fault_free_claims, run_bounds, run_claims
 from coordinator.theory.cuts import busiest_cut, closed_form, smallest_cuts
-from coordinator.theory.lower_bounds import Traffic, distances_of, inverse_rate, lower_bounds
+from coordinator.theory.lower_bounds import RequiredTraffic, distances_of, inverse_rate, lower_bounds
 from emunode.model import Collective, Duplex, PortModel, Rank
 from emunode.topologies.base import Topology
 from emunode.topologies.registry import parse_topology
@@ -26,12 +26,12 @@ def steps(topology: Topology, collective: Collective, port_model: PortModel = Po
     return bound(topology, unit(collective, port_model), "steps")
 
 
-def unit(collective: Collective, port_model: PortModel = PortModel.ALL_PORT) -> Traffic:
+def unit(collective: Collective, port_model: PortModel = PortModel.ALL_PORT) -> RequiredTraffic:
     """One segment of 60 bytes for each message, one segment in a packet."""
-    return Traffic(collective, 0, segments=1, size=60, port_model=port_model, capacity=1)
+    return RequiredTraffic(collective, 0, segments=1, size=60, port_model=port_model, capacity=1)
 
 
-def bound(topology: Topology, traffic: Traffic, metric: str) -> int:
+def bound(topology: Topology, traffic: RequiredTraffic, metric: str) -> int:
     (found,) = [claim.predicted for claim in lower_bounds(topology, traffic) if claim.name == metric]
     assert isinstance(found, int)
     return found
@@ -175,7 +175,7 @@ def test_no_schedule_of_a_tiny_network_beats_a_bound(graph: "networkx.Graph[int]
         del cases[Collective.BROADCAST, 2], cases[Collective.ALLGATHER, 1]
     for (collective, segments), (start, due) in cases.items():
         for port_model, duplex in product(PortModel, Duplex):
-            traffic = Traffic(collective, 0, segments, 60, port_model, duplex, 1)
+            traffic = RequiredTraffic(collective, 0, segments, 60, port_model, duplex, 1)
             best = optimum(graph, start, due, port_model, duplex)
             assert bound(network, traffic, "steps") <= best, (collective, segments, port_model, duplex)
 
@@ -184,7 +184,7 @@ def test_no_schedule_of_a_tiny_network_beats_a_bound(graph: "networkx.Graph[int]
 def test_no_unicast_in_a_tiny_network_beats_a_bound(graph: "networkx.Graph[int]") -> None:
     network, nodes = network_of_graph(graph), len(graph)
     for target, segments, port_model in product(range(1, nodes), (1, 2), PortModel):
-        traffic = Traffic(Collective.UNICAST, 0, segments, 60, port_model, Duplex.FULL, 1, pairs=((0, target),))
+        traffic = RequiredTraffic(Collective.UNICAST, 0, segments, 60, port_model, Duplex.FULL, 1, pairs=((0, target),))
         items = (1 << segments) - 1
         due = tuple(items * (rank == target) for rank in range(nodes))
         best = optimum(graph, (items, *[0] * (nodes - 1)), due, port_model, Duplex.FULL)

@@ -12,7 +12,7 @@ import networkx as nx
 import pytest
 
 from coordinator.planning.claims import fault_free_claims
-from coordinator.theory.lower_bounds import Traffic, lower_bounds
+from coordinator.theory.lower_bounds import RequiredTraffic, lower_bounds
 from emunode.algorithms.registry import algorithms
 from emunode.errors import ScenarioError
 from emunode.model import Collective, Duplex, PortModel
@@ -43,7 +43,7 @@ def rows_of(links: str) -> list[Row]:
 
 def bound_on_steps(network: TableTopology, row: Row, collective: str) -> int:
     """The bound that holds for every algorithm on one segment a message."""
-    traffic = Traffic(
+    traffic = RequiredTraffic(
         Collective(collective),
         int(row["source"]),
         segments=int(row["messages"]),

@@ -23,7 +23,7 @@ from emunode.protocols.repair.re_root import valid_sources
 from emunode.topologies.base import Topology
 from emunode.topologies.registry import parse_topology
 from emunode.trees.base import Trees
-from emunode.trees.components import Broken
+from emunode.trees.components import BrokenLinks
 
 
 def slow_if(cases: Iterable[Any], slow: Callable[[Any], bool]) -> list[Any]:
@@ -105,7 +105,7 @@ def tree_name(network: str) -> str:
 def test_two_faults_have_a_node_that_is_far_from_both(network: str) -> None:
     topology = parse_topology(network)
     least, most, without = VALID[network]
-    pairs = [valid_sources(Broken(topology, ends_of(topology, (0, rank)))) for rank in range(1, topology.order)]
+    pairs = [valid_sources(BrokenLinks(topology, ends_of(topology, (0, rank)))) for rank in range(1, topology.order)]
     assert (min(map(len, pairs)), max(map(len, pairs))) == (least, most)
     others = [set(sources) for sources in pairs]
     assert sum(not one & other for one, other in combinations(others, 2)) == without

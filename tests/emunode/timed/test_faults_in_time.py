@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coordinator.history.prediction import completed, prediction, timed_faults
-from coordinator.history.timetable import StepTimes, Timetable
+from coordinator.history.timetable import FaultFreeSteps, Timetable
 from coordinator.scenario.fault_syntax import parse_faults
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.registry import make_algorithm
@@ -356,7 +356,7 @@ def test_a_fault_with_times_survives_encoding() -> None:
 
 def test_steps_take_as_long_as_their_heaviest_packets() -> None:
     packets = predicted(made("hypercube:3", "scatter", "sbt"), "", LinearCostModel(0.0, 1e-6)).packets
-    steps = StepTimes(packets, LinearCostModel(0.0, 1e-6))
+    steps = FaultFreeSteps(packets, LinearCostModel(0.0, 1e-6))
     assert [steps.begins(step) for step in range(1, 6)] == [0, 4_000, 12_000, 16_000, 24_000]
     assert [steps.step_at(time) for time in (0, 3_999, 4_000, 15_999, 16_000, 23_999, 24_000)] == [1, 1, 2, 3, 4, 4, 5]
     assert not steps.is_kept_by(packets), "a packet for a leaf is shorter than its step"

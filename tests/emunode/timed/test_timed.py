@@ -18,7 +18,7 @@ from emunode.model import Collective, CollectiveSpec, Packet, PortModel
 from emunode.net.wire import ROW, TIME, encode_rows
 from emunode.timed.cost_model import LinearCostModel, PortOccupancy
 from emunode.timed.fault_free_rank import FaultFreeRank
-from emunode.timed.hosted_rank import Progress
+from emunode.timed.hosted_rank import RankProgress
 from emunode.topologies.registry import parse_topology
 
 MS = 1_000_000
@@ -181,7 +181,7 @@ class Messengers:
                 if progress is not None:
                     self._note(whose, progress)
 
-    def _note(self, rank: int, progress: Progress) -> None:
+    def _note(self, rank: int, progress: RankProgress) -> None:
         receipts, departures, judged, *_ = progress
         peers, reverse = self.topology.neighbours(rank), self.topology.reverse_ports(rank)
         for received, port, step, _ in receipts:

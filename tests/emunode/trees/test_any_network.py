@@ -20,7 +20,7 @@ from emunode.trees.any_network.checks import (
     tree_problem,
 )
 from emunode.trees.any_network.edge_disjoint import edge_disjoint_trees
-from emunode.trees.any_network.independent import Cut, independent_trees, three_trees, two_trees
+from emunode.trees.any_network.independent import CutNode, independent_trees, three_trees, two_trees
 from emunode.trees.any_network.parents import adjacency_of
 from tests.any_network_support import connected_graphs, golden_json, golden_network, network_of_graph
 from tests.support import golden_rows
@@ -48,7 +48,7 @@ def check_all(network: Topology, graph: "nx.Graph[int]") -> None:
     if len(graph) < 3:
         return
     found = independent_trees(adjacency)
-    if isinstance(found, Cut):
+    if isinstance(found, CutNode):
         rest = [rank for rank in network.ranks() if rank != found.rank]
         kept = nx.Graph((one, other) for one, _, other, _ in network.links())
         assert not nx.is_connected(kept.subgraph(rest))
@@ -108,7 +108,7 @@ def test_pipelined_broadcast_is_no_slower_than_golden_packings(name: str) -> Non
 def test_two_independent_trees_are_no_higher_than_golden(name: str) -> None:
     network = golden_network(name)
     trees = two_trees(adjacency_of(network))
-    assert not isinstance(trees, Cut)
+    assert not isinstance(trees, CutNode)
     assert independence_problem(network, trees) is None
     assert max(heights(trees)) <= max(golden_json("st-numbering")[name]["depths"])
 

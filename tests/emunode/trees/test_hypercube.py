@@ -22,7 +22,7 @@ from emunode.trees.hypercube.gray import GrayPaths, gray, gray_position, transit
 from emunode.trees.hypercube.rotated import EdgeDisjointBinomialTrees, RotatedBinomialTrees
 from emunode.trees.hypercube.two_rooted import TwoRootedTree
 from emunode.trees.statistics import (
-    Table,
+    LevelTable,
     arc_loads,
     descendants_by_distance_and_port,
     edges_by_level_and_port,
@@ -52,7 +52,7 @@ def make(graph: str, n: int) -> CubeTrees:
 
 
 @cache
-def tables(graph: str, n: int) -> list[Table]:
+def tables(graph: str, n: int) -> list[LevelTable]:
     """The tables e_ld, s_ld and r_ld of a graph."""
     measures = edges_by_level_and_port, subtrees_by_level_and_port, descendants_by_distance_and_port
     return [measure(make(graph, n)) for measure in measures]

@@ -9,14 +9,14 @@ from functools import partial
 import pytest
 
 from emunode.algorithms.eisenstein_jacobi import counts as ej_counts
-from emunode.algorithms.eisenstein_jacobi.counts import Counts
+from emunode.algorithms.eisenstein_jacobi.counts import StepCounts
 from emunode.topologies.eisenstein_jacobi import EisensteinJacobi
 from emunode.trees.base import levels
 from emunode.trees.eisenstein_jacobi.sectors import SectorTree
 from tests.support import golden_rows
 
 golden = partial(golden_rows, "ej")
-BY_NAME: dict[str, Callable[[EisensteinJacobi], Counts]] = {
+BY_NAME: dict[str, Callable[[EisensteinJacobi], StepCounts]] = {
     "previous": ej_counts.iterative,
     "improved": ej_counts.improved,
 }

@@ -7,7 +7,7 @@ import pytest
 
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.hypercube.broadcast import CubeBroadcast
-from emunode.algorithms.hypercube.costs import Form
+from emunode.algorithms.hypercube.costs import CycleForm
 from emunode.algorithms.hypercube.schedule import CubeRouting
 from emunode.algorithms.registry import make_algorithm, registered
 from emunode.model import Collective, PortModel
@@ -85,7 +85,7 @@ def test_segments_auto_take_the_best_packet(name: str, ports: PortModel, n: int)
     entry = entry_of(Collective.BROADCAST, name)
     assert issubclass(entry, CubeBroadcast)
     form = entry.form(n, ports)
-    assert form == Form(a, b, share)
+    assert form == CycleForm(a, b, share)
     part = size / share
     best = sqrt(a * part * startup / (b * per_byte))
     assert part / form.best_packets(part, startup, per_byte) == pytest.approx(best)

@@ -11,7 +11,7 @@ import pytest
 from emunode.algorithms.registry import make_algorithm
 from emunode.algorithms.routed_collective import RoutedCollective
 from emunode.algorithms.star.bounds import total_distance
-from emunode.algorithms.star.scatter import TreeScatter
+from emunode.algorithms.star.scatter import StarTreeScatter
 from emunode.model import Collective, CollectiveSpec, Port, PortModel, Rank
 from emunode.topologies.base import Topology
 from emunode.topologies.star import StarGraph
@@ -107,7 +107,7 @@ class MbstTree(ScatterTrees):
         return self._mbst.child_ports(rank, tree)
 
 
-class MbstScatter(TreeScatter):
+class MbstScatter(StarTreeScatter):
     """Not offered: what MBST would do for scattering."""
 
     name = "mbst"
