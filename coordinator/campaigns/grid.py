@@ -18,8 +18,7 @@ from coordinator.campaigns.engines import ENGINES, LEAST_SAMPLE, sample_size
 from coordinator.campaigns.statistics import half_width
 from coordinator.campaigns.trial_runner import Trial, fault_free_latency, plan_trials
 from coordinator.dependence.size import InexactError
-from coordinator.planning.plan import Plan
-from coordinator.planning.run_time import run_time_of
+from coordinator.planning.plan import Plan, run_time_of
 from coordinator.planning.worst_faults import worst_set
 from coordinator.scenario.fault_draws import FaultSites, sample_numbers, set_count
 from coordinator.scenario.fault_sets import FaultSetSpec, parse_fault_sets

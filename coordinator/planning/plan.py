@@ -3,7 +3,7 @@
 Nothing here asks this machine anything, except that `make_plan` by default calls `this_machine` once.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from math import ceil
@@ -14,16 +14,16 @@ from coordinator.planning.collective import collective_spec
 from coordinator.planning.consistency import require_consistent, require_size, require_used
 from coordinator.planning.link_ends import fewest_hosts
 from coordinator.planning.machine import RESERVED_DESCRIPTORS, Machine, this_machine
-from coordinator.planning.run_time import run_time_of
 from coordinator.scenario.drivers import DRIVERS, JoinEndpoint
 from coordinator.scenario.fault_draws import FaultSites, WorstSet, resolve
 from coordinator.scenario.fault_sets import FaultSetSpec
 from coordinator.scenario.fault_syntax import checked_faults, parse_fault
-from coordinator.scenario.model import Scenario, knowledge_of
+from coordinator.scenario.model import Scenario, costs_of, knowledge_of
 from coordinator.scenario.networks import network_of
 from coordinator.scenario.permutations import described, is_file
 from coordinator.scenario.plugins import require_loaded
 from coordinator.scenario.programs import with_digest
+from emunode.algorithms.base import Algorithm
 from emunode.algorithms.registry import make_algorithm
 from emunode.errors import RunError, ScenarioError
 from emunode.faults.kinds import Fault
@@ -143,6 +143,20 @@ def make_plan(
         faults_may_come=faults_may_come,
         searches=searches,
     )
+
+
+def run_time_of(scenario: Scenario) -> Callable[[Algorithm], int] | None:
+    """Return a function that gives the nanoseconds of a run of an algorithm without faults; None in lock-step."""
+    if scenario.clock != "timed":
+        return None
+
+    def run_time(algorithm: Algorithm) -> int:
+        from coordinator.history.prediction import completed, prediction  # noqa: PLC0415  # it imports polars
+
+        timetable = completed(prediction(algorithm, (), costs_of(scenario), scenario.step_limit))
+        return int(timetable.packets["end"].max() or 0)  # type: ignore[arg-type]
+
+    return run_time
 
 
 def _worst_set(fault_set: FaultSetSpec, sites: FaultSites, scenario: Scenario, given: Sequence[str]) -> WorstSet:

@@ -20,7 +20,7 @@ from coordinator.reports.data import RunData, read_run
 from coordinator.reports.numbers import verdict_sentence
 from coordinator.reports.pages import FOLDER, MARKS, script, script_json, style, template, typeset
 from coordinator.reports.panels.base import Panel, Report
-from coordinator.reports.panels.faults import cut_off, fault_table
+from coordinator.reports.panels.faults import cut_off
 from coordinator.reports.panels.registry import PANELS
 from coordinator.reports.theme import RESPONSIVE_CSS, colour_variables, tree_colours
 from coordinator.reports.thumbnail import thumbnail
@@ -70,7 +70,7 @@ def _script_data(report: Report) -> dict[str, object]:
     answers = None
     if report.nodes is not None:
         listed = dict(cut_off(report.data, report.votes).nodes)
-        answers = report.nodes.record(fault_table(report.data), listed)
+        answers = report.nodes.record(report.fault_rows, listed)
     return {**report.picture.script, "answers": answers}
 
 

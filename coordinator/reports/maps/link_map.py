@@ -4,7 +4,7 @@ The script shows a step by joining the paths of its links into the same handful 
 the paths from these elements, one a line, so that the page holds each path once. Links are numbered in the same order.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from itertools import pairwise
 
@@ -200,14 +200,18 @@ def _whole_run(scene: Scene, links: Links) -> str:
 
 def _texts(scene: Scene, due: np.ndarray) -> list[str]:
     """Write a sentence per frame: the segments that move in it, and how many nodes are done after it."""
-    counts = scene.marks.links.group_by("frame").agg(
-        pl.len().alias("links"), pl.col("segments").sum(), lost=(pl.col("lost") > 0).sum()
+    busy, frames = scene.marks.links, scene.positions.count
+    frame, carried = busy["frame"].to_numpy(), np.zeros(frames, dtype=np.int64)
+    np.add.at(carried, frame, busy["segments"].to_numpy())
+    used, losing = (
+        np.bincount(frame, minlength=frames),
+        np.bincount(frame[busy["lost"].to_numpy() > 0], minlength=frames),
     )
-    moves: Mapping[int, tuple[int, int, int]] = {frame: rest for frame, *rest in counts.iter_rows()}  # type: ignore[misc]
+    moves = list(zip(used.tolist(), carried.tolist(), losing.tolist(), strict=True))
     done = _done(scene, due)
     texts = []
     for at, last in enumerate(scene.positions.last):
-        links, segments, lost = moves.get(at, (0, 0, 0))
+        links, segments, lost = moves[at]
         gone = f", and {plural(lost, 'link')} {'loses' if lost == 1 else 'lose'} some" if lost else ""
         sent = f"{plural(segments, 'segment')} {'is' if segments == 1 else 'are'} sent"
         moved = f"{sent} over {plural(links, 'link')}{gone}; " if links else ""
@@ -217,11 +221,17 @@ def _texts(scene: Scene, due: np.ndarray) -> list[str]:
 
 def _done(scene: Scene, due: np.ndarray) -> list[int]:
     """Count for each frame the nodes that have everything due to them after it."""
-    have = scene.marks.gains.with_columns(have=pl.col("segments").cum_sum().over("rank"))
-    full = pl.DataFrame({"rank": np.arange(scene.order), "full": scene.full, "due": due})
-    complete = have.join(full, "rank").filter(pl.col("due"), pl.col("full") > 0, pl.col("have") >= pl.col("full"))
-    steps = complete.group_by("rank").agg(pl.col("frame").min())["frame"].to_numpy()
-    reached: list[int] = np.bincount(steps, minlength=scene.positions.count).cumsum().tolist()
+    gains, full = scene.marks.gains, np.asarray(scene.full, dtype=np.int64)
+    by_rank = np.argsort(gains["rank"].to_numpy(), kind="stable")
+    frame, rank, segments = (gains[name].to_numpy()[by_rank] for name in ("frame", "rank", "segments"))
+    total = np.cumsum(segments)
+    # The sum over the ranks before, which is subtracted, is that at the first row of each rank.
+    first = np.searchsorted(rank, rank)
+    have = total - (total - segments)[first]
+    complete = due[rank] & (full[rank] > 0) & (have >= full[rank])
+    # Rows of a rank ascend by frame, and `unique` returns the first of each.
+    _, earliest = np.unique(rank[complete], return_index=True)
+    reached: list[int] = np.bincount(frame[complete][earliest], minlength=scene.positions.count).cumsum().tolist()
     return reached
 
 

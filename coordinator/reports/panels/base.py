@@ -7,6 +7,7 @@ import polars as pl
 from markupsafe import Markup
 
 from coordinator.reports.data import RunData
+from coordinator.reports.fault_table import fault_table
 from coordinator.reports.interactive.node_data import NodeData, node_data
 from coordinator.reports.maps.base import NetworkMap
 from coordinator.reports.network_svg import network_map
@@ -44,6 +45,11 @@ class Report:
         if self.picture is None:
             return None
         return node_data(self.data, self.picture.layout, None if self.hops is None else len(self.hops))
+
+    @cached_property
+    def fault_rows(self) -> list[dict[str, str]]:
+        """The faults in words, for their panel and for questions about single nodes."""
+        return fault_table(self.data)
 
     @property
     def fault_steps(self) -> list[int]:

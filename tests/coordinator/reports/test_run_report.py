@@ -25,12 +25,13 @@ from coordinator.reports.campaign_report import page as campaign_page
 from coordinator.reports.charts import Bins, grouped_bars
 from coordinator.reports.compare import as_rows, write_figure
 from coordinator.reports.data import RunData, find_run, read_run
+from coordinator.reports.fault_table import fault_table
 from coordinator.reports.interactive.packing import unpack
 from coordinator.reports.layout import LAYOUTS, cells_of, layout_of, shapes_of
 from coordinator.reports.maps import cell_map, link_map
 from coordinator.reports.numbers import abbreviate, plural, show, show_seconds
 from coordinator.reports.panels.base import Report
-from coordinator.reports.panels.faults import cut_off, fault_table
+from coordinator.reports.panels.faults import cut_off
 from coordinator.reports.panels.registry import PANELS
 from coordinator.reports.panels.steps import steps_panel
 from coordinator.reports.run_report import render, write_report
