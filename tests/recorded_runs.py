@@ -77,6 +77,8 @@ def scenarios() -> Iterator[str]:
     for base in ("star:4 broadcast edt", "hypercube:3 reduce sbt", "ej:2+3 broadcast improved"):
         yield from (f"{base} {setting} clock=timed startup=1ms per_byte=1us".replace("  ", " ") for setting in SETTINGS)
         yield from (f"{base} clock=timed startup=1ms {_fault(base, kind, timed=True)}" for kind in KINDS)
+    for base in ("star:4 broadcast greedy-tree", "hypercube:3 broadcast sbt", "torus:3x4 broadcast bfs-tree"):
+        yield from _with_timed_agreement(base)
 
 
 def _accepted_base(base: str, entry: RegisteredAlgorithm) -> str:
@@ -103,6 +105,18 @@ def _with_protocols(base: str) -> Iterator[str]:
         yield f"{base} {protocol}{timed}"
         yield f"{base} {protocol}{timed} messages=2 seed={number} {crash}"
         yield f"{base} {protocol}{timed} messages=2 seed={number} {loss}"
+
+
+def _with_timed_agreement(base: str) -> Iterator[str]:
+    """Agreement needs signs of life, which the scenarios of all protocols do not set."""
+    for mode, number in product(("agree", "shrink"), range(3)):
+        settings = (
+            f"{base} clock=timed startup=1ms per_byte=0s fault_knowledge=detect:2 keep_alive=40ms on_failure={mode}"
+        )
+        crash = _fault(base, "crash", number=number, timed=True)
+        other = _fault(base, "crash" if number else "down", number=number + 10, timed=True)
+        yield f"{settings} seed={number} {crash}"
+        yield f"{settings} seed={number} {crash} {other}"
 
 
 def _fault(base: str, kind: str, *, number: int = 0, timed: bool = False) -> str:

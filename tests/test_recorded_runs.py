@@ -26,7 +26,15 @@ def test_records_use_every_algorithm_and_kind_of_fault() -> None:
     }
     assert faults == set(KINDS)
     assert len(RECORDS) > 300
-    for words in ("clock=timed", "reliable=true", "repair=", "on_failure=shrink", "on_failure=agree", "redundancy=2"):
+    for words in (
+        "clock=timed",
+        "reliable=true",
+        "repair=",
+        "on_failure=shrink",
+        "on_failure=agree",
+        "redundancy=2",
+        "keep_alive=",
+    ):
         assert any(words in line for line in lines), words
 
 
