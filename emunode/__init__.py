@@ -1,3 +1,3 @@
 """Nodes of an emulated interconnection network, and the host process that runs them."""
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"

@@ -16,6 +16,8 @@ ROOT = Path(__file__).resolve().parent.parent
 VERSION_FILE = "emunode/__init__.py"
 CITATION = "CITATION.cff"
 CHANGELOG = "CHANGELOG.md"
+MARK = "<!-- changes -->"
+"""The place in the changelog where the section of the new version is put (`start_string` in pyproject.toml)."""
 NUMBER = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)")
 UNRELEASED = re.compile(r"^## \[Unreleased\]\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 LONGEST_SECONDS = 1800
@@ -71,7 +73,7 @@ def _problems(version: str) -> Iterator[str]:
     if not any((ROOT / "changes").glob("*.*.md")):
         yield "there is no news: changes/ has no fragment"
     unreleased = UNRELEASED.search((ROOT / CHANGELOG).read_text(encoding="utf-8"))
-    if unreleased and unreleased[1].strip():
+    if unreleased and unreleased[1].replace(MARK, "").strip():
         yield f"{CHANGELOG} has entries under [Unreleased]: move them into fragments in changes/"
 
 

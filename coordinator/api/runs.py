@@ -19,7 +19,6 @@ from coordinator.api.rows import run_row
 from coordinator.api.threads import call
 from coordinator.execution.run import run
 from coordinator.execution.sinks import DirectorySink, MemoryRun, MemorySink, RunResult
-from coordinator.history.run_directory import translate_summary
 from coordinator.networks.base import Progress
 from coordinator.planning.feasibility import needs_own_network, require_possible, warning
 from coordinator.planning.plan import Plan
@@ -153,7 +152,8 @@ class Run(Judged):
         if self._data is not None:
             return self._data.summary
         # Values have the types that JSON gives them.
-        return translate_summary(json.loads(json.dumps(self._fresh.summary)))
+        values: dict[str, Any] = json.loads(json.dumps(self._fresh.summary))
+        return values
 
     @property
     def _fresh(self) -> MemoryRun:

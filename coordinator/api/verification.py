@@ -28,6 +28,7 @@ from coordinator.scenario.model import Scenario, make_scenario
 from coordinator.scenario.networks import with_absolute_network
 from coordinator.stored.reading import exists, read_bytes, read_toml
 from coordinator.stored.tables import damage_as_value_error, require_regular
+from coordinator.stored.version import VERSION_KEY
 from emunode import __version__
 from emunode.errors import EmulatorError, ScenarioError
 
@@ -42,8 +43,8 @@ def verify(run: Run | Path | str) -> Verification:
     one. Hash, tables, claims and verdict are computed again from the journal. Of a campaign or a sweep, faults are drawn
     again, a sample of the trials is run again, and tables and pages are made again from the records. A certificate file
     (`Certificate.save`) is checked without the code that made it. The result is `verified`, with a `statement`, or has one
-    line per contradiction in `findings`; it is `undecided` if it could not be checked completely. Raises ScenarioError
-    (field `run`) if there is no run.
+    line per contradiction in `findings`; it is `undecided` if it could not be checked completely. Raises ScenarioError if
+    there is no run, and for what another minor version wrote.
     """
     require_usable()
     if not isinstance(run, Run):
@@ -61,7 +62,7 @@ def verify(run: Run | Path | str) -> Verification:
 
 
 def verify_campaign(folder: Path) -> Verification:
-    """Check a campaign folder; raises only ScenarioError (field `plugin`) for a plug-in that is not loaded."""
+    """Check a campaign folder; raises only ScenarioError, as `verify_records`."""
     verification = Verification(folder)
     store = verify_records(folder, verification)
     if store is None or verification.findings:
@@ -72,7 +73,7 @@ def verify_campaign(folder: Path) -> Verification:
             "the campaign is not finished: `coordinator campaign --resume` runs the other trials"
         )
     done = Campaign(store.grid, store, CampaignSession(finished=finished), folder)
-    ours = read_grid_file(folder).get("software") == __version__
+    ours = read_grid_file(folder)[VERSION_KEY] == __version__
     files = result_files(done)
     differing = [name for name, text in files.items() if not _has(folder / name, text)]
     differing += [] if _has_trials(folder / TRIALS, done.trials) else [TRIALS]

@@ -25,6 +25,7 @@ from coordinator.scenario.fault_sets import SHORT, counts_in_words
 from coordinator.scenario.model import Scenario
 from coordinator.scenario.networks import stored_scenario
 from coordinator.scenario.plugins import plugin_flags
+from coordinator.stored.version import VERSION_KEY
 from coordinator.theory.threats import ThreatPart
 from coordinator.theory.tolerance import MessageClass, Tolerance
 from emunode import __version__
@@ -35,7 +36,6 @@ from emunode.play import play
 from emunode.topologies.digest import network_sha256
 
 FORMAT: Final = "coordinator-certificate"
-VERSION: Final = 1
 Method = Literal["runs", "cuts"]
 """Whether a certificate runs sets of faults, or proves by smallest cuts that none can do harm."""
 MOST_INTEGER: Final = 2**63 - 1
@@ -313,8 +313,7 @@ def contents(certificate: Certificate) -> dict[str, object]:
     hops, digest = schedule_digest(certificate)
     return {
         "format": FORMAT,
-        "version": VERSION,
-        "software": __version__,
+        VERSION_KEY: __version__,
         "verdict": str(certificate.verdict),
         "method": certificate.method,
         "network": {

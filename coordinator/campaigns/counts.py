@@ -56,22 +56,17 @@ class LatencyCounts:
         here[1] += steps
 
     @classmethod
-    def of_result(cls, result: TrialResult) -> Self | None:
-        """Return the latencies of one trial with messages; None for a record without latencies, as version 0.1.0 wrote
-        it.
-        """
-        if result.latency_sums is None or result.latencies is None:
-            return None
+    def of_result(cls, result: TrialResult) -> Self:
+        """Return packets and latencies of one trial with messages."""
         served, steps, longest = result.latency_sums
         by_step = +Counter(dict(enumerate(result.latencies)))
         return cls(result.packets, {served: [1, steps]} if served else {}, longest, by_step)
 
     @classmethod
-    def of_outcome(cls, outcome: BatchOutcome) -> Self | None:
-        """Return the latencies of trials of the batch engine; None if the engine did not compute latencies."""
+    def of_outcome(cls, outcome: BatchOutcome) -> Self:
+        """Return packets and latencies of trials of the batch engine, which was asked for latencies."""
         times = outcome.latencies
-        if times is None:
-            return None
+        assert times is not None
         found = cls(
             int(outcome.packets[outcome.decided].sum()), longest=int(times.longest.sum()), by_step=times.by_step
         )
@@ -130,10 +125,9 @@ class Counts:
     """By number of healthy nodes that miss a message: trials."""
     predicted: Fraction | None = Fraction(0)
     """Sum of the shares of messages that claims predict; None if a trial has no such claim."""
-    times: LatencyCounts | None = field(default_factory=LatencyCounts)
-    """None if some trial was recorded without latencies."""
-    groups: dict[int, Ratios] | None = field(default_factory=dict)
-    """By first position of a group of consecutive draws: its trials. None if blocks of an earlier version lack them."""
+    times: LatencyCounts = field(default_factory=LatencyCounts)
+    groups: dict[int, Ratios] = field(default_factory=dict)
+    """By first position of a group of consecutive draws: its trials."""
 
     @property
     def decided(self) -> int:
@@ -173,7 +167,7 @@ class Counts:
         self.lost[len(result.unserved)] += 1
         self.steps += result.steps
         self.segments += result.segments
-        self._add_times(LatencyCounts.of_result(result))
+        self.times.add(LatencyCounts.of_result(result))
         if result.predicted is None:
             self.predicted = None
         elif self.predicted is not None:
@@ -189,20 +183,11 @@ class Counts:
         self._add_groups(other.groups)
         known = self.predicted is not None and other.predicted is not None
         self.predicted = self.predicted + other.predicted if known else None  # type: ignore[operator]
-        self._add_times(other.times)
+        self.times.add(other.times)
 
-    def _add_times(self, other: LatencyCounts | None) -> None:
-        if other is None:
-            self.times = None
-        elif self.times is not None:
-            self.times.add(other)
-
-    def _add_groups(self, other: Mapping[int, Ratios] | None) -> None:
-        if other is None:
-            self.groups = None
-        elif self.groups is not None:
-            for group, ratios in other.items():
-                self.groups.setdefault(group, Counter()).update(ratios)
+    def _add_groups(self, other: Mapping[int, Ratios]) -> None:
+        for group, ratios in other.items():
+            self.groups.setdefault(group, Counter()).update(ratios)
 
     def _count_due(self, expected: int, trials: int, intact: int, served: int) -> None:
         here = self.due.setdefault(expected, [0, 0, 0])
@@ -287,10 +272,10 @@ class DrawBlock:
             "undecided": counts.undecided, "violated": counts.violated, "steps": counts.steps,
             "segments": counts.segments, "due": [[due, *each] for due, each in sorted(counts.due.items())],
             "lost": sorted(map(list, counts.lost.items())), "worst": self.worst, "violations": self.violations,
-            "whole": self.whole, "times": counts.times.record() if counts.times else None,
+            "whole": self.whole, "times": counts.times.record(),
             "groups": [
                 [group, [[*key, trials] for key, trials in sorted(ratios.items())]]
-                for group, ratios in sorted((counts.groups or {}).items())
+                for group, ratios in sorted(counts.groups.items())
             ],
         }  # fmt: skip
 
@@ -298,20 +283,17 @@ class DrawBlock:
     def of_record(cls, fields: Mapping[str, Any]) -> Self:
         """Build a block from a line of the record: the inverse of `record`."""
         names = ("trials", "undecided", "violated", "steps", "segments")
-        # Blocks of earlier versions have no times.
-        times = LatencyCounts.of_record(fields["times"]) if fields.get("times") else None
+        times = LatencyCounts.of_record(fields["times"])
         counts = Counts(**{name: fields[name] for name in names}, predicted=None, times=times)
         counts.due = {due: list(each) for due, *each in fields["due"]}
         counts.lost = Counter(dict(map(tuple, fields["lost"])))
-        counts.groups = _groups_of_record(fields.get("groups"))
+        counts.groups = _groups_of_record(fields["groups"])
         place = (fields["point"], fields["variant"], fields["block"])
         return cls(*place, counts, fields["worst"], fields["violations"], fields["whole"])
 
 
-def _groups_of_record(groups: Sequence[Any] | None) -> dict[int, Ratios] | None:
-    """Read the groups of a block; None for a block of an earlier version, which has none."""
-    if not groups:
-        return None
+def _groups_of_record(groups: Sequence[Any]) -> dict[int, Ratios]:
+    """Return the groups of a block from their JSON value."""
     return {group: Counter({(due, intact): trials for due, intact, trials in ratios}) for group, ratios in groups}
 
 

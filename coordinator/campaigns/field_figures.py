@@ -33,7 +33,7 @@ def field_figures(counts: Counts, plan: Plan, fault_free: Step | None) -> dict[s
         # Every node is due the same number of messages.
         figures["tfr_one_to_one"] = counts.nodes_lost * plan.spec.messages / counts.messages_due
         figures["tfr_one_to_all"] = 1 - counts.served / trials
-    if trials and times is not None:
+    if trials:
         figures["redundancy_cost"] = times.packets / trials / max(1, len(plan.topology.data_ranks) - 1)
         if times.trials:
             figures["mean_latency"] = float(times.mean / times.trials)

@@ -37,17 +37,7 @@ MOST_SAMPLED = 1_000_000
 """Most sets of `all` of which a random sample without repetition can be drawn."""
 MOST_VALUES = 10_000
 """Most values of one varied field, and most combinations of values."""
-DRAWS = "2"
-"""The version of the draws. A campaign whose trials were drawn by another version is not resumed."""
-OF_0_1_0: Final = {
-    *("topology", "collective", "algorithm", "source", "port_model", "duplex", "message_bytes", "messages", "segments"),
-    *("redundancy", "driver", "ranks_per_host", "netns", "hang_by", "clock", "startup", "per_byte", "lateness_limit"),
-    *("packet_limit", "fault", "fault_knowledge", "seed", "step_limit", "name"),
-}
-"""The options of version 0.1.0, all of which its fingerprints have."""
-OF_LINKS: Final = ("reliable", "retransmit_after", "attempts", "window", "back_off")
-"""The options of reliable links when they came."""
-UNCOUNTED: Final = ("worst_lateness_limit", "network_sha256", "relabel", "plugin", "program_deadline")
+UNCOUNTED: Final = ("worst_lateness_limit", "network_sha256", "relabel", "netns", "plugin", "program_deadline")
 """Options on which no trial depends, and plug-ins, which count by their digests."""
 CHUNK = 50
 """Draws between two checks of the precision."""
@@ -193,9 +183,7 @@ class Grid:
         """A hash of everything that decides a trial; the number of trials is left out, so that it can be raised later."""
         scenarios = [_described(variant.scenario) for variant in self.variants]
         # Without `trials` and `precision`: a campaign may be continued with more of either.
-        said = f"{DRAWS}/{scenarios}/{[fault_set.name for fault_set in self.points]}"
-        if any(variant.is_random for variant in self.variants):
-            said += "/a seed for each trial"  # earlier versions drew the losses of the scenario once for all trials
+        said = f"{scenarios}/{[fault_set.name for fault_set in self.points]}"
         return blake2b(said.encode(), digest_size=16).hexdigest()
 
     def set_count(self, point: int, variant: int) -> int | None:
@@ -251,7 +239,7 @@ class Grid:
         the run.
         """
         seed = self.variants[variant].scenario.seed
-        # Any value counts, also a rate of 1 or a number of steps: campaigns of earlier versions have these seeds.
+        # Any value counts, also a rate of 1 or a number of steps, which draw nothing: so the seeds follow from the syntax.
         own = self.variants[variant].is_random or any(part.argument for part in self.points[point].parts)
         return (seed + number) % 2**63 if own else seed
 
@@ -410,26 +398,19 @@ def _places_of(plan: Plan) -> FaultSites:
 
 
 def _described(scenario: Scenario) -> dict[str, object]:
-    """Return a scenario in the form of version 0.1.0, so that fields that no trial depends on do not change the
-    fingerprint.
+    """Return the values of a scenario that decide its trials. An option counts where its value is not the default, so that
+    a new option changes no fingerprint.
     """
     values = scenario.model_dump(mode="json", exclude=set(UNCOUNTED))
-    # A later option counts where it is given. Options of reliable links all count where links are reliable.
-    counted = {*OF_0_1_0, *(OF_LINKS if scenario.reliable else ())}
-    values = {
-        name: value
-        for name, value in values.items()
-        if name in counted or getattr(scenario, name) != OPTIONS[name].field.default
-    }
+    values = {name: value for name, value in values.items() if getattr(scenario, name) != OPTIONS[name].field.default}
     if scenario.plugin:  # wherever their files are
         values["plugin"] = sorted(plugin.sha256 for plugin in loaded_plugins(scenario.plugin, all_of_them=True))
-    if scenario.message_bytes is None and scenario.collective not in VECTOR:
-        values["message_bytes"] = DEFAULT_BYTES
+    if scenario.message_bytes == DEFAULT_BYTES and scenario.collective not in VECTOR:
+        del values["message_bytes"]  # as without the option
     topology = network_of(scenario)
     if isinstance(topology, TableTopology):  # wherever its file is
         values["topology"] = f"{topology.name} {topology.sha256}"
-    values |= {name: "0.0s" for name, value in values.items() if value == "0s"}
-    return values | {"netns": scenario.netns == "always"}
+    return values
 
 
 def _without_gap(order: Sequence[int], finished: Collection[int]) -> int:

@@ -15,7 +15,7 @@ from typing import Any, Final, Self, TextIO
 import tomli_w
 
 from coordinator.campaigns.counts import Counts, DrawBlock, total
-from coordinator.campaigns.grid import DRAWS, Done, Grid, Key
+from coordinator.campaigns.grid import Done, Grid, Key
 from coordinator.campaigns.stored_records import (
     COUNT,
     RESULT,
@@ -32,6 +32,7 @@ from coordinator.scenario.model import Scenario
 from coordinator.scenario.networks import absolute_network, keep_network, network_of, with_absolute_network
 from coordinator.scenario.plugins import keep_plugins
 from coordinator.stored.reading import RefusedError, read_toml
+from coordinator.stored.version import VERSION_KEY, require_version
 from coordinator.stored.writing import open_to_append
 from emunode import __version__
 from emunode.errors import ScenarioError
@@ -127,8 +128,6 @@ class Store(FinishedTrials):
                 raise ScenarioError("out", str(folder), "it exists and is not a campaign folder")
             folder.mkdir(parents=True, exist_ok=True)
             # Trials of another grid would be counted as trials of this one.
-            if known.exists():
-                require_same_draws(read_grid_file(folder), folder)
             if known.exists() and read_grid_file(folder).get("fingerprint") != fingerprint:
                 raise ScenarioError(
                     "out",
@@ -140,9 +139,8 @@ class Store(FinishedTrials):
             self._lock()
             # After the lock: only its owner may change the folder.
             values = {
+                VERSION_KEY: __version__,
                 "fingerprint": fingerprint,
-                "draws": DRAWS,
-                "software": __version__,
                 **self._with_files(grid_values(grid)),
             }
             self.write(GRID, tomli_w.dumps(values))
@@ -287,30 +285,24 @@ def grid_values(grid: Grid) -> dict[str, object]:
 
 
 def read_grid_file(folder: Path) -> Mapping[str, Any]:
-    """Return the values of `campaign.toml`; ScenarioError (field `resume`) if the folder is not a campaign folder."""
+    """Return the values of `campaign.toml`.
+
+    Raises ScenarioError (field `resume`) if the folder is not a campaign folder, and VersionError (field `campaign`) if
+    another minor version wrote it.
+    """
     try:
-        return read_toml(folder / GRID, follow=False)
+        values = read_toml(folder / GRID, follow=False)
+        require_version(values, "campaign", folder)
+        return values
     except OSError as error:
         raise ScenarioError("resume", str(folder), f"no campaign to resume: {GRID}: {error.strerror}") from None
     except ValueError as error:
         raise ScenarioError("resume", str(folder), f"no campaign to resume: {GRID}: {error}") from None
 
 
-def require_same_draws(values: Mapping[str, Any], folder: Path) -> None:
-    """Refuse to resume a campaign whose trials were drawn by another version; its tables stay as they are."""
-    if values.get("draws") != DRAWS:
-        raise ScenarioError(
-            "out",
-            str(folder),
-            "its trials were drawn by an earlier version, which draws other faults; nothing was changed, and its tables "
-            "stay readable. Use another folder",
-        )
-
-
 def read_grid(folder: Path) -> Grid:
     """Return the grid of the campaign in a folder."""
     values = read_grid_file(folder)
-    require_same_draws(values, folder)
     missing = [repr(key) for key in ("scenario", "vary", "faults", "trials", "engine") if key not in values]
     if missing:
         raise ScenarioError("resume", str(folder), f"its {GRID} lacks {', '.join(missing)}")
@@ -338,7 +330,6 @@ GRID_VALUES: Final[Mapping[str, tuple[str, RecordCheck]]] = {
     "precision": ("a number", lambda value: isinstance(value, float)),
     "engine": TEXT,
     "fingerprint": TEXT,
-    "draws": TEXT,
-    "software": TEXT,
+    VERSION_KEY: TEXT,
 }
 """The values of a campaign file."""

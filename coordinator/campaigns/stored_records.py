@@ -94,7 +94,7 @@ def _pairs(length: int) -> tuple[str, RecordCheck]:
 
 def _are_groups(value: object) -> bool:
     """Return whether a value has the delivery ratios of groups of draws: [group, [[due, intact, trials], ..]], .."""
-    return value is None or (isinstance(value, list) and all(map(_is_group, value)))
+    return isinstance(value, list) and all(map(_is_group, value))
 
 
 def _is_group(value: object) -> bool:
@@ -115,16 +115,17 @@ TRIAL: Final[Mapping[str, tuple[str, RecordCheck]]] = {
     **dict.fromkeys(("delivered", "intact", "least_copies"), COUNT),
     "unserved": TEXTS, "predicted": MAYBE_COUNT, "violated": TEXTS,
     "undecided": MAYBE_TEXT, "journal_hash": TEXT,
-    "latencies": ("a list of whole numbers, or null", _maybe(_list_of(_is_count))),
+    "latencies": ("a list of whole numbers", _list_of(_is_count)),
     "seconds": ("a number from 0 on, or null", _maybe(_is_time)), "over": ("'tcp'", lambda value: value == "tcp"),
 }  # fmt: skip
-"""The values of a trial with messages; values that earlier versions or some trials lack are optional."""
-OPTIONAL: Final = frozenset({"latencies", "seconds", "over"})
+"""The values of a trial with messages."""
+OPTIONAL: Final = frozenset({"seconds", "over"})
+"""The values that some trials do not have."""
 BLOCK: Final[Mapping[str, tuple[str, RecordCheck]]] = {
     "block": COUNT, **PLACE, **dict.fromkeys(("trials", "undecided", "violated", "steps", "segments"), COUNT),
     "due": _pairs(4), "lost": _pairs(2), "worst": _pairs(2), "violations": ("a list of numbers", _list_of(_is_count)),
-    "whole": ("true or false", _is_truth), "times": ("an object, or null", lambda value: isinstance(value, dict | None)),
-    "groups": ("groups of delivery ratios, or null", _are_groups),
+    "whole": ("true or false", _is_truth), "times": ("an object", lambda value: isinstance(value, dict)),
+    "groups": ("groups of delivery ratios", _are_groups),
 }  # fmt: skip
 TIMES: Final = {"packets": COUNT, "sums": _pairs(3), "longest": COUNT, "by_step": _pairs(2)}
 RESULT: Final = frozenset(each.name for each in fields(TrialResult))
@@ -132,9 +133,8 @@ RESULT: Final = frozenset(each.name for each in fields(TrialResult))
 
 def require_block(record: Mapping[str, Any]) -> None:
     """Refuse the record of a block of draws that is malformed or contradicts itself."""
-    require_record(record, BLOCK, frozenset({"times", "groups"}))
-    if record.get("times"):
-        require_record(record["times"], TIMES, frozenset())
+    require_record(record, BLOCK, frozenset())
+    require_record(record["times"], TIMES, frozenset())
     trials, undecided = record["trials"], record["undecided"]
     if not trials:
         raise RefusedError("it has no trials")

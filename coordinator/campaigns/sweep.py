@@ -34,7 +34,8 @@ from coordinator.results.claims import Judged, Verdict, ratio_to
 from coordinator.results.run_metrics import RUN_METRICS
 from coordinator.scenario.model import Scenario, make_scenario
 from coordinator.scenario.networks import absolute_network
-from coordinator.stored.reading import RefusedError, exists
+from coordinator.stored.reading import RefusedError, exists, read_toml
+from coordinator.stored.version import VERSION_KEY, require_version
 from coordinator.stored.writing import open_to_append
 from emunode import __version__
 from emunode.algorithms.claims import DELIVERY, TRAFFIC
@@ -321,6 +322,8 @@ def _read_rows(folder: Path) -> dict[str, dict[str, Any]]:
         if folder.exists() and not exists(file) and (not folder.is_dir() or any(folder.iterdir())):
             raise ScenarioError("out", str(folder), "it exists and is not the folder of a sweep")
         folder.mkdir(parents=True, exist_ok=True)
+        if exists(folder / SETTINGS) or (exists(file) and file.lstat().st_size):
+            _require_settings(folder)
         if not exists(file):
             os.close(open_to_append(file))
         rows, whole = {}, 0
@@ -340,6 +343,27 @@ def _read_rows(folder: Path) -> dict[str, dict[str, Any]]:
         raise ScenarioError("out", str(folder), f"its {ROWS} is damaged: {error}; use another folder") from None
 
 
+def _require_settings(folder: Path) -> None:
+    try:
+        read_settings(folder)
+    except ValueError as error:
+        raise ScenarioError("out", str(folder), f"its {SETTINGS} is damaged: {error}; use another folder") from None
+
+
+def read_settings(folder: Path) -> dict[str, Any]:
+    """Return the values of `sweep.toml`, by which alone the folder of a sweep names its version.
+
+    OSError and ValueError as `read_toml`, but a missing file is a sweep of an early version: VersionError (field `sweep`),
+    as for another minor version.
+    """
+    try:
+        values = read_toml(folder / SETTINGS, follow=False)
+    except FileNotFoundError:
+        values = {}
+    require_version(values, "sweep", folder)
+    return values
+
+
 def _write_settings(
     folder: Path,
     topologies: Sequence[str],
@@ -351,7 +375,7 @@ def _write_settings(
     """Write the arguments of a sweep, from which `verify` finds its runs; files of networks by their absolute paths."""
     scenario = {name: value for name, value in values.items() if value is not None}
     settings = {
-        "software": __version__,
+        VERSION_KEY: __version__,
         "topologies": [absolute_network(name, Path.cwd()) for name in topologies],
         "collective": str(collective),
         "algorithms": list(algorithms),

@@ -131,7 +131,7 @@ def _betting(counts: Counts, *, exact: bool, independent: bool) -> Row:
     ends: tuple[float, float] | tuple[None, None] = (None, None)
     if counts.decided and exact:
         ends = (float(counts.ratios / counts.decided),) * 2
-    elif counts.decided and independent and counts.groups is not None:
+    elif counts.decided and independent:
         ends = betting_interval([_by_ratio(counts.groups[start]) for start in sorted(counts.groups)])
     return dict(zip(("ratio_betting_low", "ratio_betting_high"), map(_rounded, ends), strict=True))
 

@@ -64,8 +64,8 @@ class TrialResult:
     undecided: str | None
     """Why the trial is undecided and enters no statistic, or None."""
     journal_hash: str
-    latencies: tuple[int, ...] | None = None
-    """By step, from step 0 on: the nodes that had everything due to them from then on. None in records of version 0.1.0."""
+    latencies: tuple[int, ...]
+    """By step, from step 0 on: the nodes that had everything due to them from then on."""
     seconds: float | None = None
     """Under the timed clock, if every node is served: the time from which on all of them had everything due to them."""
 
@@ -81,13 +81,13 @@ class TrialResult:
             return None
         if self.seconds is not None:
             return self.seconds
-        return None if self.latencies is None else max(0, len(self.latencies) - 1)
+        return max(0, len(self.latencies) - 1)
 
     @property
-    def latency_sums(self) -> tuple[int, int, int] | None:
-        """Served nodes, the sum of their latencies, and the longest; zeros if undecided, None without `latencies`."""
-        if self.latencies is None or self.undecided is not None:
-            return None if self.latencies is None else (0, 0, 0)
+    def latency_sums(self) -> tuple[int, int, int]:
+        """Served nodes, the sum of their latencies, and the longest; zeros if undecided."""
+        if self.undecided is not None:
+            return 0, 0, 0
         steps = sum(step * nodes for step, nodes in enumerate(self.latencies))
         return sum(self.latencies), steps, max(0, len(self.latencies) - 1)
 

@@ -8,7 +8,6 @@ import os
 import secrets
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import product
 from math import prod
 from pathlib import Path
@@ -20,7 +19,7 @@ import trio
 
 from coordinator.campaigns.batch_trials import repeats, require_agreement, unfinished
 from coordinator.campaigns.counts import DrawBlock
-from coordinator.campaigns.grid import DRAWS, MOST_TRIALS, Grid, Key
+from coordinator.campaigns.grid import MOST_TRIALS, Grid, Key
 from coordinator.campaigns.store import (
     GRID,
     GRID_VALUES,
@@ -60,7 +59,8 @@ MOST_PACKETS: Final = 1_000_000
 def verify_records(folder: Path, verification: Verification) -> FinishedTrials | None:
     """Check grid and records of a campaign folder, and return its trials; None if they cannot be read.
 
-    Does not raise, whatever the folder contains, except ScenarioError (field `plugin`) for a plug-in that is not loaded.
+    Does not raise, whatever the folder contains, except VersionError for another minor version, and ScenarioError (field
+    `plugin`) for a plug-in that is not loaded.
     """
     with errors_as_findings(verification, GRID):
         verification.findings += [f"{name}: it is a symbolic link" for name in links_in(folder)]
@@ -81,8 +81,6 @@ class _Records:
     def check(self) -> FinishedTrials | None:
         values = read_grid_file(self._folder)
         self._verification.unchecked += unknown_keys(GRID, values, GRID_VALUES)
-        if values.get("draws") != DRAWS:
-            raise TooLargeError(f"{GRID}: an earlier version drew its faults, which this version cannot draw again")
         grid = read_grid(self._folder)
         _require_small(grid)
         if values.get("fingerprint") != grid.fingerprint:
@@ -174,8 +172,6 @@ class _Records:
                     self._add(grid, key, f"it fails when it is run again: {str(error)[:160]}")
                     return done
                 done, packets = done + 1, packets + found.packets
-                if stored.latencies is None:
-                    found = replace(found, latencies=None)
                 self._compare(grid, key, stored, found)
                 if packets > MOST_PACKETS and done >= LEAST_TRIALS:
                     break

@@ -8,7 +8,17 @@ from random import Random
 from typing import Any, Final
 
 from coordinator.campaigns.stored_records import TEXT, TEXTS, RecordCheck, read_records, require_row
-from coordinator.campaigns.sweep import METRICS, ROWS, SETTINGS, Sweep, SweepPoint, points_of, row_of, run_point
+from coordinator.campaigns.sweep import (
+    METRICS,
+    ROWS,
+    SETTINGS,
+    Sweep,
+    SweepPoint,
+    points_of,
+    read_settings,
+    row_of,
+    run_point,
+)
 from coordinator.execution.verify import (
     MOST_FINDINGS,
     TooLargeError,
@@ -20,7 +30,8 @@ from coordinator.execution.verify import (
 )
 from coordinator.history.stored_run import unknown_keys
 from coordinator.reports.numbers import plural
-from coordinator.stored.reading import RefusedError, exists, read_bytes, read_toml
+from coordinator.stored.reading import RefusedError, read_bytes
+from coordinator.stored.version import VERSION_KEY
 from emunode import __version__
 from emunode.errors import EmulatorError
 
@@ -32,14 +43,17 @@ LEAST_RUNS: Final = 3
 MOST_PACKETS: Final = 1_000_000
 """About the most packets of the runs that are made again."""
 VALUES: Final[Mapping[str, tuple[str, RecordCheck]]] = {
-    "software": TEXT, "topologies": TEXTS, "collective": TEXT, "algorithms": TEXTS,
+    VERSION_KEY: TEXT, "topologies": TEXTS, "collective": TEXT, "algorithms": TEXTS,
     "metric": ("a metric", lambda value: value in METRICS), "scenario": ("a table", lambda value: isinstance(value, dict)),
 }  # fmt: skip
 """The values of sweep.toml."""
 
 
 def verify_sweep(folder: Path) -> Verification:
-    """Check the folder of a sweep; raises only ScenarioError (field `plugin`) for a plug-in that is not loaded."""
+    """Check the folder of a sweep.
+
+    Raises only VersionError, for another minor version, and ScenarioError (field `plugin`) for a plug-in that is not loaded.
+    """
     verification = Verification(folder)
     with errors_as_findings(verification, SETTINGS):
         verification.findings += [f"{name}: it is a symbolic link" for name in links_in(folder)]
@@ -49,8 +63,8 @@ def verify_sweep(folder: Path) -> Verification:
 
 
 def _verify(folder: Path, verification: Verification) -> None:
-    records = _read(folder / ROWS, _records)
     settings = _settings(folder, verification)
+    records = _read(folder / ROWS, _records)
     metric = settings["metric"]
     points, left_out = _points(settings)
     known = [point for point in points if point.key in records]
@@ -70,18 +84,14 @@ def _verify(folder: Path, verification: Verification) -> None:
             break
         rows.append(row_of(point, metric, records[point.key]))
     sweep = Sweep(settings["collective"], metric, rows, left_out, len(known) == len(points))
-    _check_files(folder, sweep.files, settings["software"] == __version__, verification)
+    _check_files(folder, sweep.files, settings[VERSION_KEY] == __version__, verification)
     verification.statement = (
         f"{plural(len(known), 'run')}, {again} of them made again; {plural(len(sweep.files), 'file')} made again"
     )
 
 
 def _settings(folder: Path, verification: Verification) -> dict[str, Any]:
-    if not exists(folder / SETTINGS):
-        raise TooLargeError(
-            f"{SETTINGS}: no such file; an earlier version wrote this sweep, and the same command adds it"
-        )
-    settings: dict[str, Any] = _read(folder / SETTINGS, lambda path: read_toml(path, follow=False))
+    settings: dict[str, Any] = _read(folder / SETTINGS, lambda file: read_settings(file.parent))
     verification.unchecked += unknown_keys(SETTINGS, settings, VALUES)
     for name, (expected, fits) in VALUES.items():
         if name not in settings or not fits(settings[name]):

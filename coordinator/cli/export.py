@@ -8,12 +8,14 @@ from cyclopts import Group, Parameter
 
 from coordinator.api.campaigns import export_curves
 from coordinator.api.runs import Run
+from coordinator.campaigns.store import GRID, read_grid_file
 from coordinator.cli.output import OUTPUT, JsonFlag, RunArgument, as_command, print_json
 from coordinator.cli.plugin_flags import PluginFlag
 from coordinator.cli.verify import warn_unverified
 from coordinator.reports.export import graphml_of_plan, write_lines
 from coordinator.reports.pgfplots import read_curves
 from coordinator.scenario.plugins import load_plugins
+from coordinator.stored.reading import exists
 from emunode.errors import ScenarioError
 from emunode.terminal import say
 
@@ -58,6 +60,8 @@ def export(  # noqa: PLR0913  # its flags
     if pgfplots or csv:
         if run is None or graphml or goal or trace or gif or topology:
             raise ScenarioError("export", None, "--pgfplots and --csv take a campaign folder, and no other flag")
+        if exists(run / GRID):
+            read_grid_file(run)  # refuses what another version wrote
         return _show(export_curves(read_curves(run), pgfplots, csv), as_json=json)
     if graphml is None and goal is None and trace is None and gif is None:
         raise ScenarioError(

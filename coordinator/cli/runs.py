@@ -26,7 +26,8 @@ def list_runs(
 ) -> None:
     """List the stored runs, newest first.
 
-    Folders that hold no run, or a damaged one, are left out. `coordinator open` shows one of the runs.
+    Folders that hold no run, or a damaged one, are left out. A run of another minor version shows that version in place of
+    a verdict. `coordinator open` shows one of the runs.
 
     Examples:
       coordinator list runs
@@ -46,7 +47,7 @@ def list_runs(
             ]
         )
         return
-    render.show_rows("", [{"run": run.path, "steps": run.steps, "verdict": run.verdict} for run in shown])
+    render.show_rows("", [{"run": run.path, "steps": run.steps, "verdict": run.outcome} for run in shown])
     if not runs:
         say(f"no runs in {folder}")
     elif len(shown) < len(runs):

@@ -15,6 +15,8 @@ from coordinator.networks.registry import make_network
 from coordinator.planning.plan import Plan
 from coordinator.results.conclude import Conclusion, History, conclude
 from coordinator.results.cut_off import faults_without_effect
+from coordinator.stored.version import VERSION_KEY
+from emunode import __version__
 from emunode.errors import RunError
 from emunode.logging import logging_to
 from emunode.topologies.table import TableTopology
@@ -100,6 +102,7 @@ def summarize(plan: Plan, conclusion: Conclusion, journal: Journal, execution: E
     """Return the content of summary.json: scenario, metrics, times and claims, as plain values."""
     scenario, topology = plan.scenario, plan.topology
     return {
+        VERSION_KEY: __version__,
         "topology": topology.name,
         "order": topology.order,
         "degree": topology.degree,

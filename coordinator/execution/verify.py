@@ -35,19 +35,18 @@ from coordinator.history.timetable import PredictionInputs, Timetable, make_time
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.results.claims import Verdict
 from coordinator.results.conclude import Conclusion, History, conclude
+from coordinator.results.cut_off import faults_without_effect
 from coordinator.results.differential import REPLAYED_ROWS, Replay, replay
 from coordinator.results.run_metrics import RUN_METRICS
-from coordinator.scenario.model import DEFAULT_BYTES, Scenario, costs_of, make_scenario
+from coordinator.scenario.model import Scenario, costs_of, make_scenario
 from coordinator.scenario.networks import network_of, with_absolute_network
 from coordinator.scenario.plugins import altered_files
 from coordinator.scenario.programs import command_of, is_allowed
 from coordinator.stored.reading import RefusedError, exists
 from coordinator.stored.tables import damage_as_value_error, require_regular
-from coordinator.theory.lower_bounds import GENERAL
-from emunode.algorithms.base import cuts_vector
-from emunode.algorithms.registry import find_algorithm
+from coordinator.stored.version import VersionError
 from emunode.errors import ScenarioError
-from emunode.model import ROOTLESS, VECTOR, CollectiveSpec
+from emunode.model import ROOTLESS
 from emunode.timed.cost_model import NANO
 
 MOST_TABLE_BYTES = 2 * 2**30
@@ -112,7 +111,11 @@ class Verification:
 
 
 def verify(path: Path) -> Verification:
-    """Check a run directory. Does not raise, whatever its files contain: any exception is an error of this software."""
+    """Check a run directory.
+
+    Raises only VersionError, for a run of another minor version, and ScenarioError (field `plugin`) for a plug-in that is
+    not loaded: any other exception is an error of this software, whatever the files contain.
+    """
     verification = Verification(path)
     with errors_as_findings(verification):
         _verify(path, verification)
@@ -124,8 +127,8 @@ def verify(path: Path) -> Verification:
 def errors_as_findings(verification: Verification, settings: str = "") -> Iterator[None]:
     """Add errors about the content of files within the block to the findings; a check that is too large stays open.
 
-    `settings` is the file that an invalid scenario comes from. Without it, and for a plug-in that is not loaded, a
-    ScenarioError is raised.
+    `settings` is the file that an invalid scenario comes from. Without it, for a plug-in that is not loaded, and for
+    another minor version, a ScenarioError is raised.
     """
     try:
         yield
@@ -135,7 +138,7 @@ def errors_as_findings(verification: Verification, settings: str = "") -> Iterat
     except (UnreadableError, RefusedError) as error:
         verification.findings.append(str(error))
     except ScenarioError as error:
-        if error.field == "plugin" or not settings:
+        if error.field == "plugin" or not settings or isinstance(error, VersionError):
             raise
         verification.findings.append(f"{settings}: {error}")
     except OSError as error:
@@ -145,13 +148,11 @@ def errors_as_findings(verification: Verification, settings: str = "") -> Iterat
 
 def _verify(path: Path, verification: Verification) -> None:
     verification.findings += [f"{name}: it is a symbolic link" for name in links_in(path)]
-    scenario, older = _read_scenario(path, verification)
-    verification.findings += altered_files(scenario.plugin, path)
+    # First, for the version: another one may write other files.
     summary = _read(path / "summary.json", lambda file: read_summary(file.parent))
-    older |= "cut_off_count" not in summary
-    if scenario.collective in VECTOR and "blocks" not in summary:
-        scenario, summary = _with_whole_vector(scenario, summary)
-    plan = replace(plan_of(scenario), late_faults_count=older)
+    scenario = _read_scenario(path, verification)
+    verification.findings += altered_files(scenario.plugin, path)
+    plan = plan_of(scenario)
     records = _read_journal(path / "journal.parquet", plan)
     verification.findings += _check_hash(records, summary)
     # A run that was cut short may lack packets; the timetable has them nevertheless.
@@ -183,11 +184,10 @@ def _verify(path: Path, verification: Verification) -> None:
     if json.loads(json.dumps(conclusion.measurement.faults)) != faults:
         verification.findings.append("faults.json: differs from the scenario and the journal")
     for name, entries in conclusion.records.items():
-        # Runs of earlier versions do not have these files.
-        if exists(path / f"{name}.json") and _read(path / f"{name}.json", _list) != list(entries):
+        if _read(path / f"{name}.json", _list) != list(entries):
             verification.findings.append(f"{name}.json: differs from the scenario and the journal")
     _check_summary(scenario, plan, conclusion, summary, verification)
-    _check_claims(conclusion, summary, verification, older=older)
+    _check_claims(conclusion, summary, verification)
     if conclusion.metrics["illegal_hops"]:
         verification.findings.append(
             f"journal.parquet: {conclusion.metrics['illegal_hops']} hops that the model, the network or the faults rule out"
@@ -221,29 +221,15 @@ def _list(path: Path) -> Any:
     return read_records(path, list)
 
 
-def _read_scenario(path: Path, verification: Verification) -> tuple[Scenario, bool]:
-    """Read the scenario; also return whether an earlier version wrote it."""
+def _read_scenario(path: Path, verification: Verification) -> Scenario:
+    """Return the scenario of a run directory."""
     values = _read(path / "scenario.toml", lambda file: read_scenario_file(file.parent))
     verification.unchecked += unknown_keys("scenario.toml", values, Scenario.model_fields)
     values = {name: value for name, value in values.items() if name in Scenario.model_fields}
-    older = "worst_lateness_limit" not in values
-    if older:
-        values["worst_lateness_limit"] = 1e9
     try:
-        return make_scenario(with_absolute_network(values, path)), older
+        return make_scenario(with_absolute_network(values, path))
     except ScenarioError as error:
         raise UnreadableError(f"scenario.toml: {_short(error)}") from None
-
-
-def _with_whole_vector(scenario: Scenario, summary: dict[str, Any]) -> tuple[Scenario, dict[str, Any]]:
-    """Return a run of an earlier version in the words of this version: it called the size of a block the size of the
-    message.
-    """
-    topology = network_of(scenario)
-    entry = find_algorithm(topology, CollectiveSpec(topology.name, scenario.collective, scenario.algorithm, 0))
-    size = (scenario.message_bytes or DEFAULT_BYTES) * (len(topology.data_ranks) if cuts_vector(entry) else 1)
-    words = {"message_bytes": size} if summary.get("message_bytes") == scenario.message_bytes else {}
-    return scenario.model_copy(update={"message_bytes": size}), {**summary, **words}
 
 
 def plan_of(scenario: Scenario) -> Plan:
@@ -287,21 +273,13 @@ def _table(path: Path, schema: Mapping[str, Any], most: int) -> pl.DataFrame:
         raise TooLargeError(f"{path.name}: {size} bytes, and at most {MOST_TABLE_BYTES} are verified")
     with damage_as_value_error():
         stored = pl.read_parquet_schema(path)
-        if stored.keys() != schema.keys() or not all(_is_type(stored[name], schema[name]) for name in schema):
+        if dict(stored) != dict(schema):
             raise UnreadableError(f"{path.name}: unexpected columns or types")
         scan = pl.scan_parquet(path, glob=False)
         rows = scan.select(pl.len()).collect().item()
         if rows > most:
             raise TooLargeError(f"{path.name}: {rows} rows, and at most {most} are verified")
         return scan.collect()
-
-
-def _is_type(stored: pl.DataType, expected: pl.DataType) -> bool:
-    """Return whether a column has this type; a run of an earlier version may know fewer outcomes."""
-    if isinstance(stored, pl.Enum) and isinstance(expected, pl.Enum):
-        known = stored.categories.to_list()
-        return known == expected.categories.to_list()[: len(known)]
-    return stored == expected
 
 
 def _read_journal(path: Path, plan: Plan) -> np.ndarray:
@@ -449,7 +427,7 @@ def _check_summary(
         **plan.vector,
         "segments_per_tree": scenario.segments, "redundancy": scenario.redundancy, "faults": list(scenario.fault),
         **plan.targets, **conclusion.metrics, **conclusion.cut_off.record(),
-        **conclusion.stated(),
+        "without_effect": faults_without_effect(conclusion.plan), **conclusion.stated(),
     }  # fmt: skip
     unsure = any(text.startswith("elections") for text in verification.unchecked)
     verification.unchecked += unknown_keys("summary.json", summary, KNOWN | expected.keys())
@@ -457,24 +435,22 @@ def _check_summary(
         if name not in summary and name in RUN_METRICS:
             continue  # the program that ran it had not registered that metric
         if name not in summary:
-            verification.unchecked.append(f"summary.json: {name} is missing: an earlier version wrote it")
+            verification.findings.append(f"summary.json: {name} is missing")
         elif not (unsure or _same(summary[name], value)):
             verification.findings.append(
                 f"summary.json: {name} is {_short(summary[name])}, and the journal says {_short(value)}"
             )
 
 
-def _check_claims(
-    conclusion: Conclusion, summary: Mapping[str, Any], verification: Verification, *, older: bool
-) -> None:
-    """Check claims and verdict. An earlier version may have made other claims, which are then noted and not refuted."""
+def _check_claims(conclusion: Conclusion, summary: Mapping[str, Any], verification: Verification) -> None:
+    """Check claims and verdict."""
     stored = summary.get("claims")
     if not isinstance(stored, list) or not all(isinstance(claim, dict) for claim in stored):
         verification.findings.append("summary.json: malformed claims")
         return
     if any(text.startswith("elections") for text in verification.unchecked):
         return
-    note: Callable[[str], None] = (verification.unchecked if older else verification.findings).append
+    note = verification.findings.append
     expected = {_key(judgement.record()): judgement.record() for judgement in conclusion.ruling.judgements}
     for claim in stored:
         ours = expected.get(_key(claim))
@@ -490,11 +466,7 @@ def _check_claims(
         elif (claim.get("measured"), claim.get("verdict")) != (0, "holds"):
             verification.findings.append("summary.json: a replay in memory had other hops")
     stored_keys = set(map(_key, stored))
-    # Earlier versions made no claims that hold for every algorithm.
-    general = any(str(claim.get("source")).startswith(GENERAL) for claim in stored)
-    for missing in (claim for key, claim in expected.items() if key not in stored_keys and not older):
-        if not general and str(missing["source"]).startswith(GENERAL):
-            continue
+    for missing in (claim for key, claim in expected.items() if key not in stored_keys):
         note(f"summary.json: the claim {missing['name']} {missing['relation']} {missing['predicted']} is missing")
     verdict = str(conclusion.ruling.verdict)
     if summary.get("verdict") != verdict:

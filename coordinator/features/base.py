@@ -194,8 +194,6 @@ class ResolvedRun:
     """For each text in `scenario.fault`, its records among `faults`."""
     features: tuple[Feature, ...]
     """The protocols of its nodes."""
-    late_faults_count: bool = False
-    """Whether a node whose fault comes after the last step counts as faulty, as in runs of earlier versions."""
     faults_may_come: bool = False
     """Whether faults may be added while the network runs (`Plan.with_faults`)."""
     in_effect: tuple[Fault, ...] | None = None
@@ -255,7 +253,7 @@ class ResolvedRun:
         for feature in self.features:
             last = feature.final_step(self, last)
         # An algorithm without a stated last step may still be running when a fault comes.
-        if last is None or self.late_faults_count:
+        if last is None:
             return self.faults
         early = tuple(fault for fault in self.faults if fault.step <= last or isinstance(fault.step, Moment))
         # Over reliable links, and with repair, an outage makes a segment late, not lost; and a source that recovers may

@@ -8,12 +8,11 @@ import contextlib
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
 from pathlib import Path
 from tempfile import gettempdir
-from typing import Any
 
 from coordinator.history.state_folder import state_folder
 from coordinator.stored.writing import PARTIAL, FileContent, partial_of
@@ -29,10 +28,6 @@ PROCESS_FAULT = "process fault"
 """The event of a line of the log about a process that a fault has killed, stopped, continued or restarted."""
 TAIL_BYTES = 16 * 1024
 """Size of the end of a log that is read."""
-
-
-RENAMED = {"strange_hops": "replay_mismatches", "late_share": "lateness_ratio"}
-"""Metrics in summaries of version 0.1.0 and their present names."""
 
 
 def require_no_links(path: Path, field: str) -> None:
@@ -133,24 +128,6 @@ def replace_file(path: Path, content: FileContent) -> None:
 def last_events(log: str, lines: int = 3) -> str:
     """Return the last events of a log, each after a line break and two spaces."""
     return "".join(f"\n  {event}" for event in log.splitlines()[-lines:])
-
-
-def translate_summary(summary: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a stored summary with the present names of metrics, as keys and in claims.
-
-    The values are not trusted: `claims` that are not a list are left as they are.
-    """
-    current = {RENAMED.get(key, key): value for key, value in summary.items()}
-    claims = current.get("claims")
-    if isinstance(claims, list):
-        current["claims"] = [_translate_claim(claim) for claim in claims]
-    return current
-
-
-def _translate_claim(claim: Any) -> Any:
-    if not isinstance(claim, dict) or claim.get("name") not in tuple(RENAMED):
-        return claim
-    return {**claim, "name": RENAMED[claim["name"]]}
 
 
 def _names(folder: Path, seed: int) -> Iterator[Path]:

@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any, Final, get_type_hints
 
 from coordinator.history.run_directory import RUNS, replace_file
-from coordinator.stored.reading import read_bytes, read_json
+from coordinator.stored.reading import RefusedError, read_bytes, read_json
+from coordinator.stored.version import is_readable, minor_version, version_of
 from emunode.errors import RunError
 
 INDEX: Final = "index.html"
@@ -68,8 +69,15 @@ class RunEntry:
     journal_hash: str
     has_picture: bool
     """Whether there was a thumbnail.svg when the summary was read."""
+    version: str
+    """The version that wrote it, such as 0.3.0; 0.2 if the summary names none."""
     modified: int
     """When the summary was written, in nanoseconds since 1970."""
+
+    @property
+    def outcome(self) -> str:
+        """The verdict, or which other minor version can read the run."""
+        return self.verdict if is_readable(self.version) else f"version {minor_version(self.version)}"
 
 
 TYPES: Final = get_type_hints(RunEntry)
@@ -119,6 +127,10 @@ def _entry(root: Path, path: str, known: Mapping[str, RunEntry]) -> RunEntry | N
     # The least that makes a summary: other programs write files of this name too.
     if not isinstance(summary, dict) or not all(isinstance(summary.get(key), str) for key in ("topology", "verdict")):
         return None
+    try:
+        version = version_of(summary)
+    except RefusedError:
+        return None
     faults, seed, steps = summary.get("faults"), summary.get("seed"), summary.get("steps")
     return RunEntry(
         path=path,
@@ -128,6 +140,7 @@ def _entry(root: Path, path: str, known: Mapping[str, RunEntry]) -> RunEntry | N
         seed=seed if isinstance(seed, int) else 0,
         steps=steps if isinstance(steps, int) else None,
         has_picture=(root / path / THUMBNAIL).is_file(),
+        version=version,
         modified=status.st_mtime_ns,
     )
 

@@ -10,9 +10,9 @@ from typing import Any, Final
 
 import polars as pl
 
-from coordinator.history.run_directory import translate_summary
 from coordinator.stored.reading import RefusedError, read_json, read_toml
 from coordinator.stored.tables import Column, Columns, open_table, read_table
+from coordinator.stored.version import VERSION_KEY, require_version
 from emunode.algorithms.claims import METRICS
 from emunode.model import HopOutcome
 
@@ -59,8 +59,8 @@ TABLES: Final[Mapping[str, Columns]] = {
 """The columns of the tables of a run directory that are used; a file may have more."""
 
 TEXTS: Final = frozenset({
-    "topology", "collective", "algorithm", "source", "target", "permutation", "port_model", "driver", "clock", "verdict",
-    "undecided_because", "journal_hash",
+    VERSION_KEY, "topology", "collective", "algorithm", "source", "target", "permutation", "port_model", "driver", "clock",
+    "verdict", "undecided_because", "journal_hash",
 })  # fmt: skip
 TEXT_LISTS: Final = frozenset({"faults", "without_effect", "fault_searches"})
 RECORD_LISTS: Final = frozenset({"claims", "dropped_claims", "cut_off", "agreement"})
@@ -82,8 +82,9 @@ ENTRY_NUMBERS: Final = (
 
 
 def read_summary(path: Path) -> dict[str, Any]:
-    """Return the content of summary.json with the present names of metrics; OSError, ValueError, RefusedError."""
-    summary = translate_summary(read_records(path / "summary.json", dict))
+    """Return the content of summary.json; OSError, ValueError, RefusedError, and VersionError for other minor versions."""
+    summary: dict[str, Any] = read_records(path / "summary.json", dict)
+    require_version(summary, "run", path)
     for name, value in summary.items():
         require(name, value, *_kind_of(name))
     require("verdict", summary.get("verdict"), f"one of {', '.join(VERDICTS)}", VERDICTS.__contains__)

@@ -50,8 +50,8 @@ def _record(entry: RunEntry) -> dict[str, object]:
             )
         ),
         "because": entry.undecided_because,
-        "verdict": entry.verdict,
-        "mark": MARKS.get(entry.verdict, "?"),
+        "verdict": entry.outcome,
+        "mark": MARKS.get(entry.outcome, "?"),
         "folder": f"{folder}/",
         "report": f"{folder}/{REPORT}",
         "picture": f"{folder}/{THUMBNAIL}" if entry.has_picture else None,

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from emunode import __version__
 from tests.command_line import ROOT, Ended
 
 FILES = (
     "CHANGELOG.md", "CITATION.cff", "changes/README.md", "changes/template.md", "emunode/__init__.py", "pyproject.toml",
     "scripts/release.py",
 )  # fmt: skip
-UNRELEASED = re.compile(r"^## \[Unreleased\]\n.*?(?=^## )", re.MULTILINE | re.DOTALL)
 CHECK = "scripts/check"
 
 
@@ -24,7 +24,6 @@ class Repository:
         self.folder = folder
         for name in FILES:
             self.write(name, (ROOT / name).read_text(encoding="utf-8"))
-        self.write("CHANGELOG.md", UNRELEASED.sub("", self.read("CHANGELOG.md")))
         self.write("changes/faster-exports.changed.md", "Exports are twice as fast.\n")
         self.write(CHECK, "#!/bin/sh\necho checked\n")
         (folder / CHECK).chmod(0o755)
@@ -81,7 +80,7 @@ def test_a_release_is_one_commit_with_a_tag(repository: Repository) -> None:
     assert f"version: 99.0.0\ndate-released: {date}\n" in repository.read("CITATION.cff")
     # The new section comes first, and the fragment is gone.
     versions = re.findall(r"^## \[(.+?)\]", repository.read("CHANGELOG.md"), re.MULTILINE)
-    assert versions[:2] == ["99.0.0", "0.2.0"]
+    assert versions[:3] == ["Unreleased", "99.0.0", __version__]
     assert sorted(path.name for path in (repository.folder / "changes").iterdir()) == ["README.md", "template.md"]
 
 
@@ -100,7 +99,7 @@ def test_failed_checks_stop_a_release(repository: Repository) -> None:
         ("emunode/__init__.py", '__version__ = "99.0.0"\n', "version 99.0.0 is not above the current one, 99.0.0"),
         (
             "CHANGELOG.md",
-            "<!-- changes -->\n\n## [Unreleased]\n\n- Faster.\n\n## [0.2.0]\n",
+            "<!-- changes -->\n\n## [Unreleased]\n\n- Faster.\n\n## [0.3.0]\n",
             "entries under [Unreleased]",
         ),
     ],

@@ -30,7 +30,7 @@ MOST_FINDINGS: Final = 50
 
 
 def verify_certificate(path: Path) -> Verification:
-    """Check a certificate file; raises nothing, whatever it contains."""
+    """Check a certificate file; raises only VersionError, for another minor version, whatever it contains."""
     verification = Verification(path)
     try:
         Check(path, read_certificate(path, verification), verification).everything()

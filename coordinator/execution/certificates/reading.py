@@ -6,17 +6,17 @@ from typing import Any, Final
 
 from coordinator.execution.verify import UnreadableError, Verification
 from coordinator.history.stored_run import unknown_keys
-from coordinator.stored.reading import parse_json, read_text
+from coordinator.stored.reading import RefusedError, parse_json, read_text
+from coordinator.stored.version import VERSION_KEY, require_version
 
 FORMAT: Final = "coordinator-certificate"
-VERSION: Final = 1
 MOST_BYTES: Final = 64 * 2**20
 MOST_LEVELS: Final = 10_000
 LARGEST: Final = 10**4000
 """A bound on whole numbers: there are more sets of faults than 64 bits can count."""
 MAYBE_INT: Final = (int, type(None))
 KEYS: Final = {
-    "format": str, "version": int, "software": str, "verdict": str, "method": str, "network": dict, "schedule": dict,
+    "format": str, VERSION_KEY: str, "verdict": str, "method": str, "network": dict, "schedule": dict,
     "levels": list, "threats": list, "counterexample": (dict, type(None)), "scenario": dict,
 }  # fmt: skip
 DIFFERENT_KEYS: Final = {"faults": list, "memory": str, "driver": str}
@@ -31,15 +31,20 @@ CLASS_KEYS: Final = {
 
 
 def read_certificate(path: Path, verification: Verification) -> dict[str, Any]:
-    """Return the values of a certificate file; keys that this version does not know are noted and left out."""
+    """Return the values of a certificate file; keys that this version does not know are noted and left out.
+
+    OSError if it cannot be read, UnreadableError if it is no certificate, VersionError if another minor version wrote it.
+    """
     try:
         data = parse_json(read_text(path, MOST_BYTES), LARGEST)
     except ValueError as error:
         raise UnreadableError(f"not a certificate: {str(error)[:120]}") from None
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise UnreadableError('not a certificate: it has no "format": "coordinator-certificate"')
-    if type(data.get("version")) is not int or data["version"] != VERSION:
-        raise UnreadableError(f"version {str(data.get('version'))[:40]!r} of the format is unknown; expected {VERSION}")
+    try:
+        require_version(data, "certificate", path)
+    except RefusedError as error:
+        raise UnreadableError(str(error)) from None
     notes = verification.unchecked
     _require({name: value for name, value in data.items() if name != "different"}, KEYS, "certificate", notes)
     if "different" in data:

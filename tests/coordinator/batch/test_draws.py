@@ -114,7 +114,7 @@ def test_impossible_draws_are_refused(text: str, words: str) -> None:
 
 
 def test_the_draws_of_this_version_stay_as_they_are() -> None:
-    """A campaign that was begun earlier is resumed with the same faults: a change here needs another `grid.DRAWS`."""
+    """A campaign that was begun earlier is resumed with the same faults: a change here needs another minor version."""
     assert draws_of("nodes=2;links=1").specs(5000) == ("crash:2431@1", "crash:4321@1", "down:1234~3214@1")
     assert draws_of("bernoulli:nodes=0.1").specs(7) == ("crash:2431@1",)
     assert draws_of("cut:victim=2134;nodes=1").specs(10**7) == ("crash:4132@1",)

@@ -1,14 +1,11 @@
 """The figures of papers in the rows of campaigns; that both engines agree on them is in `test_batch_trials.py`."""
 
-import json
-from pathlib import Path
-
 import pytest
 
-from coordinator.campaigns.field_figures import FIELD_FIGURES, INFORMED
+from coordinator.campaigns.field_figures import INFORMED
 from coordinator.campaigns.grid import Grid
 from coordinator.campaigns.session import run_campaign
-from coordinator.campaigns.store import RECORDS, FinishedTrials, Store
+from coordinator.campaigns.store import FinishedTrials
 from coordinator.campaigns.tables import Row, rows
 from tests.command_line import fields
 
@@ -48,21 +45,3 @@ def test_a_collective_without_one_source_has_no_failure_rates() -> None:
     row = row_of("nodes=1", collective="allgather", algorithm="rotated-trees", redundancy=1, topology="star:3")
     assert row["tfr_one_to_one"] is row["tfr_one_to_all"] is row[INFORMED] is None
     assert isinstance(row["stretch"], float)
-
-
-@pytest.mark.parametrize("engine", ["exact", "messages"])
-def test_folders_of_earlier_versions_stay_readable(engine: str, tmp_path: Path) -> None:
-    grid = Grid(BASE, {}, ["nodes=3"], 40, None, engine)
-    with Store(tmp_path / "c", grid) as store:
-        run_campaign(store, 1, lambda *_: None)
-        [before] = rows(store)
-    file = tmp_path / "c" / RECORDS
-    records = [json.loads(line) for line in file.read_text().splitlines()]
-    for record in records:
-        record.pop("times" if engine == "exact" else "latencies")
-    file.write_text("".join(json.dumps(record) + "\n" for record in records))
-    with Store(tmp_path / "c", grid) as store:
-        [after] = rows(store)
-    unknown = {*FIELD_FIGURES[2:], INFORMED}
-    assert all(after[name] is None for name in unknown)
-    assert all(before[name] == after[name] for name in before.keys() - unknown)

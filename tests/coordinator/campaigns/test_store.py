@@ -6,14 +6,14 @@ from pathlib import Path
 import networkx
 import pytest
 
-from coordinator.campaigns.grid import DRAWS, Grid, Key
+from coordinator.campaigns.grid import Grid, Key
 from coordinator.campaigns.store import RECORDS, Store, read_grid
 from coordinator.campaigns.trial_runner import Trial, TrialResult
 from emunode.errors import ScenarioError
 from tests.command_line import fields
 
 BASE = fields("star:3 broadcast edt driver=memory")
-FOUND = TrialResult(5, 5, 5, 320, 0, 0, 0, 5, 5, 5, (), 1, 5, (), None, "00")
+FOUND = TrialResult(5, 5, 5, 320, 0, 0, 0, 5, 5, 5, (), 1, 5, (), None, "00", (1, 5))
 
 
 def grid_of(faults: str = "nodes=1", trials: int = 10) -> Grid:
@@ -74,17 +74,6 @@ def test_a_campaign_of_another_grid_is_left_alone(tmp_path: Path) -> None:
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
     with Store(tmp_path, grid_of(trials=20)) as store:  # more of the same is the same campaign
         assert len(store.findings) == 3
-
-
-def test_a_campaign_of_earlier_draws_is_left_alone(tmp_path: Path) -> None:
-    """Version 0.1.0 did not write the version of its draws."""
-    filled(tmp_path, 2)
-    old = (tmp_path / "campaign.toml").read_text().replace(f'draws = "{DRAWS}"\n', "")
-    (tmp_path / "campaign.toml").write_text(old)
-    for resume in (lambda: Store(tmp_path, grid_of()).__enter__(), lambda: read_grid(tmp_path)):
-        with pytest.raises(ScenarioError, match="drawn by an earlier version"):
-            resume()
-    assert (tmp_path / "campaign.toml").read_text() == old
 
 
 def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:

@@ -15,7 +15,6 @@ import pytest
 from coordinator.execution import verify as module
 from coordinator.execution.verify import verify
 from coordinator.history.journal import COLUMNS, RECORD
-from coordinator.planning.plan import Plan
 from emunode.errors import RuleError
 from emunode.model import HopOutcome
 from tests.command_line import Call, fields
@@ -33,8 +32,6 @@ SCENARIOS = {
     "reduce": "hypercube:3 reduce nesbt fault=hang:011@2-3",
     "agreement": "hypercube:3 allgather bfb segments=2 fault=crash:001@2 fault_knowledge=detect:1 on_failure=shrink",
 }
-LATER_KEYS = ("cut_off", "cut_off_count", "without_effect")
-"""Keys that summaries of earlier versions do not have."""
 
 
 @pytest.fixture(scope="module")
@@ -262,7 +259,7 @@ def test_an_unreadable_file_is_a_finding(copy: Callable[[str], Path], monkeypatc
 
     path = copy("tree")
     monkeypatch.setattr("coordinator.stored.reading.read_bytes", refuse)
-    assert verify(path).findings == ["scenario.toml: it cannot be read: Permission denied"]
+    assert verify(path).findings == ["summary.json: it cannot be read: Permission denied"]
 
 
 @pytest.mark.parametrize("error", [ValueError, OverflowError, RuleError, pl.exceptions.ComputeError])
@@ -295,30 +292,12 @@ def test_a_long_journal_is_verified_without_a_replay(
     assert "too many to replay" in "; ".join(found.unchecked)
 
 
-def forget_later_keys(path: Path) -> None:
-    """Change the summary to that of an earlier version."""
-    kept = {key: value for key, value in read_summary(path).items() if key not in LATER_KEYS}
-    (path / "summary.json").write_text(json.dumps(kept))
-
-
-def test_earlier_versions_counted_late_crashes_as_faulty(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    with monkeypatch.context() as patch:
-        patch.setattr(Plan, "effective_faults", property(lambda plan: plan.faults))
-        result = run_scenario(tmp_path / "old", **fields(SCENARIOS["tree"], fault=["crash:2134@9"]))
-    assert result.summary["expected_deliveries"] == 22
-    forget_later_keys(result.path)
-    assert verify(result.path).findings == []
-
-
-def test_run_of_an_earlier_version_verifies_with_unchecked_parts(copy: Callable[[str], Path]) -> None:
+@pytest.mark.parametrize("name", ["cut_off", "without_effect", "served_nodes"])
+def test_a_missing_key_is_a_finding(copy: Callable[[str], Path], name: str) -> None:
     path = copy("tree")
-    forget_later_keys(path)
-    other = {"name": "steps", "predicted": 2, "relation": ">=", "measured": 4, "verdict": "holds"}
-    change_summary(path, claims=[*read_summary(path)["claims"], other])
-    found = verify(path)
-    assert found.findings == []
-    assert "an earlier version wrote it" in "; ".join(found.unchecked)
-    assert "the algorithm does not claim" in "; ".join(found.unchecked)
+    kept = {key: value for key, value in read_summary(path).items() if key != name}
+    (path / "summary.json").write_text(json.dumps(kept))
+    assert verify(path).findings == [f"summary.json: {name} is missing"]
 
 
 # --- commands --------------------------------------------------------------------------------------------------------

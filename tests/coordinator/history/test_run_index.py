@@ -16,12 +16,14 @@ from hypothesis import strategies as st
 from coordinator.history import run_index
 from coordinator.history.run_index import INDEX, RunEntry, index_folder, read_runs, write_index
 from coordinator.reports.index_page import MOST_SHOWN, index_page
+from emunode import __version__
 from emunode.errors import RunError
 from tests.command_line import ROOT, SECONDS
 
 SUMMARY = {
-    "topology": "star:4", "collective": "broadcast", "algorithm": "edt", "driver": "memory", "clock": "steps", "seed": 3,
-    "steps": 7, "verdict": "holds", "undecided_because": None, "faults": ["crash:2134@2"], "journal_hash": "00ff",
+    "version": __version__, "topology": "star:4", "collective": "broadcast", "algorithm": "edt", "driver": "memory",
+    "clock": "steps", "seed": 3, "steps": 7, "verdict": "holds",
+    "undecided_because": None, "faults": ["crash:2134@2"], "journal_hash": "00ff",
 }  # fmt: skip
 
 
@@ -132,7 +134,17 @@ def test_old_runs_are_counted(tmp_path: Path) -> None:
 @given(text=st.text(max_size=30), path=st.text(st.characters(exclude_characters="/\0", codec="utf-8"), min_size=1))
 def test_no_text_becomes_markup(text: str, path: str) -> None:
     words = dict.fromkeys(run_index.WORDS, text + '</script><img src="x"><script>')
-    entry = RunEntry(path=path, time=text, **words, faults=text, seed=1, steps=None, has_picture=False, modified=2)
+    entry = RunEntry(
+        path=path,
+        time=text,
+        **words,
+        faults=text,
+        seed=1,
+        steps=None,
+        has_picture=False,
+        version=__version__,
+        modified=2,
+    )
     page = index_page([entry])
     assert page.count("<script") == index_page([]).count("<script")
     assert '<img src="x"' not in page

@@ -12,6 +12,7 @@ import pytest
 
 import coordinator as tb
 from coordinator.execution.verify import verify
+from emunode import __version__
 from tests.command_line import Call, fields
 from tests.support import run_scenario
 
@@ -283,6 +284,7 @@ def added(name: str, line: str) -> Callable[[Path], None]:
 
 
 TRIALS = "trials.jsonl"
+VERSION = f'version = "{__version__}"'
 RECORDS: dict[str, tuple[Callable[[Path], None], str]] = {
     "messages: deep": (added(TRIALS, DEEP), "its trials.jsonl is refused: line 7: it is nested too deeply"),
     "messages: no JSON": (added(TRIALS, "{"), "line 7: Expecting property name"),
@@ -302,9 +304,9 @@ RECORDS: dict[str, tuple[Callable[[Path], None], str]] = {
     "exact: groups": (line_of(TRIALS, 0, groups=[[0, [[0, 0, 6]]]]), "line 1: groups is a list, expected groups"),
     "exact: trials": (line_of(TRIALS, 0, trials=9), "line 1: due has 6 trials, and 9 are decided"),
     "messages: deep grid": (text("campaign.toml", f"x = {DEEP}"), "campaign.toml: it has more than 32 levels"),
-    "messages: no grid": (text("campaign.toml", 'draws = "2"'), "its campaign.toml lacks 'scenario'"),
+    "messages: no grid": (text("campaign.toml", VERSION), "its campaign.toml lacks 'scenario'"),
     "messages: scenario": (
-        text("campaign.toml", 'draws = "2"\nscenario = 3\nvary = {}\nfaults = []\ntrials = 1\nengine = "auto"'),
+        text("campaign.toml", VERSION + '\nscenario = 3\nvary = {}\nfaults = []\ntrials = 1\nengine = "auto"'),
         "scenario in its campaign.toml is 3, expected a table",
     ),
     "messages: linked grid": (linked("campaign.toml"), "campaign.toml: it is a symbolic link"),

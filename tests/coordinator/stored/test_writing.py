@@ -131,7 +131,7 @@ def test_campaigns_and_sweeps_are_not_written_through_links(call: Call, tmp_path
         folder = tmp_path / kind
         assert call(line, folder).status == 0
         appended = {"campaign": ("trials.jsonl", "log.jsonl"), "sweep": ("rows.jsonl",)}[kind]
-        replaced = [path for path in folder.iterdir() if path.name not in (*appended, "campaign.toml")]
+        replaced = [path for path in folder.iterdir() if path.name not in (*appended, "campaign.toml", "sweep.toml")]
         assert len(replaced) >= 3
         for path in replaced:
             link(path, target)
