@@ -63,6 +63,7 @@ class Traffic(NamedTuple):
 
 def shared_metrics(traffic: Traffic, deliveries: Deliveries) -> dict[str, Metric]:
     """Return the metrics that runs and trials have in common."""
+    # `outcomes` is not among these keys, because `outcome_metrics` gives every outcome a key of its own.
     counts = {name: getattr(traffic, name) for name in ("steps", "packets", "segments", "bytes")}
     return {**counts, **deliveries.metrics, **outcome_metrics(traffic.outcomes)}
 
@@ -124,6 +125,7 @@ def measure(
     hosts may be lost.
     """
     everything = journal
+    # Reports of decisions cross no link, and only runs with an agreement have rows for them.
     hops = journal.filter(~IS_REPORT) if plan.spec.agreement is not None else journal
     journal = data_hops(plan.spec, hops)
     by_events = timetable if timetable is not None and timetable.events is not None else None
