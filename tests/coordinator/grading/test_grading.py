@@ -220,8 +220,8 @@ WRONG = {
     ),
     "answers that are malformed": (
         flood(after="""
-            from coordinator.grading.session import Session
-            Session.answer = lambda *_: {"refused": 5, "denied": 7}
+            from coordinator.grading.session import SubmissionSession
+            SubmissionSession.answer = lambda *_: {"refused": 5, "denied": 7}
         """),
         "limits: .*malformed answer",
     ),
@@ -426,9 +426,9 @@ def test_judge_does_not_believe_the_submission(tmp_path: Path) -> None:
             after="""
                 import coordinator.grading.played_run as judge
                 judge.Player._judge_deliveries = lambda self: None
-                from coordinator.grading.session import Session
-                step = Session.do_step
-                Session.do_step = lambda self, **given: {**step(self, **given), "deliveries": 5, "passed": True}
+                from coordinator.grading.session import SubmissionSession
+                step = SubmissionSession.do_step
+                SubmissionSession.do_step = lambda self, **given: {**step(self, **given), "deliveries": 5, "passed": True}
             """,
         ),
     )
