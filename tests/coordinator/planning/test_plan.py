@@ -1,18 +1,14 @@
-"""Plans: which networks are too large, how many hosts they need, and what the folder of a run is called."""
+"""Plans: how many hosts they need, the tables of their schedules, and the name of the folder of a run."""
 
 import polars as pl
 import pytest
 
 from coordinator.planning.feasibility import why_impossible
-from coordinator.planning.link_ends import ends_per_host, fewest_hosts
 from coordinator.planning.machine import RESERVED_DESCRIPTORS, Machine
 from coordinator.planning.plan import NAME_BYTES, make_plan
 from coordinator.planning.resources import descriptors_per_host, memory_bytes
 from coordinator.results.tables import link_table, used_links
 from emunode.algorithms.any_network.table_collective import TableCollective
-from emunode.errors import ScenarioError
-from emunode.host.placement import Placement
-from emunode.topologies.base import Topology
 from emunode.topologies.registry import parse_topology
 from emunode.topologies.table import TableTopology
 from tests.scenarios import Case
@@ -32,20 +28,6 @@ def hub(leaves: int) -> TableTopology:
     return TableTopology("hub", map(str, range(leaves + 1)), ((0, leaf) for leaf in range(1, leaves + 1)))
 
 
-# --- size ------------------------------------------------------------------------------------------------------------
-
-
-def test_a_network_with_too_many_ports_is_refused() -> None:
-    with pytest.raises(ScenarioError, match="a node has 39999 ports; a journal row can name 32767"):
-        _ = Case("complete:40000 broadcast flood").plan
-
-
-def test_a_hub_of_many_leaves_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("coordinator.planning.plan.network_of", lambda _: hub(6000))
-    with pytest.raises(ScenarioError, match=r"6001 nodes of up to 6000 ports.* = 36006000 entries; at most 33554432"):
-        _ = Case("file:hub broadcast flood").plan
-
-
 # --- hosts -----------------------------------------------------------------------------------------------------------
 
 
@@ -55,20 +37,6 @@ def test_hosts_of_a_hub_are_as_many_as_its_real_link_ends_need(monkeypatch: pyte
     plan = make_plan(Case("file:hub broadcast flood driver=local").scenario, machine=machine)
     assert plan.hosts <= 20
     assert descriptors_per_host(plan) <= machine.descriptor_limit
-
-
-@pytest.mark.parametrize(
-    "topology",
-    [hub(30), parse_topology("fat-tree:4"), parse_topology("mesh:5x7"), parse_topology("star:4")],
-    ids=lambda topology: topology.name,
-)
-def test_link_ends_of_the_largest_host_are_counted(topology: Topology) -> None:
-    for hosts in range(1, topology.order + 1):
-        blocks = map(Placement(topology.order, hosts).ranks, range(hosts))
-        counted = max(sum(len(topology.ports(rank)) for rank in block) for block in blocks)
-        assert ends_per_host(topology, hosts) == counted
-    for limit in range(topology.degree, 2 * topology.link_count + 1):
-        assert ends_per_host(topology, fewest_hosts(topology, limit)) <= limit
 
 
 @pytest.mark.parametrize("topology", ["fat-tree:4", "mesh:3x4", "star:4"])

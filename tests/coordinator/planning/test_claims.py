@@ -8,9 +8,7 @@ from coordinator.results.faults_in_steps import judged_plan
 from coordinator.scenario.model import make_scenario
 from emunode.algorithms.claims import Claim
 from emunode.errors import ScenarioError
-from emunode.faults.effects import ALWAYS
 from tests.command_line import fields
-from tests.scenarios import Case
 
 
 def claims_of(scenario: str, faults: str) -> list[Claim]:
@@ -57,28 +55,9 @@ def test_detectors_are_perfect_and_fast_as_far_as_signs_arrive(faults: str, clai
     assert names & {"false_suspicions", "slowest_detection_steps"} == claimed
 
 
-def test_a_crash_during_a_hang_leaves_one_outage() -> None:
-    plan = Case(RELIABLE, fault=["hang:011@1", "crash:011@3"]).plan
-    assert plan.outages is not None
-    assert plan.outages.permanent
-    assert plan.outages.places == {3: [(1, ALWAYS)]}
-
-
-def test_after_a_recovery_late_faults_count() -> None:
-    faults = ["crash:2,3@1", "recover:2,3@3", "down:0,3>0,2@20"]
-    plan = Case("torus:3x4 broadcast bfs-tree", fault=faults).plan
-    assert plan.effective_faults == plan.faults
-
-
 def test_claims_about_planned_trees_follow_from_their_schedule() -> None:
     claims = claims_of("ej:2+3 broadcast improved repair=re-root fault_knowledge=all", "crash:1,0@4 hang:2,-2@1-3")
     assert ("intact_deliveries", "==", 17) in {(claim.name, claim.relation, claim.predicted) for claim in claims}
-
-
-def test_a_plan_has_one_timeline() -> None:
-    plan = Case(RELIABLE, fault=["crash:011@2", "loss:000>001:0.5"]).plan
-    assert plan.timeline is plan.timeline
-    assert plan.timeline.recoveries == []
 
 
 @pytest.mark.parametrize("settings", ["", "reliable=true", "fault_knowledge=detect:2", "clock=timed startup=1ms"])

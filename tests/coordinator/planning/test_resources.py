@@ -1,22 +1,17 @@
-"""Memory and size of a run before anything is built: hops, limits of processes and containers, warnings."""
+"""Estimates of hops and memory, against runs and bounds."""
 
-import resource
 import subprocess
 import sys
-import warnings
-from pathlib import Path
 
 import pytest
 
 import coordinator as tb
 from coordinator.dependence.losses import HOP_BYTES, MOST_HOPS, losses
 from coordinator.dependence.outages import THROUGHOUT, Outages
-from coordinator.planning import machine
-from coordinator.planning.feasibility import describe_needs, warning, why_impossible
+from coordinator.planning.feasibility import describe_needs
 from coordinator.planning.resources import BYTES_PER_DELIVERY, hops, least_average_distance, memory_bytes
 from emunode.topologies.base import breadth_first_distances
 from emunode.topologies.registry import parse_topology, small_examples
-from tests.command_line import Call
 from tests.scenarios import Case
 
 
@@ -76,77 +71,7 @@ def test_memory_counts_every_hop() -> None:
     assert memory_bytes(plan) > 129_960 * BYTES_PER_DELIVERY + 4_000_000 * 100
 
 
-def test_a_run_that_moves_more_than_it_delivers_warns(call: Call) -> None:
-    plan = Case("ej:2+3^2 allgather three-phase-restart-own").plan
-    text = warning(plan)
-    assert text is not None
-    assert "at least 4,730,544 segments for 129,960 deliveries, 36 for each" in text
-    assert warning(Case("star:6 alltoall near-balanced-tree").plan) is None
-    assert warning(Case("ej:2+3 allgather three-phase-restart-own").plan) is None
-    flags = "--topology ej:2+3^2 --collective allgather --algorithm three-phase-restart-own --driver memory"
-    for command in ("plan", "run --step-limit 1 --out run", "sweep --step-limit 1"):
-        shown = flags.replace(" --driver memory", "") if command.startswith("sweep") else flags
-        ended = call(f"{command} {shown}")
-        assert "4,730,544 segments for 129,960 deliveries" in ended.err
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        tb.network("ej:2+3^2").allgather("three-phase-restart-own", step_limit=1)
-    (only,) = [each for each in caught if each.category is RuntimeWarning]
-    assert only.filename == __file__
-
-
 # --- limits ----------------------------------------------------------------------------------------------------------
-
-
-def test_the_limit_of_a_process_counts() -> None:
-    code = (
-        "import resource, coordinator as tb\n"
-        "resource.setrlimit(resource.RLIMIT_DATA, (2**31, 2**31))\n"
-        "try:\n"
-        "    tb.network('star:8').alltoall('near-balanced-tree')\n"
-        "except tb.RunError as error:\n"
-        "    print(error)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "this run needs about 1946.1 GiB of memory and 1." in done.stdout
-    assert "deliveries by 9,227,594,880 hops" in done.stdout
-    assert "Traceback" not in done.stderr
-
-
-def test_processes_without_limits_have_none() -> None:
-    if (
-        resource.getrlimit(resource.RLIMIT_AS)[0]
-        == resource.getrlimit(resource.RLIMIT_DATA)[0]
-        == resource.RLIM_INFINITY
-    ):
-        assert machine.process_memory() is None
-
-
-@pytest.mark.parametrize("version", [1, 2])
-def test_the_limit_of_a_container_counts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, version: int) -> None:
-    folder = tmp_path / ("memory/job" if version == 1 else "job/inner")
-    folder.mkdir(parents=True)
-    names = ("memory.limit_in_bytes", "memory.usage_in_bytes") if version == 1 else ("memory.max", "memory.current")
-    limited = folder if version == 1 else folder.parent
-    (limited / names[0]).write_text(f"{3 * 2**30}\n")
-    (limited / names[1]).write_text(f"{2 * 2**30}\n")
-    (limited / "memory.stat").write_text(f"anon 5\ninactive_file {2**29}\n")
-    if version == 2:
-        (folder / "memory.max").write_text("max\n")
-    lines = "4:memory:/job\n" if version == 1 else "0::/job/inner\n"
-    monkeypatch.setattr(machine, "CONTROL_GROUPS", tmp_path)
-    read = Path.read_text
-    monkeypatch.setattr(
-        Path, "read_text", lambda path, *rest: lines if str(path) == "/proc/self/cgroup" else read(path, *rest)
-    )
-    assert machine.available_memory() == 2**30 + 2**29
-
-
-def test_a_run_beyond_the_limit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    plan = Case("star:6 alltoall near-balanced-tree").plan
-    assert why_impossible(plan) is None
-    monkeypatch.setattr(machine, "process_memory", lambda: 2**28)
-    assert "needs about 0.6 GiB of memory and 0.2 GiB are free" in str(why_impossible(plan))
 
 
 def test_the_schedule_that_tells_losses_is_counted() -> None:

@@ -1,33 +1,26 @@
-"""Repair: what is measured and claimed, the audit, drivers, campaigns, reports, and what is refused."""
+"""Repair of a broadcast: what it delivers and claims, on every driver and clock, and settings that contradict it."""
 
 import json
 import re
-from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 import pytest
 
 from coordinator.execution.sinks import MemoryRun
-from coordinator.features.journals.repair import repair_violations
 from coordinator.history.journal import sorted_records
 from coordinator.results.claims import Verdict
 from coordinator.results.metrics import count_trial
 from emunode.errors import ScenarioError
-from emunode.model import CONTROL_TREE, Repair
-from emunode.timed.cost_model import LinearCostModel
+from emunode.model import CONTROL_TREE
 from tests.command_line import ROOT, Call, fields
-from tests.mutation_support import Records, verdict_on
+from tests.coordinator.features.support import REPAIR, TIMED, Values
 from tests.scenarios import Case
 from tests.support import played, run_scenario
 
-Values = dict[str, Any]
-CUBE: Values = fields("hypercube:3 broadcast sbt repair=next-port")
 STAR: Values = fields("star:4 broadcast edt message_bytes=60")
-TIMED: Values = {"clock": "timed", "startup": "1ms", "per_byte": "0s"}
 DENSE: Values = fields("ej:3+4 broadcast improved fault_knowledge=all")
 
 
@@ -38,44 +31,8 @@ def claims_of(result: MemoryRun) -> dict[tuple[str, str], Any]:
 # --- what is measured --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("more", "expected"),
-    [
-        # 101, 111 and 011 are served in steps 5, 6 and 7; the copy to 111 that follows is needless.
-        (
-            {},
-            {"repair_requests": 4, "lost_requests": 0, "repairs": 3, "repairs_per_step": (0, 0, 0, 0, 1, 1, 1),
-             "repair_links": 3, "extra_segments": 2, "recovery_steps": 4},
-        ),
-        ({"repair_after": 2}, {"repair_requests": 4, "recovery_steps": 5, "extra_segments": 2}),
-        ({"fault_knowledge": "detect:2"}, {"repair_requests": 4, "recovery_steps": 5}),
-        # The neighbour that 011 asks in step 4 is dead too.
-        ({"fault": ["crash:001@1", "crash:111@1"]}, {"repair_requests": 3, "lost_requests": 1, "recovery_steps": 4}),
-        # Nodes that know the dead neighbours ask the next one at once.
-        (
-            {"fault": ["crash:001@1", "crash:111@1"], "fault_knowledge": "neighbours"},
-            {"repair_requests": 2, "lost_requests": 0, "recovery_steps": 2},
-        ),
-        ({"fault": []}, {"repair_requests": 0, "repairs_per_step": (), "recovery_steps": 0, "extra_segments": 0}),
-        ({"fault": ["crash:111@1"]}, {"repair_requests": 0, "recovery_steps": 0, "extra_segments": 0}),
-    ],
-)  # fmt: skip
-def test_the_cost_of_a_repair(more: Values, expected: Values) -> None:
-    result = Case(CUBE, **{"fault": ["crash:001@1"], **more}).run
-    assert result.verdict is Verdict.HOLDS
-    assert {name: result.conclusion.metrics[name] for name in expected} == expected
-    assert result.summary["cut_off_count"] == 0
-
-
-def test_a_run_without_repair_has_no_such_metrics() -> None:
-    result = Case(CUBE | {"repair": None}).run
-    assert not [
-        name for name in result.conclusion.metrics if "repair" in name or name in ("recovery_steps", "extra_segments")
-    ]
-
-
 def test_nodes_without_a_healthy_neighbour_stay_cut_off() -> None:
-    result = Case(CUBE, fault=["crash:001@1", "crash:010@1", "crash:111@1"]).run
+    result = Case(REPAIR, fault=["crash:001@1", "crash:010@1", "crash:111@1"]).run
     assert [each["label"] for each in result.summary["cut_off"]] == ["011"]  # type: ignore[attr-defined]
     assert claims_of(result)["intact_deliveries", "=="] == 3
     assert result.verdict is Verdict.HOLDS
@@ -84,15 +41,15 @@ def test_nodes_without_a_healthy_neighbour_stay_cut_off() -> None:
 @pytest.mark.parametrize(
     ("values", "delivered", "relation"),
     [
-        (CUBE | {"fault": ["crash:001@2"], "messages": 3}, 18, ">="),
-        (CUBE | {"fault": ["down:000~001@1"]}, 7, "=="),
-        (CUBE | {"fault": ["down:000>001@1"]}, 7, "=="),
-        (CUBE | {"fault": ["loss:000~001:0.5", "loss:001~011:1"]}, 7, ">="),
-        (CUBE | {"fault": ["hang:001@2-9"], "messages": 2}, 12, ">="),
-        (CUBE | {"fault": ["crash:001@2"], "messages": 3, "fault_knowledge": "detect:1"}, 18, ">="),
-        (CUBE | {"fault": ["crash:001@1"], "port_model": "one-port", "messages": 2}, 12, "=="),
-        (CUBE | {"fault": ["silent:001"]}, 6, "=="),
-        (CUBE | {"fault": ["crash:001@1"], "reliable": True, "messages": 2}, 12, "=="),
+        (REPAIR | {"fault": ["crash:001@2"], "messages": 3}, 18, ">="),
+        (REPAIR | {"fault": ["down:000~001@1"]}, 7, "=="),
+        (REPAIR | {"fault": ["down:000>001@1"]}, 7, "=="),
+        (REPAIR | {"fault": ["loss:000~001:0.5", "loss:001~011:1"]}, 7, ">="),
+        (REPAIR | {"fault": ["hang:001@2-9"], "messages": 2}, 12, ">="),
+        (REPAIR | {"fault": ["crash:001@2"], "messages": 3, "fault_knowledge": "detect:1"}, 18, ">="),
+        (REPAIR | {"fault": ["crash:001@1"], "port_model": "one-port", "messages": 2}, 12, "=="),
+        (REPAIR | {"fault": ["silent:001"]}, 6, "=="),
+        (REPAIR | {"fault": ["crash:001@1"], "reliable": True, "messages": 2}, 12, "=="),
         (STAR | {"repair": "switch-tree", "fault": ["crash:2134@1", "crash:3214@1"]}, 21, "=="),
         (STAR | {"repair": "switch-tree", "fault": ["crash:2134@3"], "messages": 2}, 44, ">="),
         (DENSE | {"repair": "spanning-tree", "fault": ["down:0,0~1,0@1", "crash:0,1@1"]}, 35, "=="),
@@ -109,7 +66,7 @@ def test_what_is_connected_is_delivered(values: Values, delivered: int, relation
 
 
 def test_altered_bytes_are_not_repaired() -> None:
-    result = Case(CUBE, fault=["corrupt:000~001:1"]).run
+    result = Case(REPAIR, fault=["corrupt:000~001:1"]).run
     assert ("intact_deliveries", "==") not in claims_of(result)
     assert result.verdict is Verdict.UNDECIDED
 
@@ -138,47 +95,17 @@ def test_what_has_no_repair_runs_as_it_is() -> None:
     assert claims_of(result)["intact_deliveries", "=="] == result.summary["intact_deliveries"]
 
 
-# --- the audit ---------------------------------------------------------------------------------------------------------
-
-
-def test_changed_histories_do_not_hold() -> None:
-    plan = Case(CUBE, fault=["crash:001@1"]).plan
-    records = sorted_records([played(plan)[0]])
-    assert verdict_on(plan, records) is Verdict.HOLDS
-    control = records["tree"] >= CONTROL_TREE
-    requests, repairs = np.flatnonzero(control), np.flatnonzero(~control & (records["step"] > 3))
-
-    def with_step(place: Any, steps: int) -> Records:
-        changed = records.copy()
-        changed["step"][place] += steps
-        return changed
-
-    wrong = {
-        **{f"request {place} early": with_step(place, -1) for place in requests[:2]},
-        **{f"request {place} late": with_step(place, 3) for place in requests},
-        **{f"request {place} twice": np.append(records, with_step(place, 2)[place]) for place in requests},
-        **{f"request {place} missing": np.delete(records, place) for place in requests[1:]},
-        **{f"repair {place} early": with_step(place, -2) for place in repairs},
-    }
-    verdicts = {name: verdict_on(plan, sorted_records([rows.tobytes()])) for name, rows in wrong.items()}
-    assert {name for name, verdict in verdicts.items() if verdict is Verdict.HOLDS} <= {
-        # A request of 011 that was not needed: 111 answers it when 010 does.
-        name for name in verdicts if name.endswith("missing")
-    }  # fmt: skip
-    assert verdict_on(Case(CUBE | {"repair": None}, fault=["crash:001@1"]).plan, records) is Verdict.VIOLATED
-
-
 # --- the timed clock -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     "values",
     [
-        CUBE,
-        CUBE | {"messages": 3, "message_bytes": 100, "segments": 3, "per_byte": "10us"},
-        CUBE | {"fault": ["crash:001@1"], "port_model": "one-port", "messages": 2},
-        CUBE | {"fault": ["crash:001@1", "crash:111@1"], "fault_knowledge": "neighbours"},
-        CUBE | {"fault": ["loss:000~001:0.5", "loss:001~011:1"], "repair_after": 3},
+        REPAIR,
+        REPAIR | {"messages": 3, "message_bytes": 100, "segments": 3, "per_byte": "10us"},
+        REPAIR | {"fault": ["crash:001@1"], "port_model": "one-port", "messages": 2},
+        REPAIR | {"fault": ["crash:001@1", "crash:111@1"], "fault_knowledge": "neighbours"},
+        REPAIR | {"fault": ["loss:000~001:0.5", "loss:001~011:1"], "repair_after": 3},
         STAR | {"repair": "switch-tree", "fault": ["crash:2134@1", "crash:3214@1"]},
         DENSE | {"repair": "spanning-tree", "fault": ["down:0,0~1,0@1", "crash:0,1@1"], "per_byte": "10us"},
         DENSE | {"repair": "edges", "fault": ["crash:1,0@1", "crash:0,1@1"], "messages": 3},
@@ -195,7 +122,7 @@ def test_packets_of_one_duration_are_repaired_as_in_lock_step(values: Values) ->
 
 @pytest.mark.parametrize("more", [{}, {"port_model": "one-port"}, {"segments": 3, "message_bytes": 100, "messages": 2}])
 def test_repair_changes_no_timed_run_without_faults(more: Values) -> None:
-    values = TIMED | CUBE | {"per_byte": "10us"} | more
+    values = TIMED | REPAIR | {"per_byte": "10us"} | more
     repaired, plain = Case(values).run, Case(values | {"repair": None}).run
     assert repaired.summary["journal_hash"] == plain.summary["journal_hash"]
     assert claims_of(repaired)["repair_requests", "=="] == repaired.summary["recovery_seconds"] == 0
@@ -215,7 +142,7 @@ def test_repair_changes_no_timed_run_without_faults(more: Values) -> None:
     ],
 )  # fmt: skip
 def test_faults_at_times_are_repaired(more: Values) -> None:
-    result = Case(TIMED | CUBE | {"per_byte": "10us"} | more).run
+    result = Case(TIMED | REPAIR | {"per_byte": "10us"} | more).run
     assert result.verdict is Verdict.HOLDS, [each.record() for each in result.judgements]
 
 
@@ -228,36 +155,10 @@ def test_requests_to_suspected_neighbours_have_no_time() -> None:
         "messages": 2,
         "per_byte": "16us",
     }
-    result = Case(TIMED | CUBE | values, fault_knowledge="detect:1", keep_alive="9ms").run
+    result = Case(TIMED | REPAIR | values, fault_knowledge="detect:1", keep_alive="9ms").run
     withheld = result.journal.filter(pl.col("outcome") == "withheld", pl.col("tree") == CONTROL_TREE + 2)
     assert withheld.collect().height > 0
     assert result.summary["illegal_hops"] == 0
-
-
-def test_milliseconds_to_recover() -> None:
-    """Data takes 1 ms and a request 0.125 ms: 011 is served last, at 5.25 ms in place of 3 ms for 111."""
-    values = {"startup": "0s", "per_byte": "15.625us", "fault": ["crash:001@0s"]}
-    result = Case(TIMED | CUBE | values).run
-    assert result.summary["recovery_seconds"] == pytest.approx(2.25e-3)
-    assert result.summary["completion_seconds"] == pytest.approx(5.25e-3)
-    assert "recovery_steps" not in result.summary
-
-
-@pytest.mark.parametrize("change", ["overdue later", "longer answers", "data came before"])
-def test_requests_are_judged_by_their_times(change: str) -> None:
-    result = Case(TIMED | CUBE | {"fault": ["crash:001@1"]}).run
-    plan, times = result.conclusion.plan, result.execution.timetable
-    assert times is not None
-    assert times.inputs is not None
-    count = [rule.collect().height for rule in repair_violations(plan, result.journal, times)]
-    assert not any(count)
-    if change == "overdue later":
-        plan = replace(plan, spec=plan.spec._replace(repair=Repair("next-port", 2)))
-    elif change == "longer answers":
-        times = replace(times, inputs=replace(times.inputs, costs=LinearCostModel(2e-3, 0.0)))
-    else:
-        times = replace(times, packets=times.packets.with_columns(end=pl.col("end") * 0))
-    assert any(rule.collect().height for rule in repair_violations(plan, result.journal, times))
 
 
 # --- drivers, campaigns, commands ----------------------------------------------------------------------------------------
@@ -266,7 +167,7 @@ def test_requests_are_judged_by_their_times(change: str) -> None:
 @pytest.mark.parametrize(
     "values",
     [
-        CUBE | {"fault": ["crash:001@2"], "messages": 3, "fault_knowledge": "detect:2", "ranks_per_host": 4},
+        REPAIR | {"fault": ["crash:001@2"], "messages": 3, "fault_knowledge": "detect:2", "ranks_per_host": 4},
         STAR | {"repair": "switch-tree", "fault": ["crash:2134@1", "down:1234~3214@2"]},
         DENSE | {"repair": "edges", "fault": ["crash:1,0@1", "crash:0,1@1"]},
     ],
@@ -284,7 +185,7 @@ def test_repairs_have_one_history_over_tcp(values: Values) -> None:
 )
 def test_a_killed_process_is_repaired_around(more: Values) -> None:
     """One process per node: the crash is a SIGKILL."""
-    values = CUBE | {"fault": ["crash:001@2"], "messages": 2} | more
+    values = REPAIR | {"fault": ["crash:001@2"], "messages": 2} | more
     over_tcp = run_scenario(**values, driver="local", ranks_per_host=1)
     assert over_tcp.summary["journal_hash"] == run_scenario(**values).summary["journal_hash"]
     assert over_tcp.summary["repair_requests"] > 0  # type: ignore[operator]
@@ -308,7 +209,7 @@ def test_a_campaign_with_repair_runs_messages(line: str, call: Call) -> None:
 
 
 def test_a_report_marks_requests_and_repairs(call: Call, tmp_path: Path) -> None:
-    run_scenario(tmp_path / "run", **CUBE, fault=["crash:001@1"])
+    run_scenario(tmp_path / "run", **REPAIR, fault=["crash:001@1"])
     assert call("export run --trace t.json").status == 0
     events = json.loads((tmp_path / "t.json").read_text())["traceEvents"]
     kinds = pl.Series([event["cat"] for event in events if event["ph"] == "X"]).value_counts()
@@ -326,12 +227,12 @@ def test_a_report_marks_requests_and_repairs(call: Call, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("values", "field"),
     [
-        (CUBE | {"repair": None, "repair_after": 2}, "repair_after"),
-        (CUBE | {"repair_after": 0}, "repair_after"),
-        (CUBE | {"repair": "wishful"}, "repair"),
-        (CUBE | {"duplex": "half"}, "repair"),
-        (CUBE | {"port_model": "exchange"}, "repair"),
-        (CUBE | {"repair": "spanning-tree"}, "fault_knowledge"),
+        (REPAIR | {"repair": None, "repair_after": 2}, "repair_after"),
+        (REPAIR | {"repair_after": 0}, "repair_after"),
+        (REPAIR | {"repair": "wishful"}, "repair"),
+        (REPAIR | {"duplex": "half"}, "repair"),
+        (REPAIR | {"port_model": "exchange"}, "repair"),
+        (REPAIR | {"repair": "spanning-tree"}, "fault_knowledge"),
         (DENSE | {"repair": "edges", "repair_after": 2}, "repair_after"),
         (DENSE | {"repair": "re-root", "fault": ["down:0,0~1,0@1"]}, "repair"),
         (STAR | {"repair": "switch-tree", "redundancy": 3}, "repair"),
@@ -345,6 +246,7 @@ def test_settings_that_contradict_each_other_are_refused(values: Values, field: 
 
 
 # --- the guide ---------------------------------------------------------------------------------------------------------
+
 
 GUIDE: dict[str, Values] = {
     "`greedy-tree`, `next-port`": {"algorithm": "greedy-tree", "repair": "next-port"},

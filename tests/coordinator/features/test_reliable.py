@@ -1,14 +1,13 @@
-"""Reliable links: the examples and formulas of stop and wait, their cost, every collective under loss, and the judge."""
+"""Reliable links: examples, formulas for the time and the losses, every algorithm, and settings that are refused."""
 
 from math import sqrt
-from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
 
 from coordinator.execution.sinks import MemoryRun
-from coordinator.features.journals.rows import IS_ANSWER, IS_DATA
+from coordinator.features.journals.rows import IS_DATA
 from coordinator.history.journal import sorted_records
 from coordinator.planning.plan import Plan
 from coordinator.results.claims import Verdict
@@ -21,11 +20,10 @@ from emunode.faults.kinds import Loss
 from emunode.model import CONTROL_TREE, PortModel, ReliableLinks
 from emunode.play import play
 from tests.command_line import fields
-from tests.mutation_support import CASES, MUTATIONS, case_name, once, plan_of, verdict_on
+from tests.coordinator.features.support import RELIABLE, Values
+from tests.mutation_support import CASES, case_name, once, plan_of
 from tests.scenarios import Case
 
-Values = dict[str, Any]
-CUBE: Values = fields("hypercube:3 broadcast sbt reliable=true")
 LINK: Values = fields("mesh:2 broadcast bfs-tree reliable=true")
 
 
@@ -37,6 +35,7 @@ def receipts(result: MemoryRun) -> dict[str, int]:
 
 
 # --- the examples: Q_3, one packet, a round trip of two steps ---------------------------------------------------------
+
 
 FIRST_LOST = {"001": 3, "010": 1, "100": 1, "011": 4, "101": 4, "110": 2, "111": 5}
 NOTHING_LOST = {"001": 1, "010": 1, "100": 1, "011": 2, "101": 2, "110": 2, "111": 3}
@@ -57,7 +56,7 @@ NOTHING_LOST = {"001": 1, "010": 1, "100": 1, "011": 2, "101": 2, "110": 2, "111
 def test_a_lost_packet_is_sent_again_and_handed_on_once(
     faults: list[str], steps: dict[str, int], segments: int, discarded: int, retransmissions: int
 ) -> None:
-    result = Case(CUBE, fault=faults).run
+    result = Case(RELIABLE, fault=faults).run
     assert receipts(result) == steps
     summary = result.summary
     assert summary["segments"] == segments
@@ -73,7 +72,7 @@ def test_a_lost_packet_is_sent_again_and_handed_on_once(
 def test_a_dead_neighbour_is_given_up_after_the_last_attempt(
     attempts: int, back_off: bool, steps: tuple[int, ...]
 ) -> None:
-    result = Case(CUBE, fault=["crash:001@1"], attempts=attempts, back_off=back_off).run
+    result = Case(RELIABLE, fault=["crash:001@1"], attempts=attempts, back_off=back_off).run
     lost = result.journal.filter(pl.col("outcome") == "lost").select("step", "sender").collect()
     assert tuple(lost["step"]) == steps
     assert set(lost["sender"]) == {0}
@@ -94,7 +93,7 @@ def test_a_time_out_in_steps_is_kept() -> None:
 
 
 def test_a_run_does_not_wait_for_time_outs_that_are_needless() -> None:
-    result = Case(CUBE, messages=2, retransmit_after=50_000).run
+    result = Case(RELIABLE, messages=2, retransmit_after=50_000).run
     assert result.execution.steps < 10
     assert result.verdict is Verdict.HOLDS
 
@@ -203,7 +202,7 @@ def test_every_algorithm_delivers_everything_despite_loss(case: tuple[str, type[
     ("topology", "algorithm", "seeds"), [("star:5", "edt", 3), ("hypercube:7", "sbt", 3), ("ej:3+4^2", "improved", 1)]
 )
 def test_everything_is_delivered_over_links_that_lose_a_fifth(topology: str, algorithm: str, seeds: int) -> None:
-    """100 seeds each: `python -m tests.coordinator.results.test_reliable`."""
+    """100 seeds each: `python -m tests.coordinator.features.test_reliable`."""
     assert deliveries_despite_loss(topology, algorithm, range(seeds)) == [1.0] * seeds
 
 
@@ -259,54 +258,10 @@ def deliveries_despite_loss(topology: str, algorithm: str, seeds: range) -> list
     ],
 )
 def test_no_run_is_judged_wrong(more: Values, delivered: int | None) -> None:
-    result = Case(CUBE, **more).run
+    result = Case(RELIABLE, **more).run
     assert result.verdict is not Verdict.VIOLATED, [each.record() for each in result.judgements]
     assert result.summary["illegal_hops"] == 0
     assert delivered is None or result.summary["intact_deliveries"] == delivered
-
-
-def control_to_data(records: np.ndarray, place: int) -> np.ndarray:
-    changed = records.copy()
-    changed["tree"][place] -= CONTROL_TREE
-    return changed
-
-
-def test_changed_histories_do_not_hold() -> None:
-    plan = Case(CUBE, messages=3, fault=["drop:000>001:1@1", "drop:011>001:1@1"]).plan
-    records = history_over_faults(plan)
-    assert verdict_on(plan, records) is Verdict.HOLDS
-    answers = np.flatnonzero(records["tree"] >= CONTROL_TREE)
-    repeated = [at for at in np.flatnonzero(records["tree"] < CONTROL_TREE) if records["step"][at] > 1][:6]
-    changed = {
-        "an acknowledgement before its data": earlier(records, int(answers[0]), 2),
-        "an acknowledgement too many": np.append(records, later(records, int(answers[-1]), 1)[answers[-1]]),
-        "data in place of an acknowledgement": control_to_data(records, int(answers[1])),
-        **{f"attempt {at} too early": earlier(records, int(at), 1) for at in repeated},
-        **{f"row {at} {name}": MUTATIONS[name](plan, records, int(at)) for at in repeated for name in ("dropped",)},
-    }
-    wrong = {
-        name: verdict_on(plan, sorted_records([rows.tobytes()])) for name, rows in changed.items() if rows is not None
-    }
-    assert {name for name, verdict in wrong.items() if verdict is Verdict.HOLDS} <= {
-        # A copy that was lost, or answered twice, was not needed.
-        name
-        for name in wrong
-        if "dropped" in name
-    }
-
-
-def history_over_faults(plan: Plan) -> np.ndarray:
-    return sorted_records(list(play(MemoryEngine(plan.algorithm), plan.faults)))
-
-
-def later(records: np.ndarray, place: int, steps: int) -> np.ndarray:
-    changed = records.copy()
-    changed["step"][place] += steps
-    return changed
-
-
-def earlier(records: np.ndarray, place: int, steps: int) -> np.ndarray:
-    return later(records, place, -steps)
 
 
 # --- refused ---------------------------------------------------------------------------------------------------------
@@ -334,15 +289,8 @@ def earlier(records: np.ndarray, place: int, steps: int) -> np.ndarray:
 )
 def test_settings_that_contradict_each_other_are_refused(more: Values, field: str) -> None:
     with pytest.raises(ScenarioError) as error:
-        _ = Case(CUBE, **more).plan
+        _ = Case(RELIABLE, **more).plan
     assert error.value.field == field
-
-
-def test_an_acknowledgement_crosses_one_port_alone() -> None:
-    result = Case(CUBE, port_model="one-port", messages=2).run
-    sends = result.journal.group_by("step", "sender").agg(ports=pl.col("port").n_unique()).collect()
-    assert sends["ports"].max() == 1
-    assert result.journal.filter(IS_ANSWER).collect().height == result.summary["acknowledgements"] == 14
 
 
 if __name__ == "__main__":

@@ -1,0 +1,14 @@
+"""Scenarios of the protocols of nodes."""
+
+from typing import Any, Final
+
+from tests.command_line import fields
+
+Values = dict[str, Any]
+CUBE: Final[Values] = fields("hypercube:3 broadcast sbt")
+MANY: Final[Values] = CUBE | {"messages": 12}
+RELIABLE: Final[Values] = CUBE | {"reliable": True}
+REPAIR: Final[Values] = CUBE | {"repair": "next-port"}
+SHRINK: Final[Values] = {"fault_knowledge": "detect:1", "on_failure": "shrink"}
+AGREE: Final[Values] = {"fault_knowledge": "detect:1", "on_failure": "agree"}
+TIMED: Final[Values] = {"clock": "timed", "startup": "1ms", "per_byte": "0s"}
