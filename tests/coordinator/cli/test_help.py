@@ -1,19 +1,16 @@
-"""Help, shell completion and the table of commands."""
+"""Help, and the table of commands."""
 
 import importlib
 import shlex
 import subprocess
 import sys
 from inspect import getdoc
-from pathlib import Path
 from typing import Any
 
 import pytest
 from rich.console import Console
 
 from coordinator.cli.app import COMMANDS, LISTS, NEW, app
-from coordinator.scenario.model import OPTIONS, Scenario
-from coordinator.scenario.option import OptionGroup
 from emunode import __version__
 from tests.command_line import ROOT, Call
 
@@ -22,7 +19,6 @@ ALL: dict[tuple[str, ...], tuple[str, str]] = {
     **{("list", name): entry for name, entry in LISTS.items()},
     **{("new", name): entry for name, entry in NEW.items()},
 }
-SCENARIO_COMMANDS = ("run", "plan", "serve", "campaign", "certify")
 
 
 @pytest.fixture(autouse=True)
@@ -92,47 +88,6 @@ def test_help_without_a_command(call: Call) -> None:
 
 def test_the_version(call: Call) -> None:
     assert call("--version").out.strip() == __version__
-
-
-@pytest.mark.parametrize("name", SCENARIO_COMMANDS)
-def test_scenario_flags_show_types_defaults_and_allowed_values(call: Call, name: str) -> None:
-    text = help_of(call, name)
-    for field in Scenario.model_fields:
-        assert f"--{field.replace('_', '-')}" in text
-    shown = {
-        "--collective CHOICE": "[choices: broadcast, scatter, gather, reduce, allgather, alltoall, allreduce,",
-        "--port-model CHOICE": "[choices: all-port, one-port, exchange, send-or-receive] [default: all-port]",
-        "--message-bytes INT": "default: 64, and for a vector 64 for each rank (1 to 33,554,432)",
-        "--segments INT|auto": "[default: 1]",
-        "--startup TIME": "[default: 1ms]",
-        "--lateness-limit FLOAT": "(above 0 to 1) [default: 0.05]",
-        "--topology TEXT": "required, here or in the file",
-        "--fault TEXT": "(repeatable)",
-    }
-    for flag, words in shown.items():
-        (line,) = (line for line in text.splitlines() if f"{flag} " in line)
-        assert words in line
-    for title in OptionGroup:
-        assert f"─ {title} ─" in text
-
-
-def test_campaigns_and_certificates_show_their_own_defaults(call: Call) -> None:
-    for name, default in (("run", "local"), ("campaign", "memory"), ("certify", "memory")):
-        (line,) = (line for line in help_of(call, name).splitlines() if "--driver CHOICE" in line)
-        assert f"[default: {default}]" in line
-
-
-def test_every_field_of_a_scenario_is_in_one_group() -> None:
-    assert OPTIONS.keys() == Scenario.model_fields.keys()
-    assert {option.group for option in OPTIONS.values()} == set(OptionGroup)
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_contains_commands_flags_and_values(call: Call, tmp_path: Path, shell: str) -> None:
-    assert call(f"--install-completion --shell {shell} --out completion").status == 0
-    text = (tmp_path / "completion").read_text()
-    for word in ("reproduce", "algorithms", "redundancy", "send-or-receive"):
-        assert word in text
 
 
 def modules_after(code: str) -> set[str]:

@@ -1,20 +1,10 @@
-"""`coordinator run`, `plan`, `list`, `report` and `export`: what they print and which files they leave."""
+"""`coordinator run`: what it prints and which files it leaves."""
 
 import json
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
-from coordinator.cli import render
-from coordinator.cli.app import LISTS
-from coordinator.planning import machine
-from coordinator.scenario.blocks import BLOCK_KINDS
-from coordinator.scenario.fault_sets import STRATEGIES
-from emunode.algorithms.registry import registered
-from emunode.faults.kinds import KINDS
-from emunode.topologies.base import FAMILIES
-from emunode.topologies.registry import parse_topology
 from tests.command_line import Call
 
 GREEDY = "--topology star:4 --collective broadcast --algorithm greedy-tree"
@@ -101,105 +91,3 @@ def test_paths_may_look_like_markup_or_patterns(call: Call, tmp_path: Path) -> N
     ended = call(f"run {FLOOD} --out", "[/red]*?[bold]")
     assert ended.status == 0
     assert f"run directory: {tmp_path / '[/red]*?[bold]'}" in ended.out
-
-
-def test_report_and_export_print_the_files_that_they_write(call: Call, tmp_path: Path) -> None:
-    path = call(f"run {FLOOD} --json").data["path"]
-    assert call("report --json", path).data == {"written": str(tmp_path / path / "report.html")}
-    assert call("export --graphml a.graphml --goal a.goal --json", path).data == {
-        "written": {"graphml": "a.graphml", "goal": "a.goal"}
-    }
-    assert call("export --graphml b.graphml", path).out == "wrote graphml: b.graphml\n"
-    assert call("export --topology star:3 --graphml c.graphml").out == "wrote graphml: c.graphml\n"
-    assert all((tmp_path / name).stat().st_size for name in ("a.graphml", "a.goal", "b.graphml", "c.graphml"))
-
-
-# --- plan ------------------------------------------------------------------------------------------------------------
-
-
-def test_a_plan_has_resources_and_claims(call: Call, tmp_path: Path) -> None:
-    ended = call(f"plan {GREEDY} --ranks-per-host 6 --json")
-    assert ended.status == 0
-    needs = ended.data
-    expected = {
-        "order": 24, "degree": 3, "diameter": 4, "processes": 6, "hosts": 4, "ranks_per_host": 6, "links": 36,
-        "descriptors_per_host": 6 * 3 + machine.RESERVED_DESCRIPTORS, "listening_ports": 5,
-    }  # fmt: skip
-    assert {key: needs[key] for key in expected} == expected
-    assert 0 < needs["links_across_hosts"] < 36
-    assert needs["memory_bytes"] < needs["memory_available_bytes"]
-    assert {"name": "segments", "predicted": 23, "relation": "=="}.items() <= needs["claims"][1].items()
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_plan_is_printed(call: Call) -> None:
-    ended = call(f"plan {STAR}")
-    assert (ended.status, ended.err) == (0, "")
-    assert "permutation star graph S_4: broadcast by greedy-tree, driver memory" in ended.out
-    assert "receivers per step" in ended.out
-
-
-def test_a_large_network_is_planned_without_building_it(call: Call) -> None:
-    large = call("plan --topology star:8 --collective broadcast --algorithm greedy-tree --driver memory --json").data
-    assert (large["order"], large["links"], large["processes"]) == (40_320, 0, 1)
-
-
-def test_an_impossible_plan_has_all_claims_and_the_reason(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine, "descriptor_limit", lambda: 100)
-    ended = call(f"plan {GREEDY} --ranks-per-host 24 --json")
-    assert ended.status == 4
-    assert ended.data["descriptor_limit"] == 100
-    assert ended.data["claims"]
-    assert ended.data["possible"] is False
-    assert "use --ranks-per-host 12 or less" in ended.data["impossible_because"]
-    assert ended.err == f"coordinator: {ended.data['impossible_because']}\n"
-    monkeypatch.setattr(machine, "descriptor_limit", lambda: 65)  # no room for a single node
-    printed = call(f"plan {GREEDY}")
-    assert printed.status == 4
-    assert "receivers per step" in printed.out
-    assert "file descriptors" in printed.err
-
-
-def test_the_memory_of_many_messages_is_estimated(call: Call) -> None:
-    few, many = (call(f"plan {STAR} --messages {count} --json").data for count in (1, 1_000_000))
-    assert many["memory_bytes"] - few["memory_bytes"] > 23 * 999_999 * 300
-
-
-# --- list ------------------------------------------------------------------------------------------------------------
-
-
-def test_topologies_are_listed_with_an_example(call: Call) -> None:
-    rows = call("list topologies --json").data
-    assert [row["family"] for row in rows] == list(FAMILIES)
-    for row in rows:
-        topology = parse_topology(row["example"])
-        assert (row["order"], row["degree"], row["diameter"]) == (topology.order, topology.degree, topology.diameter)
-
-
-def test_every_algorithm_is_listed_once(call: Call) -> None:
-    rows = call("list algorithms --json").data
-    listed = {(row["topology"], row["collective"], row["algorithm"]) for row in rows}
-    assert listed == {(entry.family, str(entry.collective), entry.name) for _, entry in registered()}
-    assert all(row["citation"] and row["port_models"] for row in rows)
-    assert len(listed) == len(rows)
-
-
-def test_every_fault_is_listed(call: Call) -> None:
-    rows = call("list faults --json").data
-    for use, names in (("fault", KINDS), ("block", BLOCK_KINDS), ("strategy", STRATEGIES)):
-        assert [row["kind"] for row in rows if row["use"] == use] == list(names)
-    text = call("list faults").out
-    # None of them is taken for an emoji, such as `:label:`.
-    for written in ("crash:LABEL@STEP", "silent-ports:LABEL:RATE", "random:substar=1", "worst:nodes=3"):
-        assert written in text
-
-
-@pytest.mark.parametrize("name", LISTS)
-def test_names_are_listed_in_full_in_80_columns(call: Call, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    monkeypatch.setattr(render, "console", lambda: Console(width=80, highlight=False))
-    printed = call(f"list {name}")
-    assert printed.status == 0
-    assert "…" not in printed.out
-    columns = ("family", "example") if name == "topologies" else ("algorithm", "kind")
-    for row in call(f"list {name} --json").data:
-        assert all(row[column] in printed.out for column in columns if column in row)

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from itertools import accumulate
 from math import ceil, log2, sqrt
 from statistics import fmean, stdev
-from typing import Any
 
 import polars as pl
 import pytest
@@ -13,57 +12,16 @@ from hypothesis import strategies as st
 
 from coordinator.history.prediction import completed, prediction
 from coordinator.history.timetable import Timetable
-from coordinator.scenario.fault_syntax import parse_faults
 from emunode.algorithms.registry import make_algorithm
-from emunode.errors import FrameError
-from emunode.faults.effects import ALWAYS
-from emunode.faults.in_time import FaultsInTime
-from emunode.model import Collective, CollectiveSpec, Detection, FaultKnowledge, PortModel, ReliableLinks
+from emunode.model import Collective, CollectiveSpec, Detection, ReliableLinks
 from emunode.timed.cost_model import LinearCostModel
-from emunode.timed.hosted_rank import HostedRank
-from emunode.timed.memory_engine import TimedMemoryEngine
-from emunode.timed.rank import TimedRank, TimedSuspicion
-from emunode.timed.step_times import StepTimes
-from emunode.timed.through_protocol import RunTimes, ThroughProtocol
+from emunode.timed.rank import TimedSuspicion
 from emunode.topologies.registry import parse_topology
+from tests.emunode.timed.protocol_support import EIGHTH, MS, STOP_AND_WAIT, data, predicted
 
-MS = 1_000_000
 DATA, ANSWER = MS, MS // 8
-EIGHTH = LinearCostModel(0.0, 1e-3 / 64)
-"""A segment of 64 bytes takes 1 ms, and a control segment of 8 bytes an eighth of that."""
 TENTH = LinearCostModel(0.0, 1e-4 / 8)
 """A control segment takes 0.1 ms."""
-STOP_AND_WAIT = ReliableLinks(3 * MS // 2, 3)
-
-
-def predicted(
-    name: str,
-    faults: str = "",
-    links: ReliableLinks | None = None,
-    detection: Detection | None = None,
-    costs: LinearCostModel = EIGHTH,
-    limit: int = 10**6,
-    **more: Any,
-) -> Timetable:
-    topology = parse_topology(name)
-    spec = CollectiveSpec(
-        name,
-        Collective.BROADCAST,
-        more.pop("algorithm", "bfs-tree"),
-        0,
-        PortModel(more.pop("ports", "all-port")),
-        reliable=links,
-        detection=detection,
-        knowledge=FaultKnowledge.NONE if detection is None else FaultKnowledge.DETECT,
-        **{"message_bytes": 64, **more},
-    )
-    parsed = parse_faults(faults.split(), topology, timed=True)
-    return completed(prediction(make_algorithm(topology, spec), parsed, costs, limit))
-
-
-def data(timetable: Timetable) -> pl.DataFrame:
-    """The packets that carry segments: all control segments have 8 bytes."""
-    return timetable.packets.filter(pl.col("bytes") > 8)
 
 
 def receipts(timetable: Timetable) -> dict[int, float]:
@@ -73,6 +31,7 @@ def receipts(timetable: Timetable) -> dict[int, float]:
 
 
 # --- reliable links: examples by hand --------------------------------------------------------------------------------
+
 
 PLAIN = {1: 1, 2: 1, 4: 1, 3: 2, 5: 2, 6: 2, 7: 3}
 LATE = {**PLAIN, 1: 2.5, 3: 3.5, 5: 3.5, 7: 4.5}
@@ -344,42 +303,3 @@ def test_detection_alone_withholds_from_suspected_ports() -> None:
     # Suspected at 1.1 ms, when the first segment ends: time-outs come before sends.
     assert [(each.sender, each.silent) for each in timetable.events.withheld] == [(0, True)] * 4
     assert data(timetable)["start"].to_list() == [MS // 10]
-
-
-# --- hosts -----------------------------------------------------------------------------------------------------------
-
-
-def test_a_packet_that_is_not_in_the_list_is_refused() -> None:
-    topology = parse_topology("mesh:2")
-    algorithm = make_algorithm(
-        topology, CollectiveSpec("mesh:2", Collective.BROADCAST, "bfs-tree", 0, reliable=STOP_AND_WAIT)
-    )
-    times = RunTimes(StepTimes([MS]), 100 * MS)
-    rank = TimedRank(ThroughProtocol(1, algorithm, EIGHTH, FaultsInTime(topology, 0, ()), times))
-    node = HostedRank(rank, [5 * MS], cutoff=times.cutoff)
-    segment = (0, -1, 0, 0, algorithm.payloads.segment(0, -1, 0))
-    with pytest.raises(FrameError, match="waits for one at 5000000"):
-        node.arrive(1, 0, 4 * MS, (segment,))
-    progress = node.arrive(1, 0, 5 * MS, (segment,))
-    assert progress.receipts == [(5 * MS, 0, 1, 5 * MS)]
-    assert len(progress.departures) == node.pending == 1, "its acknowledgement"
-    assert node.done
-    with pytest.raises(FrameError, match="waits for none"):
-        node.arrive(2, 0, 6 * MS, (segment,))
-
-
-def test_the_step_limit_ends_a_run_whose_time_outs_go_on() -> None:
-    timetable = predicted("mesh:2", "crash:1@0s", ReliableLinks(2 * MS, 1000), limit=10)
-    assert not timetable.complete
-    assert data(timetable)["start"].max() == 8 * MS
-
-
-def test_nodes_are_created_when_they_are_needed() -> None:
-    topology = parse_topology("hypercube:20")
-    spec = CollectiveSpec("hypercube:20", Collective.UNICAST, "minimal", 0, target=3, reliable=STOP_AND_WAIT)
-    engine = TimedMemoryEngine(make_algorithm(topology, spec), (), EIGHTH, StepTimes([MS]), 100)
-    for step in range(1, 20):
-        engine.step(step)
-    assert not engine.busy
-    assert len(engine.packets) == 4
-    assert engine.history.horizon == ALWAYS

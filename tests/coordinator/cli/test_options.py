@@ -1,0 +1,57 @@
+"""The flags of a scenario: types, defaults, allowed values and groups."""
+
+import pytest
+from rich.console import Console
+
+from coordinator.cli.app import app
+from coordinator.scenario.model import OPTIONS, Scenario
+from coordinator.scenario.option import OptionGroup
+from tests.command_line import Call
+
+SCENARIO_COMMANDS = ("run", "plan", "serve", "campaign", "certify")
+
+
+@pytest.fixture(autouse=True)
+def wide_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    # every command keeps the console of its first use in this process, with the width of that time; this one comes first
+    monkeypatch.setattr(app, "_console", Console(width=400))
+
+
+def help_of(call: Call, *command: str) -> str:
+    """The help of a command."""
+    ended = call(" ".join(command), "--help")
+    assert (ended.status, ended.err) == (0, "")
+    return ended.out
+
+
+@pytest.mark.parametrize("name", SCENARIO_COMMANDS)
+def test_scenario_flags_show_types_defaults_and_allowed_values(call: Call, name: str) -> None:
+    text = help_of(call, name)
+    for field in Scenario.model_fields:
+        assert f"--{field.replace('_', '-')}" in text
+    shown = {
+        "--collective CHOICE": "[choices: broadcast, scatter, gather, reduce, allgather, alltoall, allreduce,",
+        "--port-model CHOICE": "[choices: all-port, one-port, exchange, send-or-receive] [default: all-port]",
+        "--message-bytes INT": "default: 64, and for a vector 64 for each rank (1 to 33,554,432)",
+        "--segments INT|auto": "[default: 1]",
+        "--startup TIME": "[default: 1ms]",
+        "--lateness-limit FLOAT": "(above 0 to 1) [default: 0.05]",
+        "--topology TEXT": "required, here or in the file",
+        "--fault TEXT": "(repeatable)",
+    }
+    for flag, words in shown.items():
+        (line,) = (line for line in text.splitlines() if f"{flag} " in line)
+        assert words in line
+    for title in OptionGroup:
+        assert f"─ {title} ─" in text
+
+
+def test_campaigns_and_certificates_show_their_own_defaults(call: Call) -> None:
+    for name, default in (("run", "local"), ("campaign", "memory"), ("certify", "memory")):
+        (line,) = (line for line in help_of(call, name).splitlines() if "--driver CHOICE" in line)
+        assert f"[default: {default}]" in line
+
+
+def test_every_field_of_a_scenario_is_in_one_group() -> None:
+    assert OPTIONS.keys() == Scenario.model_fields.keys()
+    assert {option.group for option in OPTIONS.values()} == set(OptionGroup)

@@ -1,0 +1,84 @@
+"""Streams of `coordinator` that are closed or full."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.command_line import command, environment, run_process
+
+RUN = "run --topology star:3 --collective broadcast --algorithm bfs-tree --driver memory"
+
+
+# --- streams ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.exhaustive(one_in=2)
+@pytest.mark.parametrize(
+    ("line", "status", "streams"),
+    [
+        (RUN, 0, "both"),
+        (f"{RUN} --json", 0, "stdout"),
+        (f"{RUN} --fault crash:123@1", 3, "stdout"),
+        (f"{RUN} --seed -1", 2, "both"),
+        (f"{RUN} --seed -1 --json", 2, "stdout"),
+        (f"{RUN} --seed -1 --json", 2, "both"),
+        ("list algorithms --json", 0, "both"),
+    ],
+)
+def test_a_closed_pipe_changes_no_status(tmp_path: Path, line: str, status: int, streams: str) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    process = subprocess.run(
+        command(f"coordinator {line}"),
+        cwd=tmp_path,
+        env=environment(),
+        stdout=writer,
+        stderr=writer if streams == "both" else subprocess.PIPE,
+        check=False,
+        text=True,
+    )
+    os.close(writer)
+    assert process.returncode == status
+    assert "Traceback" not in (process.stderr or "")
+    assert "Broken pipe" not in (process.stderr or "")
+
+
+def test_a_closed_stream_is_no_error(tmp_path: Path) -> None:
+    """Its number must not go to another file, into which the output would then be written."""
+    line = " ".join(command(f"coordinator {RUN} --out there"))
+    assert run_process(tmp_path, ["bash", "-c", f"{line} >&- 2>&- <&-"]).status == 0
+    assert json.loads((tmp_path / "there" / "summary.json").read_text())["verdict"] == "holds"
+
+
+@pytest.mark.parametrize(
+    ("full", "flags", "status"),
+    [
+        ("stdout", "--out there", 4),
+        ("stdout", "--out there --json", 4),
+        ("stderr", "--seed -1", 2),
+        ("stderr", "--out /proc/there", 2),
+    ],
+)
+def test_output_on_a_full_disk_never_ends_with_status_1(tmp_path: Path, full: str, flags: str, status: int) -> None:
+    redirection = ">/dev/full" if full == "stdout" else "2>/dev/full"
+    line = " ".join(command(f"coordinator {RUN} {flags}"))
+    ended = run_process(tmp_path, ["bash", "-c", f"{line} {redirection}"])
+    assert ended.status == status
+    assert "Traceback" not in ended.err
+    if full == "stdout":
+        assert ended.err == "coordinator: operating system error: [Errno 28] No space left on device\n"
+        assert json.loads((tmp_path / "there" / "summary.json").read_text())["verdict"] == "holds"
+
+
+@pytest.mark.exhaustive(one_in=2)
+@pytest.mark.parametrize(("workers", "kilobytes"), [(1, 8), (2, 1), (2, 40)])
+def test_a_campaign_on_a_full_disk_ends_with_one_line(tmp_path: Path, workers: int, kilobytes: int) -> None:
+    grid = "--topology star:4 --algorithm edt --redundancy 3 --faults nodes=0..3 --trials 400 --out camp"
+    line = " ".join(command(f"coordinator campaign {grid} --workers", workers))
+    ended = run_process(tmp_path, ["bash", "-c", f"ulimit -f {kilobytes}; exec {line}"])
+    assert ended.status == 4
+    lines = [line for line in ended.err.splitlines() if not line.startswith("campaign: ")]
+    assert lines == ["coordinator: operating system error: [Errno 27] File too large"]
