@@ -8,11 +8,10 @@ from zlib import crc32
 import numpy as np
 
 from coordinator.history.journal import RECORD, table
-from coordinator.planning.plan import Plan, make_plan
+from coordinator.planning.plan import Plan
 from coordinator.results.claims import Verdict
 from coordinator.results.conclude import History, conclude
 from coordinator.results.differential import replay_mismatches
-from coordinator.scenario.model import make_scenario
 from emunode.algorithms.base import ANY_FAMILY, Algorithm, Need
 from emunode.algorithms.registry import registered
 from emunode.engine.memory import MemoryEngine
@@ -22,6 +21,7 @@ from emunode.play import play
 from emunode.topologies.base import FAMILIES
 from emunode.topologies.registry import parse_topology
 from emunode.trees.base import Trees
+from tests.scenarios import Case
 
 Records = np.ndarray[Any, np.dtype[Any]]
 """Journal rows, packed, in the order of the journal."""
@@ -64,20 +64,14 @@ def case_name(case: tuple[str, type[Algorithm]]) -> str:
 
 
 @cache
-def plan_of(case: tuple[str, type[Algorithm]]) -> Plan:
+def small_plan(case: tuple[str, type[Algorithm]]) -> Plan:
     """A plan of an algorithm on the small network of its family, under its paper's own port model."""
     family, entry = case
-    values: dict[str, object] = {
-        "topology": SMALL[family],
-        "collective": str(entry.collective),
-        "algorithm": entry.name,
-        "port_model": str(entry.port_models[0]),
-        "driver": "memory",
-    }
+    small = Case(f"{SMALL[family]} {entry.collective} {entry.name} port_model={entry.port_models[0]}")
     try:
-        return make_plan(make_scenario(values))
+        return small.plan
     except ScenarioError:  # some want messages for several trees at once
-        return make_plan(make_scenario(values | {"messages": parse_topology(SMALL[family]).degree}))
+        return small.but(messages=parse_topology(SMALL[family]).degree).plan
 
 
 def history_of(plan: Plan, algorithm: Algorithm | None = None) -> Records:
@@ -90,7 +84,7 @@ def history_of(plan: Plan, algorithm: Algorithm | None = None) -> Records:
 @cache
 def history(case: tuple[str, type[Algorithm]]) -> Records:
     """The correct history of a case."""
-    return history_of(plan_of(case))
+    return history_of(small_plan(case))
 
 
 def verdict_on(plan: Plan, records: Records) -> Verdict:

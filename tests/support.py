@@ -64,7 +64,7 @@ def played(plan: Plan) -> tuple[bytearray, list[AlteredCopy]]:
     return rows, network.altered_copies
 
 
-def scenario_of(row: Mapping[str, str]) -> dict[str, object]:
+def row_fields(row: Mapping[str, str]) -> dict[str, object]:
     """The scenario of a row of a table: columns `topology`, `collective`, `algorithm`, and `options` such as `messages=3`.
 
     Several faults are joined by `&`.

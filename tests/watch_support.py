@@ -28,7 +28,7 @@ Clicks = Callable[[Step], list[dict[str, Any]]]
 STAR = {"topology": "star:3", "collective": "broadcast", "algorithm": "flood", "driver": "memory", "messages": 2}
 
 
-def plan_of(**values: object) -> Plan:
+def star_plan(**values: object) -> Plan:
     """The plan of a watched run; by default of a short one in S_3."""
     return watched_plan(make_scenario({**STAR, **values}))
 

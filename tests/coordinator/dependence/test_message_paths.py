@@ -10,7 +10,7 @@ from emunode.algorithms.base import Algorithm, Dependence
 from emunode.engine.known_paths import KnownPaths
 from emunode.faults.byzantine import Collusion
 from emunode.model import Rank
-from tests.emunode.algorithms.test_losses import plan_of
+from tests.emunode.algorithms.test_losses import accepted_plan
 from tests.mutation_support import CASES, SMALL, case_name
 from tests.paths_by_structure import paths_by_structure
 
@@ -19,7 +19,7 @@ def plans_with_copies(case: tuple[str, type[Algorithm]]) -> list[Plan]:
     """Two and more copies of two messages, by each port model; empty for an algorithm without copies."""
     family, entry = case
     found = [
-        plan_of(SMALL[family], entry, {"redundancy": redundancy, "port_model": model, "messages": 2})
+        accepted_plan(SMALL[family], entry, {"redundancy": redundancy, "port_model": model, "messages": 2})
         for redundancy in (2, 3)
         for model in entry.port_models
     ]
@@ -78,7 +78,7 @@ def test_colluding_nodes_forge_over_a_majority_of_paths(case: tuple[str, type[Al
 def plan_with_copies(text: str, redundancy: int, messages: int) -> Plan:
     """The plan of `family-collective-algorithm` with copies."""
     ((family, entry),) = [case for case in CASES if case_name(case) == text]
-    plan = plan_of(SMALL[family], entry, {"redundancy": redundancy, "messages": messages})
+    plan = accepted_plan(SMALL[family], entry, {"redundancy": redundancy, "messages": messages})
     assert plan is not None
     return plan
 

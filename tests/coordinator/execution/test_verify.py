@@ -52,10 +52,10 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 def copy(stored: Callable[[str], Path], tmp_path: Path) -> Callable[[str], Path]:
     """A copy of a stored run for changes."""
 
-    def make(name: str) -> Path:
+    def copy_run(name: str) -> Path:
         return Path(shutil.copytree(stored(name), tmp_path / "copy"))
 
-    return make
+    return copy_run
 
 
 @pytest.mark.parametrize("name", SCENARIOS)

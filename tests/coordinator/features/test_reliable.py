@@ -21,7 +21,7 @@ from emunode.model import CONTROL_TREE, PortModel, ReliableLinks
 from emunode.play import play
 from tests.command_line import fields
 from tests.coordinator.features.support import RELIABLE, Values
-from tests.mutation_support import CASES, case_name, once, plan_of
+from tests.mutation_support import CASES, case_name, once, small_plan
 from tests.scenarios import Case
 
 LINK: Values = fields("mesh:2 broadcast bfs-tree reliable=true")
@@ -184,7 +184,7 @@ def firsts(records: np.ndarray) -> list[tuple[int, ...]]:
 @pytest.mark.exhaustive(one_in=5)
 @pytest.mark.parametrize("case", [case for case in CASES if once(case)], ids=case_name)
 def test_every_algorithm_delivers_everything_despite_loss(case: tuple[str, type[Algorithm]]) -> None:
-    plan = plan_of(case)
+    plan = small_plan(case)
     spec = plan.spec
     if spec.port_model not in (PortModel.ALL_PORT, PortModel.ONE_PORT) or not plan.algorithm.tolerates_delay:
         pytest.skip("refused")

@@ -17,7 +17,7 @@ from emunode.errors import ScenarioError
 pytestmark = pytest.mark.usefixtures("empty_folder")
 
 
-def make(name: str, seed: int, out: Path | None) -> RunDirectory:
+def open_directory(name: str, seed: int, out: Path | None) -> RunDirectory:
     """An open run directory."""
     directory = RunDirectory(name, seed, out)
     directory.make()
@@ -37,7 +37,7 @@ def dead_process() -> int:
 
 
 def test_run_appears_atomically() -> None:
-    directory = make("net-broadcast", 7, None)
+    directory = open_directory("net-broadcast", 7, None)
     directory.write_text("scenario.toml", "seed = 7\n")
     directory.write_json("summary.json", {"steps": 3})
     assert not directory.final.exists()
@@ -53,7 +53,7 @@ def test_run_appears_atomically() -> None:
 
 def test_latest_points_at_the_newest(tmp_path: Path) -> None:
     for seed in (1, 2):
-        directory = make("net", seed, None)
+        directory = open_directory("net", seed, None)
         directory.write_text("seed", str(seed))
         directory.finish()
         latest = tmp_path / "runs" / "net" / "latest"
@@ -68,7 +68,7 @@ def test_out_is_the_exact_path_without_a_link(tmp_path: Path, exists: bool) -> N
     out = tmp_path / "some" / "where"
     if exists:
         out.mkdir(parents=True)
-    directory = make("net", 0, Path("some/where"))
+    directory = open_directory("net", 0, Path("some/where"))
     directory.write_text("file", "x")
     directory.finish()
     assert everything(tmp_path) == {"some", "some/where", "some/where/file"}
@@ -76,7 +76,7 @@ def test_out_is_the_exact_path_without_a_link(tmp_path: Path, exists: bool) -> N
 
 @pytest.mark.parametrize("out", [None, Path("there"), Path("deep/down/there")])
 def test_a_discarded_run_leaves_nothing(tmp_path: Path, out: Path | None) -> None:
-    directory = make("net", 0, out)
+    directory = open_directory("net", 0, out)
     directory.write_text("file", "x")
     directory.discard()
     assert everything(tmp_path) == set()
@@ -84,7 +84,7 @@ def test_a_discarded_run_leaves_nothing(tmp_path: Path, out: Path | None) -> Non
 
 def test_a_discarded_run_leaves_others_alone() -> None:
     assert abandoned() == []
-    kept, other, lost = (make("net", seed, None) for seed in (1, 2, 3))
+    kept, other, lost = (open_directory("net", seed, None) for seed in (1, 2, 3))
     kept.finish()
     lost.discard()
     assert other.path.is_dir()
@@ -97,7 +97,7 @@ def test_a_discarded_run_leaves_others_alone() -> None:
 
 def test_a_discarded_run_leaves_an_empty_out_alone(tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
-    make("net", 0, tmp_path / "mine").discard()
+    open_directory("net", 0, tmp_path / "mine").discard()
     assert everything(tmp_path) == {"mine"}
 
 
@@ -153,8 +153,8 @@ def test_operating_system_errors_are_reported(monkeypatch: pytest.MonkeyPatch, m
 
 def test_only_folders_of_dead_processes_are_abandoned(tmp_path: Path) -> None:
     gone = dead_process()
-    living = make("net", 0, None)
-    finished = make("net", 1, None)
+    living = open_directory("net", 0, None)
+    finished = open_directory("net", 1, None)
     finished.finish()
     folder = tmp_path / "runs" / "other"
     folder.mkdir()
@@ -171,13 +171,13 @@ def test_unfinished_latest_link_is_abandoned(monkeypatch: pytest.MonkeyPatch) ->
     gone = dead_process()
     monkeypatch.setattr(os, "getpid", lambda: gone)
     monkeypatch.setattr(Path, "replace", lambda *_: None)  # killed just before
-    make("net", 0, None).finish()
+    open_directory("net", 0, None).finish()
     (link,) = abandoned()
     assert link.is_symlink()
 
 
 def test_only_the_end_of_a_long_log_is_read() -> None:
-    directory = make("net", 1, None)
+    directory = open_directory("net", 1, None)
     assert directory.log_tail() == ""
     directory.write_text("log.jsonl", "".join(f'{{"event": "number {number}"}}\n' for number in range(TAIL_BYTES)))
     last = [f'\n  {{"event": "number {TAIL_BYTES - back}"}}' for back in (3, 2, 1)]
@@ -187,7 +187,7 @@ def test_only_the_end_of_a_long_log_is_read() -> None:
 
 def test_endless_log_has_no_tail() -> None:
     """A log that is an endless device was once read until memory ran out."""
-    directory = make("net", 1, None)
+    directory = open_directory("net", 1, None)
     (directory.path / "log.jsonl").symlink_to("/dev/full")
     before = getrlimit(RLIMIT_AS)
     setrlimit(RLIMIT_AS, (2**34, before[1]))

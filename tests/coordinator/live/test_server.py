@@ -22,7 +22,7 @@ from coordinator.planning.plan import Plan, make_plan
 from coordinator.reports.scene.votes import State
 from emunode.errors import RunError
 from emunode.net.wire import ROW
-from tests.watch_support import SECONDS, plan_of, run_quietly, watched
+from tests.watch_support import SECONDS, run_quietly, star_plan, watched
 
 FIELDS = ("step", "sender", "receiver", "origin", "target", "segment", "bytes", "tree", "port")
 """The fields of a packed journal row before its outcome."""
@@ -37,7 +37,7 @@ def wait_for(results: Sequence[object]) -> None:
 
 
 def test_the_page_and_its_files_need_no_token() -> None:
-    with watched(plan_of()) as (client, _):
+    with watched(star_plan()) as (client, _):
         for path in (*PAGE, "/theme.css"):
             status, headers, content = client.ask("GET", path, authorization=None, origin=None)
             assert status == 200, path
@@ -64,14 +64,14 @@ def test_the_page_and_its_files_need_no_token() -> None:
     ],
 )
 def test_requests_are_checked_for_token_host_origin_and_type(headers: dict[str, str | None], status: int) -> None:
-    with watched(plan_of()) as (client, _):
+    with watched(star_plan()) as (client, _):
         answer, _, content = client.ask("POST", "/request", b'{"do":"pause"}', **headers)
         assert answer == status, content
         assert client.token.encode() not in content
 
 
 def test_the_name_localhost_is_allowed_and_another_port_is_not() -> None:
-    with watched(plan_of()) as (client, _):
+    with watched(star_plan()) as (client, _):
         name = f"localhost:{client.port}"
         assert client.ask("GET", "/picture", host=name, origin=f"http://{name}")[0] == 200
         assert client.ask("GET", "/picture", host=name, origin=f"http://127.0.0.1:{client.port}")[0] == 403
@@ -80,7 +80,7 @@ def test_the_name_localhost_is_allowed_and_another_port_is_not() -> None:
 
 @pytest.mark.parametrize("path", ["/picture", "/node?rank=1", "/events"])
 def test_what_a_run_shows_needs_its_token(path: str) -> None:
-    with watched(plan_of()) as (client, _):
+    with watched(star_plan()) as (client, _):
         assert client.ask("GET", path, authorization="Bearer x")[0] == 403
         assert client.ask("POST", path, b"{}")[0] == 405
 
@@ -105,7 +105,7 @@ def test_what_a_run_shows_needs_its_token(path: str) -> None:
     ],
 )
 def test_what_is_wrong_with_a_request_is_said(method: str, path: str, content: bytes | None, status: int) -> None:
-    with watched(plan_of()) as (client, _):
+    with watched(star_plan()) as (client, _):
         answer, _, text = client.ask(method, path, content)
         assert answer == status
         assert json.loads(text)["error"]
@@ -114,7 +114,7 @@ def test_what_is_wrong_with_a_request_is_said(method: str, path: str, content: b
 
 @pytest.mark.parametrize("sent", [b"\0\1\2\r\n\r\n", b"GET / HTTP/1.1\r\nx: " + b"y" * (HEAD_BYTES + 100), b"GET /"])
 def test_invalid_http_is_answered_or_dropped(sent: bytes) -> None:
-    with watched(plan_of()) as (client, _):
+    with watched(star_plan()) as (client, _):
         with socket.create_connection(("127.0.0.1", client.port), SECONDS) as stream:
             stream.sendall(sent)
             stream.shutdown(socket.SHUT_WR)
@@ -125,7 +125,7 @@ def test_invalid_http_is_answered_or_dropped(sent: bytes) -> None:
 
 @pytest.mark.parametrize(("method", "status"), [("HEAD", 403), ("OPTIONS", 403), ("DELETE", 403)])
 def test_other_methods_without_an_origin_are_refused(method: str, status: int) -> None:
-    with watched(plan_of()) as (client, _):
+    with watched(star_plan()) as (client, _):
         answer, _, content = client.ask(method, "/", origin=None, authorization=None)
         assert (answer, content == b"") == (status, method == "HEAD")
         assert client.request(do="pause")["next"] == 1
@@ -135,7 +135,7 @@ def test_a_mistake_in_an_answer_does_not_end_the_run(monkeypatch: pytest.MonkeyP
     def fail(*_: object) -> None:
         raise KeyError("node 3")
 
-    with watched(plan_of()) as (client, _):
+    with watched(star_plan()) as (client, _):
         monkeypatch.setattr("coordinator.live.server.node_of", fail)
         status, _, content = client.ask("GET", "/node?rank=3")
         assert (status, json.loads(content)["error"]) == (500, "KeyError: 'node 3'")
@@ -144,7 +144,7 @@ def test_a_mistake_in_an_answer_does_not_end_the_run(monkeypatch: pytest.MonkeyP
 
 
 def test_requests_are_bounded_in_number() -> None:
-    with watched(plan_of()) as (client, _):
+    with watched(star_plan()) as (client, _):
         began = time.monotonic()
         with ThreadPoolExecutor(8) as pool:
             statuses = list(pool.map(lambda _: client.ask("POST", "/request", b'{"do":"pause"}')[0], range(400)))
@@ -154,7 +154,7 @@ def test_requests_are_bounded_in_number() -> None:
 
 
 def test_watchers_are_bounded_in_number_and_leave_their_place() -> None:
-    with watched(plan_of()) as (client, _):
+    with watched(star_plan()) as (client, _):
         streams = [client.events() for _ in range(MOST_WATCHERS)]
         for stream in streams:
             assert next(stream)[0] == "status"
@@ -182,7 +182,7 @@ def test_the_port_that_is_in_use_is_named() -> None:
 
 
 def test_events_tell_the_whole_run_and_its_verdict() -> None:
-    plan = plan_of(topology="star:4", algorithm="edt", redundancy=3)
+    plan = star_plan(topology="star:4", algorithm="edt", redundancy=3)
     with watched(plan) as (client, results):
         stream = client.events()
         assert next(stream)[1]["command"].startswith("coordinator run --topology star:4 ")
@@ -226,7 +226,7 @@ def test_events_tell_the_whole_run_and_its_verdict() -> None:
 
 
 def test_theory_follows_the_faults_at_once() -> None:
-    plan = plan_of(topology="star:4", algorithm="edt", redundancy=2, fault=["hang:4321@1"])
+    plan = star_plan(topology="star:4", algorithm="edt", redundancy=2, fault=["hang:4321@1"])
     with watched(plan) as (client, _):
         stream = client.events()
         predicted: dict[tuple[str, ...], dict[str, object]] = {}
@@ -253,14 +253,14 @@ def test_theory_follows_the_faults_at_once() -> None:
 
 
 def test_a_broken_source_is_named_beside_the_claims() -> None:
-    with watched(plan_of()) as (client, _):
+    with watched(star_plan()) as (client, _):
         client.request(do="fault", kind="crash", rank=0)
         notes = (data["note"] for name, data in client.events() if name == "claims" and data.get("note"))
         assert next(notes) == "the source 123 is crashed, and theory makes no claim about that"
 
 
 def test_watchers_that_are_slow_or_leave_change_nothing() -> None:
-    plan = plan_of(topology="star:4", collective="allgather", algorithm="rotated-trees", messages=3)
+    plan = star_plan(topology="star:4", collective="allgather", algorithm="rotated-trees", messages=3)
     with watched(plan) as (client, results):
         leaving, staying = client.events(), client.events()
         next(leaving)
@@ -281,7 +281,7 @@ def test_watchers_that_are_slow_or_leave_change_nothing() -> None:
 
 
 def test_a_late_watcher_sees_everything() -> None:
-    with watched(plan_of(messages=8)) as (client, _):
+    with watched(star_plan(messages=8)) as (client, _):
         first = client.events()
         client.request(do="step", steps=4)
         seen: list[object] = []
@@ -293,20 +293,20 @@ def test_a_late_watcher_sees_everything() -> None:
 
 
 def test_two_runs_at_once_have_pages_of_their_own() -> None:
-    with watched(plan_of()) as (one, _), watched(plan_of()) as (other, _):
+    with watched(star_plan()) as (one, _), watched(star_plan()) as (other, _):
         assert one.port != other.port
         assert one.ask("GET", "/picture", authorization=f"Bearer {other.token}")[0] == 403
 
 
 def test_a_paused_run_ends_undecided_after_its_time() -> None:
-    with watched(plan_of(), timeout=0.3) as (_, results):
+    with watched(star_plan(), timeout=0.3) as (_, results):
         wait_for(results)
     assert results[0].exit_status == 3
     assert "paused before step 1 for more than 0.3 s" in str(results[0].summary["undecided_because"])
 
 
 def test_a_run_ends_undecided_when_asked_and_keeps_what_it_has() -> None:
-    with watched(plan_of()) as (client, results):
+    with watched(star_plan()) as (client, results):
         client.request(do="step", steps=2)
         while client.request(do="pause")["next"] != 3:
             client.request(do="step")
@@ -319,7 +319,7 @@ def test_a_run_ends_undecided_when_asked_and_keeps_what_it_has() -> None:
 
 
 def test_the_speed_is_kept_and_a_request_does_not_hasten_a_step() -> None:
-    with watched(plan_of(messages=30)) as (client, results):
+    with watched(star_plan(messages=30)) as (client, results):
         began = time.monotonic()
         client.request(do="run", rate=50)
         for _ in range(20):
@@ -357,7 +357,7 @@ def test_only_sent_packets_are_in_a_picture(
     values: dict[str, object],
 ) -> None:
     star = {"topology": "star:4", "collective": "broadcast", "algorithm": "greedy-tree", "messages": 1}
-    plan = plan_of(**{**star, "fault": ["crash:2134@2"], **values})
+    plan = star_plan(**{**star, "fault": ["crash:2134@2"], **values})
     result = run_quietly(plan)
     journal = result.journal.collect()
     shown = [json.loads(text) for text in replayed(plan, journal).since(0, 10**9)[1]]
@@ -372,7 +372,7 @@ def test_only_sent_packets_are_in_a_picture(
 
 
 def test_a_long_history_begins_with_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    plan = plan_of(messages=20)
+    plan = star_plan(messages=20)
     monkeypatch.setattr(frames_module, "HISTORY_BYTES", 600)
     with watched(plan) as (client, results):
         client.request(do="run")

@@ -17,7 +17,7 @@ from emunode.errors import ScenarioError
 from emunode.faults.kinds import KINDS
 from emunode.model import Step
 from tests.command_line import Call
-from tests.watch_support import Script, plan_of, random_clicks, run_quietly
+from tests.watch_support import Script, random_clicks, run_quietly, star_plan
 
 CASES = (
     {"messages": 3},
@@ -30,7 +30,7 @@ CASES = (
 
 def of_step(step: Step, *clicks: dict[str, object]) -> Script:
     """A script of a run in S_3 with these requests before one step."""
-    return Script(plan_of(), lambda now: list(clicks) if now == step else [])
+    return Script(star_plan(), lambda now: list(clicks) if now == step else [])
 
 
 def fault(kind: str, rank: int = 1, **more: object) -> dict[str, object]:
@@ -86,7 +86,7 @@ def test_a_click_is_a_fault_of_the_next_step(click: dict[str, object], spec: str
     ],
 )
 def test_an_invalid_request_changes_nothing(click: dict[str, object], reason: str) -> None:
-    session = WatchState(plan_of())
+    session = WatchState(star_plan())
     before = session.status()
     with pytest.raises(ScenarioError, match=reason.replace("(", r"\(").replace(")", r"\)")):
         session.request(click)
@@ -94,7 +94,7 @@ def test_an_invalid_request_changes_nothing(click: dict[str, object], reason: st
 
 
 def test_an_added_fault_can_be_undone_before_its_step() -> None:
-    session = WatchState(plan_of(fault=["crash:231@2"]))
+    session = WatchState(star_plan(fault=["crash:231@2"]))
     session.request(fault("crash"))
     with pytest.raises(ScenarioError, match="crashed already"):
         session.request(fault("crash"))
@@ -109,7 +109,7 @@ def test_an_added_fault_can_be_undone_before_its_step() -> None:
 
 
 def test_a_fault_without_a_step_to_take_effect_in_is_forgotten() -> None:
-    session = WatchState(plan_of())
+    session = WatchState(star_plan())
     session.begin(1)
     session.request(fault("crash", rank=0))
     assert session.after(1, StepResult([], busy=False))
@@ -119,7 +119,7 @@ def test_a_fault_without_a_step_to_take_effect_in_is_forgotten() -> None:
 
 
 def test_a_source_that_recovers_at_once_keeps_the_run_going() -> None:
-    session = WatchState(plan_of(fault=["crash:123@1"]))
+    session = WatchState(star_plan(fault=["crash:123@1"]))
     session.begin(1)
     session.request(fault("recover", rank=0))
     assert not session.after(1, StepResult([], busy=False))
@@ -127,7 +127,7 @@ def test_a_source_that_recovers_at_once_keeps_the_run_going() -> None:
 
 
 def test_faults_are_bounded_in_number() -> None:
-    session = WatchState(plan_of())
+    session = WatchState(star_plan())
     session._added = [(1, "loss:123~213:0@1")] * MOST_CLICKS
     with pytest.raises(ScenarioError, match="at most 1,000 faults"):
         session.request(fault("crash"))
@@ -146,7 +146,7 @@ def test_pages_offer_every_kind_of_fault_that_lock_step_has() -> None:
 
 @pytest.mark.parametrize("seed", range(25))
 def test_random_clicks_make_a_run_that_its_scenario_repeats(seed: int) -> None:
-    plan = plan_of(**CASES[seed % len(CASES)], seed=seed)
+    plan = star_plan(**CASES[seed % len(CASES)], seed=seed)
     script = Script(plan, random_clicks(seed, plan.topology))
     watched = run_quietly(plan, script)
     again = run_quietly(make_plan(script.plan.scenario))
@@ -158,7 +158,7 @@ def test_random_clicks_make_a_run_that_its_scenario_repeats(seed: int) -> None:
 @pytest.mark.parametrize("seed", [1, 3, 4, 7])
 def test_random_clicks_on_processes_make_the_run_of_memory(seed: int) -> None:
     hosts = {"driver": "local", "ranks_per_host": 1 + seed % 2}
-    plan = plan_of(**CASES[(0, 3)[seed % 2]], **hosts, seed=seed)
+    plan = star_plan(**CASES[(0, 3)[seed % 2]], **hosts, seed=seed)
     script = Script(plan, random_clicks(seed, plan.topology))
     watched = run_quietly(plan, script)
     values = {"driver": "memory", "ranks_per_host": "auto"}
@@ -176,7 +176,7 @@ IN_A_HANG = "hang:213@2", "hang:321@2", "crash:213@3", "recover:213@5"
 @pytest.mark.parametrize("specs", [CRASHES, COUNTED, IN_A_HANG], ids=["crashes", "counted packets", "in a hang"])
 def test_a_killed_or_stopped_process_recovers_by_a_click(specs: tuple[str, ...]) -> None:
     """The process was killed or stopped before anybody knew that its node would recover."""
-    plan = plan_of(messages=9, driver="local", ranks_per_host=2 if specs is IN_A_HANG else 1)
+    plan = star_plan(messages=9, driver="local", ranks_per_host=2 if specs is IN_A_HANG else 1)
 
     def clicks(step: Step) -> list[dict[str, object]]:
         due = [make_plan(plan.scenario.model_copy(update={"fault": specs})).faults_at(step)]
@@ -204,7 +204,7 @@ class PausedForever(Script):
 
 
 def test_host_that_dies_in_a_pause_ends_the_run() -> None:
-    plan = plan_of(driver="local", ranks_per_host=2)
+    plan = star_plan(driver="local", ranks_per_host=2)
     watched = run_quietly(plan, PausedForever(plan, lambda _: []))
     assert watched.verdict is Verdict.UNDECIDED
     assert re.fullmatch(r"host \d \(process \d+ on .*\) disconnected: .*", str(watched.summary["undecided_because"]))
@@ -220,7 +220,7 @@ def test_host_that_dies_in_a_pause_ends_the_run() -> None:
     ],
 )
 def test_the_command_names_every_value_that_is_not_a_default(call: Call, values: dict[str, object]) -> None:
-    plan = make_plan(plan_of(**values).scenario)
+    plan = make_plan(star_plan(**values).scenario)
     words = shlex.split(run_command(plan.scenario))
     assert words[:2] == ["coordinator", "run"]
     ended = call("plan --json", *words[2:])

@@ -31,7 +31,7 @@ from emunode.registry import register
 from tests.coordinator.batch.support import RATES, compare
 from tests.coordinator.campaigns.test_batch_trials import done, figures, grid_of
 from tests.scenarios import Case
-from tests.watch_support import Script, plan_of, run_quietly
+from tests.watch_support import Script, run_quietly, star_plan
 
 TREES = Case("star:3 broadcast edt x=2")
 ONE_TREE = Case("star:4 broadcast greedy-tree")
@@ -257,7 +257,7 @@ def test_delivery_ratios_are_those_of_the_known_kind(faults: str, known: str) ->
 def test_a_watched_run_predicts_what_a_click_on_one_costs() -> None:
     """The page offers them, and their claims are those of the kinds that do the same."""
     click: dict[str, object] = {"do": "fault", "kind": "wall", "rank": 0, "port": 0}
-    script = Script(plan_of(), lambda now: [click] if now == 1 else [])
+    script = Script(star_plan(), lambda now: [click] if now == 1 else [])
     run_quietly(script.plan, script)
     plan = script.session.plan
     assert [fault.__class__ for fault in plan.faults] == [Wall, Wall]

@@ -10,12 +10,12 @@ import pytest
 
 from coordinator.features.base import Metric
 from coordinator.history.journal import sorted_records, table
-from coordinator.planning.plan import Plan, make_plan
+from coordinator.planning.plan import Plan
 from coordinator.results.claims import EXIT_STATUS, MODEL_CONFORMANCE, Judgement, Verdict, claims_of, judge, overall
 from coordinator.results.metrics import measure
-from coordinator.scenario.model import make_scenario
 from emunode.algorithms.claims import Claim, Relation, Value
-from tests.support import played, run_scenario
+from tests.scenarios import Case
+from tests.support import played
 
 Row = dict[str, Any]
 """One row of a journal, by column."""
@@ -23,27 +23,22 @@ Row = dict[str, Any]
 # --- correct journals -----------------------------------------------------------------------
 
 
-def scenario(topology: str, collective: str, algorithm: str, **more: object) -> dict[str, object]:
-    """The fields of a scenario in memory."""
-    return {"topology": topology, "collective": collective, "algorithm": algorithm, "driver": "memory", **more}
-
-
 TIGHT = {
-    "star tree": scenario("star:4", "broadcast", "greedy-tree", source="2134"),
-    "ej tree": scenario("ej:2+3", "broadcast", "improved", source="-1,0"),
-    "star allgather": scenario("star:3", "allgather", "rotated-trees"),
-    "star exchange": scenario("star:3", "alltoall", "list-schedule"),
+    "star tree": Case("star:4 broadcast greedy-tree", source="2134"),
+    "ej tree": Case("ej:2+3 broadcast improved", source="-1,0"),
+    "star allgather": Case("star:3 allgather rotated-trees"),
+    "star exchange": Case("star:3 alltoall list-schedule"),
 }
 """Scenarios with tight claims: any change violates a claim."""
 
 LOOSE = {
-    "ej flood": scenario("ej:1+2", "broadcast", "flood"),
-    "one port": scenario("star:4", "broadcast", "greedy-tree", port_model="one-port"),
-    "pieces": scenario("star:4", "broadcast", "greedy-tree", messages=3, segments=2),
-    "cube tree": scenario("hypercube:4", "broadcast", "sbt", port_model="one-port"),
-    "cube tree with a crash": scenario("hypercube:4", "broadcast", "sbt", fault=["crash:0110@3"]),
-    "scatter": scenario("star:4", "scatter", "balanced-tree"),
-    "gather": scenario("star:4", "gather", "balanced-tree"),
+    "ej flood": Case("ej:1+2 broadcast flood"),
+    "one port": Case("star:4 broadcast greedy-tree", port_model="one-port"),
+    "pieces": Case("star:4 broadcast greedy-tree", messages=3, segments=2),
+    "cube tree": Case("hypercube:4 broadcast sbt", port_model="one-port"),
+    "cube tree with a crash": Case("hypercube:4 broadcast sbt", fault=["crash:0110@3"]),
+    "scatter": Case("star:4 scatter balanced-tree"),
+    "gather": Case("star:4 gather balanced-tree"),
 }
 """Scenarios whose claims allow another order or route, but no additional, missing or impossible hop."""
 
@@ -51,7 +46,7 @@ LOOSE = {
 @cache
 def history(name: str) -> tuple[Plan, tuple[Row, ...], dict[str, Any]]:
     """A plan, its correct history, and the types of its columns."""
-    plan = make_plan(make_scenario({**TIGHT, **LOOSE}[name]))
+    plan = {**TIGHT, **LOOSE}[name].plan
     journal = table(sorted_records([played(plan)[0]]))
     return plan, tuple(journal.rows(named=True)), dict(journal.schema)
 
@@ -284,7 +279,7 @@ def test_judgement_record_in_the_summary() -> None:
 
 def claims(**values: object) -> list[Claim]:
     """The claims about a broadcast over the greedy tree of S_4."""
-    return claims_of(make_plan(make_scenario(TIGHT["star tree"] | values))).kept
+    return claims_of(TIGHT["star tree"].but(**values).plan).kept
 
 
 def test_every_claimed_metric_is_measured_and_has_a_source() -> None:
@@ -311,7 +306,7 @@ def test_crashed_source_leaves_only_the_model_claim() -> None:
 
 # --- knowledge of faults ----------------------------------------------------------------------------------------
 
-AROUND = scenario("star:4", "broadcast", "bfs-tree")
+AROUND = Case("star:4 broadcast bfs-tree")
 BROKEN = ["crash:2134@1", "down:1234>3214@1", "hang:4231@1"]
 """All links of 1234."""
 
@@ -319,8 +314,7 @@ BROKEN = ["crash:2134@1", "down:1234>3214@1", "hang:4231@1"]
 @pytest.mark.parametrize("knowledge", ["none", "neighbours", "all"])
 @pytest.mark.parametrize("port_model", ["all-port", "one-port"])
 def test_full_knowledge_routes_around_faults(knowledge: str, port_model: str) -> None:
-    values = AROUND | {"fault": BROKEN[:2], "fault_knowledge": knowledge, "port_model": port_model, "messages": 2}
-    result = run_scenario(None, **values)
+    result = AROUND.but(*BROKEN[:2], fault_knowledge=knowledge, port_model=port_model, messages=2).run
     served = result.summary["intact_deliveries"] == result.summary["expected_deliveries"] == 2 * 22
     assert served == (knowledge == "all")
     assert (result.summary["lost"] == 0) == (knowledge != "none")
@@ -329,21 +323,19 @@ def test_full_knowledge_routes_around_faults(knowledge: str, port_model: str) ->
 
 def test_full_knowledge_reaches_every_reachable_rank() -> None:
     """No rank if all links of the source are down, and none through links that come up later."""
-    result = run_scenario(None, **AROUND, fault=BROKEN, fault_knowledge="all")
+    result = AROUND.but(*BROKEN, fault_knowledge="all").run
     assert result.verdict == "undecided"
     assert result.summary["packets"] == 0
-    later = run_scenario(None, **AROUND, fault=[*BROKEN[:1], "crash:3214@2"], fault_knowledge="all")
+    later = AROUND.but(BROKEN[0], "crash:3214@2", fault_knowledge="all").run
     assert later.summary["illegal_hops"] == 0
     assert later.verdict == "holds"
     assert later.summary["delivery_ratio"] < 1  # type: ignore[operator]
 
 
 def test_flooding_does_not_send_to_known_dead_ranks() -> None:
-    values = scenario("star:4", "broadcast", "flood", messages=3)
+    case = Case("star:4 broadcast flood", messages=3)
     faults = ["crash:2134@2", "down:1234~3214@3-4"]
-    blind, seeing = (
-        run_scenario(None, **values, fault=faults, fault_knowledge=name) for name in ("none", "neighbours")
-    )
+    blind, seeing = (case.but(*faults, fault_knowledge=name).run for name in ("none", "neighbours"))
     assert (blind.summary["lost"], seeing.summary["lost"]) != (0, 0)
     assert seeing.summary["lost"] == 0
     assert seeing.summary["packets"] == blind.summary["packets"] - blind.summary["lost"]  # type: ignore[operator]

@@ -26,8 +26,8 @@ from tests.mutation_support import (
     history,
     history_of,
     moved,
-    plan_of,
     replayed,
+    small_plan,
     verdict_on,
 )
 
@@ -43,7 +43,7 @@ def some_place(case: Case, salt: int) -> int:
 @pytest.mark.exhaustive(one_in=6)
 @EVERY
 def test_replay_matches_the_history(case: Case) -> None:
-    plan, records = plan_of(case), history(case)
+    plan, records = small_plan(case), history(case)
     assert replayed(plan, records) == 0
 
 
@@ -51,7 +51,7 @@ def test_replay_matches_the_history(case: Case) -> None:
 @EVERY
 def test_replay_detects_every_changed_row(case: Case) -> None:
     """Two mutations of every algorithm, so that each meets a dozen of them."""
-    plan, records, number = plan_of(case), history(case), CASES.index(case)
+    plan, records, number = small_plan(case), history(case), CASES.index(case)
     for salt in range(2):
         name = list(MUTATIONS)[(number + salt * 8) % len(MUTATIONS)]
         changed = MUTATIONS[name](plan, records, some_place(case, salt))
@@ -61,7 +61,7 @@ def test_replay_detects_every_changed_row(case: Case) -> None:
 @pytest.mark.exhaustive(one_in=8)
 @EVERY
 def test_impossible_histories_do_not_hold(case: Case) -> None:
-    plan, records, number = plan_of(case), history(case), CASES.index(case)
+    plan, records, number = small_plan(case), history(case), CASES.index(case)
     for salt in range(2):
         name = list(IMPOSSIBLE)[(number + salt * 5) % len(IMPOSSIBLE)]
         changed = IMPOSSIBLE[name](plan, records, some_place(case, salt))
@@ -70,7 +70,7 @@ def test_impossible_histories_do_not_hold(case: Case) -> None:
 
 def test_an_acknowledgement_has_its_own_target_and_size() -> None:
     case = next(case for case in CASES if case[1].ack_bytes)
-    plan, records = plan_of(case), history(case)
+    plan, records = small_plan(case), history(case)
     place = len(records) - 1
     assert records["target"][place] == records["sender"][place]
     for name, mutation in IMPOSSIBLE.items():
@@ -83,7 +83,7 @@ def test_an_acknowledgement_has_its_own_target_and_size() -> None:
 
 def trees_of(case: Case) -> Trees | None:
     """The trees of a tree-based algorithm."""
-    trees = getattr(plan_of(case).algorithm, "trees", None)
+    trees = getattr(small_plan(case).algorithm, "trees", None)
     return trees if isinstance(trees, Trees) else None
 
 
@@ -119,7 +119,7 @@ def reaches(trees: Trees) -> int:
 def history_on(case: Case, trees: Trees) -> Records | None:
     """The history of a case on other trees; None if the algorithm refuses to run on them."""
     family, entry = case
-    plan = plan_of(case)
+    plan = small_plan(case)
     algorithm = entry.__new__(entry)
     algorithm.make_trees = lambda _topology: trees  # type: ignore[attr-defined]
     try:
@@ -136,7 +136,7 @@ def test_collective_over_a_tree_with_a_wrong_child_does_not_hold(case: Case) -> 
     A wrong tree on which the history is the same, hop for hop, is no mistake of the run: a reduce goes by parents, so
     another list of children often changes nothing. It must not be so for all wrong trees.
     """
-    plan, right = plan_of(case), trees_of(case)
+    plan, right = small_plan(case), trees_of(case)
     assert right is not None
     rank = 1 + CASES.index(case) % (right.topology.order - 1)
     parent = right.topology.neighbour(rank, right.parent(rank, 0))

@@ -14,7 +14,6 @@ from coordinator.planning.plan import Plan, make_plan
 from coordinator.results.metrics import count_trial
 from coordinator.scenario.fault_draws import FaultSites, every_set
 from coordinator.scenario.fault_sets import parse_fault_sets
-from coordinator.scenario.model import make_scenario
 from coordinator.theory.symmetry import (
     Neighbourhood,
     Orbits,
@@ -27,14 +26,8 @@ from coordinator.theory.symmetry import (
 from emunode.algorithms.tree_collective import TreeCollective
 from emunode.errors import ScenarioError
 from emunode.topologies.registry import parse_topology
+from tests.scenarios import Case
 from tests.support import played
-
-
-def plan_of(topology: str, algorithm: str, redundancy: int = 1, **values: object) -> Plan:
-    """A broadcast in memory."""
-    scenario = {"topology": topology, "collective": "broadcast", "algorithm": algorithm, "redundancy": redundancy}
-    return make_plan(make_scenario({**scenario, "driver": "memory", **values}))
-
 
 KNOWN = [
     ("star:4", "edt", 3, 3),  # rotations of the symbols 2..n
@@ -53,18 +46,20 @@ KNOWN = [
 
 @pytest.mark.parametrize(("topology", "algorithm", "redundancy", "count"), KNOWN)
 def test_number_of_symmetries(topology: str, algorithm: str, redundancy: int, count: int) -> None:
-    plan = plan_of(topology, algorithm, redundancy)
+    plan = Case(f"{topology} broadcast {algorithm} x={redundancy}").plan
     found = symmetries(plan.algorithm)
     assert len(found) == count
     assert found[0].ports == tuple(range(plan.topology.degree))
     label = plan.topology.label(plan.topology.order - 1)
-    assert len(symmetries(plan_of(topology, algorithm, redundancy, source=label).algorithm)) == count
+    assert (
+        len(symmetries(Case(f"{topology} broadcast {algorithm} x={redundancy}", source=label).plan.algorithm)) == count
+    )
 
 
 @pytest.mark.parametrize(("topology", "algorithm", "redundancy"), [known[:3] for known in KNOWN])
 def test_symmetry_is_an_automorphism_that_fixes_the_source(topology: str, algorithm: str, redundancy: int) -> None:
     network = parse_topology(topology)
-    plan = plan_of(topology, algorithm, redundancy, source=network.label(3))
+    plan = Case(f"{topology} broadcast {algorithm} x={redundancy}", source=network.label(3)).plan
     for symmetry in symmetries(plan.algorithm):
         assert symmetry.ranks[3] == 3
         assert sorted(symmetry.ranks.tolist()) == list(network.ranks())
@@ -91,7 +86,7 @@ def test_automorphisms_of_networks_without_translations(
 ) -> None:
     file = tmp_path / "net.edges"
     file.write_text("".join(f"{one} {other}\n" for one, other in graph.edges))
-    plan = plan_of(f"file:{file}", "bfs-tree", source="0")
+    plan = Case(f"file:{file} broadcast bfs-tree", source="0").plan
     assert len(searched_automorphisms(plan.topology, plan.spec.source)) == count
     found = symmetries(plan.algorithm)
     # In these networks the breadth-first tree keeps every automorphism, since each rank has one way to the source.
@@ -120,7 +115,7 @@ def deliveries(plan: Plan, faults: tuple[str, ...]) -> int:
 
 
 def test_symmetries_form_a_group() -> None:
-    found = symmetries(plan_of("ej:1+2^2", "independent-trees", 12).algorithm)
+    found = symmetries(Case("ej:1+2^2 broadcast independent-trees x=12").plan.algorithm)
     images = {tuple(symmetry.ranks.tolist()) for symmetry in found}
     assert len(images) == len(found)
     for one, other in combinations(found[:12], 2):
@@ -138,7 +133,7 @@ def test_non_automorphism_is_rejected() -> None:
 
 def test_automorphism_that_changes_the_trees_is_rejected() -> None:
     """Every permutation of symbols is an automorphism of S_4; only rotations keep the edge-disjoint trees."""
-    algorithm = plan_of("star:4", "edt", 3).algorithm
+    algorithm = Case("star:4 broadcast edt x=3").plan.algorithm
     assert isinstance(algorithm, TreeCollective)
     around = Neighbourhood(algorithm.topology, 0)
     found = [around.automorphism(ports) for ports in candidates(algorithm.topology)]
@@ -149,9 +144,9 @@ def test_automorphism_that_changes_the_trees_is_rejected() -> None:
 
 def test_load_of_the_trees_is_compared() -> None:
     """Two messages over three trees: no rotation keeps the set of used trees."""
-    assert len(symmetries(plan_of("star:4", "edt", messages=2).algorithm)) == 1
-    assert len(symmetries(plan_of("star:4", "edt", messages=3).algorithm)) == 3  # messages change places
-    assert len(symmetries(plan_of("star:4", "edt", messages=1, redundancy=3).algorithm)) == 3
+    assert len(symmetries(Case("star:4 broadcast edt", messages=2).plan.algorithm)) == 1
+    assert len(symmetries(Case("star:4 broadcast edt", messages=3).plan.algorithm)) == 3  # messages change places
+    assert len(symmetries(Case("star:4 broadcast edt", messages=1, redundancy=3).plan.algorithm)) == 3
 
 
 @pytest.mark.parametrize(
@@ -168,7 +163,7 @@ def test_load_of_the_trees_is_compared() -> None:
     ],
 )
 def test_orbits_are_those_of_full_enumeration(topology: str, algorithm: str, redundancy: int, text: str) -> None:
-    plan = plan_of(topology, algorithm, redundancy)
+    plan = Case(f"{topology} broadcast {algorithm} x={redundancy}").plan
     (fault_set,) = parse_fault_sets(text)
     found = symmetries(plan.algorithm)
     orbits = list(Orbits(plan.algorithm, found).of(fault_set))
@@ -195,7 +190,7 @@ def moved(faults: tuple[str, ...], symmetry: Symmetry, plan: Plan) -> frozenset[
 
 def test_fault_and_its_image_have_the_same_effect() -> None:
     """All sets of an orbit have the same deliveries in the same steps."""
-    plan = plan_of("star:4", "edt", 3)
+    plan = Case("star:4 broadcast edt x=3").plan
     for crashed in ([1, 2, 7], [3, 9, 22], [1, 5, 6]):
         seen = set()
         for symmetry in symmetries(plan.algorithm):
@@ -213,7 +208,7 @@ def history(plan: Plan, specs: tuple[str, ...]) -> Records:
 
 
 def test_too_many_faults_and_too_many_sets_are_refused() -> None:
-    plan = plan_of("star:4", "edt", 3)
+    plan = Case("star:4 broadcast edt x=3").plan
     orbits = Orbits(plan.algorithm, symmetries(plan.algorithm))
     with pytest.raises(ScenarioError, match="needs 24 nodes, but only 23 may fail"):
         orbits.count(parse_fault_sets("all:nodes=24")[0])

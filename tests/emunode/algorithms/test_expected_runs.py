@@ -5,13 +5,13 @@ A row of `tests/golden/expected_runs.csv` is a scenario with the metrics that it
 
 import pytest
 
-from tests.support import failures, golden_rows, run_scenario, scenario_id, scenario_of
+from tests.support import failures, golden_rows, row_fields, run_scenario, scenario_id
 
 
 @pytest.mark.exhaustive(one_in=40)
 @pytest.mark.parametrize("row", golden_rows("", "expected_runs"), ids=scenario_id)
 def test_run_has_the_expected_metrics(row: dict[str, str]) -> None:
     expected = {"verdict": "holds"} | dict(pair.split("=") for pair in row["expected"].split())
-    result = run_scenario(None, **scenario_of(row))
+    result = run_scenario(None, **row_fields(row))
     measured = {name: str(result.summary[name]) for name in expected}
     assert measured == expected, failures(result)

@@ -14,7 +14,6 @@ from coordinator.history.journal import sorted_records
 from coordinator.planning.claims import run_claims
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.results.metrics import count_trial
-from coordinator.scenario.model import make_scenario
 from emunode.algorithms.base import ANY_FAMILY, Algorithm
 from emunode.engine.memory import MemoryEngine
 from emunode.errors import ScenarioError
@@ -22,6 +21,7 @@ from emunode.model import FOLDING, ROOTLESS, Collective, Rank
 from emunode.play import play
 from emunode.topologies.registry import parse_topology
 from tests.mutation_support import CASES, SMALL, case_name, once
+from tests.scenarios import Case
 
 QUEUED = {"nesbt-fifo", "sbt-fifo", "nrsbt-fifo", "sbnt-fifo", "sbntc-fifo"}
 """Their losses are exact only for outages that last from the first step on; else a lower bound."""
@@ -38,19 +38,16 @@ def plans_of(family: str, entry: type[Algorithm]) -> list[Plan]:
     """Plans without faults: every port model of an algorithm, several messages and segments, and redundancy."""
     models: list[dict[str, object]] = [{"port_model": str(model)} for model in entry.port_models]
     more: list[dict[str, object]] = [{"messages": 3, "segments": 3}, {"messages": 3, "redundancy": 2}]
-    plans = (plan_of(SMALL[family], entry, values) for values in (*models, *more))
+    plans = (accepted_plan(SMALL[family], entry, values) for values in (*models, *more))
     return [plan for plan in plans if plan is not None]
 
 
-def plan_of(topology: str, entry: type[Algorithm], more: dict[str, object]) -> Plan | None:
+def accepted_plan(topology: str, entry: type[Algorithm], more: dict[str, object]) -> Plan | None:
     """A plan without faults; None where the algorithm refuses it, with three messages too."""
-    values: dict[str, object] = {
-        "topology": topology, "collective": str(entry.collective), "algorithm": entry.name, "driver": "memory",
-        "port_model": str(entry.port_models[0]), **more,
-    }  # fmt: skip
-    for messages in (values.get("messages", 1), 3):
+    case = Case(f"{topology} {entry.collective} {entry.name} port_model={entry.port_models[0]}", **more)
+    for messages in (more.get("messages", 1), 3):
         try:
-            return make_plan(make_scenario({**values, "messages": messages}))
+            return case.but(messages=messages).plan
         except ScenarioError:
             continue
     return None
@@ -149,7 +146,7 @@ def test_copies_on_disjoint_paths_survive_fewer_crashes(name: str, entry: type[A
     chance = Random(f"{name}/{entry.name}")
     for redundancy in range(2, parse_topology(name).degree + 1):
         for port_model in entry.port_models:
-            plan = plan_of(name, entry, {"redundancy": redundancy, "port_model": port_model, "messages": 2})
+            plan = accepted_plan(name, entry, {"redundancy": redundancy, "port_model": port_model, "messages": 2})
             if plan is None and entry.family == ANY_FAMILY:
                 continue  # fewer disjoint paths than ports
             assert plan is not None

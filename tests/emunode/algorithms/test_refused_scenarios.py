@@ -3,12 +3,12 @@
 import pytest
 
 from emunode.errors import ScenarioError
-from tests.support import golden_rows, run_scenario, scenario_id, scenario_of
+from tests.support import golden_rows, row_fields, run_scenario, scenario_id
 
 
 @pytest.mark.parametrize("row", golden_rows("", "refused_scenarios"), ids=scenario_id)
 def test_invalid_scenario_is_refused(row: dict[str, str]) -> None:
-    scenario = scenario_of(row)
+    scenario = row_fields(row)
     with pytest.raises(ScenarioError, match=row["message"]) as caught:
         run_scenario(None, **scenario)
     assert caught.value.field == row["field"]

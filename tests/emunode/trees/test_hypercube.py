@@ -47,7 +47,7 @@ LABELLED_BY_DIMENSION = {"SBT", "nRSBT", "nESBT", "SBnT", "SBnTc"}
 
 
 @cache
-def make(graph: str, n: int) -> CubeTrees:
+def trees_of(graph: str, n: int) -> CubeTrees:
     return MAKE[graph](cube(f"hypercube:{n}"))
 
 
@@ -55,7 +55,7 @@ def make(graph: str, n: int) -> CubeTrees:
 def tables(graph: str, n: int) -> list[LevelTable]:
     """The tables e_ld, s_ld and r_ld of a graph."""
     measures = edges_by_level_and_port, subtrees_by_level_and_port, descendants_by_distance_and_port
-    return [measure(make(graph, n)) for measure in measures]
+    return [measure(trees_of(graph, n)) for measure in measures]
 
 
 def parent(trees: Trees, rank: Rank, tree: int) -> Rank:
@@ -109,7 +109,7 @@ def test_rotations() -> None:
 
 @pytest.mark.parametrize("n", range(2, 10))
 def test_two_rooted_tree_heads_two_complete_binary_trees(n: int) -> None:
-    trees = make("TCBT", n)
+    trees = trees_of("TCBT", n)
     assert level_sizes(trees, 0) == (1, 2, *(3 * 2 ** (level - 2) for level in range(2, n)), 2 ** (n - 2))
     assert root_subtree_sizes(trees, 0) == {n - 1: 2 ** (n - 1), n - 2: 2 ** (n - 1) - 1}
     sizes = subtree_sizes(trees, 0)
@@ -124,9 +124,9 @@ def test_two_rooted_tree_heads_two_complete_binary_trees(n: int) -> None:
 
 def test_every_parent_and_label_is_golden() -> None:
     found = [row for row in golden("tree_parents_s0") if row["parent"]]
-    assert len(found) == 1264 - sum(make(graph, n).count for graph in MAKE for n in range(2, 6))
+    assert len(found) == 1264 - sum(trees_of(graph, n).count for graph in MAKE for n in range(2, 6))
     for row in found:
-        trees, rank, tree = make(row["graph"], int(row["n"])), int(row["node"]), int(row["tree"])
+        trees, rank, tree = trees_of(row["graph"], int(row["n"])), int(row["node"]), int(row["tree"])
         assert parent(trees, rank, tree) == int(row["parent"])
         assert trees.level(rank, tree) == int(row["level"])
         if row["graph"] == "nESBT":
@@ -136,7 +136,7 @@ def test_every_parent_and_label_is_golden() -> None:
 @pytest.mark.parametrize("row", golden("graph_facts"), ids=lambda row: f"{row['graph']}-{row['n']}")
 def test_graph_facts(row: dict[str, str]) -> None:
     n = int(row["n"])
-    trees = make(row["graph"], n)
+    trees = trees_of(row["graph"], n)
     loads = arc_loads(trees)
     ports = Counter(port for _, port in loads)
     distinct = [ports[port] for port in range(n)]
@@ -187,7 +187,7 @@ def test_bases_of_the_balanced_tree() -> None:
     assert len(found) == 246
     for row in found:
         n, rank = int(row["n"]), int(row["c"])
-        single, several = make("SBnT", n), make("SBnTc", n)
+        single, several = trees_of("SBnT", n), trees_of("SBnTc", n)
         assert isinstance(single, BalancedTrees)
         assert isinstance(several, BalancedTrees)
         found_bases = bases(rank, n)
@@ -209,7 +209,7 @@ def test_bases_of_the_balanced_tree() -> None:
 @pytest.mark.parametrize("graph", MAKE)
 def test_labels_grow_along_every_path(graph: str, n: int) -> None:
     """In some graphs labels are dimensions modulo n: all traffic of a cycle is in one dimension."""
-    trees = make(graph, n)
+    trees = trees_of(graph, n)
     for tree in range(trees.count):
         assert trees.label(0, tree) == ROOT_LABEL
         assert trees.last_label(tree) == max(trees.label(rank, tree) for rank in range(2**n))
@@ -237,7 +237,7 @@ def test_edge_disjoint_trees(n: int) -> None:
 
     Without a header, a node finds the tree and its children from the input port.
     """
-    trees = make("nESBT", n)
+    trees = trees_of("nESBT", n)
     assert isinstance(trees, EdgeDisjointBinomialTrees)
     loads = arc_loads(trees)
     assert set(loads.values()) == {1}
@@ -258,7 +258,7 @@ def test_edge_disjoint_trees(n: int) -> None:
 @pytest.mark.parametrize("n", range(2, 9))
 def test_labels_of_edge_disjoint_trees(n: int) -> None:
     """Theorem 4.1 and its four conditions."""
-    trees = make("nESBT", n)
+    trees = trees_of("nESBT", n)
     counts: Counter[int] = Counter()
     for rank in range(1, 2**n):
         incoming = {tree: trees.label(rank, tree) for tree in range(n)}
@@ -290,7 +290,7 @@ def _served_by_port(rank: Rank, port: Port, n: int) -> Iterator[Port]:
 @pytest.mark.parametrize("n", range(2, 8))
 def test_arcs_and_disjoint_paths_of_rotated_binomial_trees(n: int) -> None:
     """An arc in dimension d into a node with z 0-bits above bit d is in trees d+1, .., d+z+1, and no other arc is used."""
-    trees = make("nRSBT", n)
+    trees = trees_of("nRSBT", n)
     users: dict[tuple[Rank, Port], set[int]] = {}
     for tree in range(n):
         for rank in range(1, 2**n):
@@ -306,7 +306,7 @@ def test_arcs_and_disjoint_paths_of_rotated_binomial_trees(n: int) -> None:
 @pytest.mark.parametrize("n", range(2, 8))
 def test_shared_arcs_of_rotated_gray_paths(n: int) -> None:
     """Lemmas 3.9 to 3.13."""
-    trees = make("nRBRG", n)
+    trees = trees_of("nRBRG", n)
     arcs = [{(rank, trees.parent(rank, tree)) for rank in range(1, 2**n)} for tree in range(n)]
     for one, other in combinations(range(n), 2):
         apart, back = other - one, n - other + one
@@ -324,7 +324,7 @@ def test_balanced_tree(n: int) -> None:
 
     Theorem 3.4: for n a prime, and without the node of all ones, the subtrees are rotations of each other.
     """
-    trees = make("SBnT", n)
+    trees = trees_of("SBnT", n)
     assert isinstance(trees, BalancedTrees)
     at_distance = {rank: Counter[int]() for rank in range(2**n)}
     for rank in range(1, 2**n):
@@ -344,7 +344,7 @@ def test_balanced_tree(n: int) -> None:
 @pytest.mark.parametrize(("n", "k"), [(n, k) for n in range(2, 9) for k in range(1, n + 1) if n % k == 0])
 def test_few_rotations_share_a_message(n: int, k: int) -> None:
     """k evenly rotated SBTs, an element of every block each (erratum: exponents n/k where k/2 is printed)."""
-    trees = make("nRSBT", n)
+    trees = trees_of("nRSBT", n)
     load: Counter[Port] = Counter()
     for tree in range(0, n, n // k):
         load.update(root_subtree_sizes(trees, tree))
@@ -359,7 +359,7 @@ def test_few_rotations_share_a_message(n: int, k: int) -> None:
 def test_fewest_startups_with_one_dimension_a_cycle(row: dict[str, str]) -> None:
     """Table 10: the shortest sequence of dimensions that has every path in it. TCBT needs more than the paper's bound."""
     n = int(row["n"])
-    trees = make(row["graph"], n)
+    trees = trees_of(row["graph"], n)
     paths = maximal_paths(trees)
     assert len(paths) == int(row["maximal_dimension_sequences"])
     fewest = int(row["measured_shortest_common_supersequence"])
@@ -423,5 +423,5 @@ def fewest_paths(trees: Trees, faults: int) -> int:
 )
 def test_number_of_faulty_nodes_that_a_graph_survives(graph: str, n: int, survived: int) -> None:
     """With edge-disjoint trees every faulty node costs a healthy one at most one of its n root paths."""
-    assert fewest_paths(make(graph, n), survived) > 0
-    assert fewest_paths(make(graph, n), survived + 1) == 0
+    assert fewest_paths(trees_of(graph, n), survived) > 0
+    assert fewest_paths(trees_of(graph, n), survived + 1) == 0

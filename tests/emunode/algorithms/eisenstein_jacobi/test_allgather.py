@@ -38,7 +38,7 @@ def allgather(topology: str, algorithm: str, **values: object) -> RunResult:
     )
 
 
-def make(topology: str, algorithm: str, duplex: Duplex = Duplex.HALF) -> PhasedAllgather:
+def allgather_on(topology: str, algorithm: str, duplex: Duplex = Duplex.HALF) -> PhasedAllgather:
     network = EisensteinJacobi.parse(topology.removeprefix("ej:"))
     made = make_algorithm(network, CollectiveSpec(topology, Collective.ALLGATHER, algorithm, 0, duplex=duplex))
     assert isinstance(made, PhasedAllgather)
@@ -77,11 +77,11 @@ def test_printed_phases_are_incomplete_on_the_papers_network(tmp_path: Path) -> 
 def test_counting_rule_and_clocked_rule_give_the_same_history(topology: str, algorithm: str) -> None:
     """The rule that counts and the rule that has a clock and the timetable make the same history, row by row."""
 
-    class Clocked(type(make(topology, algorithm))):  # type: ignore[misc]  # a base known when the test runs
+    class Clocked(type(allgather_on(topology, algorithm))):  # type: ignore[misc]  # a base known when the test runs
         def rule(self, view: LocalView) -> ForwardRule:
             return ForwardRule(self, view)
 
-    counted = make(topology, algorithm)
+    counted = allgather_on(topology, algorithm)
     assert isinstance(counted, TreeCollective)
     clocked = Clocked(counted.topology, counted.spec)
     networks = MemoryEngine(counted), MemoryEngine(clocked)
@@ -97,7 +97,7 @@ def test_counting_rule_and_clocked_rule_give_the_same_history(topology: str, alg
 @pytest.mark.parametrize("topology", ["ej:2+3", "ej:0+4", "ej:2+4", "ej:1+2^2", "ej:0+3^2"])
 def test_without_a_clock_no_link_is_used_both_ways(topology: str, algorithm: str, seed: int) -> None:
     """Packets cross their links in any time and any order: exactly once still, and never two in opposite directions."""
-    made = make(topology, algorithm)
+    made = allgather_on(topology, algorithm)
     network, order = made.topology, made.topology.order
     rules = [made.rule(LocalView(network, rank)) for rank in network.ranks()]
     flying: list[tuple[Rank, Port, Segment]] = []
@@ -128,7 +128,7 @@ def test_without_a_clock_no_link_is_used_both_ways(topology: str, algorithm: str
 
 
 def test_repeated_message_is_counted_once() -> None:
-    made = make("ej:2+3", "three-phase")
+    made = allgather_on("ej:2+3", "three-phase")
     rule = made.rule(LocalView(made.topology, 0))
     assert isinstance(rule, PhaseRule)
     list(rule.start())
