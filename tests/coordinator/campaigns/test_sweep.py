@@ -8,6 +8,7 @@ import pytest
 
 from coordinator.campaigns import sweep as sweeps
 from coordinator.campaigns.sweep import KINDS, ROWS, networks_in, sweep
+from emunode import __version__
 from emunode.errors import ScenarioError
 from tests.command_line import ROOT, Call
 from tests.support import forget_plugins
@@ -163,6 +164,7 @@ def test_other_folders_are_left_alone(call: Call, tmp_path: Path) -> None:
     assert [file.name for file in (tmp_path / "mine").iterdir()] == ["letter"]
     (tmp_path / "bad").mkdir()
     (tmp_path / "bad" / ROWS).write_text(json.dumps([1]) + "\n")
+    (tmp_path / "bad" / "sweep.toml").write_text(f'version = "{__version__}"\n')
     assert "is damaged" in call(f"{STARS} --out bad").err
 
 
