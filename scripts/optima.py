@@ -56,13 +56,13 @@ class Item(NamedTuple):
 
 
 def arcs_of(case: Case) -> list[Arc]:
-    """Both directions of every link."""
+    """Return both directions of every link."""
     pairs = [tuple(map(int, link.split("-"))) for link in case.links.split()]
     return [arc for a, b in pairs for arc in ((a, b), (b, a))]
 
 
 def items_of(case: Case) -> list[Item]:
-    """The messages of a collective."""
+    """Return the messages of a collective."""
     nodes = range(case.nodes)
     others = {node: tuple(each for each in nodes if each != node) for node in nodes}
     once: Mapping[str, list[Item]] = {
@@ -195,7 +195,7 @@ def optimum(case: Case, conflicts: int) -> int | None:
 
 
 def cases(largest: int) -> Iterator[Case]:
-    """All cases of the connected networks of up to `largest` nodes."""
+    """Yield all cases of the connected networks of up to `largest` nodes."""
     for graph in nx.graph_atlas_g():
         if not 2 <= len(graph) <= largest or not nx.is_connected(graph):
             continue

@@ -29,7 +29,7 @@ def main() -> None:
 
 
 def measured() -> Iterator[tuple[str, int, float]]:
-    """Rows of name, number of runs, seconds."""
+    """Yield rows of name, number of runs, seconds."""
     everything = [(about, about.over(None)) for about in REPRODUCTIONS.values()]
     yield ALL, *cost(everything)
     for about, sizes in everything:

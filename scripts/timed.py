@@ -90,7 +90,7 @@ def ring(n: int, startup_ms: float, hops: int, runs: int, wanted: float | None) 
 
 
 def verdict(hops: int, undecided: Iterable[str]) -> str:
-    """`punctual`, `late`, or `failed` if a run ended for another reason than its step limit or its lateness."""
+    """Return `punctual`, `late`, or `failed` if a run ended for another reason than its step limit or its lateness."""
     expected = f"the step limit of {hops} was reached"
     reasons = {reason.removeprefix(expected) for reason in undecided} - {""}
     if all("the machine was late" in reason for reason in reasons):
@@ -100,7 +100,7 @@ def verdict(hops: int, undecided: Iterable[str]) -> str:
 
 
 def table(hops: int, runs: int) -> Iterator[dict[str, Any]]:
-    """All cases, then one overload."""
+    """Yield all cases, then one overload."""
     for n, startup_ms, wanted in CASES:
         yield ring(n, startup_ms, hops, runs, wanted)
     yield ring(*OVERLOAD, hops, 1, None)
@@ -136,7 +136,7 @@ def main() -> int:
 
 
 def speedup(*, as_json: bool) -> int:
-    """Figures 16 and 17 of Johnsson and Ho in real time."""
+    """Return figures 16 and 17 of Johnsson and Ho in real time."""
     met = True
     with open_run_cache() as cache:
         for row in timed_speedup.rows(replace(cache, sizes=timed_speedup.REPRODUCTION.sizes)):

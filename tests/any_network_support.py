@@ -14,31 +14,31 @@ from tests.support import GOLDEN
 
 @cache
 def golden_json(name: str) -> Any:  # each file has its own structure
-    """The content of `tests/golden/any/<name>.json`."""
+    """Return the content of `tests/golden/any/<name>.json`."""
     return json.loads((GOLDEN / "any" / f"{name}.json").read_text())
 
 
 @cache
 def golden_network(name: str) -> TableTopology:
-    """The network called `name` in the golden files; its labels are its ranks."""
+    """Return the network called `name` in the golden files; its labels are its ranks."""
     graph = golden_json("graphs")[name]
     return TableTopology(name, map(str, range(graph["n"])), map(tuple, graph["edges"]))
 
 
 def network_of_graph(graph: "nx.Graph[int]", name: str = "graph") -> TableTopology:
-    """A graph whose nodes are 0, 1, .. as a network."""
+    """Return a graph whose nodes are 0, 1, .. as a network."""
     return TableTopology(name, map(str, range(len(graph))), graph.edges)
 
 
 def connected_graphs(largest: int) -> Iterator["nx.Graph[int]"]:
-    """Every connected graph of 2 to `largest` nodes, up to isomorphism; `largest` is at most 7."""
+    """Yield every connected graph of 2 to `largest` nodes, up to isomorphism; `largest` is at most 7."""
     for graph in nx.graph_atlas_g():
         if 2 <= len(graph) <= largest and nx.is_connected(graph):
             yield graph
 
 
 def rooted(links: Iterable[Sequence[int]], order: int, root: int = 0) -> list[int]:
-    """The parents of a tree that is given as a set of links."""
+    """Return the parents of a tree that is given as a set of links."""
     tree: nx.Graph[int] = nx.Graph(map(tuple, links))
     parents = [NO_PARENT] * order
     for parent, child in nx.bfs_edges(tree, root):

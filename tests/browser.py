@@ -53,7 +53,7 @@ class BrowserError(Exception):
 
 
 def find_chromium() -> str | None:
-    """Path of the browser: `$CHROMIUM`, or the first that is installed."""
+    """Return the path of the browser: `$CHROMIUM`, or the first that is installed."""
     wanted = os.environ.get("CHROMIUM")
     return shutil.which(wanted) if wanted else next(filter(None, map(shutil.which, PROGRAMS)), None)
 
@@ -117,7 +117,7 @@ class Browser:
             self._profile.cleanup()
 
     def call(self, method: str, **parameters: object) -> dict[str, Any]:
-        """The result of a method of the protocol; BrowserError if it fails."""
+        """Return the result of a method of the protocol; BrowserError if it fails."""
         self._number += 1
         message: dict[str, object] = {"id": self._number, "method": method, "params": parameters}
         if self._session:
@@ -133,7 +133,7 @@ class Browser:
             self.events.append(answer)
 
     def wait_for(self, event: str) -> dict[str, Any]:
-        """The next event of this name, starting with events already received."""
+        """Return the next event of this name, starting with events already received."""
         deadline = time.monotonic() + SECONDS
         while True:
             for at, seen in enumerate(self.events):
@@ -163,7 +163,7 @@ class Browser:
         self.wait_for("Page.loadEventFired")
 
     def evaluate(self, expression: str) -> Any:
-        """The value of a JavaScript expression, after promises have resolved; BrowserError if it throws."""
+        """Return the value of a JavaScript expression, after promises have resolved; BrowserError if it throws."""
         answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         if "exceptionDetails" in answer:
             raise BrowserError(str(answer["exceptionDetails"]["exception"].get("description")))
@@ -188,7 +188,7 @@ class Browser:
             self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
 
     def screenshot(self) -> bytes:
-        """The window as PNG."""
+        """Return the window as PNG."""
         return b64decode(self.call("Page.captureScreenshot")["data"])
 
     def click(self, selector: str) -> None:
@@ -212,7 +212,7 @@ class Browser:
         self.call("Emulation.setEmulatedMedia", media=media, features=wanted)
 
     def complaints(self) -> list[str]:
-        """Errors and warnings of the page, and its network requests."""
+        """Return errors and warnings of the page, and its network requests."""
         found = []
         for event in self.events:
             match event.get("method"), event.get("params"):
@@ -228,7 +228,7 @@ class Browser:
 
 
 def _pipe() -> tuple[int, int]:
-    """A pipe with descriptors of at least 16, which do not clash with the 3 and 4 they are moved to."""
+    """Return a pipe with descriptors of at least 16, which do not clash with the 3 and 4 they are moved to."""
     low = os.pipe()
     high = tuple(fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 16) for end in low)
     for end in low:

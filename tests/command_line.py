@@ -39,12 +39,12 @@ Call = Callable[..., Ended]
 
 
 def flags(**values: object) -> list[str]:
-    """The flags that give a scenario these values."""
+    """Return the flags that give a scenario these values."""
     return [f"--{name.replace('_', '-')}={value}" for name, value in values.items()]
 
 
 def fields(scenario: str, **more: object) -> dict[str, object]:
-    """The values of a scenario: topology, collective and algorithm, then NAME=VALUE; `fault` may be repeated."""
+    """Return the values of a scenario: topology, collective and algorithm, then NAME=VALUE; `fault` may be repeated."""
     topology, collective, algorithm, *others = scenario.split()
     values: dict[str, object] = {"topology": topology, "collective": collective, "algorithm": algorithm}
     faults = [other.removeprefix("fault=") for other in others if other.startswith("fault=")]
@@ -57,7 +57,7 @@ def fields(scenario: str, **more: object) -> dict[str, object]:
 
 
 def arguments(line: str, *more: object) -> list[str]:
-    """The words of a command line, as a shell splits it, and further words as they are."""
+    """Return the words of a command line, as a shell splits it, and further words as they are."""
     return [*shlex.split(line), *map(str, more)]
 
 
@@ -65,7 +65,7 @@ def arguments(line: str, *more: object) -> list[str]:
 
 
 def command(line: str, *more: object) -> list[str]:
-    """The command line of a process; the first word is `coordinator` or another module of this project."""
+    """Return the command line of a process; the first word is `coordinator` or another module of this project."""
     return [sys.executable, "-m", *arguments(line, *more)]
 
 
@@ -75,7 +75,7 @@ def fresh(program: Sequence[str]) -> list[str]:
 
 
 def environment(**variables: object) -> dict[str, str]:
-    """The variables of a process that finds this project."""
+    """Return the variables of a process that finds this project."""
     return {**os.environ, "PYTHONPATH": str(ROOT), **{name: str(value) for name, value in variables.items()}}
 
 
@@ -97,7 +97,9 @@ def wait_until(condition: Callable[[], object], what: str) -> None:
 
 
 def free_port() -> int:
-    """A port at which nothing listens, and which the kernel gives to no other socket meanwhile: those are in its range."""
+    """Return a port at which nothing listens, and which the kernel gives to no other socket meanwhile: those are in its
+    range.
+    """
     first, last = map(int, Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split())
     while True:
         port = secrets.choice(range(10_000, first) or range(last + 1, 2**16))

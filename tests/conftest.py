@@ -83,7 +83,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture
 def the_engine() -> Iterator[None]:
-    """Exclusive use of the Docker engine among test processes: these tests check that no container is left over."""
+    """Provide exclusive use of the Docker engine among test processes: these tests check that no container is
+    left over.
+    """
     with (Path(tempfile.gettempdir()) / "testbench-engine.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
@@ -91,7 +93,9 @@ def the_engine() -> Iterator[None]:
 
 @pytest.fixture
 def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty working directory, a state folder beside it, and a path on which host processes find this project."""
+    """Provide an empty working directory, a state folder beside it, and a path on which host processes find
+    this project.
+    """
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path.parent / f"{tmp_path.name}-state"))
     monkeypatch.setenv("PYTHONPATH", str(ROOT))

@@ -38,7 +38,7 @@ class CubeRun(NamedTuple):
     hops: Sequence[Transmission]
 
     def links_of_a_dimension_are_alike(self, order: int) -> bool:
-        """Whether in every step all links of a dimension carry the same number of segments."""
+        """Return whether in every step all links of a dimension carry the same number of segments."""
         packets = Counter((hop.step, hop.sender, hop.port) for hop in self.hops)
         alike: dict[tuple[int, int], Counter[int]] = {}
         for (step, _, port), count in packets.items():
@@ -61,10 +61,10 @@ def play(spec: CollectiveSpec) -> CubeRun:
 
 @lru_cache(64)
 def cube(name: str) -> Hypercube:
-    """The hypercube called `name`, cached."""
+    """Return the hypercube called `name`, cached."""
     return Hypercube(int(name.partition(":")[2]))
 
 
 def spec(n: int, collective: Collective, name: str, ports: PortModel, **values: Any) -> CollectiveSpec:
-    """A collective on Q_n, from node 0 unless `values` name another source."""
+    """Return a collective on Q_n, from node 0 unless `values` name another source."""
     return CollectiveSpec(f"hypercube:{n}", collective, name, port_model=ports, **{"source": 0, **values})

@@ -95,7 +95,7 @@ def _of_allreduce(algorithm: Allreduce, outages: Outages) -> int:
 
 
 def messages_of(algorithm: Algorithm, segments: Iterable[tuple[Rank, Rank, int]]) -> Missing:
-    """The messages of (origin, receiver, segment)."""
+    """Return the messages of (origin, receiver, segment)."""
     return {(origin, rank, segment // algorithm.segments_per_message) for origin, rank, segment in segments}
 
 
@@ -262,7 +262,7 @@ def _(algorithm: MinimalUnicast, outages: Outages) -> Missing:
 def around(
     algorithm: Algorithm, outages: Outages, ports: Mapping[Rank, Port], reach: int, step: Callable[[int, int], Step]
 ) -> Missing:
-    """The losses around a circuit that leaves each rank by its port; `step` gives the step of (segment, hop)."""
+    """Return the losses around a circuit that leaves each rank by its port; `step` gives the step of (segment, hop)."""
     missing = set()
     for origin in algorithm.sources:
         for segment in range(algorithm.spec.messages * algorithm.segments_per_message):

@@ -11,28 +11,28 @@ from tests.support import golden_rows
 
 
 def golden(family: str, name: str) -> list[dict[str, str]]:
-    """The rows of one golden file."""
+    """Return the rows of one golden file."""
     return golden_rows(family, name)
 
 
 def carry_out(cache: RunCache, about: Reproduction, n: int) -> list[Section]:
-    """The sections of a reproduction at one size."""
+    """Return the sections of a reproduction at one size."""
     return list(about.build(replace(cache, sizes=about.over(n))))
 
 
 def table_at(cache: RunCache, about: Reproduction, n: int, title: str) -> Table:
-    """The table of a reproduction at one size whose title contains these words."""
+    """Return the table of a reproduction at one size whose title contains these words."""
     (found,) = [table for name, table in tables_of(carry_out(cache, about, n)).items() if title in name]
     return found
 
 
 def figures_of(sections: Iterable[Section]) -> list[Figure]:
-    """The figures among the sections."""
+    """Return the figures among the sections."""
     return [section for section in sections if isinstance(section, Figure)]
 
 
 def tables_of(sections: Iterable[Section]) -> dict[str, Table]:
-    """The tables among the sections, by title."""
+    """Return the tables among the sections, by title."""
     return {section.title: section for section in sections if isinstance(section, Table)}
 
 

@@ -120,7 +120,7 @@ def _with_timed_agreement(base: str) -> Iterator[str]:
 
 
 def _fault(base: str, kind: str, *, number: int = 0, timed: bool = False) -> str:
-    """One fault of a kind at a place that the scenario and the number decide."""
+    """Return one fault of a kind at a place that the scenario and the number decide."""
     network, random = parse_topology(base.split(maxsplit=1)[0]), Random(f"{base} {kind} {number}")
     record = KINDS[kind]
     values = "".join(f":{VALUES[name]}" for name in value_names(record) if name in VALUES)

@@ -23,7 +23,7 @@ GOLDEN = Path(__file__).parent / "golden"
 
 
 def golden_rows(family: str, name: str, **equal: object) -> list[dict[str, str]]:
-    """The rows of a file of expected numbers, `tests/golden/<family>/<name>.csv`, whose columns have these values."""
+    """Return the rows of a file of expected numbers, `tests/golden/<family>/<name>.csv`, whose columns have these values."""
     with (GOLDEN / family / f"{name}.csv").open(newline="") as file:
         return [row for row in csv.DictReader(file) if all(row[key] == str(value) for key, value in equal.items())]
 
@@ -42,7 +42,7 @@ def run_scenario(out: Path | None = None, **values: object) -> RunResult:
 
 @contextmanager
 def loaded(*plugins: Path | str) -> Iterator[tuple[str, ...]]:
-    """The entries of a scenario for plug-ins that are loaded within the block and forgotten after it."""
+    """Provide the entries of a scenario for plug-ins that are loaded within the block and forgotten after it."""
     try:
         yield load_plugins([str(plugin) for plugin in plugins])
     finally:
@@ -57,7 +57,7 @@ def forget_plugins() -> None:
 
 
 def played(plan: Plan) -> tuple[bytearray, list[AlteredCopy]]:
-    """The unsorted journal rows of a run in the memory engine, and its altered copies."""
+    """Return the unsorted journal rows of a run in the memory engine, and its altered copies."""
     network = MemoryEngine(plan.algorithm)
     rows = bytearray().join(play(network, plan.faults, limit=10_000))
     assert not network.busy, "the run does not end"
@@ -78,7 +78,7 @@ def row_fields(row: Mapping[str, str]) -> dict[str, object]:
 
 
 def scenario_id(row: Mapping[str, str]) -> str:
-    """The test id of such a row."""
+    """Return the test id of such a row."""
     return "-".join((row["topology"], row["collective"], row["algorithm"], *row["options"].split()))
 
 
@@ -89,7 +89,7 @@ def run_journal(out: Path, **values: object) -> tuple[RunResult, pl.DataFrame]:
 
 
 def failures(result: RunResult) -> list[str]:
-    """The claims that do not hold, as readable lines."""
+    """Return the claims that do not hold, as readable lines."""
     return [
         f"{judgement.claim.name}: measured {judgement.measured}, predicted {judgement.claim.relation} "
         f"{judgement.claim.predicted} ({judgement.claim.source})"
@@ -99,7 +99,7 @@ def failures(result: RunResult) -> list[str]:
 
 
 def same_tables(one: RunResult, other: RunResult) -> bool:
-    """Whether two stored runs have equal tables, row by row."""
+    """Return whether two stored runs have equal tables, row by row."""
     return all(
         pl.read_parquet(one.path / f"{table}.parquet").equals(pl.read_parquet(other.path / f"{table}.parquet"))
         for table in ("journal", "nodes", "links", "steps")

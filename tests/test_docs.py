@@ -78,7 +78,7 @@ class Block(NamedTuple):
 
 
 def blocks(page: Path, language: str | None = None) -> list[Block]:
-    """The blocks of a page, of one language or of all."""
+    """Return the blocks of a page, of one language or of all."""
     found = (Block(match["mark"] or "", match["language"], match["text"]) for match in BLOCK.finditer(page.read_text()))
     return [block for block in found if language in (None, block.language)]
 
@@ -89,7 +89,7 @@ def missing(reason: str) -> list[str]:
 
 
 def _has_images() -> bool:
-    """Whether a Docker engine answers and has the images of this project."""
+    """Return whether a Docker engine answers and has the images of this project."""
     images = ["docker", "image", "inspect", "collective-testbench", "collective-testbench-host"]
     return bool(shutil.which("docker")) and not subprocess.run(images, capture_output=True, check=False).returncode
 
@@ -108,7 +108,9 @@ HERE: Final[Mapping[str, Callable[[], object]]] = {
 
 
 def pages_with(language: str) -> list[ParameterSet]:
-    """The hand-written pages with blocks of a language, as test parameters; of most folders, a sample runs by default."""
+    """Return the hand-written pages with blocks of a language, as test parameters; of most folders, a sample runs by
+    default.
+    """
     pages = [page for page in PAGES if page.parent != GENERATED_PAGES and blocks(page, language)]
     sampled = pytest.mark.exhaustive(one_in=7)
     return [
@@ -166,7 +168,7 @@ def test_every_block_is_executed_or_read() -> None:
 
 
 def commands(block: Block) -> str:
-    """The commands of a block, with few trials in campaigns."""
+    """Return the commands of a block, with few trials in campaigns."""
     if EVERYTHING:
         return block.text
     return re.sub(r"--trials (\d+)", lambda match: f"--trials {min(int(match[1]), FEW_TRIALS)}", block.text)

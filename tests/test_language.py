@@ -55,13 +55,13 @@ ALLOWED: Final[Mapping[str, int]] = {
 
 
 def folder(path: Path) -> str:
-    """The row of `ALLOWED` that a file belongs to: its first two parts."""
+    """Return the row of `ALLOWED` that a file belongs to: its first two parts."""
     parts = path.relative_to(ROOT).parts
     return "/".join(parts[:2]) if len(parts) > 2 else parts[0]
 
 
 def files() -> Iterator[Path]:
-    """Every text file that readers and users see."""
+    """Yield every text file that readers and users see."""
     for place in PLACES:
         path = ROOT / place
         for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
@@ -72,7 +72,7 @@ def files() -> Iterator[Path]:
 
 
 def uses() -> Iterator[tuple[Path, int, str]]:
-    """File, line and text of every banned phrase."""
+    """Yield file, line and text of every banned phrase."""
     for file in files():
         text = file.read_text(encoding="utf-8", errors="replace")
         for match in BANNED.finditer(" ".join(text.split("\n"))):

@@ -17,7 +17,7 @@ from tests.command_line import ROOT
 
 
 def _below(record: type[Fault]) -> Iterator[type[Fault]]:
-    """All kinds that derive from a record; those of other tests too, which no module imports."""
+    """Yield all kinds that derive from a record; those of other tests too, which no module imports."""
     for kind in record.__subclasses__():
         yield kind
         yield from _below(kind)
@@ -132,7 +132,7 @@ UNSEEDED: Final = {"random.Random()", "random.Random(None)", "Random()", "Random
 
 
 def closure(below: Mapping[str, set[str]]) -> dict[str, set[str]]:
-    """Everything below each folder; a cycle raises `graphlib.CycleError`."""
+    """Return everything below each folder; a cycle raises `graphlib.CycleError`."""
     reach: dict[str, set[str]] = {}
     for unit in TopologicalSorter(below).static_order():
         reach[unit] = below[unit].union(*(reach[lower] for lower in below[unit]))
@@ -143,7 +143,7 @@ REACH: Final = closure(BELOW)
 
 
 def violations(module: str, source: str) -> list[str]:
-    """The rules that `source`, the text of the dotted `module`, breaks: one line each."""
+    """Return the rules that `source`, the text of the dotted `module`, breaks: one line each."""
     tree = ast.parse(source)
     if folder(module) not in BELOW:
         return [f"{module} has no place in the import order: give its folder one in {Path(__file__).name}"]
@@ -152,12 +152,12 @@ def violations(module: str, source: str) -> list[str]:
 
 
 def folder(module: str) -> str:
-    """The row of the table that a dotted name belongs to: its first two parts."""
+    """Return the row of the table that a dotted name belongs to: its first two parts."""
     return ".".join(module.split(".")[:2])
 
 
 def imports(tree: ast.AST) -> Iterator[str]:
-    """Every imported name, dotted; for `from a import b` that is `a.b`, whether b is a module or not."""
+    """Yield every imported name, dotted; for `from a import b` that is `a.b`, whether b is a module or not."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -167,7 +167,7 @@ def imports(tree: ast.AST) -> Iterator[str]:
 
 
 def judge(module: str, name: str) -> Iterator[str]:
-    """Why `module` may not import `name`; nothing if it may."""
+    """Return why `module` may not import `name`; nothing if it may."""
     own, top = folder(module), name.partition(".")[0]
     if not top:
         yield f"imports {name} relatively"
@@ -188,12 +188,12 @@ def judge(module: str, name: str) -> Iterator[str]:
 
 
 def is_shell(module: str) -> bool:
-    """Whether a module is one of `SHELLS` or inside one."""
+    """Return whether a module is one of `SHELLS` or inside one."""
     return any(f"{module}.".startswith(f"{shell}.") for shell in SHELLS)
 
 
 def unseeded(tree: ast.AST) -> Iterator[str]:
-    """Every use of `random` other than making an instance from a seed, `random.Random(seed)`, or naming its type."""
+    """Yield every use of `random` other than making an instance from a seed, `random.Random(seed)`, or naming its type."""
     imported = set(imports(tree))
     if not any(name.partition(".")[0] == "random" for name in imported):
         return
@@ -214,7 +214,7 @@ def unseeded(tree: ast.AST) -> Iterator[str]:
 
 
 def modules() -> Iterator[tuple[str, Path]]:
-    """Every module of both packages by its dotted name, in order."""
+    """Yield every module of both packages by its dotted name, in order."""
     for package in ("emunode", "coordinator"):
         for path in sorted((ROOT / package).rglob("*.py")):
             parts = path.relative_to(ROOT).with_suffix("").parts

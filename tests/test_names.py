@@ -81,7 +81,7 @@ class Definition(NamedTuple):
 
 @cache
 def sources() -> Mapping[str, str]:
-    """The text of every module of both packages."""
+    """Return the text of every module of both packages."""
     paths = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
     return {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in paths}
 
@@ -144,7 +144,7 @@ def test_names_with_one_meaning_leave_the_list() -> None:
 
 @cache
 def uses() -> Counter[str]:
-    """How often each word occurs in the product, its programs and its examples, definitions included."""
+    """Return how often each word occurs in the product, its programs and its examples, definitions included."""
     words: Counter[str] = Counter()
     for folder in USERS:
         for path in (ROOT / folder).rglob("*"):
@@ -164,7 +164,7 @@ def unused(found: Sequence[Definition], words: Mapping[str, int]) -> list[Defini
 
 
 def is_handler(definition: Definition) -> bool:
-    """Whether a function is found by its name: `do_step` answers the request `step`."""
+    """Return whether a function is found by its name: `do_step` answers the request `step`."""
     return definition.module == "coordinator/grading/session.py" and definition.name.startswith("do_")
 
 

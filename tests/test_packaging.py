@@ -24,7 +24,7 @@ HOST_NEEDS = ("msgpack", "structlog", "trio")
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """The sdist and the wheel."""
+    """Provide the sdist and the wheel."""
     folder = tmp_path_factory.mktemp("dist")
     command = [sys.executable, "-m", "hatchling", "build", "--directory", str(folder)]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=SECONDS)
@@ -40,7 +40,7 @@ def metadata(built: tuple[Path, Path]) -> Message:
 
 
 def tracked() -> set[str]:
-    """Every file under version control."""
+    """Return every file under version control."""
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
     if listed.returncode:
         pytest.skip("this source tree is under no version control")
@@ -90,7 +90,7 @@ def test_no_text_advises_to_install_this_project_from_an_index(metadata: Message
 
 @pytest.fixture(scope="module")
 def host_environment(built: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A virtual environment with the wheel and what the host image holds of packages, and nothing else."""
+    """Provide a virtual environment with the wheel and what the host image holds of packages, and nothing else."""
     folder = tmp_path_factory.mktemp("host") / "environment"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True, timeout=SECONDS)
     (packages,) = folder.glob("lib/python*/site-packages")
@@ -110,7 +110,7 @@ def python_of(environment: Path) -> Path:
 
 
 def closure() -> Iterator[str]:
-    """The packages of the host image, as `compose/wheels.py` says."""
+    """Yield the packages of the host image, as `compose/wheels.py` says."""
     python = f"{sys.version_info[0]}.{sys.version_info[1]}"
     code = (
         f"import wheels; print(*wheels.closure({HOST_NEEDS!r}, {python!r})); assert wheels.HOST_NEEDS == {HOST_NEEDS!r}"

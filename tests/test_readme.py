@@ -12,7 +12,7 @@ README = (ROOT / "README.md").read_text()
 
 
 def flags() -> set[str]:
-    """Every flag of every command."""
+    """Return every flag of every command."""
     commands = [app[name] for name in COMMANDS] + [app["list"][name] for name in LISTS]
     return {name for command in commands for each in command.assemble_argument_collection() for name in each.names}
 
@@ -38,7 +38,7 @@ TIMES = (r"\d+\.\d\d s\b", r"\d{4}-\d\d-\d\dT[\d.-]+Z")
 
 
 def masked(text: str) -> list[str]:
-    """The lines of an output without what differs from run to run."""
+    """Return the lines of an output without what differs from run to run."""
     for pattern in TIMES:
         text = re.sub(pattern, "TIME", text)
     return [line.rstrip() for line in text.strip().splitlines()]
@@ -56,7 +56,7 @@ def test_the_sample_output_is_what_the_demo_prints(tmp_path: Path) -> None:
 
 
 def explained() -> set[str]:
-    """The terms of docs/reference/glossary.md, several of them in one row apart."""
+    """Return the terms of docs/reference/glossary.md, several of them in one row apart."""
     rows = re.findall(r"^\| (.+?) \| ", (ROOT / "docs" / "reference" / "glossary.md").read_text(), re.MULTILINE)
     return {term.strip() for row in rows for term in re.sub(r"\(.*?\)", "", row).split(",")}
 

@@ -27,7 +27,7 @@ QUICK_TURNS = 1
 
 
 def find_sections() -> dict[str, Section]:
-    """Every module of `sections` by name, the shortest first."""
+    """Return every module of `sections` by name, the shortest first."""
     names = [module.name for module in pkgutil.iter_modules(benchmarks.sections.__path__)]
     found = {name: import_module(f"benchmarks.sections.{name}").SECTION for name in names}
     return dict(sorted(found.items(), key=lambda item: (item[1].optional, item[1].seconds, item[0])))

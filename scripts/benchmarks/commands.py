@@ -23,7 +23,7 @@ class Run:
     memory: Memory
 
     def number(self, key: str) -> float:
-        """A number of the summary."""
+        """Return a number of the summary."""
         value = self.summary[key]
         assert isinstance(value, int | float), key
         return float(value)

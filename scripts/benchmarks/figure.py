@@ -24,7 +24,7 @@ def draw(document: Mapping[str, Any], path: Path) -> None:
 
 
 def _stacked(figures: Sequence[str]) -> str:
-    """Figures one above the other in one SVG element."""
+    """Return figures one above the other in one SVG element."""
     boxes = [re.search(r'viewBox="0 0 (\d+) (\d+)"', figure) for figure in figures]
     sizes = [(int(box[1]), int(box[2])) for box in boxes if box]
     body, y = [], 0

@@ -32,7 +32,7 @@ class Comparison(NamedTuple):
     def rows(
         self, subject: str, unit: str, ours: str, *, at_least: float | None = None, at_most: float | None = None
     ) -> Iterator[Row]:
-        """One row for the baseline and one per candidate; `ours` is the candidate with a target."""
+        """Yield one row for the baseline and one per candidate; `ours` is the candidate with a target."""
         yield Row(subject, BARE, self.baseline, unit)
         for name, (value, share) in self.scores.items():
             bounds = {} if name != ours else {"at_least": at_least, "at_most": at_most}

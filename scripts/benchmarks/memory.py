@@ -27,7 +27,7 @@ class Memory(NamedTuple):
 
 
 def kernel_bytes() -> int:
-    """Kernel memory of all processes: slabs, stacks, page tables and socket buffers."""
+    """Return the kernel memory of all processes: slabs, stacks, page tables and socket buffers."""
     fields = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
     held = sum(int(fields[name].split()[0]) * 1024 for name in KERNEL_FIELDS)
     for line in Path("/proc/net/sockstat").read_text().splitlines():
@@ -38,7 +38,7 @@ def kernel_bytes() -> int:
 
 
 def settled_kernel_bytes(seconds: float = 5.0) -> int:
-    """`kernel_bytes` after it has stopped falling, because closed sockets are freed with a delay."""
+    """Return `kernel_bytes` after it has stopped falling, because closed sockets are freed with a delay."""
     last, deadline = kernel_bytes(), time.monotonic() + seconds
     while time.monotonic() < deadline:
         time.sleep(0.2)
@@ -50,7 +50,7 @@ def settled_kernel_bytes(seconds: float = 5.0) -> int:
 
 
 def user_bytes(pids: Iterable[int]) -> int:
-    """Proportional set size of these processes, without those that have ended."""
+    """Return the proportional set size of these processes, without those that have ended."""
     held = 0
     for pid in pids:
         with contextlib.suppress(psutil.Error):

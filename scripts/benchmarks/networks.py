@@ -38,13 +38,13 @@ def connected(topology: Topology) -> Iterator[list[int]]:
 
 
 def plan_of(**values: object) -> Plan:
-    """The plan of a broadcast by flooding, with other scenario keys from `values`."""
+    """Return the plan of a broadcast by flooding, with other scenario keys from `values`."""
     return make_plan(make_scenario({"collective": "broadcast", "algorithm": "flood", **values}))
 
 
 @contextlib.asynccontextmanager
 async def network_up(plan: Plan) -> AsyncIterator[HostNetwork]:
-    """A running network of hosts, closed even after errors."""
+    """Provide a running network of hosts, closed even after errors."""
     with TemporaryFile("w+") as log:
         network = HostNetwork(plan, LocalLaunch(log))
         try:
@@ -70,5 +70,5 @@ async def run_steps(network: HostNetwork, most: int) -> int:
 
 
 def cpu_seconds(pids: list[int]) -> float:
-    """User and system time of these processes so far."""
+    """Return the user and system time of these processes so far."""
     return float(sum(sum(psutil.Process(pid).cpu_times()[:2]) for pid in pids))

@@ -74,7 +74,7 @@ class Section:
 
 
 def show_number(value: float) -> str:
-    """A number as text: three significant digits, or more with thousands separators."""
+    """Return a number as text: three significant digits, or more with thousands separators."""
     if not math.isfinite(value):
         return "-"
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"

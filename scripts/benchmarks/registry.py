@@ -14,7 +14,7 @@ OTHERS = {"uvloop, protocol a port": ("uvloops", "uvloop"), "SocketStream and ta
 def measure(
     implementation: str, question: str, *, python: str | None = None, fds: Sequence[int] = (), **arguments: object
 ) -> float:
-    """The answer of an implementation, run in its own process that inherits `fds`."""
+    """Return the answer of an implementation, run in its own process that inherits `fds`."""
     more = {"python": python} if python else {}
     answer = ask(f"benchmarks.implementations.{implementation}", question, pass_fds=fds, **more, **arguments)  # type: ignore[arg-type]
     assert isinstance(answer, float | int)
@@ -22,7 +22,7 @@ def measure(
 
 
 def others(question: str, *, fds: Sequence[int] = (), **arguments: object) -> dict[str, Measure]:
-    """The other implementations whose packages are installed, as measures of `question`."""
+    """Return the other implementations whose packages are installed, as measures of `question`."""
     return {
         name: partial(measure, implementation, question, python=python, fds=fds, **arguments)
         for name, (implementation, package) in OTHERS.items()
@@ -31,7 +31,7 @@ def others(question: str, *, fds: Sequence[int] = (), **arguments: object) -> di
 
 
 def missing() -> Iterator[Note]:
-    """A note per implementation whose package is missing."""
+    """Yield a note per implementation whose package is missing."""
     for name, (_, package) in OTHERS.items():
         if not python_with(package):
             yield Note(f"{name}: not measured, because {package} is not installed: {HOW_TO_INSTALL.format(package)}")

@@ -32,7 +32,7 @@ class Measured:
     load: tuple[float, float]
 
     def record(self, options: Options) -> Document:
-        """The JSON record of the section."""
+        """Return the JSON record of the section."""
         return {
             "measured": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
             "machine": machine(),
@@ -46,7 +46,7 @@ class Measured:
 
 
 def machine() -> str:
-    """One line that describes the machine and the versions."""
+    """Return one line that describes the machine and the versions."""
     cores = len(os.sched_getaffinity(0))
     memory = psutil.virtual_memory().total / 2**30
     return (
@@ -65,7 +65,7 @@ def _processor() -> str:
 
 
 def read_document(path: Path) -> Document:
-    """The stored document, or an empty one if there is no file; raises ValueError for a file of another kind."""
+    """Return the stored document, or an empty one if there is no file; raises ValueError for a file of another kind."""
     if not path.exists():
         return {"sections": {}}
     document = json.loads(path.read_text(encoding="utf-8"))
@@ -80,6 +80,6 @@ def write_document(path: Path, document: Mapping[str, Any]) -> None:
 
 
 def rows_of(document: Mapping[str, Any], section: str) -> list[Row]:
-    """The rows of a section; empty if it was not measured."""
+    """Return the rows of a section; empty if it was not measured."""
     records = document["sections"].get(section, {"rows": []})["rows"]
     return [Row(**{key: value for key, value in record.items() if key != "met"}) for record in records]

@@ -44,7 +44,7 @@ PARTS = (
 
 
 def part_of(place: str) -> str:
-    """The part of the work that a line, as `file:line`, belongs to."""
+    """Return the part of the work that a line, as `file:line`, belongs to."""
     file, _, number = place.rpartition(":")
     if "emunode/net/" in file or "emunode/host/" in file:
         text = linecache.getline(file, int(number))
@@ -82,7 +82,7 @@ class Sampler:
 
 @contextmanager
 def _sampler() -> Iterator[Sampler]:
-    """A sampler whose hosts find the profiler at their start."""
+    """Provide a sampler whose hosts find the profiler at their start."""
     with TemporaryDirectory(prefix="bench-") as folder:
         paths = os.pathsep.join(filter(None, (str(SCRIPTS / "benchmarks" / "sampling"), os.environ.get("PYTHONPATH"))))
         with patch.dict(os.environ, {"PYTHONPATH": paths, "BENCH_SAMPLES": folder}):
@@ -90,7 +90,7 @@ def _sampler() -> Iterator[Sampler]:
 
 
 def packets(topology: str, steps: int) -> Counter[str]:
-    """Samples by part of one host while packets of a busy allgather cross."""
+    """Return samples by part of one host while packets of a busy allgather cross."""
 
     async def measured() -> None:
         async with network_up(busy_plan(topology, 56, 1)) as network, sampler.sampling(network.pids):
@@ -102,7 +102,7 @@ def packets(topology: str, steps: int) -> Counter[str]:
 
 
 def links(topology: str) -> Counter[str]:
-    """Samples by part of all hosts from the first dial to the last open link."""
+    """Return samples by part of all hosts from the first dial to the last open link."""
     connect = LinkWaves.connect
 
     async def sampled(self: LinkWaves, *arguments: object) -> None:
@@ -119,7 +119,7 @@ def links(topology: str) -> Counter[str]:
 
 
 def idle(topology: str, hosts: int, steps: int) -> Counter[str]:
-    """Samples by part of all hosts during steps in which nothing happens."""
+    """Return samples by part of all hosts during steps in which nothing happens."""
 
     async def measured() -> None:
         plan = plan_of(topology=topology)

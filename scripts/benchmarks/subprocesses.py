@@ -29,7 +29,7 @@ def run_program(
     pass_fds: Sequence[int] = (),
     environment: Mapping[str, str] | None = None,
 ) -> str:
-    """The output of a program, which reads `question` from standard input and inherits the descriptors.
+    """Return the output of a program, which reads `question` from standard input and inherits the descriptors.
 
     The program has its own session, and the whole session is ended afterwards. Raises ProgramError if the program cannot be
     started, fails or takes too long.
@@ -80,7 +80,7 @@ def ask(
     pass_fds: Sequence[int] = (),
     **arguments: object,
 ) -> object:
-    """The answer of a module of this package, run as a program, to the question `name`.
+    """Return the answer of a module of this package, run as a program, to the question `name`.
 
     `python` is the interpreter; `within` is a command that starts it.
     """
@@ -97,7 +97,7 @@ def ask(
 
 @cache
 def python_with(module: str) -> str | None:
-    """An interpreter that has an optional module: this one or that of `PEERS_PYTHON`; None if neither has it."""
+    """Return an interpreter that has an optional module: this one or that of `PEERS_PYTHON`; None if neither has it."""
     for python in (sys.executable, os.environ.get("TESTBENCH_PEERS") or str(PEERS_PYTHON)):
         try:
             run_program([python, "-c", f"import importlib.util as u; exit(not u.find_spec({module!r}))"], seconds=30)

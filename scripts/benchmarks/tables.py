@@ -23,7 +23,7 @@ WANTED = "wanted"
 
 
 def line(row: Row) -> str:
-    """A row for a terminal."""
+    """Return a row for a terminal."""
     share = "" if row.share is None else show_share(row.share)
     text = f"{row.subject:34} {row.figure:42} {show_number(row.value):>10} {row.unit:14} {share:>7}  {row.beside}"
     verdict = "" if row.met else "  SHORT"
@@ -31,14 +31,14 @@ def line(row: Row) -> str:
 
 
 def show_share(share: float) -> str:
-    """A share with at most three digits, or a multiple; truncated, so that it never looks better than it is."""
+    """Return a share with at most three digits, or a multiple; truncated, so that it never looks better than it is."""
     if share >= 10:
         return f"{floor(share):,} x"
     return f"{floor(1000 * share) / 1000:.3g}" if share >= 0.1 else f"{share:.2g}"
 
 
 def cells(row: Row) -> dict[str, object]:
-    """The cells of a row in a Markdown table."""
+    """Return the cells of a row in a Markdown table."""
     return {
         "what": row.subject,
         "figure": row.figure.strip(),
@@ -49,7 +49,7 @@ def cells(row: Row) -> dict[str, object]:
 
 
 def across(rows: Sequence[Row]) -> list[dict[str, object]]:
-    """One row per subject and one column per figure; missing figures are empty cells."""
+    """Return one row per subject and one column per figure; missing figures are empty cells."""
     figures = dict.fromkeys(row.figure.strip() for row in rows)
     table: dict[str, dict[str, object]] = {}
     for row in rows:
@@ -60,7 +60,7 @@ def across(rows: Sequence[Row]) -> list[dict[str, object]]:
 
 
 def render(text: str, document: Mapping[str, Any]) -> str:
-    """`text` with the tables between its marks replaced; raises ValueError for a mark without data."""
+    """Return `text` with the tables between its marks replaced; raises ValueError for a mark without data."""
     return MARKS.sub(lambda found: _between(found, document), text)
 
 
@@ -79,17 +79,17 @@ def _between(found: "re.Match[str]", document: Mapping[str, Any]) -> str:
 
 
 def wanted_rows(document: Mapping[str, Any]) -> list[Row]:
-    """All rows with a target."""
+    """Return all rows with a target."""
     return [row for section in document["sections"] for row in rows_of(document, section) if row.bound]
 
 
 def _without_empty(rows: Sequence[dict[str, object]]) -> list[dict[str, object]]:
-    """The rows without the columns that are empty everywhere."""
+    """Return the rows without the columns that are empty everywhere."""
     return [{key: value for key, value in row.items() if any(other[key] for other in rows)} for row in rows]
 
 
 def _said(document: Mapping[str, Any], section: str) -> Iterator[str]:
-    """Date, machine and load of the measurement, and its notes."""
+    """Yield date, machine and load of the measurement, and its notes."""
     measured = list(document["sections"].values()) if section == WANTED else [document["sections"][section]]
     places = dict.fromkeys(part["machine"] for part in measured)
     dates = sorted(part["measured"] for part in measured)

@@ -20,7 +20,7 @@ import trio
 
 
 def find(*names: str) -> Any:
-    """The first of these objects, each `module.attribute`, that this checkout has."""
+    """Return the first of these objects, each `module.attribute`, that this checkout has."""
     for name in names:
         module, _, attribute = name.rpartition(".")
         try:
@@ -40,21 +40,21 @@ networkx_loop = find("benchmarks.baselines.simulators._loop", "benchmarks.peers.
 
 
 def seconds_of(pids: Iterable[int]) -> float:
-    """Processor time of this process and others so far."""
+    """Return processor time of this process and others so far."""
     # psutil counts in hundredths of a second. The clock of a process has nanoseconds; its number is computed as by
     # clock_getcpuclockid(3): inverted id, then 2 for the clock of the scheduler.
     return time.process_time() + sum(time.clock_gettime((~pid << 3) | 2) for pid in pids)
 
 
 def core(topology: str, rounds: int) -> float:
-    """Microseconds of the I/O core per 70-byte packet."""
+    """Return microseconds of the I/O core per 70-byte packet."""
     network = parse_topology(topology)
     with connected(network) as ends:
         return float(1e6 / packets(list(ends), 70, rounds, network.degree))
 
 
 def stack(topology: str, steps: int) -> float:
-    """Microseconds of one host and the coordinator per packet of the busy allgather of section `stack`."""
+    """Return microseconds of one host and the coordinator per packet of the busy allgather of section `stack`."""
     network = parse_topology(topology)
     plan = plan_of(
         topology=topology,
@@ -75,7 +75,7 @@ def stack(topology: str, steps: int) -> float:
 
 
 def links(topology: str) -> float:
-    """Microseconds of hosts and coordinator per link, from the first dial to the last open link."""
+    """Return microseconds of hosts and coordinator per link, from the first dial to the last open link."""
     spent: list[float] = []
     owner, method = connecting()
     connect = getattr(owner, method)
@@ -97,7 +97,7 @@ def links(topology: str) -> float:
 
 
 def connecting() -> tuple[Any, str]:
-    """Class and method that open all links, once every host listens."""
+    """Return the class and method that open all links, once every host listens."""
     try:
         return importlib.import_module("coordinator.networks.link_waves").LinkWaves, "connect"
     except ModuleNotFoundError:
@@ -105,7 +105,7 @@ def connecting() -> tuple[Any, str]:
 
 
 def idle(topology: str, hosts: int, steps: int) -> float:
-    """Microseconds of all hosts and the coordinator per step in which nothing happens."""
+    """Return microseconds of all hosts and the coordinator per step in which nothing happens."""
     plan = plan_of(topology=topology, ranks_per_host=-(-parse_topology(topology).order // hosts))
 
     async def measured() -> float:
@@ -122,7 +122,7 @@ def idle(topology: str, hosts: int, steps: int) -> float:
 
 
 def broadcast(topology: str, rounds: int) -> float:
-    """Microseconds of all hosts and the coordinator per broadcast of 64 bytes along the greedy tree."""
+    """Return microseconds of all hosts and the coordinator per broadcast of 64 bytes along the greedy tree."""
     plan = plan_of(topology=topology, algorithm="greedy-tree", message_bytes=64)
 
     async def measured() -> float:
@@ -139,7 +139,7 @@ def broadcast(topology: str, rounds: int) -> float:
 
 
 def flood(topology: str, rounds: int) -> float:
-    """Processor time of a flood in memory, divided by that of a loop over a networkx graph."""
+    """Return processor time of a flood in memory, divided by that of a loop over a networkx graph."""
     plan, ratios = plan_of(topology=topology), []
     for _ in range(rounds):
         engine, step = MemoryEngine(plan.algorithm), 0
@@ -152,7 +152,7 @@ def flood(topology: str, rounds: int) -> float:
 
 
 def start(command: list[str], rounds: int) -> float:
-    """Milliseconds of a command and its hosts, with modules compiled beforehand as in an installation."""
+    """Return milliseconds of a command and its hosts, with modules compiled beforehand as in an installation."""
     with TemporaryDirectory(prefix="bench-") as folder:
         environment = {**os.environ, "PYTHONPYCACHEPREFIX": f"{folder}/compiled"}
         environment.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -173,7 +173,7 @@ def start(command: list[str], rounds: int) -> float:
 
 
 def seconds_of_children() -> float:
-    """Processor time of the children of this process that have ended."""
+    """Return processor time of the children of this process that have ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 

@@ -48,7 +48,7 @@ TARGET: Final = re.compile(r"\]\((?P<page>[^)#\s:]+)\.(?:md|rst)[^)]*\)")
 
 
 def navigation(index: str) -> str:
-    """One hidden table of contents per section of the index page, with the pages that the section links to."""
+    """Return one hidden table of contents per section of the index page, with the pages that the section links to."""
     introduction, *parts = SECTION.split(index)
     trees = []
     for caption, links in [("", introduction), *zip(parts[::2], parts[1::2], strict=True)]:

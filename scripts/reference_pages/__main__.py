@@ -32,7 +32,7 @@ GENERATED: Final[Mapping[str, Callable[[], str]]] = {
 
 
 def stale_files() -> list[str]:
-    """The generated files whose stored text differs from what the code gives now."""
+    """Return the generated files whose stored text differs from what the code gives now."""
     return [name for name, generate in GENERATED.items() if _stored(name) != generate()]
 
 

@@ -15,7 +15,7 @@ STYLE: Final = "text{font:13px sans-serif;text-anchor:middle;dominant-baseline:c
 
 
 def draw_architecture() -> str:
-    """An SVG: one box per folder, one line per row entry of the table, and a row of boxes per level."""
+    """Return an SVG: one box per folder, one line per row entry of the table, and a row of boxes per level."""
     below: Mapping[str, set[str]] = runpy.run_path(str(TABLE))["BELOW"]
     rows = _rows(below)
     width = max(map(len, rows)) * (BOX[0] + GAP[0]) + GAP[0]
@@ -38,7 +38,7 @@ def draw_architecture() -> str:
 
 
 def _rows(below: Mapping[str, set[str]]) -> list[list[str]]:
-    """The folders by level; the level of a folder is one more than the highest level that it imports."""
+    """Return the folders by level; the level of a folder is one more than the highest level that it imports."""
     level: dict[str, int] = {}
     rows: defaultdict[int, list[str]] = defaultdict(list)
     for name in TopologicalSorter(below).static_order():

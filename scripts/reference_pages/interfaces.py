@@ -17,7 +17,7 @@ INTERFACES: Final = (Topology, Trees, Algorithm, TreeCollective, RoutedCollectiv
 
 
 def interfaces_page() -> str:
-    """One section per base class; abstract members are marked."""
+    """Return one section per base class; abstract members are marked."""
     parts = [
         "Base classes for extensions. Members marked *abstract* must be defined; [extend](../extend/index.md) has examples."
     ]

@@ -43,7 +43,7 @@ EXAMPLES: Final = {"star": "star:4", "hypercube": "hypercube:4", "ej": "ej:2+3",
 
 
 def metrics_page() -> str:
-    """Keys of `summary.json` in two tables: metrics, and what only some runs have."""
+    """Return keys of `summary.json` in two tables: metrics, and what only some runs have."""
     meanings, claimed, present = glossary_terms(), claims_by_metric(), summary_types()
     known = sorted((present | dict.fromkeys(claimed, "number")).items())
     rows = [
@@ -58,13 +58,13 @@ def metrics_page() -> str:
 
 
 def glossary_terms() -> dict[str, str]:
-    """Meaning by term, for every row of the glossary; a row with several terms counts for each of them."""
+    """Return the meaning by term, for every row of the glossary; a row with several terms counts for each of them."""
     rows = re.findall(r"^\| (.+?) \| (.+) \|$", GLOSSARY.read_text(encoding="utf-8"), re.MULTILINE)
     return {term.strip(): meaning for terms, meaning in rows for term in re.sub(r"\(.*?\)", "", terms).split(",")}
 
 
 def summary_types() -> dict[str, str]:
-    """JSON type by key, over the summaries of `RUNS`, without the keys of the scenario."""
+    """Return JSON type by key, over the summaries of `RUNS`, without the keys of the scenario."""
     found: dict[str, str] = {}
     with tempfile.TemporaryDirectory() as folder:
         for number, arguments in enumerate(RUNS):
@@ -79,7 +79,7 @@ def _type_of(value: Any) -> str:
 
 
 def claims_by_metric() -> dict[str, set[str]]:
-    """The algorithms that claim each metric, on a small network of each family."""
+    """Return the algorithms that claim each metric, on a small network of each family."""
     found: defaultdict[str, set[str]] = defaultdict(set)
     for row in command_json("list", "algorithms"):
         if row["algorithm"] == "program":  # it claims what every run claims

@@ -18,7 +18,7 @@ RADIUS: Final = 24
 
 
 def draw_network(name: str) -> str:
-    """An SVG drawing of a small network."""
+    """Return an SVG drawing of a small network."""
     topology = parse_topology(name)
     layout = layout_of(topology)
     links = np.array([(rank, port, other) for rank, port, other, _ in topology.links()], dtype=np.int64)

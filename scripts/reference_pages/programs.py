@@ -12,7 +12,7 @@ from reference_pages.markdown import page, table
 
 
 def commands_page() -> str:
-    """Every command and flag of `coordinator`, then the help text of `emunode`."""
+    """Return every command and flag of `coordinator`, then the help text of `emunode`."""
     commands = app.generate_docs(output_format="markdown", heading_level=2)
     commands = re.sub(
         r" -m \S+", "", commands
@@ -34,7 +34,7 @@ def commands_page() -> str:
 
 
 def scenario_page() -> str:
-    """The keys of a scenario, from the model that validates them."""
+    """Return the keys of a scenario, from the model that validates them."""
     schema = Scenario.model_json_schema()
     definitions = schema.get("$defs", {})
     rows = [
@@ -49,13 +49,13 @@ def scenario_page() -> str:
 
 
 def _kind(key: str, described: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
-    """The allowed values of one key; a duration has the bounds of its seconds."""
+    """Return the allowed values of one key; a duration has the bounds of its seconds."""
     allowed = _allowed(described, definitions)
     return allowed.replace("number", "duration", 1) if OPTIONS[key].is_duration else allowed
 
 
 def _allowed(described: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
-    """The allowed values of one key, as far as the JSON schema has them."""
+    """Return the allowed values of one key, as far as the JSON schema has them."""
     if "$ref" in described:
         return _allowed(definitions[described["$ref"].rpartition("/")[2]], definitions)
     for several in ("anyOf", "allOf"):

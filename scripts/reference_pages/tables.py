@@ -6,7 +6,7 @@ from reference_pages.markdown import command_json, page, table
 
 
 def topologies_page() -> str:
-    """The network families, each with one example."""
+    """Return the network families, each with one example."""
     rows = command_json("list", "topologies")
     columns = {"form": "form", "describe": "definition", "condition": "condition", "example": "example"}
     return page(
@@ -18,7 +18,7 @@ def topologies_page() -> str:
 
 
 def algorithms_page() -> str:
-    """The algorithms, one table per network family."""
+    """Return the algorithms, one table per network family."""
     rows = command_json("list", "algorithms")
     columns = {
         "collective": "collective",
@@ -44,7 +44,7 @@ def algorithms_page() -> str:
 
 
 def faults_page() -> str:
-    """The kinds of faults and their syntax."""
+    """Return the kinds of faults and their syntax."""
     listed = command_json("list", "faults")
 
     def rows(use: str) -> str:

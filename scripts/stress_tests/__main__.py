@@ -73,7 +73,7 @@ def main() -> int:
 
 
 def run_section(name: str, budget: Budget) -> list[Row]:
-    """The rows of one section, with their durations."""
+    """Return the rows of one section, with their durations."""
     rows, began = [], time.monotonic()
     for row in importlib.import_module(f"stress_tests.{name}").run_section(budget):
         row.section, row.seconds = name, round(time.monotonic() - began, 1)

@@ -101,7 +101,7 @@ class Budget:
     """An empty folder that belongs to this run of the stress tests."""
 
     def times(self, whole: int, sample: int) -> int:
-        """`sample` for a sample, else `whole`."""
+        """Return `sample` for a sample, else `whole`."""
         return sample if self.sample else whole
 
 
@@ -146,7 +146,7 @@ def usage() -> Usage:
 
 
 def open_files() -> list[str]:
-    """The open descriptors of this process and their files."""
+    """Return the open descriptors of this process and their files."""
     found = []
     for link in Path("/proc/self/fd").iterdir():
         with contextlib.suppress(OSError):
@@ -233,34 +233,34 @@ class Experiment:
         return False
 
     def wait(self, seconds: float) -> int | None:
-        """Its exit status (negative for a signal), or None if it does not end in time."""
+        """Return its exit status (negative for a signal), or None if it does not end in time."""
         self._process.join(seconds)
         return self._process.exitcode
 
     def coordinator(self) -> psutil.Process:
-        """The coordinator; raises psutil.NoSuchProcess after its end."""
+        """Return the coordinator; raises psutil.NoSuchProcess after its end."""
         return psutil.Process(self._process.pid)
 
     def parent(self) -> psutil.Process | None:
-        """The process that forks the hosts, if it is running."""
+        """Return the process that forks the hosts, if it is running."""
         with contextlib.suppress(psutil.Error):
             return next(iter(self.coordinator().children()), None)
         return None
 
     def hosts(self) -> list[psutil.Process]:
-        """Its hosts, in the order in which they were forked."""
+        """Return its hosts, in the order in which they were forked."""
         with contextlib.suppress(psutil.Error):
             parent = self.parent()
             return sorted(parent.children(), key=lambda host: host.pid) if parent else []
         return []
 
     def _marked(self) -> list[psutil.Process]:
-        """Every process that was started for this experiment and is running."""
+        """Return every process that was started for this experiment and is running."""
         running = psutil.process_iter(["environ"])
         return [process for process in running if (process.info["environ"] or {}).get(MARK) == self.mark]
 
     def leftovers(self) -> list[str]:
-        """Processes and temporary files that remain after `LEAVE_SECONDS`."""
+        """Return processes and temporary files that remain after `LEAVE_SECONDS`."""
         deadline = time.monotonic() + LEAVE_SECONDS
         while (alive := self._marked()) and time.monotonic() < deadline:
             time.sleep(0.02)
@@ -268,7 +268,7 @@ class Experiment:
         return left + [f"temporary file {path.name}" for path in (self.folder / "tmp").iterdir()]
 
     def stderr(self) -> str:
-        """The standard error of the coordinator."""
+        """Return the standard error of the coordinator."""
         return (self.folder / "stderr").read_text(errors="replace")
 
     def timed_out(self) -> bool:
@@ -281,7 +281,7 @@ class Experiment:
         return [json.loads(path.read_text()) for path in sorted(self.folder.glob("runs/*/2*/summary.json"))]
 
     def partial(self) -> list[Path]:
-        """Unfinished run directories."""
+        """Return unfinished run directories."""
         return list(self.folder.rglob(".partial-*"))
 
 

@@ -39,7 +39,7 @@ def _report_of(disturbance: str) -> str:
 
 
 def scenarios(seed: int, count: int) -> list[list[str]]:
-    """Random small scenarios of every kind, as command-line arguments; the planner accepts them."""
+    """Return random small scenarios of every kind, as command-line arguments; the planner accepts them."""
     from coordinator.planning.plan import make_plan
     from coordinator.scenario.model import make_scenario
     from emunode.algorithms.registry import algorithms
@@ -143,7 +143,7 @@ def host(seed: int, arguments: list[str]) -> int:
         send_all(self, pairs)
 
     def shuffle_ranks(values: Iterable[Any], **options: Any) -> list[Any]:
-        """Replacement of `sorted` that shuffles the ranks to be woken."""
+        """Return replacement of `sorted` that shuffles the ranks to be woken."""
         found = sorted(values, **options)
         if isinstance(values, set | frozenset) and len(found) > 1 and all(type(value) is int for value in found):
             report("ranks")

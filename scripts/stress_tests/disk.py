@@ -88,7 +88,7 @@ def mounted(folder: Path, size: str) -> Iterator[bool]:
 
 
 def fingerprint(folder: Path) -> str:
-    """The content of all files below a folder."""
+    """Return the content of all files below a folder."""
     digest = hashlib.sha256()
     for path in sorted(folder.rglob("*")):
         if path.is_file():

@@ -149,7 +149,7 @@ def send(experiment: Experiment, target: str, number: signal.Signals, draw: rand
 
 
 def problems(experiment: Experiment, target: str, number: signal.Signals, status: int | None, whole: str) -> list[str]:
-    """Problems with the end of a run."""
+    """Return problems with the end of a run."""
     if status is None:
         return [f"it hangs: no end within {DEADLINE_SECONDS:g} s"]
     wrong = experiment.leftovers()
@@ -183,7 +183,7 @@ def problems(experiment: Experiment, target: str, number: signal.Signals, status
 
 
 def not_cleaned(experiment: Experiment) -> list[str]:
-    """Unfinished run directories of a killed coordinator that `coordinator clean` would not remove."""
+    """Return unfinished run directories of a killed coordinator that `coordinator clean` would not remove."""
     from coordinator.history.run_directory import abandoned
 
     left = set(experiment.partial()) - set(abandoned(experiment.folder / "runs"))
@@ -224,12 +224,12 @@ def interrupt(budget: Budget, whole: str, driver: str, number: int) -> Attempt:
 
 
 def experiments(driver: str) -> list[tuple[str, str, signal.Signals]]:
-    """Every phase with every target and signal; the parent of the hosts exists only without containers."""
+    """Return every phase with every target and signal; the parent of the hosts exists only without containers."""
     return list(product(PHASES, TARGETS if driver == "local" else TARGETS[:-1], SIGNALS))
 
 
 def run_section(budget: Budget) -> Iterator[Row]:
-    """Five hundred experiments with processes and one round with containers, or a sample."""
+    """Yield five hundred experiments with processes and one round with containers, or a sample."""
     with Experiment(budget.scratch / "kill-whole", ("run", *SCENARIO)) as undisturbed:
         status = undisturbed.wait(DEADLINE_SECONDS)
         if status:

@@ -77,7 +77,7 @@ SWAPS: dict[type[ast.AST], type[ast.AST]] = {
 
 
 def mutants(source: str, draw: random.Random, most: int) -> Iterator[tuple[str, str]]:
-    """(description, source of the mutant) for at most `most` random places."""
+    """Yield (description, source of the mutant) for at most `most` random places."""
     tree = ast.parse(source)
     places = [(node, *change) for node in ast.walk(tree) for change in _changes(node)]
     for node, description, field, value in draw.sample(places, min(len(places), most)):
@@ -88,7 +88,7 @@ def mutants(source: str, draw: random.Random, most: int) -> Iterator[tuple[str, 
 
 
 def _changes(node: ast.AST) -> Iterator[tuple[str, str, Any]]:
-    """(description, field, new value) of every change of one node."""
+    """Yield (description, field, new value) of every change of one node."""
     match node:
         case ast.BinOp(op=old) | ast.AugAssign(op=old) | ast.BoolOp(op=old) if type(old) in SWAPS:
             new = SWAPS[type(old)]

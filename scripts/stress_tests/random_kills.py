@@ -90,7 +90,7 @@ def in_memory(values: Values) -> Expected:
 
 
 def flags(values: Values, *more: str) -> list[str]:
-    """The command that runs a scenario with one process per node."""
+    """Return the command that runs a scenario with one process per node."""
     command = ["run", *more, "--ranks-per-host", "1"]
     for name, value in values.items():
         flag = f"--{name.replace('_', '-')}"
@@ -113,7 +113,7 @@ def count_kills(_say: Say) -> None:
 
 
 def draw_scenario(draw: random.Random, seed: int) -> tuple[Values, Topology]:
-    """A collective under conditions that it allows."""
+    """Return a collective under conditions that it allows."""
     while True:
         scenario = draw.choice(COLLECTIVES) | draw.choice(CONDITIONS) | {"seed": seed}
         with contextlib.suppress(ScenarioError):
@@ -156,7 +156,7 @@ def planned(budget: Budget, driver: str, number: int) -> Attempt:
 
 
 def differences(expected: Expected, status: int, experiment: Experiment) -> list[str]:
-    """Differences between the end of a run and that in memory."""
+    """Return differences between the end of a run and that in memory."""
     if "Traceback" in experiment.stderr():
         return ["a traceback on standard error"]
     if status not in (expected.exit_status, 3):
@@ -175,7 +175,7 @@ def differences(expected: Expected, status: int, experiment: Experiment) -> list
 
 
 def unplanned(budget: Budget, ends: Mapping[int, tuple[str, float]], number: int) -> Attempt:
-    """One run of which a host is killed at a random moment; `ends`: hash of each run and how long its hosts live."""
+    """Return one run of which a host is killed at a random moment; `ends`: hash of each run and how long its hosts live."""
     draw = random.Random(budget.seed * 1_000_033 + number)
     which = number % len(ends)
     whole, seconds = ends[which]
@@ -201,7 +201,9 @@ def wait_for_hosts(experiment: Experiment) -> None:
 
 
 def run_section(budget: Budget) -> Iterator[Row]:
-    """A thousand planned kills and three hundred unplanned ones with processes, and fifty planned ones with containers."""
+    """Yield a thousand planned kills and three hundred unplanned ones with processes, and fifty planned ones with
+    containers.
+    """
     yield report(
         Row("planned SIGKILL at a random time, as in memory"), partial(planned, budget, "local"), budget.times(1000, 24)
     )

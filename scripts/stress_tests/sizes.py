@@ -43,7 +43,7 @@ Case = tuple[str, ...]
 
 
 def cases(command: str) -> list[Case]:
-    """The command for everything that has a name on a large network; `graph` has one case for each network."""
+    """Return the command for everything that has a name on a large network; `graph` has one case for each network."""
     if command == "graph":
         return [("graph", name, "--time-limit", "1") for name in sorted(LARGEST)]
     return [
@@ -66,7 +66,9 @@ def cases(command: str) -> list[Case]:
 
 
 def _settings(entry: type[Algorithm], network: Topology) -> Iterator[Case]:
-    """The flags without which an algorithm would be refused for its port model or its message, whatever the network."""
+    """Yield the flags without which an algorithm would be refused for its port model or its message, whatever the
+    network.
+    """
     size = min(MOST_BYTES, max(SMALL_BYTES, BLOCK_BYTES * network.order)) if entry.collective in VECTOR else SMALL_BYTES
     flags = ("--port-model", str(entry.port_models[0]), "--message-bytes", str(size))
     yield flags

@@ -9,7 +9,7 @@ LARGEST = 6
 
 
 def run_section(budget: Budget) -> Iterator[Row]:
-    """One row per algorithm."""
+    """Yield one row per algorithm."""
     from emunode.algorithms.base import ANY_FAMILY
     from emunode.algorithms.registry import ALGORITHMS
 
@@ -23,7 +23,7 @@ def run_section(budget: Budget) -> Iterator[Row]:
 
 
 def small_networks(largest: int) -> Iterator[object]:
-    """Every connected graph of 2 to `largest` nodes as a network."""
+    """Yield every connected graph of 2 to `largest` nodes as a network."""
     import networkx as nx
 
     from emunode.topologies.table import TableTopology
@@ -34,7 +34,7 @@ def small_networks(largest: int) -> Iterator[object]:
 
 
 def problems(entry: type, network: object) -> list[str]:
-    """Mistakes of an algorithm on a network; none if it refuses the network."""
+    """Return mistakes of an algorithm on a network; none if it refuses the network."""
     from emunode.algorithms.conformance import check_algorithm
     from emunode.errors import ContractError
 

@@ -31,13 +31,13 @@ Written by `scripts/stress supply_chain`.
 
 
 def locked() -> dict[str, tuple[str, int]]:
-    """Version and number of hashes of every package in the lock."""
+    """Return version and number of hashes of every package in the lock."""
     entries = re.findall(r"^([\w.-]+)(?:\[.*?\])?==([^\s;\\]+)((?:.*\\\n)*.*)", LOCK.read_text(), re.MULTILINE)
     return {name: (version, rest.count("--hash=sha256:")) for name, version, rest in entries}
 
 
 def licences() -> dict[str, str]:
-    """Licence of every installed package by its normalized name."""
+    """Return the licence of every installed package by its normalized name."""
     options = ("--from=mixed", "--with-system", "--with-license-file", "--no-license-path", "--format=json")
     command = [sys.executable, "-m", "piplicenses", *options]
     packages = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
@@ -45,7 +45,7 @@ def licences() -> dict[str, str]:
 
 
 def licence(License: str, LicenseText: str, **_: str) -> str:  # noqa: N803  # the keys of pip-licenses
-    """The licence in the metadata of a package, or else by the text of its licence."""
+    """Return the licence in the metadata of a package, or else by the text of its licence."""
     text = " ".join(LicenseText.split())
     by_text = (name for words, name in TEXTS.items() if words in text)
     return next(by_text, "unknown") if License == "UNKNOWN" else License

@@ -39,7 +39,9 @@ ALLOWED_GROWTH = Usage(rss=12 * 2**20, descriptors=2, processes=1)
 
 
 def faults_of(number: int, algorithm: Algorithm, seed: int) -> tuple[str, ...]:
-    """The faults of a trial: up to one kind at nodes and two at links; half of the nodes and links are repaired later."""
+    """Return the faults of a trial: up to one kind at nodes and two at links; half of the nodes and links are repaired
+    later.
+    """
     chance = Random(f"{seed}/{number}")
     kinds = chance.sample(NODES, chance.randrange(0, 2)) + chance.sample(LINKS, chance.randrange(0, 3))
     fault_sets = [f"random:{kind}" for kind in kinds or ["crash=1@2"]]
@@ -83,7 +85,7 @@ async def trials(variants: Sequence[Scenario], seed: int, times: int, row: Row) 
 
 
 def differences(found: TrialResult, expected: TrialResult) -> list[str]:
-    """Differences between a trial over TCP and the same trial in memory."""
+    """Return differences between a trial over TCP and the same trial in memory."""
     why = [f"undecided, {found.undecided}"] if found.undecided else []
     why += [f"violated, {claim}" for claim in found.violated]
     if not why and found != expected:
@@ -92,7 +94,7 @@ def differences(found: TrialResult, expected: TrialResult) -> list[str]:
 
 
 def growth(samples: Sequence[tuple[int, Usage]], settled: float) -> list[str]:
-    """Growth between the first and the second half of the samples of one network."""
+    """Return growth between the first and the second half of the samples of one network."""
     compared = [sample for at, (number, sample) in enumerate(samples) if number >= settled or at == 0]
     if len(compared) < 4:
         return []
@@ -106,7 +108,7 @@ def growth(samples: Sequence[tuple[int, Usage]], settled: float) -> list[str]:
 
 
 def run_section(budget: Budget) -> Iterator[Row]:
-    """Trials on small networks of both shapes."""
+    """Yield trials on small networks of both shapes."""
     row = Row("faults of every kind over TCP, as in memory")
     scenario = {
         "topology": "star:3", "collective": "broadcast", "algorithm": "edt", "redundancy": 2, "driver": "local"

@@ -87,7 +87,7 @@ def test_topology_agrees_with_networkx(name: str) -> None:
 
 
 def cache_sizes(owner: object) -> list[int]:
-    """The maximum sizes of the caches among the attributes of `owner`."""
+    """Return the maximum sizes of the caches among the attributes of `owner`."""
     return [value.cache_info().maxsize for value in vars(owner).values() if hasattr(value, "cache_info")]
 
 
@@ -160,7 +160,7 @@ def stars(topology: Topology) -> Iterator[StarGraph]:
 
 
 def tree_classes() -> list[type[Trees]]:
-    """Every class of trees in the package that can be instantiated."""
+    """Return every class of trees in the package that can be instantiated."""
     for module in walk_packages(emunode.trees.__path__, "emunode.trees."):
         import_module(module.name)
     found = Trees.__subclasses__()
@@ -170,7 +170,7 @@ def tree_classes() -> list[type[Trees]]:
 
 
 def variants(known: type[Trees], topology: Topology) -> Sequence[Trees]:
-    """The trees of one class on `topology`; none if they are not defined there, which must be a ScenarioError."""
+    """Return the trees of one class on `topology`; none if they are not defined there, which must be a ScenarioError."""
     make: Make = VARIANTS.get(known, lambda topology: [known(topology)])
     try:
         return make(topology)

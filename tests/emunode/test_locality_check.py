@@ -128,7 +128,7 @@ class OtherRules(Cheat):
 
 
 def closure() -> type[Cheat]:
-    """A rule whose instances share a variable of the function that made their class."""
+    """Return a rule whose instances share a variable of the function that made their class."""
     heard: set[Rank] = set()
 
     class Closure(Cheat):
@@ -184,7 +184,7 @@ class CallerFrames(Cheat):
 
 
 def asks(question: Callable[[Cheat], object]) -> type[Cheat]:
-    """A rule that asks the outside world something and does nothing with the answer."""
+    """Return a rule that asks the outside world something and does nothing with the answer."""
 
     class Asking(Cheat):
         __slots__ = ()
@@ -197,7 +197,7 @@ def asks(question: Callable[[Cheat], object]) -> type[Cheat]:
 
 
 def flood_with(rule: type[Cheat]) -> type[Flood]:
-    """The flooding algorithm with another rule."""
+    """Return the flooding algorithm with another rule."""
 
     def made(self: Flood, view: LocalView) -> Rule:
         return rule(self, view)

@@ -75,7 +75,7 @@ parsed = cache(Page)
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the site, built by the command that `scripts/docs` runs."""
+    """Provide the folder of the site, built by the command that `scripts/docs` runs."""
     folder = tmp_path_factory.mktemp("site").resolve()
     (line,) = re.findall(r"^python (-m sphinx .*)$", (ROOT / "scripts" / "docs").read_text(), re.MULTILINE)
     words = Template(line).substitute(doctrees=folder / "doctrees", target=folder / "html")

@@ -15,7 +15,7 @@ WIDTH = 500
 
 
 def flood(order: int, links: list[tuple[int, int]]) -> float:
-    """Seconds until a message has reached every node."""
+    """Return seconds until a message has reached every node."""
     network = BidirectionalNetwork()
     nodes = [network.add_node(pos=(rank % WIDTH, rank // WIDTH)) for rank in range(order)]
     for one, other in links:

@@ -8,7 +8,7 @@ from benchmarks.worker import answer
 
 
 def up_and_down(dimensions: int) -> tuple[float, float, float]:
-    """Seconds until the hosts are there, from then until the links are, and until all is gone again."""
+    """Return seconds until the hosts are there, from then until the links are, and until all is gone again."""
     Mininet.inited = True  # else it would raise limits of the whole machine, which hosts without switches do not need
     began = time.perf_counter()
     network = Mininet(controller=None)

@@ -53,7 +53,7 @@ def rows(options: Options) -> Iterator[Row | Note]:
 
 
 def _unavailable() -> str:
-    """Why Mininet cannot run here; empty if it can."""
+    """Return why Mininet cannot run here; empty if it can."""
     try:
         run_program([PYTHON, "-c", "import mininet.net"], seconds=30)
     except ProgramError:
@@ -74,7 +74,7 @@ def _can_unshare() -> bool:
 
 
 def _up_and_down(dimensions: int) -> tuple[float, float, float]:
-    """Seconds for hosts, for links, and to take all down."""
+    """Return seconds for hosts, for links, and to take all down."""
     answer = ask(
         "benchmarks.baselines.hypercube_in_mininet",
         "up_and_down",

@@ -23,7 +23,7 @@ PYDISTSIM = "PyDistSim"
 
 
 def rows(options: Options) -> Iterator[Row | Note]:
-    """Milliseconds of a flood, in memory and over sockets."""
+    """Yield milliseconds of a flood, in memory and over sockets."""
     turns = 1 if options.quick else options.turns
     plan = plan_of(topology="star:4" if options.quick else "star:6")
     topology = plan.topology
@@ -42,7 +42,9 @@ def rows(options: Options) -> Iterator[Row | Note]:
 
 
 def _loop(topology: Topology) -> float:
-    """Seconds of a flood in rounds: each newly informed node sends to all neighbours except those that informed it."""
+    """Return seconds of a flood in rounds: each newly informed node sends to all neighbours except those that informed
+    it.
+    """
     graph = networkx.Graph((one, other) for one, _, other, _ in topology.links())
     began = time.perf_counter()
     informed, fresh = {0}, {0: {0}}
@@ -60,7 +62,7 @@ def _loop(topology: Topology) -> float:
 
 
 def _pydistsim(topology: Topology, turns: int) -> dict[str, float]:
-    """Seconds of a flood by title; raises ProgramError if PyDistSim is not installed."""
+    """Return seconds of a flood by title; raises ProgramError if PyDistSim is not installed."""
     python = python_with("pydistsim")
     if python is None:
         raise ProgramError(f"it is not installed: {HOW_TO_INSTALL.format('pydistsim')}")

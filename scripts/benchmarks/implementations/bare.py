@@ -15,7 +15,7 @@ EVENTS = 1024
 
 
 def packets(ends: list[int], size: int, rounds: int) -> float:
-    """Packets per CPU second: every end writes one and reads one, `rounds` times."""
+    """Return packets per CPU second: every end writes one and reads one, `rounds` times."""
     epoll, packet = select.epoll(), bytes(size)
     for fd in ends:
         epoll.register(fd, select.EPOLLIN | select.EPOLLET)
@@ -40,7 +40,7 @@ def packets(ends: list[int], size: int, rounds: int) -> float:
 
 
 def links(count: int) -> float:
-    """Links per second by connect and accept in one process, source ports bound as ours are."""
+    """Return links per second by connect and accept in one process, source ports bound as ours are."""
     ends = []
     near, far = (f"127.{random.randrange(100, 250)}.{random.randrange(256)}.{end}" for end in (1, 2))
     with socket.create_server((near, 0), backlog=64) as listener:
@@ -60,7 +60,7 @@ def links(count: int) -> float:
 
 
 def idle(hosts: int, rounds: int) -> float:
-    """Milliseconds to send an order to each of `hosts` processes and receive all reports."""
+    """Return milliseconds to send an order to each of `hosts` processes and receive all reports."""
     with echoing(hosts, _echo) as streams:
         epoll = select.epoll()
         fds = [stream.fileno() for stream in streams]
@@ -92,7 +92,7 @@ def _echo(stream: socket.socket) -> None:
 
 
 def memory(ends: list[int]) -> float:
-    """Bytes of user memory for each end that is registered and idle."""
+    """Return bytes of user memory for each end that is registered and idle."""
     growth = Growth()
     epoll = select.epoll()
     for fd in ends:

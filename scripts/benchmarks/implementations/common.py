@@ -21,7 +21,7 @@ class Growth:
         self._before = _private_bytes()
 
     def for_each(self, count: int) -> float:
-        """Growth divided by `count`; 0 if the process shrank."""
+        """Return growth divided by `count`; 0 if the process shrank."""
         return max(0, _private_bytes() - self._before) / count
 
 
@@ -34,7 +34,7 @@ def _private_bytes() -> int:
 
 @contextlib.contextmanager
 def echoing(hosts: int, echo: Callable[[socket.socket], None]) -> Iterator[list[socket.socket]]:
-    """Connections to `hosts` forked processes, in each of which `echo` serves its own until that ends."""
+    """Provide connections to `hosts` forked processes, in each of which `echo` serves its own until that ends."""
     near: list[socket.socket] = []
     pids: list[int] = []
     try:

@@ -21,7 +21,7 @@ from emunode.runtime import collect_seldom
 
 
 def packets(ends: list[int], size: int, rounds: int, degree: int) -> float:
-    """Packets per CPU second: every end writes one and reads one, `rounds` times."""
+    """Return packets per CPU second: every end writes one and reads one, `rounds` times."""
     keep_memory()
     collect_seldom()
     packet = wire.frame(bytes(size - wire.LENGTH.size))
@@ -85,7 +85,7 @@ def packets(ends: list[int], size: int, rounds: int, degree: int) -> float:
 
 
 def _by_link(ends: list[int]) -> dict[int, int]:
-    """A number for each end, the same for both ends of a link, since a host writes link by link."""
+    """Return a number for each end, the same for both ends of a link, since a host writes link by link."""
     numbers: dict[object, int] = {}
     order = {}
     for number, fd in enumerate(ends):

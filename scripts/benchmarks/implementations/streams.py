@@ -20,7 +20,7 @@ def _stream(fd: int) -> trio.SocketStream:
 
 
 def packets(ends: list[int], size: int, rounds: int) -> float:
-    """Packets per CPU second: every end writes one and reads one, `rounds` times."""
+    """Return packets per CPU second: every end writes one and reads one, `rounds` times."""
     packet = bytes(size)
 
     async def main() -> float:
@@ -53,7 +53,7 @@ def packets(ends: list[int], size: int, rounds: int) -> float:
 
 
 def links(count: int) -> float:
-    """Links per second by `serve_listeners` and `open_tcp_stream`."""
+    """Return links per second by `serve_listeners` and `open_tcp_stream`."""
 
     async def main() -> float:
         served: list[trio.SocketStream] = []
@@ -92,7 +92,7 @@ def links(count: int) -> float:
 
 
 def idle(hosts: int, rounds: int) -> float:
-    """Milliseconds to send an order to each of `hosts` processes and receive all reports."""
+    """Return milliseconds to send an order to each of `hosts` processes and receive all reports."""
     with echoing(hosts, lambda stream: trio.run(_echo, stream)) as near:
         return trio.run(_ask_all, near, rounds)
 
@@ -134,7 +134,7 @@ async def _ask_all(near: list[socket.socket], rounds: int) -> float:
 
 
 def memory(ends: list[int]) -> float:
-    """Bytes of user memory for each end with its stream and its waiting task."""
+    """Return bytes of user memory for each end with its stream and its waiting task."""
 
     async def main() -> float:
         growth = Growth()

@@ -73,7 +73,7 @@ class Round:
 
 
 async def _own(fds: list[int], on_bytes: Callable[[int], None]) -> list[Port]:
-    """A port on each of these connected descriptors."""
+    """Return a port on each of these connected descriptors."""
     loop, ports = asyncio.get_running_loop(), []
     for fd in fds:
         _, port = await loop.create_connection(lambda: Port(on_bytes), sock=socket.socket(fileno=fd))
@@ -82,7 +82,7 @@ async def _own(fds: list[int], on_bytes: Callable[[int], None]) -> list[Port]:
 
 
 def packets(ends: list[int], size: int, rounds: int) -> float:
-    """Packets per CPU second: every end writes one and reads one, `rounds` times."""
+    """Return packets per CPU second: every end writes one and reads one, `rounds` times."""
     packet = bytes(size)
 
     async def main() -> float:
@@ -100,7 +100,7 @@ def packets(ends: list[int], size: int, rounds: int) -> float:
 
 
 def links(count: int) -> float:
-    """Links per second by `create_server` and `create_connection`."""
+    """Return links per second by `create_server` and `create_connection`."""
 
     async def main() -> float:
         loop, current = asyncio.get_running_loop(), Round()
@@ -142,7 +142,7 @@ def links(count: int) -> float:
 
 
 def idle(hosts: int, rounds: int) -> float:
-    """Milliseconds to send an order to each of `hosts` processes and receive all reports."""
+    """Return milliseconds to send an order to each of `hosts` processes and receive all reports."""
 
     async def echo(stream: socket.socket) -> None:
         _, protocol = await asyncio.get_running_loop().create_connection(Echo, sock=stream)
@@ -167,7 +167,7 @@ def idle(hosts: int, rounds: int) -> float:
 
 
 def memory(ends: list[int]) -> float:
-    """Bytes of user memory for each end with its transport and protocol."""
+    """Return bytes of user memory for each end with its transport and protocol."""
 
     async def main() -> float:
         growth = Growth()

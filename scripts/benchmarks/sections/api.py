@@ -30,21 +30,21 @@ for name in sys.argv[1:]:
 
 
 def commands(networks: Sequence[str]) -> float:
-    """Seconds of one command per network and seed."""
+    """Return seconds of one command per network and seed."""
     return sum(
         coordinator_run(name, "greedy-tree", driver="memory", seed=seed).seconds for name in networks for seed in SEEDS
     )
 
 
 def program(networks: Sequence[str]) -> float:
-    """Seconds of one program with the same runs, its imports included."""
+    """Return seconds of one program with the same runs, its imports included."""
     began = time.perf_counter()
     run_program([sys.executable, "-c", PROGRAM.format(seeds=SEEDS), *networks], seconds=300)
     return time.perf_counter() - began
 
 
 def rows(options: Options) -> Iterator[Row]:
-    """The time of the program beside that of the commands."""
+    """Yield the time of the program beside that of the commands."""
     networks = NETWORKS[:1] if options.quick else NETWORKS
     turns = max(1, options.turns // 2)
     compared = interleave(partial(commands, networks), {OURS: partial(program, networks)}, turns, times=True)

@@ -21,7 +21,7 @@ QUICK_CASES = (("star:4", 70, None),)
 
 
 def rows(options: Options) -> Iterator[Row | Note]:
-    """The I/O core and other implementations beside the bare loop."""
+    """Yield the I/O core and other implementations beside the bare loop."""
     yield from missing()
     for name, size, wanted in QUICK_CASES if options.quick else CASES:
         yield from _case(name, size, wanted, options)

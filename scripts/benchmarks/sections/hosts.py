@@ -20,7 +20,7 @@ ALONE = "1 host"
 
 
 async def rates(plan: Plan, steps: int) -> tuple[float, float]:
-    """Links per second of the set-up, packets per second of the first steps."""
+    """Return links per second of the set-up, packets per second of the first steps."""
     async with network_up(plan) as network:
         began = perf_counter()
         packets = await run_steps(network, steps)
@@ -28,7 +28,7 @@ async def rates(plan: Plan, steps: int) -> tuple[float, float]:
 
 
 def rows(options: Options) -> Iterator[Row | Note]:
-    """Each network over 1, 2 and 4 hosts, interleaved."""
+    """Yield each network over 1, 2 and 4 hosts, interleaved."""
     for name in QUICK_NETWORKS if options.quick else NETWORKS:
         plans = {hosts: busy_plan(name, 56, hosts) for hosts in (1, 2, 4)}
         topology = plans[1].topology

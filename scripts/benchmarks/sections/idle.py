@@ -23,7 +23,7 @@ QUICK_CASES = ((2, None),)
 
 
 async def idle_step(plan: Plan, steps: int) -> float:
-    """Milliseconds of an idle step."""
+    """Return milliseconds of an idle step."""
     async with network_up(plan) as network:
         first = 1
         while (await network.step(first, ())).busy:
@@ -37,7 +37,7 @@ async def idle_step(plan: Plan, steps: int) -> float:
 
 
 def rows(options: Options) -> Iterator[Row | Note]:
-    """Idle steps of S_6 beside bare round trips."""
+    """Yield idle steps of S_6 beside bare round trips."""
     yield from missing()
     name, steps = ("star:4", 50) if options.quick else ("star:6", 400)
     order = plan_of(topology=name).topology.order

@@ -17,13 +17,13 @@ WANTED = 0.6
 
 
 async def link_rate(plan: Plan) -> float:
-    """Links per second of a run, from the first dial to the last open link."""
+    """Return links per second of a run, from the first dial to the last open link."""
     async with network_up(plan) as network:
         return network.links_opened / network.connect_seconds
 
 
 def rows(options: Options) -> Iterator[Row | Note]:
-    """Set-up of a star graph beside the bare loop and the other implementations."""
+    """Yield set-up of a star graph beside the bare loop and the other implementations."""
     yield from missing()
     name, most = ("star:4", 300) if options.quick else ("star:7", 8000)
     count = min(most, descriptor_limit() // 2 - 100)

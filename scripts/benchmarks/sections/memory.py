@@ -17,7 +17,7 @@ from emunode.topologies.registry import parse_topology
 
 
 async def peak_of_run(plan: Plan) -> Memory:
-    """Peak kernel and user memory of the hosts during set-up and one broadcast."""
+    """Return the peak kernel and user memory of the hosts during set-up and one broadcast."""
     pids: list[int] = []
     with Peak(lambda: pids, 0.2) as peak:
         async with network_up(plan) as network:
@@ -29,7 +29,7 @@ async def peak_of_run(plan: Plan) -> Memory:
 
 
 def rows(options: Options) -> Iterator[Row | Note]:
-    """Each implementation on one network; our hosts also on a larger one, where the cost per process matters less."""
+    """Yield each implementation on one network; our hosts also on a larger one, where the cost per process matters less."""
     yield from missing()
     name = "hypercube:6" if options.quick else "hypercube:10"
     topology = parse_topology(name)

@@ -32,7 +32,7 @@ PARTS = (
 
 
 def rows(options: Options) -> Iterator[Row | Note]:
-    """Shares of the parts, the largest first."""
+    """Yield shares of the parts, the largest first."""
     yield from _of_hosts(options)
     plan = plan_of(topology="star:4" if options.quick else "star:6")
     _flood(plan.algorithm)  # fills the caches of the network
@@ -50,7 +50,7 @@ def rows(options: Options) -> Iterator[Row | Note]:
 
 
 def _of_hosts(options: Options) -> Iterator[Row | Note]:
-    """Shares of host processes while packets cross, while links come up, and in idle steps."""
+    """Yield shares of host processes while packets cross, while links come up, and in idle steps."""
     small, large, steps = ("star:4", "star:4", 20) if options.quick else ("star:5", "star:6", 60)
     linked = small if options.quick else "star:7"
     idle_steps = 2_000 if options.quick else 15_000

@@ -42,7 +42,7 @@ QUICK_CASES = (Case("star:4", "greedy-tree"), Case("ej:1+2", "improved"))
 
 
 def rows(options: Options) -> Iterator[Row | Note]:
-    """One broadcast per network."""
+    """Yield one broadcast per network."""
     for case in QUICK_CASES if options.quick else CASES:
         try:
             yield from size_rows(case)
@@ -51,7 +51,7 @@ def rows(options: Options) -> Iterator[Row | Note]:
 
 
 def size_rows(case: Case) -> Iterator[Row]:
-    """Time and memory of one broadcast."""
+    """Yield time and memory of one broadcast."""
     run = coordinator_run(case.topology, case.algorithm, netns=unavailable_reason() is None)
     name, ready, ends = case.topology, run.number("setup_seconds"), run.link_ends
     yield Row(name, "nodes", run.number("order"), "")

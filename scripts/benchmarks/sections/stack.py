@@ -29,7 +29,7 @@ WANTED = 0.5
 
 
 def busy_plan(name: str, segment_bytes: int, hosts: int) -> Plan:
-    """An allgather on all links of a star graph, over `hosts` hosts."""
+    """Return an allgather on all links of a star graph, over `hosts` hosts."""
     topology = parse_topology(name)
     return plan_of(
         topology=name,
@@ -42,7 +42,7 @@ def busy_plan(name: str, segment_bytes: int, hosts: int) -> Plan:
 
 
 async def whole_stack(plan: Plan, steps: int) -> float:
-    """Packets per CPU second of the host processes over the first `steps` steps of a run, set-up not counted."""
+    """Return packets per CPU second of the host processes over the first `steps` steps of a run, set-up not counted."""
     async with network_up(plan) as network:
         before = cpu_seconds(network.pids)
         packets = await run_steps(network, steps)
@@ -51,7 +51,7 @@ async def whole_stack(plan: Plan, steps: int) -> float:
 
 
 def memory_engine(plan: Plan, steps: int) -> float:
-    """Packets per CPU second of the same steps in memory: rules, nodes and journal without I/O."""
+    """Return packets per CPU second of the same steps in memory: rules, nodes and journal without I/O."""
     network = MemoryEngine(plan.algorithm)
     began, rows = process_time(), 0
     for step in range(1, steps + 1):
@@ -60,7 +60,7 @@ def memory_engine(plan: Plan, steps: int) -> float:
 
 
 def rows(options: Options) -> Iterator[Row | Note]:
-    """The whole stack on one network and one host beside the bare loop with packets of the same size."""
+    """Yield the whole stack on one network and one host beside the bare loop with packets of the same size."""
     for name, segment_bytes in QUICK_CASES if options.quick else CASES:
         yield from _case(name, segment_bytes, options)
 

@@ -13,7 +13,7 @@ QUICK = Case("hypercube:5", "sbt"), Case("ej:3+4", "improved")
 
 
 def rows(options: Options) -> Iterator[Row | Note]:
-    """One run with sockets, and one without."""
+    """Yield one run with sockets, and one without."""
     sockets, in_memory = QUICK if options.quick else (SOCKETS, IN_MEMORY)
     try:
         yield from size_rows(sockets)

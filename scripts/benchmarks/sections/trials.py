@@ -47,7 +47,7 @@ QUICK = (Case("star:4", "edt", 3, "nodes=2", 20),)
 
 
 def grid_of(case: Case) -> Grid:
-    """The grid of a case: one point."""
+    """Return the grid of a case: one point."""
     scenario = {
         "topology": case.network, "collective": "broadcast", "algorithm": case.algorithm, "redundancy": case.trees,
         "driver": "memory",
@@ -56,7 +56,7 @@ def grid_of(case: Case) -> Grid:
 
 
 def with_messages(grid: Grid, trials: int) -> float:
-    """Trials per second of processor time with messages."""
+    """Return trials per second of processor time with messages."""
     drawn = [grid.trial(Key(0, 0, number)) for number in range(trials)]
 
     async def run() -> float:
@@ -72,7 +72,7 @@ def with_messages(grid: Grid, trials: int) -> float:
 
 
 def evaluated(grid: Grid) -> float:
-    """Trials per second of processor time of the engine, over some blocks of draws."""
+    """Return trials per second of processor time of the engine, over some blocks of draws."""
     point, done, began = grid.point_engine(0, 0), 0, time.process_time()
     while time.process_time() - began < 1:
         point.evaluate(np.arange(done, done + BLOCK))
@@ -81,7 +81,7 @@ def evaluated(grid: Grid) -> float:
 
 
 def rows(options: Options) -> Iterator[Row]:
-    """The rates of both, in turns."""
+    """Yield the rates of both, in turns."""
     for case in QUICK if options.quick else CASES:
         grid = grid_of(case)
         grid.point_engine(0, 0)

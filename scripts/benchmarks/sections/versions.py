@@ -60,7 +60,7 @@ QUICK: Mapping[str, object] = {"topology": "star:4", "rounds": 2, "steps": 3}
 
 
 def rows(options: Options) -> Iterator[Row | Note]:
-    """Three rows per question: the other checkout, this one, and the ratio."""
+    """Yield three rows per question: the other checkout, this one, and the ratio."""
     if options.against is None:
         yield Note("versions: not measured: name another checkout, with its own .venv, by --against DIR")
         return
@@ -98,7 +98,7 @@ def _ask(checkout: Path, question: str, arguments: Mapping[str, object]) -> floa
 
 
 def _python(checkout: Path) -> Path:
-    """The interpreter of a checkout; raises ProgramError if it has none, or is no checkout."""
+    """Return the interpreter of a checkout; raises ProgramError if it has none, or is no checkout."""
     if checkout == ROOT:
         return Path(sys.executable)
     python = checkout / ".venv" / "bin" / "python"

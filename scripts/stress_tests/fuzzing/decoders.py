@@ -64,7 +64,7 @@ def fuzz_greeting(data: bytes) -> None:
 
 
 def hello_seeds() -> list[bytes]:
-    """A hello with another secret, and the content of one."""
+    """Return a hello with another secret, and the content of one."""
     return [wire.link_hello(b"another secret", RUN, NONCE, 1, 2, 3, 4)[4:], wire._LINK.pack(RUN, 1, 2, 3, 4)]
 
 

@@ -54,11 +54,11 @@ class FakeSocket:
         return 0
 
     def detach(self) -> int:
-        """The number of an unused descriptor."""
+        """Return the number of an unused descriptor."""
         return self.number
 
     def getsockname(self) -> tuple[str, int]:
-        """A fixed address."""
+        """Return a fixed address."""
         return "127.0.0.1", 4000
 
 
@@ -100,7 +100,7 @@ MESSAGES = (
 
 
 def order(source: Source, nonces: int) -> bytes:
-    """An order of a coordinator, valid or nearly valid."""
+    """Return an order of a coordinator, valid or nearly valid."""
     step = source.number(0, 4)
     crash = to_record(Crash(step, source.number(0, 5)))
     match source.number(0, 4):
@@ -118,7 +118,7 @@ def order(source: Source, nonces: int) -> bytes:
 
 
 def make_fuzz_host() -> Callable[[bytes], None]:  # noqa: PLR0915  # one scene
-    """A configured host that receives orders, packets and hellos, malformed or not, in any order."""
+    """Return a configured host that receives orders, packets and hellos, malformed or not, in any order."""
     link_table.socket.socket = FakeSocket
     session.listening_socket = lambda *_, **__: FakeSocket()
     session.trio.lowlevel.notify_closing = lambda _: None
@@ -196,7 +196,7 @@ class NoLaunch(Launch):
 
 
 def make_fuzz_coordinator() -> Callable[[bytes], None]:
-    """A coordinator: unauthenticated connections, and authenticated hosts that send arbitrary messages."""
+    """Return a coordinator: unauthenticated connections, and authenticated hosts that send arbitrary messages."""
     control.trio = SimpleNamespace(current_time=time.monotonic)
     control.listening_socket = lambda *_, **__: FakeSocket()
     control.log = lambda *_, **__: None

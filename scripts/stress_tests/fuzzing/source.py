@@ -13,7 +13,7 @@ Take = Callable[[bytes], None]
 
 
 def drawn(size: int) -> list[bytes]:
-    """Some random inputs: choices for a `Source`."""
+    """Return some random inputs: choices for a `Source`."""
     return [hashlib.shake_128(bytes((number,))).digest(size) for number in range(24)]
 
 
@@ -40,28 +40,28 @@ class Source:
         return self._data[self._at - size : self._at]
 
     def number(self, least: int, most: int) -> int:
-        """A whole number in a range."""
+        """Return a whole number in a range."""
         size = ((most - least).bit_length() + 7) // 8
         return least + int.from_bytes(self._take(size)) % (most - least + 1)
 
     def flag(self) -> bool:
-        """A boolean choice."""
+        """Return a boolean choice."""
         return bool(self.number(0, 1))
 
     def some_bytes(self, most: int) -> bytes:
-        """Bytes as they are, and how many."""
+        """Return bytes as they are, and how many."""
         return self._take(self.number(0, most))
 
     def text(self, most: int) -> str:
-        """Characters, nearly all of them plain."""
+        """Return characters, nearly all of them plain."""
         return self.some_bytes(most).decode("utf-8", "replace")
 
     def pick(self, *choices: Any) -> Any:
-        """One of the given options."""
+        """Return one of the given options."""
         return choices[self.number(0, len(choices) - 1)]
 
     def value(self, depth: int = 3) -> Any:  # noqa: PLR0911  # a table
-        """Anything that a control message can hold, small numbers first."""
+        """Return anything that a control message can hold, small numbers first."""
         match self.number(0, 9 if depth else 6):
             case 0 | 1 | 2:
                 return self.number(-2, 8)
@@ -79,7 +79,7 @@ class Source:
                 return {self.number(-1, 3): self.value(depth - 1) for _ in range(3)}
 
     def spoiled(self, fields: list[Any]) -> list[Any]:
-        """A valid message with one or two changed fields."""
+        """Return a valid message with one or two changed fields."""
         for _ in range(self.number(0, 2)):
             kind = self.number(0, 3)
             if kind == 0 and fields:

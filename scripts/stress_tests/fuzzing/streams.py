@@ -10,7 +10,7 @@ from stress_tests.fuzzing.source import Target
 
 
 def plain_frames(data: bytes) -> tuple[list[bytes], int]:
-    """Whole frames of a stream, read plainly, and where the rest begins."""
+    """Return whole frames of a stream, read plainly, and where the rest begins."""
     found, start = [], 0
     while len(data) - start >= 4:
         stop = start + 4 + int.from_bytes(data[start : start + 4], "little")
@@ -34,7 +34,7 @@ class Descriptors:
         self.full = False
 
     def poll(self, _seconds: float, _most: int) -> list[tuple[int, int]]:
-        """Events since the last call."""
+        """Return events since the last call."""
         events, self.events = self.events, []
         return events
 
@@ -47,14 +47,14 @@ class Descriptors:
         """Stop watching a stream."""
 
     def read(self, fd: int, size: int) -> bytes:
-        """Arrived bytes; raises BlockingIOError while none arrived, and returns no bytes at the end."""
+        """Return arrived bytes; raises BlockingIOError while none arrived, and returns no bytes at the end."""
         data, self.arrived[fd] = self.arrived[fd][:size], self.arrived[fd][size:]
         if not data and fd not in self.ended:
             raise BlockingIOError
         return data
 
     def readv(self, fd: int, buffers: list[memoryview]) -> int:
-        """The same into a buffer."""
+        """Return the same into a buffer."""
         data = self.read(fd, len(buffers[0]))
         buffers[0][: len(data)] = data
         return len(data)
@@ -156,7 +156,7 @@ def make_fuzz_streams() -> Callable[[bytes], None]:  # noqa: PLR0915  # one scen
 
 
 def seeds() -> list[bytes]:
-    """Frames of all sizes, split at several places."""
+    """Return frames of all sizes, split at several places."""
     long = wire.frame(b"y" * 700)
     return [
         bytes((flags, cut, 255 - cut)) + b"".join(frames)

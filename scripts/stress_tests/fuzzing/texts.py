@@ -41,14 +41,14 @@ def fuzz_labels(data: bytes) -> None:
 
 
 def a_label(source: Source, topology: Topology) -> str:
-    """One of the first nodes, nearly always."""
+    """Return one of the first nodes, nearly always."""
     if source.number(0, 15) == 15:
         return source.text(8)
     return topology.label(source.number(0, min(topology.order, 16) - 1))
 
 
 def a_spec(source: Source, topology: Topology) -> str:
-    """A fault specification that is valid or nearly valid."""
+    """Return a fault specification that is valid or nearly valid."""
     if source.number(0, 31) == 31:
         return source.text(40)
     kind = source.pick(*KINDS)
@@ -163,7 +163,7 @@ SAMPLES: dict[str, tuple[object, ...]] = {
 
 
 def toml_value(source: Source, depth: int = 2) -> Any:
-    """An arbitrary TOML value."""
+    """Return an arbitrary TOML value."""
     match source.number(0, 8 if depth else 5):
         case 0 | 1:
             return source.number(-2, 8)
@@ -180,7 +180,7 @@ def toml_value(source: Source, depth: int = 2) -> Any:
 
 
 def some_keys(source: Source) -> dict[str, Any]:
-    """Keys of a scenario that are valid or nearly valid."""
+    """Return keys of a scenario that are valid or nearly valid."""
     values: dict[str, Any] = dict(zip(("topology", "collective", "algorithm"), source.pick(*SMALL), strict=True))
     for _ in range(source.number(0, 5)):
         key = source.pick(*SAMPLES) if source.number(0, 31) < 31 else source.text(12)
@@ -192,7 +192,7 @@ def some_keys(source: Source) -> dict[str, Any]:
 
 
 def scenario_of(text: str) -> dict[str, Any]:
-    """The keys in the text of a scenario file."""
+    """Return the keys in the text of a scenario file."""
     try:
         return parse_toml(text)
     except ValueError as error:
@@ -227,13 +227,13 @@ def fuzz_scenario(data: bytes) -> None:
 
 
 def label_seeds() -> list[bytes]:
-    """Nodes of some networks, and networks."""
+    """Return nodes of some networks, and networks."""
     labels = [b"\x003142", b"\x023.1.10.2.4.5.6.7.8.9.11", b"\x0601101", b"\x061,-2", b"\x081,0/0,1"]
     return labels + [b"\x01" + name for name in (b"star:5", b"hypercube:7", b"ej:3+4", b"ej:3+4^3")]
 
 
 def fault_seeds() -> list[bytes]:
-    """Examples of each kind, and fault sets."""
+    """Return examples of each kind, and fault sets."""
     texts = (
         "crash:3142@2\nrecover:3142@4",
         "loss:1234~2134:0.5@1-3\ndelay:1234>2134:2",
@@ -246,7 +246,7 @@ def fault_seeds() -> list[bytes]:
 
 
 def scenario_seeds() -> list[bytes]:
-    """Two files, and keys."""
+    """Return two files, and keys."""
     return [
         b'\0topology = "star:5"\ncollective = "broadcast"\nalgorithm = "greedy-tree"\nfault = ["crash:21345@2"]\n',
         b'\0topology="ej:3+4"\ncollective="scatter"\nalgorithm="x"\nstartup="5ms"\nsegments="auto"\nseed=3',

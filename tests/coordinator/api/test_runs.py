@@ -198,7 +198,7 @@ def test_a_notebook_shows_network_and_claims_repeatedly(star: tb.Network) -> Non
 
 
 def left_over() -> tuple[int, int, list[psutil.Process], list[Path]]:
-    """Descriptors, threads, child processes, and temporary files."""
+    """Return descriptors, threads, child processes, and temporary files."""
     process = psutil.Process()
     return (
         process.num_fds(),

@@ -32,12 +32,12 @@ RATES = {"loss": (0, 0.3, 0.7, 1), "silent-ports": (1,), "selective": (1,)}
 
 @cache
 def cached_engine(given: Plan) -> BatchEngine:
-    """The engine of a plan."""
+    """Return the engine of a plan."""
     return batch_engine_of(given)
 
 
 def reason(given: Plan) -> str | None:
-    """Why the engine refuses a plan, or None."""
+    """Return why the engine refuses a plan, or None."""
     try:
         batch_engine_of(given)
     except InexactError as error:
@@ -46,7 +46,7 @@ def reason(given: Plan) -> str | None:
 
 
 def some_faults(given: Plan, chance: Random, kinds: Sequence[str] = KINDS) -> tuple[Fault, ...]:
-    """One to four faults of some kinds at any step, some with an end, some of links healed; all can be followed."""
+    """Return one to four faults of some kinds at any step, some with an end, some of links healed; all can be followed."""
     while True:
         number = chance.choice([1, 1, 2, 2, 3, 4])
         specs = [spec for _ in range(number) for spec in _some_fault(given, chance, chance.choice(kinds))]
@@ -61,7 +61,7 @@ def some_faults(given: Plan, chance: Random, kinds: Sequence[str] = KINDS) -> tu
 
 
 def _some_fault(given: Plan, chance: Random, kind: str) -> list[str]:
-    """A fault of a kind, and perhaps its end."""
+    """Return a fault of a kind, and perhaps its end."""
     topology, last = given.topology, given.algorithm.final_step or 1
     rank = chance.randrange(topology.order)
     first = chance.choice([1, 1, chance.randint(1, last)])
@@ -77,7 +77,7 @@ def _some_fault(given: Plan, chance: Random, kind: str) -> list[str]:
 
 
 def run(given: Plan, faults: Sequence[Fault], seed: int) -> tuple[TrialCounts, TrialResult]:
-    """One trial of the message engine."""
+    """Return one trial of the message engine."""
     given.algorithm.renew(given.spec._replace(seed=seed))
     broken = replace(given, faults=tuple(faults), spec=given.algorithm.spec)
     engine = MemoryEngine(broken.algorithm)

@@ -23,12 +23,12 @@ from tests.scenarios import Case
 
 
 def broadcast(topology: str, algorithm: str, redundancy: int = 1) -> Plan:
-    """A broadcast in memory."""
+    """Return a broadcast in memory."""
     return Case(f"{topology} broadcast {algorithm}", redundancy=redundancy).plan
 
 
 def evaluated(given: Plan, text: str, numbers: range | None = None) -> BatchOutcome:
-    """The exact results of the draws of a description; by default of all its sets."""
+    """Return the exact results of the draws of a description; by default of all its sets."""
     (fault_set,) = parse_fault_sets(text)
     sites = FaultSites(given.algorithm)
     drawn = np.array(numbers or range(set_count(fault_set, sites) or 0))

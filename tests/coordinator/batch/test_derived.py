@@ -15,7 +15,7 @@ DERIVED = "the schedule without faults, followed under these faults"
 
 
 def derived(result: RunResult) -> dict[str, object]:
-    """The predicted values of the derived claims, by metric."""
+    """Return the predicted values of the derived claims, by metric."""
     claims = result.summary["claims"]
     assert isinstance(claims, list)
     return {claim["name"]: claim["predicted"] for claim in claims if claim["source"] == DERIVED}
@@ -73,7 +73,7 @@ NETWORKS = ("star:4", "hypercube:3", "ej:1+2", "mesh:3x3", "complete:6", "ring:5
 
 
 def random_faults(network: str, rng: random.Random) -> list[str]:
-    """One fault of a random kind at a random place, with the recovery where it is a crash."""
+    """Return one fault of a random kind at a random place, with the recovery where it is a crash."""
     topology = parse_topology(network)
     rank = rng.randrange(topology.order)
     here, there = topology.label(rank), topology.label(rng.choice([peer for _, peer in topology.adjacent(rank)]))

@@ -20,7 +20,7 @@ SITES = FaultSites(Case("star:4 broadcast edt").plan.algorithm)
 
 
 def draws_of(text: str, seed: int = 0, sites: FaultSites = SITES) -> Draws:
-    """The draws of one description."""
+    """Return the draws of one description."""
     (fault_set,) = parse_fault_sets(text)
     return Draws(fault_set, sites, seed)
 

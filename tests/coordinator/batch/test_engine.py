@@ -54,7 +54,7 @@ def test_all_sets_lose_what_brute_force_counts(
 
 
 def struck(engine: BatchEngine, kind: str, places: object, sets: np.ndarray) -> FaultBatch:
-    """A batch with the places of each set broken from step 1 on."""
+    """Return a batch with the places of each set broken from step 1 on."""
     batch = FaultBatch(engine.arcs, len(sets))
     chosen = np.array(places)[sets]
     trials = np.arange(len(sets))

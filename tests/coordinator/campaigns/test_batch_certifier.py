@@ -19,7 +19,7 @@ from tests.command_line import Call, fields
 
 
 def both(scenario: Scenario, *faults: str) -> tuple[Certificate, Certificate]:
-    """The certificates by messages and by exact evaluation."""
+    """Return the certificates by messages and by exact evaluation."""
     engines = MessageEngine, BitRowEngine
     made = (Certifier(scenario, 1, sys.stderr, lambda *_: None, engine) for engine in engines)
     one, other = (each.certify(exhaustive_fault_sets(faults)) for each in made)

@@ -25,7 +25,7 @@ BASE = fields("star:4 broadcast edt redundancy=3 driver=memory")
 
 
 def grid_of(*faults: str, trials: int = 300, engine: str = "auto", **more: object) -> Grid:
-    """A grid of broadcasts over three trees in S_4."""
+    """Return a grid of broadcasts over three trees in S_4."""
     given = {name: more.pop(name) for name in ("precision", "vary") if name in more}
     vary = given.get("vary", {})
     return Grid({**BASE, **more}, vary, list(faults), trials, given.get("precision"), engine)  # type: ignore[arg-type]
@@ -38,7 +38,7 @@ def done(grid: Grid, store: FinishedTrials | None = None) -> tuple[FinishedTrial
 
 
 def figures(store: FinishedTrials) -> list[Row]:
-    """The rows without what depends on the engine."""
+    """Return the rows without what depends on the engine."""
     return [
         {key: value for key, value in row.items() if key not in ("engine", "again", "predicted")} for row in rows(store)
     ]

@@ -18,7 +18,7 @@ from tests.support import run_scenario
 
 
 def certified(scenario: Scenario, *faults: str, sample: int | None = None) -> Certificate:
-    """The certificate of a scenario."""
+    """Return the certificate of a scenario."""
     return Certifier(scenario, 1, sys.stderr, lambda *_: None).certify(exhaustive_fault_sets(faults), sample)
 
 

@@ -21,17 +21,17 @@ from tests.support import run_scenario
 
 
 def by_cuts(scenario: Scenario, *faults: str) -> Certificate:
-    """The certificate by smallest cuts."""
+    """Return the certificate by smallest cuts."""
     return Certifier(scenario, 1, sys.stderr, lambda *_: None, CutEngine).certify(exhaustive_fault_sets(faults))
 
 
 def by_runs(scenario: Scenario, *faults: str) -> Certificate:
-    """The certificate by running every set."""
+    """Return the certificate by running every set."""
     return Certifier(scenario, 1, sys.stderr, lambda *_: None).certify(exhaustive_fault_sets(faults))
 
 
 def tolerance(scenario: Scenario, faults: str) -> int | None:
-    """The tolerance against faults of these kinds."""
+    """Return the tolerance against faults of these kinds."""
     (found,) = by_cuts(scenario, faults).tolerances
     return found.tolerated
 

@@ -26,7 +26,7 @@ STAR = fields("star:4 broadcast edt redundancy=2 driver=memory")
 
 
 def grid_of(*faults: str, vary: Mapping[str, list[object]] | None = None, **values: object) -> Grid:
-    """A grid of broadcasts in S_4."""
+    """Return a grid of broadcasts in S_4."""
     return Grid(STAR, vary or {}, list(faults), **values)  # type: ignore[arg-type]
 
 
@@ -223,7 +223,7 @@ EXPERIMENTS = 20_000
 
 
 def coverage(name: str, trials: int, interval: Callable[[Sequence[float]], tuple[float, float]]) -> float:
-    """The share of experiments whose interval contains the known mean."""
+    """Return the share of experiments whose interval contains the known mean."""
     values, weights = DISTRIBUTIONS[name]
     mean = sum(value * weight for value, weight in zip(values, weights, strict=True))
     counts = numpy.random.default_rng(1).multinomial(trials, weights, EXPERIMENTS)

@@ -17,12 +17,12 @@ FOUND = TrialResult(5, 5, 5, 320, 0, 0, 0, 5, 5, 5, (), 1, 5, (), None, "00", (1
 
 
 def grid_of(faults: str = "nodes=1", trials: int = 10) -> Grid:
-    """A small grid."""
+    """Return a small grid."""
     return Grid(BASE, {}, [faults], trials)
 
 
 def filled(folder: Path, count: int, grid: Grid | None = None) -> list[tuple[Key, Trial]]:
-    """A campaign with some finished trials, and their records."""
+    """Return a campaign with some finished trials, and their records."""
     grid = grid or grid_of()
     todo = list(grid.rest({}))[:count]
     with Store(folder, grid) as store:

@@ -21,7 +21,7 @@ CAMPAIGN = f"campaign {STAR} --faults nodes=2 --workers 1 --json"
 
 
 def records(folder: Path) -> list[dict[str, Any]]:
-    """The trials that are recorded so far; a line that is being written is left out."""
+    """Return the trials that are recorded so far; a line that is being written is left out."""
     path = folder / "trials.jsonl"
     lines = path.read_text().splitlines(keepends=True) if path.exists() else []
     return [json.loads(line) for line in lines if line.endswith("\n")]

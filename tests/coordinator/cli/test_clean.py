@@ -17,7 +17,7 @@ FLOOD = "--topology star:3 --collective broadcast --algorithm flood --driver mem
 
 
 def ended_process() -> int:
-    """The id of a process that has ended."""
+    """Return the id of a process that has ended."""
     with subprocess.Popen([sys.executable, "-c", ""]) as process:
         process.wait()
     return process.pid

@@ -35,7 +35,7 @@ def replace_doctor(monkeypatch: pytest.MonkeyPatch) -> Replace:
 
 
 def raising(error: BaseException) -> Callable[..., None]:
-    """A function that raises this error."""
+    """Return a function that raises this error."""
 
     def fail(*_: object) -> None:
         raise error

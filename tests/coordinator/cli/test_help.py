@@ -28,20 +28,20 @@ def wide_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def help_of(call: Call, *command: str) -> str:
-    """The help of a command."""
+    """Return the help of a command."""
     ended = call(" ".join(command), "--help")
     assert (ended.status, ended.err) == (0, "")
     return ended.out
 
 
 def function_of(command: tuple[str, ...]) -> Any:
-    """The function that a command calls."""
+    """Return the function that a command calls."""
     module, _, attribute = ALL[command][0].partition(":")
     return getattr(importlib.import_module(f"coordinator.cli.{module}"), attribute).default_command
 
 
 def examples(command: tuple[str, ...]) -> list[list[str]]:
-    """The command lines below "Examples:" in the docstring of a command."""
+    """Return the command lines below "Examples:" in the docstring of a command."""
     _, _, text = (getdoc(function_of(command)) or "").partition("Examples:\n")
     return [shlex.split(line) for line in text.replace("\\\n", "").splitlines() if line.strip()]
 
@@ -91,7 +91,7 @@ def test_the_version(call: Call) -> None:
 
 
 def modules_after(code: str) -> set[str]:
-    """The modules that a process has imported after it executed `code`."""
+    """Return the modules that a process has imported after it executed `code`."""
     code = f"import sys\ntry:\n    {code}\nexcept SystemExit:\n    pass\nprint(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, capture_output=True, text=True)
     return set(done.stdout.split())

@@ -60,7 +60,7 @@ def test_an_exception_in_an_algorithm_has_rank_step_and_line(
 
 
 def catches(pid: int, number: signal.Signals) -> bool:
-    """Whether a process has a handler for a signal: then the interpreter runs code of this project."""
+    """Return whether a process has a handler for a signal: then the interpreter runs code of this project."""
     status = Path(f"/proc/{pid}/status").read_text()
     (mask,) = re.findall(r"SigCgt:\s*([0-9a-f]+)", status)
     return bool(int(mask, 16) >> (number - 1) & 1)

@@ -10,7 +10,7 @@ from tests.command_line import Call
 
 
 def broadcast(topology: str = "star:4", algorithm: str = "greedy-tree") -> str:
-    """Flags of a broadcast."""
+    """Return flags of a broadcast."""
     return f"--topology {topology} --collective broadcast --algorithm {algorithm}"
 
 

@@ -23,7 +23,7 @@ def no_display(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The addresses that a browser was given; there is one."""
+    """Provide the addresses that a browser was given; there is one."""
     addresses: list[str] = []
     monkeypatch.setenv("BROWSER", "some")
 

@@ -10,7 +10,7 @@ STAR = "--topology star:4 --collective broadcast --driver memory"
 
 
 def table_lines(text: str) -> list[str]:
-    """The lines of the tables: each begins with a blank, and a rule is below its heading."""
+    """Return the lines of the tables: each begins with a blank, and a rule is below its heading."""
     lines = text.splitlines()
     rules = [number for number, line in enumerate(lines) if line.startswith("───")]
     found = []

@@ -21,7 +21,7 @@ def clean(text: str) -> bool:
 
 @pytest.fixture
 def spoilt(tmp_path: Path) -> Path:
-    """A run with harmful text in each place that may hold text, in a folder with a harmful name."""
+    """Provide a run with harmful text in each place that may hold text, in a folder with a harmful name."""
     run = run_scenario(tmp_path / "run", **fields("star:3 broadcast edt fault=crash:213@2")).path
     path = tmp_path / f"folder {HARMFUL.replace('/', '')}"
     shutil.copytree(run, path)

@@ -23,7 +23,7 @@ MATRICES = st.integers(0, 2**32).map(np.random.default_rng)
 
 
 def flags(chance: np.random.Generator, things: int) -> np.ndarray:
-    """Truth values by thing and trial; some rows are rare, so that sums have many values."""
+    """Return truth values by thing and trial; some rows are rare, so that sums have many values."""
     return chance.random((things, TRIALS)) < chance.random((things, 1))
 
 

@@ -24,7 +24,9 @@ def algorithm_of(line: str) -> Algorithm:
 
 
 def some_outages(algorithm: Algorithm, chance: Random) -> Iterator[Outages]:
-    """Up to three ranks and three links, one way or both, for a while or throughout; sources without a stand-in live."""
+    """Yield up to three ranks and three links, one way or both, for a while or throughout; sources without a stand-in
+    live.
+    """
     topology, last = algorithm.topology, algorithm.final_step or 20
     queued = algorithm.dependence is Dependence.QUEUED
 

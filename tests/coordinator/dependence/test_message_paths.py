@@ -16,7 +16,7 @@ from tests.paths_by_structure import paths_by_structure
 
 
 def plans_with_copies(case: tuple[str, type[Algorithm]]) -> list[Plan]:
-    """Two and more copies of two messages, by each port model; empty for an algorithm without copies."""
+    """Return two and more copies of two messages, by each port model; empty for an algorithm without copies."""
     family, entry = case
     found = [
         accepted_plan(SMALL[family], entry, {"redundancy": redundancy, "port_model": model, "messages": 2})
@@ -27,7 +27,7 @@ def plans_with_copies(case: tuple[str, type[Algorithm]]) -> list[Plan]:
 
 
 def some_segments(algorithm: Algorithm, chance: Random) -> list[tuple[Rank, int]]:
-    """Up to three origins with a segment each."""
+    """Return up to three origins with a segment each."""
     origins = [rank for rank in algorithm.sources if rank != algorithm.target]
     origins = chance.sample(origins, min(3, len(origins)))
     return [(origin, chance.randrange(2 * algorithm.segments_per_message)) for origin in origins]
@@ -76,7 +76,7 @@ def test_colluding_nodes_forge_over_a_majority_of_paths(case: tuple[str, type[Al
 
 
 def plan_with_copies(text: str, redundancy: int, messages: int) -> Plan:
-    """The plan of `family-collective-algorithm` with copies."""
+    """Return the plan of `family-collective-algorithm` with copies."""
     ((family, entry),) = [case for case in CASES if case_name(case) == text]
     plan = accepted_plan(SMALL[family], entry, {"redundancy": redundancy, "messages": messages})
     assert plan is not None

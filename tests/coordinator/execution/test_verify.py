@@ -36,7 +36,7 @@ SCENARIOS = {
 
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """A run directory by the name of its scenario, created once."""
+    """Provide a run directory by the name of its scenario, created once."""
     folder = tmp_path_factory.mktemp("runs")
 
     def find(name: str) -> Path:
@@ -50,7 +50,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 
 @pytest.fixture
 def copy(stored: Callable[[str], Path], tmp_path: Path) -> Callable[[str], Path]:
-    """A copy of a stored run for changes."""
+    """Provide a copy of a stored run for changes."""
 
     def copy_run(name: str) -> Path:
         return Path(shutil.copytree(stored(name), tmp_path / "copy"))

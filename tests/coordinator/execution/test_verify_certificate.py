@@ -30,7 +30,7 @@ Data = dict[str, Any]
 def made(
     folder: Path, topology: str, algorithm: str, redundancy: int, *faults: str, runs: bool = False, **values: object
 ) -> Path:
-    """The file of a certificate."""
+    """Return the file of a certificate."""
     base = fields(f"{topology} broadcast {algorithm} redundancy={redundancy} driver=memory")
     engine = MessageEngine if runs else CutEngine
     certifier = Certifier(make_scenario(base | values), 1, sys.stderr, lambda *_: None, engine)
@@ -41,7 +41,7 @@ def made(
 
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory: pytest.TempPathFactory) -> Data:
-    """A certificate of Q_3 with three trees: two nodes are tolerated, and three are not."""
+    """Provide a certificate of Q_3 with three trees: two nodes are tolerated, and three are not."""
     path = made(tmp_path_factory.mktemp("certificate"), "hypercube:3", "nesbt", 3, "nodes<=3")
     data: Data = json.loads(path.read_text())
     return data
@@ -250,13 +250,13 @@ def test_the_smallest_set_of_mixed_faults_has_its_kinds(tmp_path: Path, call: Ca
 
 
 def nodes(data: Data) -> list[Data]:
-    """The classes of the only threat."""
+    """Return the classes of the only threat."""
     classes: list[Data] = data["threats"][0]["classes"]
     return classes
 
 
 def put(*keys: object) -> Callable[[Data], None]:
-    """A mutation that sets the value at a path of keys; the last of `keys` is the value."""
+    """Return a mutation that sets the value at a path of keys; the last of `keys` is the value."""
 
     def mutate(data: Data) -> None:
         place: Any = data

@@ -24,7 +24,7 @@ BASE = {"topology": "hypercube:3", "collective": "broadcast", "algorithm": "sbt"
 
 
 def dropped_in(result: RunResult) -> list[dict[str, Any]]:
-    """The claims that do not hold in a run, as they are stored."""
+    """Return the claims that do not hold in a run, as they are stored."""
     found: Any = result.summary["dropped_claims"]
     return list(found)
 

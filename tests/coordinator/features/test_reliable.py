@@ -28,7 +28,7 @@ LINK: Values = fields("mesh:2 broadcast bfs-tree reliable=true")
 
 
 def receipts(result: MemoryRun) -> dict[str, int]:
-    """The step in which each node receives its first copy, by label."""
+    """Return the step in which each node receives its first copy, by label."""
     label = result.plan.topology.label
     firsts = result.journal.filter(pl.col("outcome") == "first").select("receiver", "step").collect()
     return {label(rank): step for rank, step in firsts.iter_rows()}
@@ -207,7 +207,7 @@ def test_everything_is_delivered_over_links_that_lose_a_fifth(topology: str, alg
 
 
 def deliveries_despite_loss(topology: str, algorithm: str, seeds: range) -> list[float]:
-    """The delivery ratios of a broadcast over links that lose 20 %."""
+    """Return the delivery ratios of a broadcast over links that lose 20 %."""
     ratios = []
     for seed in seeds:
         plan = Case(f"{topology} broadcast {algorithm} reliable=true seed={seed}").plan

@@ -90,7 +90,7 @@ class Target:
         return self.folder / "file"
 
     def opened(self) -> int:
-        """The file, open for reading."""
+        """Return the file, open for reading."""
         return os.open(self.file, os.O_RDONLY)
 
 
@@ -383,7 +383,7 @@ def tgkill(at: Target) -> None:
 
 
 def queued(number: int) -> bytes:
-    """struct siginfo of a signal that a program queues."""
+    """Return struct siginfo of a signal that a program queues."""
     return struct.pack("iiiiii", number, 0, -1, 0, os.getpid(), os.getuid()).ljust(128, b"\0")
 
 
@@ -536,7 +536,7 @@ def set_scheduling_attributes(at: Target) -> None:
 
 
 def _nicer(process: int) -> int:
-    """A niceness that any user may set, whatever the tests run at: one that is not lower."""
+    """Return a niceness that any user may set, whatever the tests run at: one that is not lower."""
     return min(19, 1 + os.getpriority(os.PRIO_PROCESS, process))
 
 
@@ -904,7 +904,7 @@ def lock_a_file(at: Target) -> None:
 
 
 def machine_code(code: bytes) -> Any:
-    """A function of these instructions."""
+    """Return a function of these instructions."""
     memory = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
     memory.write(code)
     ESCAPES_MEMORY.append(memory)
@@ -1003,7 +1003,7 @@ def prepared(place: Path) -> Path:
 
 
 def seen(place: Path) -> list[Any]:
-    """Everything that an escape may change in its folder."""
+    """Return everything that an escape may change in its folder."""
     found: list[Any] = []
     for path in [place, *sorted(place.rglob("*"))]:
         state = path.lstat()
@@ -1014,7 +1014,7 @@ def seen(place: Path) -> list[Any]:
 
 @contextlib.contextmanager
 def sleeping() -> Iterator[int]:
-    """A process that does nothing, to be hit."""
+    """Provide a process that does nothing, to be hit."""
     pid = os.fork()
     if not pid:
         os.setsid()
@@ -1029,7 +1029,7 @@ def sleeping() -> Iterator[int]:
 
 
 def lives(pid: int) -> bool:
-    """Whether a process goes on; a signal takes effect when the process has its next turn."""
+    """Return whether a process goes on; a signal takes effect when the process has its next turn."""
     for _ in range(100):
         if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
             return False
@@ -1039,7 +1039,7 @@ def lives(pid: int) -> bool:
 
 @contextlib.contextmanager
 def shared_objects() -> Iterator[int]:
-    """Shared memory, a semaphore and a queue under one key."""
+    """Provide shared memory, a semaphore and a queue under one key."""
     key = FIRST_KEY + os.getpid()
     memory, semaphore, queue = (
         raw("shmget", key, 4096, 0o1666),

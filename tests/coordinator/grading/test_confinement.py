@@ -33,7 +33,7 @@ needs_filter: Final = pytest.mark.skipif(
 
 @cache
 def tried(user: int | None, layers: tuple[Layer, ...]) -> dict[str, Any]:
-    """Results of all escapes for a user with these layers, by name, and the protection that held."""
+    """Return results of all escapes for a user with these layers, by name, and the protection that held."""
     order = {"user": user, "layers": list(map(str, layers)), "escapes": [each.name for each in ESCAPES]}
     done = subprocess.run(
         [sys.executable, "-m", "tests.coordinator.grading.escapes", json.dumps(order)],
@@ -50,7 +50,7 @@ def tried(user: int | None, layers: tuple[Layer, ...]) -> dict[str, Any]:
 
 
 def possible(user: int | None) -> list[Escape]:
-    """Escapes that succeed for this user on this machine when nothing confines them."""
+    """Return escapes that succeed for this user on this machine when nothing confines them."""
     results = tried(user, ())["results"]
     return [each for each in ESCAPES if results[each.name] == "succeeded"]
 
@@ -158,7 +158,7 @@ print(sum(squares))
 
 
 def interpreters() -> dict[str, str]:
-    """Every interpreter of this machine that may run this program: one for each version and place."""
+    """Return every interpreter of this machine that may run this program: one for each version and place."""
     places = [Path(sys.executable), Path("/usr/bin/python3"), Path("/usr/local/bin/python3")]
     places += sorted(Path.home().glob(".pyenv/versions/3.*/bin/python3"))
     found = {}

@@ -53,14 +53,14 @@ FLOOD = """
 
 
 def flood(rule: str = "pass", algorithm: str = "", after: str = "") -> str:
-    """A submission that floods, with these lines put in."""
+    """Return a submission that floods, with these lines put in."""
     places = {"rule": (rule, 4), "algorithm": (algorithm, 4), "after": (after, 0)}
     filled = {name: dedent(text).strip().replace("\n", "\n" + " " * indent) for name, (text, indent) in places.items()}
     return dedent(FLOOD).format(**filled)
 
 
 def receive(body: str) -> str:
-    """A rule with this body of `receive`; `sends` is what flooding would send."""
+    """Return a rule with this body of `receive`; `sends` is what flooding would send."""
     lines = dedent(body).strip().replace("\n", "\n    ")
     start = "def receive(self, step, packets):\n    sends = list(super().receive(step, packets))"
     return f"{start}\n    {lines}\n    return sends"
@@ -69,7 +69,7 @@ def receive(body: str) -> str:
 def graded(
     folder: Path, text: str, *networks: str, limits: Limits = LIMITS, name: str = "mine.py", **options: Any
 ) -> Grade:
-    """The grade of a text on these networks; afterwards no process is left."""
+    """Return the grade of a text on these networks; afterwards no process is left."""
     file = folder / name
     file.write_text(text)
     topologies = [parse_topology(network) for network in networks or ("star:3",)]

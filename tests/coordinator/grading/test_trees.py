@@ -24,7 +24,7 @@ STAR = StarGraph(4)
 
 
 def labels_of(topology: Topology, trees: Trees) -> list[list[str | None]]:
-    """The label of every parent, by tree and rank."""
+    """Return the label of every parent, by tree and rank."""
     return [
         [
             topology.label(topology.neighbour(rank, trees.parent(rank, tree))) if rank else None
@@ -86,7 +86,7 @@ def test_properties_by_hand() -> None:
 
 
 def greedy(**changes: object) -> list[object]:
-    """The greedy tree of S_4 by labels, with other answers at some labels."""
+    """Return the greedy tree of S_4 by labels, with other answers at some labels."""
     answers: list[object] = list(labels_of(STAR, GreedyTree(STAR))[0])
     for label, answer in changes.items():
         answers[STAR.rank(label.removeprefix("at_"))] = answer

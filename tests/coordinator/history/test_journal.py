@@ -36,12 +36,12 @@ ROWS: st.SearchStrategy[list[Row]] = st.lists(
 
 
 def pack(rows: Sequence[Row]) -> bytes:
-    """Rows as hosts send them."""
+    """Return rows as hosts send them."""
     return b"".join(ROW.pack(*row) for row in rows)
 
 
 def many(count: int = 500) -> list[Row]:
-    """Distinct rows of ten steps in random order."""
+    """Return distinct rows of ten steps in random order."""
     rows: list[Row] = [
         (1 + number % 10, number % 7, number, 0, -1, number // 70, 64, 0, number % 3, 0) for number in range(count)
     ]
@@ -50,7 +50,7 @@ def many(count: int = 500) -> list[Row]:
 
 
 def write(folder: Path, blocks: Sequence[Sequence[Row]]) -> Journal:
-    """A journal of blocks that were added before any step was settled."""
+    """Return a journal of blocks that were added before any step was settled."""
     folder.mkdir(parents=True, exist_ok=True)
     made = Journal(folder)
     made.add([*map(pack, blocks)])
@@ -59,7 +59,7 @@ def write(folder: Path, blocks: Sequence[Sequence[Row]]) -> Journal:
 
 
 def settle_by_step(folder: Path, rows: Sequence[Row]) -> Journal:
-    """An open journal that was settled step by step."""
+    """Return an open journal that was settled step by step."""
     folder.mkdir(parents=True, exist_ok=True)
     made = Journal(folder)
     for step in range(1, 12):
@@ -69,14 +69,14 @@ def settle_by_step(folder: Path, rows: Sequence[Row]) -> Journal:
 
 
 def write_by_step(folder: Path, rows: Sequence[Row]) -> Journal:
-    """A journal that is settled step by step."""
+    """Return a journal that is settled step by step."""
     made = settle_by_step(folder, rows)
     made.close()
     return made
 
 
 def read(made: Journal) -> pl.DataFrame:
-    """The rows, from the file if the journal has one."""
+    """Return the rows, from the file if the journal has one."""
     return made.frame.collect()
 
 

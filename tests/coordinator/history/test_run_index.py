@@ -28,7 +28,7 @@ SUMMARY = {
 
 
 def add_run(root: Path, path: str, **values: object) -> Path:
-    """A run directory with nothing but its summary."""
+    """Return a run directory with nothing but its summary."""
     folder = root / path
     folder.mkdir(parents=True)
     (folder / "summary.json").write_text(json.dumps({**SUMMARY, **values}))
@@ -182,7 +182,7 @@ HALT_BEFORE_RENAMING = "Path.replace = lambda *_: (print('halted', flush=True), 
 
 
 def writer(root: Path, name: str, count: int, patch: str = "") -> subprocess.Popen[str]:
-    """A process that adds runs and updates the index after each of them, once it is given a line."""
+    """Return a process that adds runs and updates the index after each of them, once it is given a line."""
     process = subprocess.Popen(
         [sys.executable, "-c", WRITE.format(patch=patch), root, name, str(count), json.dumps(SUMMARY)],
         cwd=ROOT,

@@ -10,7 +10,9 @@ WHOLE = b"GET / HTTP/1.1\r\nhost: here\r\n\r\n"
 
 
 async def served(parts: list[bytes], pause: float) -> tuple[Request | None, float]:
-    """The request that arrives in these parts, with a pause before each, and the time until it is taken or given up."""
+    """Return the request that arrives in these parts, with a pause before each, and the time until it is taken or given
+    up.
+    """
     client, server = trio.testing.memory_stream_pair()
     began = trio.current_time()
     found: Request | None = None

@@ -38,12 +38,12 @@ Values = Mapping[str, float]
 
 
 def parsed(text: str) -> list[Any]:
-    """The metrics in a text, as the library of Prometheus reads them."""
+    """Return the metrics in a text, as the library of Prometheus reads them."""
     return list(text_string_to_metric_families(text))  # type: ignore[no-untyped-call]
 
 
 def read(text: str) -> Values:
-    """The samples in a text by name and labels."""
+    """Return the samples in a text by name and labels."""
     return {
         sample.name + "".join(f" {key}={value}" for key, value in sorted(sample.labels.items())): sample.value
         for family in parsed(text)
@@ -52,7 +52,7 @@ def read(text: str) -> Values:
 
 
 def observed(out: Path, scenario: str) -> tuple[RunResult, RunObserver]:
-    """A run and what was observed of it."""
+    """Return a run and what was observed of it."""
     plan = Case(scenario).plan
     observer = RunObserver(plan)
     result = run(plan, DirectorySink(out, draw=False), observer.progress, observe=observer.counters.add)
@@ -285,7 +285,7 @@ def test_prometheus_reads_the_metrics(tmp_path: Path) -> None:
 
 
 def wait_for_value(server: str, expression: str) -> list[tuple[dict[str, str], float]]:
-    """The labels and values that Prometheus has once it has read them."""
+    """Return the labels and values that Prometheus has once it has read them."""
     found: list[list[tuple[dict[str, str], float]]] = []
 
     def read_again() -> object:
@@ -297,7 +297,7 @@ def wait_for_value(server: str, expression: str) -> list[tuple[dict[str, str], f
 
 
 def query(server: str, expression: str) -> list[tuple[dict[str, str], float]]:
-    """The labels and values that Prometheus has now; empty while it does not answer yet."""
+    """Return the labels and values that Prometheus has now; empty while it does not answer yet."""
     try:
         with urllib.request.urlopen(f"http://{server}/api/v1/query?query={expression}", timeout=30) as answer:
             found: list[dict[str, Any]] = json.load(answer)["data"]["result"]

@@ -47,7 +47,9 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def page(browser: Browser) -> Iterator[Browser]:
-    """The browser without what earlier pages left; an error on the page fails the test, and so does a foreign request."""
+    """Provide the browser without what earlier pages left; an error on the page fails the test, and so does a foreign
+    request.
+    """
     browser.events.clear()
     yield browser
     # Answers of status 400 are requests that contradict earlier ones; reading pixels is what the tests do.
@@ -92,7 +94,7 @@ class Watched:
         return str(self.page.evaluate(f"document.getElementById({name!r}).textContent"))
 
     def at(self, topology: Topology, rank: int, down: float = 0.0) -> tuple[float, float]:
-        """The place of a node on the canvas in pixels, `down` of its radius below its centre."""
+        """Return the place of a node on the canvas in pixels, `down` of its radius below its centre."""
         layout = layout_of(topology)
         unit = self.page.evaluate(BOX)[2] / WIDTH
         return float(layout.x[rank] * unit), float((layout.y[rank] + down * layout.radius) * unit)
@@ -105,7 +107,7 @@ class Watched:
         self.page.wait_until(f"document.getElementById('selected').textContent.includes('rank {rank})')")
 
     def colours(self, points: list[tuple[float, float]]) -> list[str]:
-        """The colours of the canvas at these places, after packets have arrived and it was drawn."""
+        """Return the colours of the canvas at these places, after packets have arrived and it was drawn."""
         self.page.wait_until("!('moving' in document.getElementById('map').dataset)")
         self.page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
         found = self.page.evaluate(f"{PIXELS}({json.dumps(points)})")

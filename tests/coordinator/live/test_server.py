@@ -333,7 +333,7 @@ def test_the_speed_is_kept_and_a_request_does_not_hasten_a_step() -> None:
 
 
 def replayed(plan: Plan, journal: pl.DataFrame) -> Frames:
-    """The frames of a finished run."""
+    """Return the frames of a finished run."""
     frames = Frames(plan)
     for step in range(1, int(journal["step"].max()) + 1):  # type: ignore[arg-type]
         rows = [

@@ -44,7 +44,7 @@ def engine(*arguments: str) -> Ended:
 
 
 def unavailable_reason() -> str | None:
-    """Why no container can be run here, or None."""
+    """Return why no container can be run here, or None."""
     if not shutil.which("docker") or engine("version").status:
         return "no Docker engine answers here"
     for image in (IMAGE, HOST_IMAGE):
@@ -73,7 +73,7 @@ def nothing_left(empty_folder: Path, request: pytest.FixtureRequest) -> Iterator
 
 
 def everything() -> list[str]:
-    """The containers, networks and volumes of this project."""
+    """Return the containers, networks and volumes of this project."""
     return [
         line
         for command in (

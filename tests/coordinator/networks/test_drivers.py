@@ -125,7 +125,7 @@ MEMORY: Values = {"driver": "memory"}
 
 
 def facts(result: RunResult) -> Values:
-    """The summary of what happened, without what depends on the driver."""
+    """Return the summary of what happened, without what depends on the driver."""
     assert result.summary.get("replay_mismatches", 0) == 0
     kept = {key: value for key, value in result.summary.items() if key not in OF_THE_DRIVER}
     claims: Any = kept["claims"]
@@ -134,12 +134,12 @@ def facts(result: RunResult) -> Values:
 
 @cache
 def in_memory(name: str) -> Values:
-    """The same run in memory."""
+    """Return the same run in memory."""
     return facts(run_scenario(None, **SCENARIOS[name]))
 
 
 def placed(values: Values, hosts: int | None) -> Values:
-    """A scenario on this number of local hosts; None: one process per rank."""
+    """Return a scenario on this number of local hosts; None: one process per rank."""
     order = parse_topology(str(values["topology"])).order
     return values | {"driver": "local", "ranks_per_host": -(-order // hosts) if hosts else 1}
 
@@ -198,7 +198,7 @@ async def test_a_node_that_recovers_is_another_process() -> None:
 
 
 async def history(network: Network, plan: Plan) -> list[bytes]:
-    """The rows of a run on a new or reset network, in order."""
+    """Return the rows of a run on a new or reset network, in order."""
     rows = b""
     for step in range(1, 100):
         result = await network.step(step, plan.faults_at(step))
@@ -287,7 +287,7 @@ ALGORITHMS = {
 
 @st.composite
 def specifications(draw: st.DrawFn, topology: Topology) -> str:
-    """A fault of any kind that needs no other before it."""
+    """Return a fault of any kind that needs no other before it."""
     node = draw(st.integers(0, topology.order - 1))
     other = topology.neighbour(node, draw(st.integers(0, topology.degree - 1)))
     step = draw(st.integers(1, 7))
@@ -314,7 +314,7 @@ def specifications(draw: st.DrawFn, topology: Topology) -> str:
 
 @st.composite
 def small_scenarios(draw: st.DrawFn) -> Values:
-    """Broadcasts on a small network, with faults of any kind, and hosts of any size."""
+    """Return broadcasts on a small network, with faults of any kind, and hosts of any size."""
     name = draw(st.sampled_from(sorted(ALGORITHMS)))
     topology = parse_topology(name)
     labels = st.integers(0, topology.order - 1).map(topology.label)

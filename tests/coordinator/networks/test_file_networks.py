@@ -40,19 +40,19 @@ ATLAS = [graph for graph in graph_atlas_g() if 2 <= len(graph) <= 6 and networkx
 
 
 def labelled(topology: Topology) -> "networkx.Graph[str]":
-    """The network as a networkx graph of its labels, nodes in the order of ranks."""
+    """Return the network as a networkx graph of its labels, nodes in the order of ranks."""
     return networkx.relabel_nodes(to_networkx(topology), dict(enumerate(map(topology.label, topology.ranks()))))
 
 
 def written(graph: "networkx.Graph[Any]", folder: Path) -> str:
-    """The name of the network of a graph that is written into `folder`."""
+    """Return the name of the network of a graph that is written into `folder`."""
     path = folder / "net.graphml"
     networkx.write_graphml(graph, path)
     return f"file:{path}"
 
 
 def receivers_by_step(result: RunResult) -> dict[int, int]:
-    """How many ranks received their first segment in each step."""
+    """Return how many ranks received their first segment in each step."""
     journal = pl.read_parquet(result.path / "journal.parquet").filter(pl.col("outcome") == "first")
     return dict(journal.group_by("step").len().sort("step").iter_rows())
 
@@ -146,7 +146,7 @@ def test_networks_of_topohub() -> None:
 
 @st.composite
 def connected_graphs(draw: st.DrawFn) -> "networkx.Graph[int]":
-    """A random tree with random further links: degrees differ."""
+    """Return a random tree with random further links: degrees differ."""
     order = draw(st.integers(3, 14))
     graph = networkx.Graph([(rank, draw(st.integers(0, rank - 1))) for rank in range(1, order)])
     pairs = st.tuples(st.integers(0, order - 1), st.integers(0, order - 1)).filter(lambda pair: pair[0] != pair[1])

@@ -24,7 +24,7 @@ def endpoint() -> str:
 
 
 def own_address() -> str | None:
-    """An address of this machine outside 127.0.0.0/8, or None."""
+    """Return an address of this machine outside 127.0.0.0/8, or None."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect(("192.0.2.1", 9))  # sends nothing
@@ -35,7 +35,7 @@ def own_address() -> str | None:
 
 
 def statuses(*hosts: Running) -> list[int]:
-    """The exit statuses of hosts."""
+    """Return the exit statuses of hosts."""
     return [host.process.wait(SECONDS) for host in hosts]
 
 
@@ -163,7 +163,7 @@ def test_a_local_run_waits_for_hosts_as_long_as_its_limit(tmp_path: Path) -> Non
 
 
 def running(start: Start, endpoint: str, count: int, processes: int = 1) -> tuple[Running, list[Running]]:
-    """A coordinator that runs steps, and its hosts."""
+    """Return a coordinator that runs steps, and its hosts."""
     flags = ("--processes", processes) if processes > 1 else ()
     hosts = [start(JOIN, *flags, "--coordinator", endpoint) for _ in range(count)]
     serve = start(f"{SERVE} {ENDLESS}", "--hosts", count * processes, "--listen", endpoint)

@@ -35,7 +35,7 @@ MANY_HOSTS = f"run --topology star:5 {FLOOD} --ranks-per-host 1"
 
 
 def is_gone(process: psutil.Process) -> bool:
-    """Whether a process has ended; it may be a zombie of another parent."""
+    """Return whether a process has ended; it may be a zombie of another parent."""
     try:
         return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -43,14 +43,14 @@ def is_gone(process: psutil.Process) -> bool:
 
 
 def connections(process: psutil.Process, state: str) -> int:
-    """How many TCP sockets of a process are in this state."""
+    """Return how many TCP sockets of a process are in this state."""
     with suppress(psutil.NoSuchProcess):
         return sum(connection.status == state for connection in process.net_connections("tcp"))
     return 0
 
 
 def name(process: psutil.Process) -> str:
-    """The name of a process; empty if it has ended."""
+    """Return the name of a process; empty if it has ended."""
     with suppress(psutil.NoSuchProcess):
         return str(process.name())
     return ""
@@ -75,7 +75,7 @@ class Coordinator(Running):
     # --- its state ---------------------------------------------------------------------------------------------------
 
     def parent(self) -> psutil.Process | None:
-        """The parent of its hosts, if it exists already."""
+        """Return the parent of its hosts, if it exists already."""
         with suppress(psutil.NoSuchProcess):
             children = psutil.Process(self.process.pid).children()
             self.seen.update(children)
@@ -84,7 +84,7 @@ class Coordinator(Running):
         return None
 
     def hosts(self) -> list[psutil.Process]:
-        """Its hosts, in the order in which they were forked."""
+        """Return its hosts, in the order in which they were forked."""
         with suppress(psutil.NoSuchProcess):
             parent = self.parent()
             children = parent.children() if parent else []
@@ -95,21 +95,21 @@ class Coordinator(Running):
         return []
 
     def partial(self) -> list[Path]:
-        """Unfinished run directories."""
+        """Return unfinished run directories."""
         return list(self.folder.rglob(".partial-*"))
 
     def log(self) -> list[dict[str, Any]]:
-        """The events of its run, finished or not; each must be a JSON object on a line."""
+        """Return the events of its run, finished or not; each must be a JSON object on a line."""
         (file,) = self.folder.rglob("log.jsonl")
         return [json.loads(line) for line in file.read_text().splitlines()]
 
     def summary(self) -> dict[str, Any]:
-        """The summary of its only run."""
+        """Return the summary of its only run."""
         (file,) = self.folder.glob("runs/*/2*/summary.json")
         return json.loads(file.read_text())  # type: ignore[no-any-return]
 
     def listening_port(self, pid: int) -> tuple[str, int]:
-        """The address at which its process `pid` listens."""
+        """Return the address at which its process `pid` listens."""
         (address,) = (
             connection.laddr
             for connection in psutil.Process(pid).net_connections("tcp")
@@ -148,7 +148,7 @@ class Coordinator(Running):
         )
 
     def status(self) -> int:
-        """Its exit status. When it has ended, its processes and unfinished run directories must be gone."""
+        """Return its exit status. When it has ended, its processes and unfinished run directories must be gone."""
         self.hosts()
         status = self.end().status
         wait_until(lambda: all(map(is_gone, self.seen)), f"all of {self.seen} end")
@@ -397,7 +397,7 @@ def send_nonsense(address: tuple[str, int], data: bytes) -> None:
 
 
 def refusals(run: Coordinator, pid: int | None = None) -> list[str]:
-    """Why a run, or one process of it, refused connections, by its log."""
+    """Return why a run, or one process of it, refused connections, by its log."""
     return [
         event["why"] for event in run.log() if event["event"] == "connection refused" and pid in (None, event["pid"])
     ]

@@ -16,7 +16,7 @@ FLOOD = {"collective": "broadcast", "algorithm": "flood", "driver": "memory"}
 
 
 def events(folder: Path) -> list[dict[str, Any]]:
-    """The lines of the log."""
+    """Return the lines of the log."""
     return [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
 
 

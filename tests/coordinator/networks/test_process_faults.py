@@ -11,14 +11,14 @@ ALL = range(6)
 
 
 def decisions(faults: str, ranks_per_host: int = 1) -> tuple[ProcessFaultPlan, Plan]:
-    """The decisions about a run on S_3, and its plan."""
+    """Return the decisions about a run on S_3, and its plan."""
     scenario = fields("star:3 broadcast flood driver=local", fault=faults.split(), ranks_per_host=ranks_per_host)
     plan = Case(scenario).plan
     return ProcessFaultPlan(plan), plan
 
 
 def label(rank: int) -> str:
-    """A node of S_3."""
+    """Return a node of S_3."""
     return decisions("")[1].topology.label(rank)
 
 

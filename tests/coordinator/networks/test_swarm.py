@@ -25,7 +25,7 @@ SCENARIO = fields("star:4 broadcast greedy-tree")
 
 
 def why_no_swarm() -> str | None:
-    """Why no second engine can run beside the first one, or None."""
+    """Return why no second engine can run beside the first one, or None."""
     if reason := unavailable_reason():
         return reason
     if os.geteuid():
@@ -40,7 +40,7 @@ def why_no_swarm() -> str | None:
 
 
 def docker(*command: str, **options: object) -> str:
-    """The output of a `docker` command; fails with its error."""
+    """Return the output of a `docker` command; fails with its error."""
     done = subprocess.run(
         ["docker", *command],
         text=True,
@@ -80,12 +80,12 @@ class Swarm(NamedTuple):
             subprocess.run(["ip", "link", "set", "testbench-a", "up"], check=True)
 
     def tasks(self, service: str) -> list[dict[str, str]]:
-        """The containers of a service and their states."""
+        """Return the containers of a service and their states."""
         lines = docker("service", "ps", "--no-trunc", "--format", "{{json .}}", f"{STACK}_{service}").splitlines()
         return [json.loads(line) for line in lines]
 
     def outcome(self) -> tuple[str, dict[str, object]]:
-        """How the coordinator ended, and the summary of its run."""
+        """Return how the coordinator ended, and the summary of its run."""
         deadline = time.monotonic() + SECONDS
         while True:
             states = [task["CurrentState"].partition(" ")[0] for task in self.tasks("coordinator")]
@@ -97,7 +97,7 @@ class Swarm(NamedTuple):
         return states[0], json.loads(summary.read_text())
 
     def files(self, pattern: str) -> list[Path]:
-        """The coordinator's output so far."""
+        """Return the coordinator's output so far."""
         if f"{STACK}_runs" not in docker("volume", "ls", "--quiet").split():
             return []
         return list(
@@ -119,7 +119,9 @@ def _remove_stack() -> None:
 
 @pytest.fixture
 def swarm(the_engine: None) -> Iterator[Swarm]:  # noqa: ARG001  # it is held, not used
-    """Two engines in one swarm, both with the image of hosts; afterwards there is one again, and no swarm."""
+    """Provide two engines in one swarm, both with the image of hosts; afterwards there is one again, and no
+    swarm.
+    """
     folder = tempfile.mkdtemp(prefix="engine-")
     subprocess.run(["docker", "swarm", "leave", "--force"], capture_output=True, timeout=SECONDS, check=False)
     subprocess.run([ROOT / "scripts/second-engine", "stop", folder], timeout=SECONDS, check=True)
@@ -151,7 +153,7 @@ pytestmark = [pytest.mark.docker, pytest.mark.skipif(bool(reason), reason=str(re
 
 
 def copy_volume(folder: Path) -> dict[str, object]:
-    """The summary of a run, read from the swarm's volume as docs/how-to/containers.md says."""
+    """Return the summary of a run, read from the swarm's volume as docs/how-to/containers.md says."""
     page = (ROOT / "docs/how-to/containers.md").read_text()
     (command,) = [line.strip() for line in page.splitlines() if "testbench_runs:/runs" in line]
     command = command.replace("testbench_runs", f"{STACK}_runs").replace(" collective-testbench ", f" {IMAGE} ")

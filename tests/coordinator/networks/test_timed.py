@@ -39,7 +39,7 @@ LONG = fields(f"star:3 {RING} startup=500ms driver=local") | NEVER_TOO_LATE
 
 
 def late_or_whole(result: RunResult) -> bool:
-    """Whether all claims of a run hold, or the machine was too busy to tell."""
+    """Return whether all claims of a run hold, or the machine was too busy to tell."""
     return not failures(result) or "the machine was late" in str(result.summary["undecided_because"])
 
 

@@ -27,7 +27,7 @@ ONE_EACH = {"driver": "local", "ranks_per_host": 1, "lateness_limit": 1.0, "wors
 
 @pytest.fixture
 def sent(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
-    """What was done to processes: the name of the method and the host."""
+    """Return what was done to processes: the name of the method and the host."""
     done: list[tuple[str, int]] = []
     for name in ("kill", "pause", "resume"):
         method = getattr(LocalLaunch, name)

@@ -42,12 +42,12 @@ class Attempt(NamedTuple):
     streams: AsyncExitStack
 
     async def connect(self) -> tuple[trio.SocketStream, bytes]:
-        """A connection, closed after the test, and the challenge that comes over it."""
+        """Return a connection, closed after the test, and the challenge that comes over it."""
         stream = await self.streams.enter_async_context(await trio.open_tcp_stream("127.0.0.1", self.port))
         return stream, await receive(stream)
 
     def no_host_joined(self) -> bool:
-        """Whether it still waits for both hosts."""
+        """Return whether it still waits for both hosts."""
         return self.network.pids == [] and self.failures == []
 
     async def say_hello(self, *hello: object, token: bytes | None = None) -> tuple[trio.SocketStream, bytes]:
@@ -88,12 +88,12 @@ class NoLaunch(Launch):
 
 
 def malformed(receiver: str) -> list[tuple[object, ...]]:
-    """The malformed messages for a receiver."""
+    """Return the malformed messages for a receiver."""
     return [literal_eval(row["message"]) for row in golden_rows("", "malformed_messages", receiver=receiver)]
 
 
 async def receive(stream: trio.SocketStream) -> bytes:
-    """The next frame; empty at the end."""
+    """Return the next frame; empty at the end."""
     data = b""
     while len(data) < 4 or len(data) < 4 + wire.LENGTH.unpack_from(data)[0]:
         try:
@@ -111,7 +111,7 @@ async def receive(stream: trio.SocketStream) -> bytes:
 
 @asynccontextmanager
 async def coordinator(joined: bool = False) -> AsyncIterator[Attempt]:
-    """A coordinator that waits for two hosts."""
+    """Provide a coordinator that waits for two hosts."""
     plan = Case(FLOOD, driver="local", ranks_per_host=3).plan
     launch, failures = NoLaunch(joined), list[BaseException]()
     network, failed = HostNetwork(plan, launch), trio.Event()
@@ -262,7 +262,9 @@ JOB = CollectiveSpec("star:3", Collective.BROADCAST, "flood", 0)
 
 @asynccontextmanager
 async def host() -> AsyncIterator[tuple[int, bytes, trio.SocketStream]]:
-    """Host 1 of two, which runs ranks 3 to 5 and waits for links; its port, its nonce, and its control connection."""
+    """Provide host 1 of two, which runs ranks 3 to 5 and waits for links; its port, its nonce, and its control
+    connection.
+    """
     ours, its = socket.socketpair()
     its.setblocking(False)
     with trio.fail_after(PATIENCE_SECONDS):
@@ -286,7 +288,7 @@ async def dial(port: int, hello: bytes) -> trio.SocketStream:
 
 
 def a_link() -> tuple[int, int, int, int]:
-    """(sender, port, receiver, its port) of a link that comes from host 0."""
+    """Return (sender, port, receiver, its port) of a link that comes from host 0."""
     return next(link for link in parse_topology("star:3").links() if link[0] < 3 <= link[2])
 
 

@@ -36,7 +36,7 @@ def require_sections(found: list[Section], tables: int, figures: int) -> None:
 
 
 def cells(table: Table, **wanted: object) -> list[object]:
-    """The measurements of the rows with these values."""
+    """Return the measurements of the rows with these values."""
     return [row["measured"] for row in table.rows if all(row[key] == value for key, value in wanted.items())]
 
 
@@ -275,7 +275,9 @@ def test_substars_of_other_sizes(n: int) -> None:
 
 @pytest.fixture(scope="module", params=[3, pytest.param(4, marks=pytest.mark.slow)])
 def disjoint(request: pytest.FixtureRequest, run_cache: RunCache) -> Iterator[tuple[int, list[Section]]]:
-    """All sets of faults for n = 3, single ones for n = 4 (`coordinator reproduce fragopoulou-akl-1996` runs the pairs)."""
+    """Provide all sets of faults for n = 3, single ones for n = 4 (`coordinator reproduce fragopoulou-akl-1996` runs
+    the pairs).
+    """
     with pytest.MonkeyPatch.context() as patch:
         for name in ("BLOCKING", "ALTERING"):
             cases = getattr(fragopoulou_akl.faults, name)

@@ -12,7 +12,7 @@ from tests.command_line import fields
 
 
 def claims_of(scenario: str, faults: str) -> list[Claim]:
-    """The claims of a run in memory."""
+    """Return the claims of a run in memory."""
     return run_claims(judged_plan(make_scenario(fields(f"{scenario} driver=memory", fault=faults.split())))).kept
 
 

@@ -24,7 +24,7 @@ PACKETS = {
 
 
 def hub(leaves: int) -> TableTopology:
-    """The tree of one node with `leaves` neighbours."""
+    """Return the tree of one node with `leaves` neighbours."""
     return TableTopology("hub", map(str, range(leaves + 1)), ((0, leaf) for leaf in range(1, leaves + 1)))
 
 

@@ -31,7 +31,7 @@ CASES = [
 
 
 def harms(given: Plan, text: str) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
-    """The healthy nodes that miss a message under each set of a size, by the batch engine."""
+    """Return the healthy nodes that miss a message under each set of a size, by the batch engine."""
     (fault_set,) = parse_fault_sets(f"all:{text}")
     sites = FaultSites(given.algorithm, given.scenario.fault)
     draws = Draws(fault_set, sites, 0)

@@ -48,7 +48,7 @@ def written(folder: Path, text: str, name: str = "mine.py") -> Path:
 
 
 def refused(*entries: object) -> ScenarioError:
-    """The error of plug-ins that cannot be loaded."""
+    """Return the error of plug-ins that cannot be loaded."""
     with pytest.raises(ScenarioError) as caught:
         load_plugins([str(entry) for entry in entries])
     assert caught.value.field == "plugin"
@@ -105,7 +105,7 @@ def test_joined_hosts_run_a_plug_in_only_if_they_allow_it(start: Start, tmp_path
 
 @pytest.fixture
 def stored(tmp_path: Path) -> RunResult:
-    """A run with a plug-in, which is not loaded any more."""
+    """Provide a run with a plug-in, which is not loaded any more."""
     result = run_scenario(tmp_path / "stored", **ONE_WAY, plugin=load_plugins([str(CYCLE)]))
     forget_plugins()
     return result
@@ -404,7 +404,9 @@ def test_output_of_a_plug_in_does_not_mix_with_json(call: Call, tmp_path: Path) 
 
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """An installed package `their_cycles` with the plug-in `their_cycles.cycle` and an entry point `cycles`."""
+    """Provide an installed package `their_cycles` with the plug-in `their_cycles.cycle` and an entry point
+    `cycles`.
+    """
     site = tmp_path / "site"
     (site / "their_cycles").mkdir(parents=True)
     (site / "their_cycles" / "__init__.py").write_text("")

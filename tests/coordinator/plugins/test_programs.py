@@ -45,7 +45,7 @@ def run_program(out: Path, program: str, **values: object) -> RunResult:
 
 
 def processes(marker: str) -> list[int]:
-    """The processes with this text in their command line or environment that have not ended."""
+    """Return the processes with this text in their command line or environment that have not ended."""
     found = []
     for folder in Path("/proc").iterdir():
         try:
@@ -63,7 +63,7 @@ def processes(marker: str) -> list[int]:
 
 @pytest.fixture(scope="module")
 def greedy(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The greedy tree in C."""
+    """Provide the greedy tree in C."""
     if not which("cc"):
         pytest.skip("there is no C compiler here")
     program = tmp_path_factory.mktemp("c") / "greedy"
@@ -82,7 +82,7 @@ def test_a_program_in_c_has_the_history_of_the_greedy_tree(driver: str, greedy: 
 
 
 def awk() -> str:
-    """An awk that reads line by line."""
+    """Return an awk that reads line by line."""
     if not which("awk"):
         pytest.skip("there is no awk here")
     version = subprocess.run(["awk", "-W", "version"], capture_output=True, text=True, check=False)

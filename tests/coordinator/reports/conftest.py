@@ -18,7 +18,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def page(browser: Browser) -> Iterator[Browser]:
-    """The browser without events of earlier pages, in light colours; errors on the page fail the test."""
+    """Provide the browser without events of earlier pages, in light colours; errors on the page fail the test."""
     browser.events.clear()
     browser.prefer(prefers_color_scheme="light")
     browser.resize(1400)

@@ -105,7 +105,7 @@ class Recorded:
 
 
 def path_to(parents: Mapping[int, int], rank: int) -> list[int]:
-    """The ranks from the root to `rank`."""
+    """Return the ranks from the root to `rank`."""
     path = [rank]
     while path[0] in parents:
         path.insert(0, parents[path[0]])
@@ -114,7 +114,7 @@ def path_to(parents: Mapping[int, int], rank: int) -> list[int]:
 
 
 def below(parents: Mapping[int, int], rank: int) -> set[int]:
-    """The ranks of the subtree of `rank`, without itself."""
+    """Return the ranks of the subtree of `rank`, without itself."""
     return {other for other in parents if rank in path_to(parents, other)[:-1]}
 
 
@@ -140,7 +140,7 @@ class ReportPage:
         return str(self.page.evaluate(f"document.getElementById({name!r}).textContent"))
 
     def tables(self) -> dict[str, list[list[str]]]:
-        """The tables about the selected node by their captions."""
+        """Return the tables about the selected node by their captions."""
         return dict(self.page.evaluate(TABLES))
 
     def facts(self) -> list[str]:
@@ -161,10 +161,10 @@ class ReportPage:
         return found
 
     def rings(self, kind: str) -> set[int]:
-        """The ranks of the nodes with a ring of this kind."""
+        """Return the ranks of the nodes with a ring of this kind."""
         rings = f"[...document.querySelectorAll('#overlay circle.{kind}')].map((c) => +c.dataset.rank)"
         return set(self.page.evaluate(rings))
 
     def state(self) -> dict[str, Any]:
-        """The state of the page, read from its parts: step, node, choice of trees."""
+        """Return the state of the page, read from its parts: step, node, choice of trees."""
         return dict(self.page.evaluate(STATE))

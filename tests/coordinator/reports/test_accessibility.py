@@ -43,7 +43,7 @@ in_browser = [
 
 @pytest.fixture(scope="module")
 def axe() -> str:
-    """The program of axe-core."""
+    """Provide the program of axe-core."""
     assert AXE is not None
     assert AXE.origin is not None
     return (Path(AXE.origin).parent / "axe.min.js").read_text(encoding="utf-8")
@@ -172,7 +172,7 @@ def linear(colour: str) -> NDArray[np.float64]:
 
 
 def lab(colour: str, vision: str) -> NDArray[np.float64]:
-    """The colour in CIELAB as this vision sees it."""
+    """Return the colour in CIELAB as this vision sees it."""
     seen = np.clip(np.array(VISIONS[vision]) @ linear(colour), 0, 1)
     ratio = np.array(XYZ) @ seen / np.array(WHITE)
     f = np.where(ratio > (6 / 29) ** 3, np.cbrt(ratio), ratio * (29 / 6) ** 2 / 3 + 4 / 29)

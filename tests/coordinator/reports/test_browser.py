@@ -66,7 +66,7 @@ class Shown:
         return sorted(set(self.journal.filter(step=step).select("sender", "receiver").iter_rows()))
 
     def received(self, step: int) -> list[int]:
-        """Messages of origins without a fault that each node has received by the end of a step."""
+        """Return messages of origins without a fault that each node has received by the end of a step."""
         first = self.journal.filter(pl.col("outcome") == "first", pl.col("step") <= step)
         count = Counter(first.filter(~pl.col("origin").is_in(self.faulty))["receiver"])
         return [count[rank] for rank in self.nodes["rank"]]
@@ -91,16 +91,16 @@ class Shown:
         return self.page.evaluate(SHAPES.replace("SELECTOR", selector).replace("COUNT", str(count)))
 
     def nearest(self, point: list[float]) -> int:
-        """The node nearest to a point of the map."""
+        """Return the node nearest to a point of the map."""
         return int(np.hypot(*(self.circles[:, :2] - point).T).argmin())
 
     def drawn_links(self) -> list[tuple[int, ...]]:
-        """(sender, receiver) of every link that is drawn as carrying traffic."""
+        """Return (sender, receiver) of every link that is drawn as carrying traffic."""
         lines = [ends for _, stroke, ends in self.shapes("#flow0, #flow1, #flow2", 2) if stroke != "none"]
         return sorted(tuple(map(self.nearest, ends)) for ends in lines)
 
     def shares(self, colour: str | None = None) -> Any:
-        """The share of the area of each node that is coloured, or that has this colour."""
+        """Return the share of the area of each node that is coloured, or that has this colour."""
         areas = np.zeros(len(self.nodes))
         for fill, _, outline in self.shapes("#slices path, #progress path", 400):
             if colour in (None, fill):
@@ -273,7 +273,7 @@ SQUARES = "JSON.parse(document.getElementById('data').textContent).squares"
 
 
 def shades(run: Shown) -> list[int]:
-    """The level of the square of each node."""
+    """Return the level of the square of each node."""
     corner = re.compile(r"M(\S+ \S+)h")
     level_of = {at: level for level, path in enumerate(run.page.evaluate(LEVELS)) for at in corner.findall(path)}
     return [level_of[at] for square in run.page.evaluate(SQUARES) for at in corner.findall(square)]

@@ -96,13 +96,13 @@ FIRST = "document.querySelector('.live-chart .live')"
 
 
 def table(campaign: Path, topology: str) -> pl.DataFrame:
-    """The rows of a network under 0 to 3 crashed nodes."""
+    """Return the rows of a network under 0 to 3 crashed nodes."""
     rows = pl.read_csv(campaign / "table.csv")
     return rows.filter(pl.col("faults").str.contains(r"^nodes=\d$"), topology=topology)
 
 
 def heights(page: Browser, chart: int) -> dict[str, float]:
-    """The pixels of the ticks of a chart, by their text."""
+    """Return the pixels of the ticks of a chart, by their text."""
     return dict(page.evaluate(GRID.replace("AT", str(chart))))
 
 

@@ -29,7 +29,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def section(page: str, name: str) -> str:
-    """The text of a section, without tags."""
+    """Return the text of a section, without tags."""
     part = page.partition(f'<section id="{name}">')[2].partition("</section>")[0]
     return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", part))
 

@@ -21,7 +21,7 @@ BROADCAST = {"collective": "broadcast", "algorithm": "greedy-tree"}
 
 
 def dots(path: Path) -> dict[str, int]:
-    """The number of dots of each colour."""
+    """Return the number of dots of each colour."""
     return {colour: shape.count("M") for colour, shape in DOTS.findall((path / "thumbnail.svg").read_text())}
 
 

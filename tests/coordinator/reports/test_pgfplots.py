@@ -51,7 +51,7 @@ def test_export_writes_the_points_of_all_curves(call: Call) -> None:
 
 
 def compiles(path: Path) -> bool:
-    """Whether pdflatex accepts a document; without pdflatex, whether all its groups and environments are closed."""
+    """Return whether pdflatex accepts a document; without pdflatex, whether all its groups and environments are closed."""
     if shutil.which("pdflatex") is None:
         text = re.sub(r"\\[{}]", "", path.read_text())
         begun, ended = (re.findall(rf"\\{word}{{(\w+)}}", text) for word in ("begin", "end"))

@@ -115,13 +115,13 @@ Runs = Callable[[str], Run]
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
-    """The run of a scenario, made once; tests do not modify its directory."""
+    """Provide the run of a scenario, made once; tests do not modify its directory."""
     return cache(lambda scenario: Run(tmp_path_factory.mktemp("runs") / "run", scenario))
 
 
 @pytest.fixture
 def copied(runs: Runs, tmp_path: Path) -> Path:
-    """A copy of a run directory, to be damaged."""
+    """Provide a copy of a run directory, to be damaged."""
     return shutil.copytree(runs(CRASHED).path, tmp_path / "run")
 
 

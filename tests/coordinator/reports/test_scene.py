@@ -88,11 +88,11 @@ class Recorded:
         return {link: (len(found), found.count("lost"), found.count("corrupt")) for link, found in of.items()}
 
     def busy(self, step: int) -> set[tuple[int, int]]:
-        """Sender and port of every packet of any kind."""
+        """Return the sender and port of every packet of any kind."""
         return {(row["sender"], row["port"]) for row in self.sent if row["step"] == step}
 
     def withheld(self, step: int) -> set[tuple[int, int]]:
-        """Sender and port of every packet that was withheld."""
+        """Return the sender and port of every packet that was withheld."""
         return {
             (row["sender"], row["port"]) for row in self.rows if (row["step"], row["outcome"]) == (step, "withheld")
         }

@@ -86,7 +86,7 @@ def timetable_of(plan: Plan) -> Timetable:
 
 
 def late_by(seconds: float, **values: object) -> Conclusion:
-    """The conclusion of a timed run in which only one packet in the middle is late."""
+    """Return the conclusion of a timed run in which only one packet in the middle is late."""
     plan = Case(TIMED, **values).plan
     timetable = timetable_of(plan)
     times = np.frombuffer(timetable.times(), dtype=TIME_RECORD).copy()

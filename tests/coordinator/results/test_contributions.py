@@ -30,7 +30,7 @@ CASES = [
 
 
 def metrics_of(plan: Plan, records: Records) -> dict[str, object]:
-    """The metrics of a journal."""
+    """Return the metrics of a journal."""
     return dict(conclude(plan, History(table(records).lazy(), len(records)), replay=False).metrics)
 
 

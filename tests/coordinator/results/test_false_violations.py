@@ -26,14 +26,14 @@ BROADCASTS = [
 
 
 def history(plan: Plan) -> History:
-    """The same run in memory."""
+    """Return the same run in memory."""
     rows, altered = played(plan)
     records = sorted_records([rows])
     return History(table(records).lazy(), len(records), None, altered)
 
 
 def concluded(plan: Plan) -> Conclusion:
-    """The conclusion of a run in memory."""
+    """Return the conclusion of a run in memory."""
     return conclude(plan, history(plan), replay=True)
 
 

@@ -19,20 +19,20 @@ SMALL = {"topology": "hypercube:2", "collective": "broadcast", "algorithm": "sbt
 
 
 def table_of(rows: list[Row]) -> pl.LazyFrame:
-    """A journal of these rows."""
+    """Return a journal of these rows."""
     schema = {name: OUTCOMES if name == "outcome" else pl.Int16 if name == "port" else pl.Int32 for name in COLUMNS}
     return pl.DataFrame(rows, schema=schema, orient="row").lazy()
 
 
 def measured(rows: list[Row], **values: object) -> Measurement:
-    """The measurement of these rows."""
+    """Return the measurement of these rows."""
     return measure(Case(SMALL, **values).plan, table_of(rows))
 
 
 def hop(
     step: int, sender: int, port: int, outcome: str = "first", segment: int = 0, tree: int = 0, size: int = 64
 ) -> Row:
-    """A hop of a broadcast from rank 0 on the square."""
+    """Return a hop of a broadcast from rank 0 on the square."""
     return step, sender, port, sender ^ 1 << port, 0, ALL_RANKS, tree, segment, size, outcome
 
 
@@ -226,7 +226,7 @@ ROWS: st.SearchStrategy[list[Row]] = st.lists(
 
 
 def elected(rows: list[Row], rank: int, piece: int) -> bool:
-    """Whether more than half of the trees brought the right copy first."""
+    """Return whether more than half of the trees brought the right copy first."""
     votes: dict[object, bool] = {}
     for row in sorted(rows, key=lambda row: (row[0], row[2], OUTCOMES.categories.to_list().index(row[9]))):
         if (row[3], row[7]) == (rank, piece) and row[9] in ("first", "duplicate", "corrupt"):
@@ -235,7 +235,7 @@ def elected(rows: list[Row], rank: int, piece: int) -> bool:
 
 
 def plainly(rows: list[Row]) -> dict[str, object]:
-    """Two messages in two pieces each, by the definitions."""
+    """Return two messages in two pieces each, by the definitions."""
     packets: dict[tuple[int, int, int], list[int]] = defaultdict(list)
     for step, sender, port, _, _, _, _, _, size, _ in rows:
         packets[step, sender, port].append(size)

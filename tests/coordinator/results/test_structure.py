@@ -31,7 +31,7 @@ from tests.support import failures, run_journal, run_scenario
 
 
 def history(topology: str, collective: str, algorithm: str, **more: object) -> tuple[Plan, pl.DataFrame]:
-    """The plan and the journal of a run."""
+    """Return the plan and the journal of a run."""
     values = {"topology": topology, "collective": collective, "algorithm": algorithm, **more}
     with TemporaryDirectory() as folder:
         result, journal = run_journal(Path(folder) / "run", **values)
@@ -40,7 +40,7 @@ def history(topology: str, collective: str, algorithm: str, **more: object) -> t
 
 
 def measured(plan: Plan, journal: pl.DataFrame, name: str) -> int:
-    """One metric, whether it is claimed or not."""
+    """Return one metric, whether it is claimed or not."""
     return METRICS[name](Paths(plan, journal.lazy()))
 
 
@@ -128,7 +128,7 @@ def test_many_segments_are_sampled_from_every_tree(redundancy: int, monkeypatch:
 
 
 def changed(journal: pl.DataFrame, row: int, **values: int) -> pl.DataFrame:
-    """The journal with other values in one row."""
+    """Return the journal with other values in one row."""
     here = pl.int_range(pl.len()) == row
     return journal.with_columns(
         pl.when(here).then(pl.lit(value).cast(journal.schema[name])).otherwise(pl.col(name)).alias(name)

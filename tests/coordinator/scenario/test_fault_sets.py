@@ -24,40 +24,40 @@ EDT = "star:4 broadcast edt"
 
 
 def drawn(text: str, number: int = 0, seed: int = 0, **values: object) -> tuple[str, ...]:
-    """One draw of a description."""
+    """Return one draw of a description."""
     (fault_set,) = parse_fault_sets(text)
     return draw(fault_set, FaultSites(Case(EDT, **values).plan.algorithm), seed, number)
 
 
 def in_cube(text: str, dimension: int = 3) -> tuple[FaultSetSpec, FaultSites]:
-    """One fault set, and where faults may occur in a hypercube."""
+    """Return one fault set, and where faults may occur in a hypercube."""
     (fault_set,) = parse_fault_sets(text)
     return fault_set, FaultSites(Case(f"hypercube:{dimension} broadcast sbt").plan.algorithm)
 
 
 def place(spec: str) -> str:
-    """The node or link of a fault."""
+    """Return the node or link of a fault."""
     return spec.split(":")[1].partition("@")[0]
 
 
 def labels(specs: Iterable[str]) -> set[str]:
-    """The nodes and links of faults, without kind and step."""
+    """Return the nodes and links of faults, without kind and step."""
     return {place(spec) for spec in specs}
 
 
 def place_names(places: FaultSites) -> list[str]:
-    """All nodes that may fail, and then all links."""
+    """Return all nodes that may fail, and then all links."""
     label = places.topology.label
     return [*map(label, places.nodes()), *("~".join(map(label, link)) for link in places.links)]
 
 
 def chi_square(counts: Iterable[float], expected: float) -> float:
-    """The chi-square statistic of classes that are equally likely."""
+    """Return the chi-square statistic of classes that are equally likely."""
     return sum((count - expected) ** 2 / expected for count in counts)
 
 
 def chi_square_p(statistic: float, degrees: int) -> float:
-    """Upper bound of the tail of the chi-square distribution (Chernoff), tight enough for p around 1e-6."""
+    """Return the upper bound of the tail of the chi-square distribution (Chernoff), tight enough for p around 1e-6."""
     ratio = statistic / degrees
     return 1.0 if ratio <= 1 else (ratio * exp(1 - ratio)) ** (degrees / 2)
 
@@ -107,7 +107,7 @@ ARGUMENTS = {"corrupt": ":1", "duplicate": ":1", "loss": ":0.5"}
 
 
 def part(kind: str, amount: object) -> str:
-    """A part with the value that its kind needs."""
+    """Return a part with the value that its kind needs."""
     return f"{kind}={amount}{ARGUMENTS.get(kind, '')}"
 
 
@@ -210,7 +210,7 @@ def test_source_is_chosen_only_on_request() -> None:
 
 
 def every_label(plan: Plan) -> list[str]:
-    """All labels of a network."""
+    """Return all labels of a network."""
     topology: Topology = plan.topology
     return [topology.label(rank) for rank in topology.ranks()]
 
@@ -300,7 +300,7 @@ def test_broken_places_are_not_chosen(how: str, broken: str) -> None:
 
 
 def labels_of(*specs: str) -> set[str]:
-    """The places of faults, links with the lower rank first."""
+    """Return the places of faults, links with the lower rank first."""
     return {"~".join(sorted(re.split("[~>]", place(spec)))) for spec in specs}
 
 

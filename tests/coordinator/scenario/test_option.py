@@ -52,7 +52,7 @@ PATIENT = options_of(PatientScenario)
 
 
 def patient(**values: Any) -> PatientScenario:
-    """A scenario with the new option."""
+    """Return a scenario with the new option."""
     return PatientScenario.model_validate(BASE | values)
 
 

@@ -29,7 +29,7 @@ def timed_plan(*fault: str, **values: object) -> Plan:
 
 
 def survival(time: float, mean: float, shape: float) -> float:
-    """The probability that a Weibull lifetime with this mean is longer than `time`."""
+    """Return the probability that a Weibull lifetime with this mean is longer than `time`."""
     return exp(-((time * gamma(1 + 1 / shape) / mean) ** shape))
 
 

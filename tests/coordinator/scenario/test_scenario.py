@@ -69,7 +69,7 @@ FULL: dict[str, object] = {
 
 
 def refused(**values: object) -> ScenarioError:
-    """The error of a scenario or of its plan."""
+    """Return the error of a scenario or of its plan."""
     with pytest.raises(ScenarioError) as caught:
         _ = Case({"driver": "local", **BASE, **values}).plan
     assert str(caught.value) == f"invalid {caught.value.field} {caught.value.value!r}: {caught.value.allowed}"
@@ -149,7 +149,7 @@ def test_the_scenario_of_a_run_runs_again_to_the_same_hash(scenario: str, tmp_pa
 
 
 def file_refused(path: Path) -> str:
-    """The error of a scenario file."""
+    """Return the error of a scenario file."""
     with pytest.raises(ScenarioError) as caught:
         read_scenario(path)
     assert (caught.value.field, caught.value.value) == ("scenario", str(path))

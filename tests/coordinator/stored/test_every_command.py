@@ -253,7 +253,7 @@ SWEEP = "sweep --topology star:3 --algorithm edt --out"
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A campaign by messages, one evaluated exactly, and a sweep."""
+    """Provide a campaign by messages, one evaluated exactly, and a sweep."""
     from coordinator.cli.app import main
 
     folder = tmp_path_factory.mktemp("folders")

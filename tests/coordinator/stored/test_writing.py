@@ -18,7 +18,7 @@ PRECIOUS = "a file of somebody else\n"
 
 @pytest.fixture
 def target(tmp_path: Path) -> Iterator[Path]:
-    """A file that links lead to; it must not change."""
+    """Provide a file that links lead to; it must not change."""
     path = tmp_path / "precious"
     path.write_text(PRECIOUS)
     yield path

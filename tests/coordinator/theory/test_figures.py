@@ -56,7 +56,7 @@ def golden(name: str) -> list[dict[str, str]]:
 
 
 def figure(network: str, name: str, work: float = 1e9) -> FigureValue:
-    """One figure of a network by name."""
+    """Return one figure of a network by name."""
     (found,) = evaluate(parse_topology(network), [name], work)
     return found
 
@@ -142,7 +142,7 @@ def test_spanning_trees_agree_with_the_determinant_of_kirchhoff(name: str) -> No
 
 @st.composite
 def small_graphs(draw: st.DrawFn, most: int = 7) -> Any:
-    """A connected graph of 3 to `most` nodes."""
+    """Return a connected graph of 3 to `most` nodes."""
     order = draw(st.integers(3, most))
     graph = networkx.Graph()
     graph.add_nodes_from(range(order))
@@ -170,7 +170,7 @@ def rest_of(graph: Any, lost: Sequence[int]) -> Any:
 
 
 def least_cut(graph: Any, wanted: Callable[[Any], bool]) -> int | None:
-    """The size of a smallest set of nodes whose loss disconnects a graph so that the rest is as wanted."""
+    """Return the size of a smallest set of nodes whose loss disconnects a graph so that the rest is as wanted."""
     cuts = (lost for lost in subsets(list(graph), len(graph) - 2))
     rests = ((len(lost), rest_of(graph, lost)) for lost in cuts)
     return next((size for size, rest in rests if not networkx.is_connected(rest) and wanted(rest)), None)
@@ -239,7 +239,7 @@ def test_diameters_are_as_defined(graph: Any) -> None:
 
 
 def _container(graph: Any, one: int, other: int, width: int) -> int:
-    """The least length of the longest of `width` inner-disjoint paths, of all combinations of simple paths."""
+    """Return the least length of the longest of `width` inner-disjoint paths, of all combinations of simple paths."""
     paths = sorted(networkx.all_simple_paths(graph, one, other), key=len)
     disjoint = (
         max(map(len, chosen)) - 1
@@ -264,12 +264,14 @@ def test_diagnosability_is_as_defined(graph: Any) -> None:
 
 
 def _pmc(graph: Any, one: frozenset[int], other: frozenset[int]) -> bool:
-    """Whether a test by a node outside both sets of a node in only one of them tells them apart."""
+    """Return whether a test by a node outside both sets of a node in only one of them tells them apart."""
     return any(peer in one ^ other for node in set(graph) - one - other for peer in graph[node])
 
 
 def _mm(graph: Any, one: frozenset[int], other: frozenset[int]) -> bool:
-    """Whether a comparison of two neighbours by a healthy node has different results: equal only if both are healthy."""
+    """Return whether a comparison of two neighbours by a healthy node has different results: equal only if both are
+    healthy.
+    """
     healthy = set(graph) - one - other
     for node in healthy:
         for pair in combinations(graph[node], 2):

@@ -34,7 +34,7 @@ COLUMNS = {
 
 
 def golden_rows() -> list[dict[str, str]]:
-    """The small networks of families that exist."""
+    """Return the small networks of families that exist."""
     rows = []
     with (GOLDEN / "networks" / "networks.csv").open(newline="") as file:
         for row in csv.DictReader(file):

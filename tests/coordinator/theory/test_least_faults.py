@@ -23,7 +23,7 @@ PLACES = range(6)
 
 @st.composite
 def situations(draw: st.DrawFn) -> tuple[list[Copy], FaultBudget]:
-    """Up to four copies under faults of up to two parts, some of them damaged already."""
+    """Return up to four copies under faults of up to two parts, some of them damaged already."""
     parts = draw(st.integers(1, 2))
     places = st.frozensets(st.sampled_from(PLACES), max_size=4)
     copies = draw(
@@ -37,7 +37,7 @@ def situations(draw: st.DrawFn) -> tuple[list[Copy], FaultBudget]:
 
 
 def smallest_by_trying(copies: list[Copy], budget: FaultBudget) -> int | None:
-    """The size of the smallest set within the budget that loses the message: c + 2 a >= x, over all sets."""
+    """Return the size of the smallest set within the budget that loses the message: c + 2 a >= x, over all sets."""
     strikes = [(part, place) for part in range(len(budget.weights)) for place in PLACES]
     for size in range(budget.total + 1):
         for chosen in combinations(strikes, size):

@@ -27,7 +27,7 @@ def steps(topology: Topology, collective: Collective, port_model: PortModel = Po
 
 
 def unit(collective: Collective, port_model: PortModel = PortModel.ALL_PORT) -> RequiredTraffic:
-    """One segment of 60 bytes for each message, one segment in a packet."""
+    """Return one segment of 60 bytes for each message, one segment in a packet."""
     return RequiredTraffic(collective, 0, segments=1, size=60, port_model=port_model, capacity=1)
 
 
@@ -115,7 +115,9 @@ State = tuple[int, ...]
 
 
 def optimum(graph: "networkx.Graph[int]", start: State, due: State, port_model: PortModel, duplex: Duplex) -> int:
-    """The fewest steps from `start` until every rank has what is `due` there, one item a packet, over all schedules."""
+    """Return the fewest steps from `start` until every rank has what is `due` there, one item a packet, over all
+    schedules.
+    """
     states, count = {start}, 0
     while not any(all(have & want == want for have, want in zip(state, due, strict=True)) for state in states):
         count += 1
@@ -124,7 +126,7 @@ def optimum(graph: "networkx.Graph[int]", start: State, due: State, port_model: 
 
 
 def successors(graph: "networkx.Graph[int]", state: State, port_model: PortModel, duplex: Duplex) -> set[State]:
-    """Every state after one step in which each arc carries one item or none."""
+    """Return every state after one step in which each arc carries one item or none."""
     found = {(state, frozenset[tuple[str, Rank]]())}
     for one, other in graph.edges:
         there, back = useful(state, one, other), useful(state, other, one)
@@ -149,7 +151,7 @@ def added(state: State, link: tuple[Rank, Rank], items: tuple[int, int]) -> Stat
 
 
 def ports(one: Rank, other: Rank, items: tuple[int, int], port_model: PortModel) -> frozenset[tuple[str, Rank]]:
-    """The resource that no other link may use in the same step."""
+    """Return the resource that no other link may use in the same step."""
     there, back = items
     match port_model:
         case PortModel.ONE_PORT:
@@ -260,7 +262,7 @@ def test_a_permutation_is_bounded_by_the_cut_it_crosses() -> None:
 
 
 def steps_claim(**values: object) -> tuple[object, str]:
-    """The one lower bound on the steps that a run without faults claims, and its source."""
+    """Return the one lower bound on the steps that a run without faults claims, and its source."""
     plan = Case(values).plan
     (claim,) = [claim for claim in run_claims(plan).kept if claim.name == "steps" and claim.is_bound]
     return claim.predicted, claim.source

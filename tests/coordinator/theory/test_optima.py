@@ -42,7 +42,7 @@ def rows_of(links: str) -> list[Row]:
 
 
 def bound_on_steps(network: TableTopology, row: Row, collective: str) -> int:
-    """The bound that holds for every algorithm on one segment a message."""
+    """Return the bound that holds for every algorithm on one segment a message."""
     traffic = RequiredTraffic(
         Collective(collective),
         int(row["source"]),
@@ -98,7 +98,9 @@ def test_most_bounds_are_optimal() -> None:
 
 
 def optima_of(links: str) -> dict[tuple[object, ...], int]:
-    """The optima of a network by collective, source, port model, duplex, capacity and number of items; reverse ones too."""
+    """Return the optima of a network by collective, source, port model, duplex, capacity and number of items; reverse
+    ones too.
+    """
     found: dict[tuple[object, ...], int] = {}
     for row in rows_of(links):
         capacity, settings = int(row["capacity"]) or None, (row["port_model"], row["duplex"])

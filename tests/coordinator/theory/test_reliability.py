@@ -29,12 +29,12 @@ from tests.support import golden_rows, played
 
 
 def case_id(row: Mapping[str, str]) -> str:
-    """The test id of a row with a scenario and a set of faults."""
+    """Return the test id of a row with a scenario and a set of faults."""
     return f"{row['scenario']} {row['faults']}"
 
 
 def expected(plan: Plan, text: str) -> Expected:
-    """The prediction for a fault set."""
+    """Return the prediction for a fault set."""
     (fault_set,) = parse_fault_sets(text)
     places = FaultSites(plan.algorithm, plan.scenario.fault)
     knowledge = FaultKnowledge(plan.scenario.fault_knowledge)
@@ -44,7 +44,7 @@ def expected(plan: Plan, text: str) -> Expected:
 def run(
     scenario: Scenario, sets: Sequence[tuple[str, ...]], seeds: Callable[[int], int] = lambda _: 0
 ) -> list[TrialResult]:
-    """Trials in memory, one per set."""
+    """Return trials in memory, one per set."""
 
     async def carry_out() -> list[TrialResult]:
         async with TrialRunner([scenario], sys.stderr) as runner:
@@ -54,14 +54,14 @@ def run(
 
 
 def measured(findings: Sequence[TrialResult]) -> Expected:
-    """Both figures over decided trials."""
+    """Return both figures over decided trials."""
     counted = [result for result in findings if result.undecided is None]
     assert not any(result.violated for result in counted)
     return Expected(fmean(each.intact / each.expected for each in counted), fmean(each.served for each in counted))
 
 
 def over_all_sets(scenario: Scenario, text: str) -> Expected:
-    """Both figures from running every set of faults."""
+    """Return both figures from running every set of faults."""
     plan = make_plan(scenario)
     sites = FaultSites(plan.algorithm, plan.scenario.fault)
     return measured(run(scenario, list(every_set(parse_fault_sets(text)[0], sites))))
@@ -204,7 +204,7 @@ def test_links_that_fail_independently() -> None:
 
 
 def steps_on_tree(algorithm: TreeCollective, tree: int, number: int) -> Iterator[tuple[int, int, int]]:
-    """(step, sender, receiver) of every hop of a copy, by a walk over its tree with the delays of the timetable."""
+    """Yield (step, sender, receiver) of every hop of a copy, by a walk over its tree with the delays of the timetable."""
     absolute, source = algorithm.topology.absolute, algorithm.spec.source
     reached = [(0, number * algorithm.period)]
     for here, step in reached:
@@ -240,7 +240,7 @@ PortPacket = tuple[int, int, int]
 
 
 def packets_of_copies(plan: Plan) -> dict[tuple[int, int], dict[int, list[frozenset[PortPacket]]]]:
-    """(rank, message) -> segment -> the packets of each copy, from the journal of a fault-free run."""
+    """Return (rank, message) -> segment -> the packets of each copy, from the journal of a fault-free run."""
     ways: dict[tuple[int, int, int], frozenset[PortPacket]] = {}
     for at, sender, receiver, _, _, segment, _, tree, _, _ in ROW.iter_unpack(bytes(played(plan)[0])):
         ways[tree, segment, receiver] = ways.get((tree, segment, sender), frozenset()) | {(at, sender, receiver)}
@@ -254,7 +254,7 @@ def packets_of_copies(plan: Plan) -> dict[tuple[int, int], dict[int, list[frozen
 
 
 def by_packets(plan: Plan, rate_of: Callable[[PortPacket], float]) -> Expected:
-    """Both figures, over every set of packets that can be lost."""
+    """Return both figures, over every set of packets that can be lost."""
     copies = packets_of_copies(plan)
     packets = {packet for ways in copies.values() for each in ways.values() for way in each for packet in way}
     lossy = sorted(packet for packet in packets if rate_of(packet))
@@ -333,7 +333,7 @@ def test_draws_agree_with_the_prediction(row: dict[str, str]) -> None:
 
 @cache
 def golden() -> dict[tuple[str, str, str, str], dict[int, tuple[int, int, int]]]:
-    """(network, algorithm, redundancy, kind) -> number of faults -> sets survived, nodes lost, places."""
+    """Return (network, algorithm, redundancy, kind) -> number of faults -> sets survived, nodes lost, places."""
     found: dict[tuple[str, str, str, str], dict[int, tuple[int, int, int]]] = {}
     for row in golden_rows("", "tree_survival"):
         key = row["network"], row["algorithm"], row["redundancy"], row["faults"]

@@ -32,12 +32,12 @@ STRATEGIES: Final[Mapping[str, Callable[[int, int], Ballot]]] = {
 
 
 def sets_of(plan: Plan, size: int) -> Iterator[tuple[Rank, ...]]:
-    """All sets of `size` nodes without the source."""
+    """Return all sets of `size` nodes without the source."""
     return combinations(range(1, plan.topology.order), size)
 
 
 def broken_copies(plan: Plan, byzantine: Collection[Rank]) -> Iterator[tuple[int, int]]:
-    """(m, x) of every healthy receiver: m of its x paths have a byzantine node."""
+    """Yield (m, x) of every healthy receiver: m of its x paths have a byzantine node."""
     paths = paths_of(plan.algorithm)
     for message, pieces in paths.segments.items():
         if message.receiver not in byzantine:
@@ -46,13 +46,13 @@ def broken_copies(plan: Plan, byzantine: Collection[Rank]) -> Iterator[tuple[int
 
 
 def ballots_under(plan: Plan, faults: Sequence[NodeFault]) -> list[Ballot]:
-    """The votes of all healthy receivers."""
+    """Return the votes of all healthy receivers."""
     faulty = [fault.rank for fault in faults]
     return [ballot for *_, ballot in ballots(plan.algorithm, paths_of(plan.algorithm), FaultTimeline(faults), faulty)]
 
 
 def claims_under(plan: Plan, faults: Sequence[NodeFault], broken: int, altering: int) -> list[Claim]:
-    """The claims about votes."""
+    """Return the claims about votes."""
     return vote_claims(plan.algorithm, FaultTimeline(faults), {fault.rank for fault in faults}, broken, altering)
 
 
@@ -107,7 +107,7 @@ def test_theory_gives_the_published_table(case: tuple[str, int]) -> None:
 
 
 def elected_in(plan: Plan, faults: Sequence[Fault]) -> Results:
-    """The results at all healthy receivers of one segment, counted by hand from the rows of the message engine."""
+    """Return the results at all healthy receivers of one segment, counted by hand from the rows of the message engine."""
     plan.algorithm.renew(plan.spec)
     engine = MemoryEngine(plan.algorithm)
     rows = b"".join(play(engine, faults))
@@ -177,7 +177,7 @@ def test_colluding_nodes_win_the_same_votes_with_fewer_forgeries(text: str) -> N
 
 
 def forgeries(plan: Plan, kind: type[ByzantineFault], ranks: Collection[Rank]) -> int:
-    """Votes for a forged value at all receivers, by the paths of the copies."""
+    """Return votes for a forged value at all receivers, by the paths of the copies."""
     return sum(ballot.wrong for ballot in ballots_under(plan, [kind(1, rank) for rank in ranks]))
 
 

@@ -35,7 +35,7 @@ PLACE = re.compile(r"\b(section|table|lemma|theorem)s? ((?:\d+(?:\.\d+)*)(?:(?:,
 
 
 def cited() -> set[str]:
-    """Every source of a claim about a star graph."""
+    """Return every source of a claim about a star graph."""
     sources: set[str] = set()
     for collective in Collective:
         for name in algorithms("star", collective):

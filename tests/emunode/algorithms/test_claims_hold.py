@@ -116,7 +116,7 @@ def test_flooding_works_half_duplex_on_bipartite_networks(topology: str) -> None
 
 
 def number(judgement: Judgement) -> float:
-    """The prediction of a claim that has one number."""
+    """Return the prediction of a claim that has one number."""
     predicted = judgement.claim.predicted
     assert not isinstance(predicted, tuple)
     return predicted

@@ -72,7 +72,7 @@ def check(**members: Any) -> None:
 
 
 def rule_class(**members: Any) -> Any:
-    """A method `rule` that makes forward rules with other members."""
+    """Return a method `rule` that makes forward rules with other members."""
     kind = type("WrongRule", (ForwardRule,), {"__slots__": (), **members})
     return lambda algorithm, view: kind(algorithm, view)  # noqa: PLW0108  # a class would not become a method
 

@@ -105,7 +105,7 @@ def judgements(**values: object) -> list[Judgement]:
 
 
 def derived(found: Sequence[Judgement]) -> set[str]:
-    """Names of the derived claims."""
+    """Return names of the derived claims."""
     return {judgement.claim.name for judgement in found if judgement.claim.derived}
 
 
@@ -134,7 +134,7 @@ INDEPENDENT = [
 
 
 def named(scenario: dict[str, object]) -> str:
-    """A short name of a test."""
+    """Return a short name of a test."""
     return "-".join(map(str, scenario.values()))
 
 
@@ -195,7 +195,7 @@ def test_claims_are_not_derived_unless_they_say_so() -> None:
 
 
 def spoilt(**values: object) -> set[str]:
-    """Names of the violated claims of a run that came to its end."""
+    """Return names of the violated claims of a run that came to its end."""
     result = run_scenario(None, **values)
     assert result.verdict == "violated"
     return {judgement.claim.name for judgement in result.judgements if judgement.verdict == "violated"}

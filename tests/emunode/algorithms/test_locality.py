@@ -40,7 +40,7 @@ FAULTS = {2: [Crash(step=2, rank=5)]}
 
 
 def algorithm_of(family: str, entry: type[Algorithm]) -> Algorithm:
-    """An algorithm on the small network of its family, under its paper's own port model."""
+    """Return an algorithm on the small network of its family, under its paper's own port model."""
     topology = parse_topology(SMALL[family])
     spec = CollectiveSpec(topology.name, entry.collective, entry.name, 0, entry.port_models[0])
     try:
@@ -60,7 +60,7 @@ def live(network: MemoryEngine, limit: int = 10_000) -> list[bytes]:
 
 
 def referents(thing: object) -> Iterator[object]:
-    """The objects that a rule could reach through `thing`, without modules and types, which lead to everything."""
+    """Yield the objects that a rule could reach through `thing`, without modules and types, which lead to everything."""
     if isinstance(thing, ModuleType | type):
         return
     if isinstance(thing, FunctionType):
@@ -70,7 +70,7 @@ def referents(thing: object) -> Iterator[object]:
 
 
 def reachable(*things: object) -> list[object]:
-    """Everything that can be reached from `things`, themselves included."""
+    """Return everything that can be reached from `things`, themselves included."""
     seen: dict[int, object] = {}
     waiting = list(things)
     while waiting:
@@ -160,7 +160,7 @@ class Cheat(Algorithm):
         raise NotImplementedError
 
     def told(self, rank: Rank) -> Segment:
-        """The first segment of `rank`."""
+        """Return the first segment of `rank`."""
         return rank, ALL_RANKS, 0, 0, self.payloads.segment(rank, ALL_RANKS, 0)
 
 

@@ -71,24 +71,24 @@ class Toy(Algorithm):
 
 
 def toy(spec: CollectiveSpec = JOB, capacity: int | None = None) -> Toy:
-    """A toy on the star graph S_5, whose nodes have four ports."""
+    """Return a toy on the star graph S_5, whose nodes have four ports."""
     algorithm = Toy(parse_topology(spec.topology), spec)
     algorithm.link_capacity = capacity
     return algorithm
 
 
 def node(rule: Rule, algorithm: Algorithm | None = None, rank: int = ME) -> Node:
-    """A node that lives by `rule`."""
+    """Return a node that lives by `rule`."""
     return Node(rank, algorithm or toy(), rule)
 
 
 def piece(index: int = 0, origin: int = 0, target: int = ALL_RANKS, tree: int = 0) -> Segment:
-    """The payload that `origin` really sent."""
+    """Return the payload that `origin` really sent."""
     return origin, target, tree, index, PAYLOADS.segment(origin, target, index)
 
 
 def at(step: Step, *ports: Port) -> list[ScheduledSend]:
-    """One segment on each port."""
+    """Return one segment on each port."""
     return [(step, port, piece()) for port in ports]
 
 
@@ -199,7 +199,7 @@ def test_rule_is_not_called_without_arrivals() -> None:
 
 
 def outcomes(*packets: PortPacket, rank: int = ME) -> list[HopOutcome]:
-    """The judgement of a node on these arrivals, all in one step."""
+    """Return the judgement of a node on these arrivals, all in one step."""
     _, hops = node(Script(), rank=rank).step(2, list(packets))
     return [outcome for _, outcome, _ in hops]
 
@@ -254,7 +254,7 @@ def test_a_corrupt_copy_does_not_stand_in_for_a_good_one() -> None:
 
 
 def complaint(broken: Node, step: Step, inbox: Sequence[PortPacket] = ()) -> str:
-    """The error of a node whose rule breaks a promise in `step`."""
+    """Return the error of a node whose rule breaks a promise in `step`."""
     with pytest.raises(RuleError) as caught:
         broken.step(step, list(inbox))
     return str(caught.value)

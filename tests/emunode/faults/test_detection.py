@@ -184,7 +184,7 @@ class Simulation:
             self.last[place], self.wait[place], self.suspected[place] = step - 1, self.after, False
 
     def signs(self, step: int) -> set[tuple[int, int]]:
-        """The ports that hear a sign in a step."""
+        """Return the ports that hear a sign in a step."""
         for sender, port in self.places:
             transit = self.state.transit(step, sender, port, ())
             if not self.dead(step, sender, port) and not transit.lost:
@@ -204,7 +204,7 @@ class Simulation:
 
 
 def simulated(faults: Sequence[Fault], after: int, doubling: bool, steps: int) -> list[Suspicion]:
-    """The changes before step `steps`, in order."""
+    """Return the changes before step `steps`, in order."""
     simulation, found = Simulation(after, doubling), []
     state = simulation.state
     for step in range(1, steps):

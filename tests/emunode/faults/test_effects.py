@@ -56,7 +56,7 @@ SEGMENT = (0, -1, 0, 0, b"payload!")
 
 
 def drawn(kind: type[Fault], draw: Random) -> Fault:
-    """A fault of a kind at a random place and time."""
+    """Return a fault of a kind at a random place and time."""
     rank = draw.randrange(CUBE.order)
     step = draw.randint(1, LAST) if "@" in kind.form else 1
     values: dict[str, Any] = {
@@ -76,7 +76,7 @@ def drawn(kind: type[Fault], draw: Random) -> Fault:
 
 
 def fault_sets(seed: int, sets: int, *, slow: bool) -> Iterator[list[Fault]]:
-    """Random sets of up to eight faults; a rank recovers only after a crash, and hangs only while it lives."""
+    """Yield random sets of up to eight faults; a rank recovers only after a crash, and hangs only while it lives."""
     draw = Random(seed)
     kinds = [kind for kind in KINDS.values() if (slow or not kind.slows) and kind not in (Recover, Crash)]
     for _ in range(sets):
@@ -93,7 +93,7 @@ def fault_sets(seed: int, sets: int, *, slow: bool) -> Iterator[list[Fault]]:
 
 
 def engine(faults: Sequence[Fault], seed: int) -> Iterator[tuple[int, Faults]]:
-    """The lock-step engine's faults at each step."""
+    """Yield the lock-step engine's faults at each step."""
     state = Faults(CUBE, seed)
     for step in range(1, LAST + 1):
         state.apply(fault for fault in in_order(faults) if fault.step == step)
@@ -196,7 +196,7 @@ def test_byzantine_ranks_treat_copies_as_the_timeline_says(seed: int) -> None:
 
 
 def allowed_treatments(effects: Sequence[Effect]) -> set[Treatment]:
-    """The treatments of a copy that effects at its rank allow."""
+    """Return the treatments of a copy that effects at its rank allow."""
     losses = [effect.probability for effect in effects if isinstance(effect, Loses)]
     alterations = [effect for effect in effects if isinstance(effect, Alters)]
     if 1.0 in losses:
@@ -211,7 +211,7 @@ def allowed_treatments(effects: Sequence[Effect]) -> set[Treatment]:
 
 
 def timed(faults: Sequence[Fault], unit: int) -> list[TimedFault]:
-    """The faults at times: step s begins at (s - 1) units."""
+    """Return the faults at times: step s begins at (s - 1) units."""
     end = {fault: 2**62 if fault.end == FOREVER else fault.end * unit for fault in faults}
     return [TimedFault((fault.step - 1) * unit, end[fault], fault) for fault in in_order(faults)]
 

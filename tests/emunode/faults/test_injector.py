@@ -75,14 +75,14 @@ EXAMPLES: list[Fault] = [
 
 
 def faults_of(*faults: Fault, seed: int = 1, knows: bool = False, origin_is_author: bool = True) -> Faults:
-    """These faults, all told at once."""
+    """Return these faults, all told at once."""
     found = Faults(CUBE, seed, knows=knows, origin_is_author=origin_is_author)
     found.apply(in_order(faults))
     return found
 
 
 def arrivals(faults: Faults, steps: Iterable[int], rank: int = 5, port: int = 1) -> list[tuple[int, int, bool]]:
-    """The packets that cross when one segment leaves in each of these steps: (step, segments, arrives)."""
+    """Return the packets that cross when one segment leaves in each of these steps: (step, segments, arrives)."""
     return [
         (step, len(segments), arrives)
         for step in steps
@@ -285,7 +285,7 @@ class OneSegment:
     """A schedule without votes, whose every segment is `SEGMENT`."""
 
     def content(self, *_: int) -> bytes:
-        """The right payload."""
+        """Return the right payload."""
         return SEGMENT[4]
 
     def paths(self, *_: int) -> None:
@@ -293,14 +293,14 @@ class OneSegment:
 
 
 def with_content(*faults: ByzantineFault) -> Faults:
-    """The same as `faults_of`, where the right payload is known."""
+    """Return the same as `faults_of`, where the right payload is known."""
     found = Faults(CUBE, 1, known=OneSegment())
     found.apply(faults)
     return found
 
 
 def sent_by(*faults: ByzantineFault, port: int = 0, segment: Segment = SEGMENT) -> list[Segment]:
-    """The segments that rank 5 really sends in step 3 if it should send this one by a port."""
+    """Return the segments that rank 5 really sends in step 3 if it should send this one by a port."""
     crossings = with_content(*faults).crossings(3, 5, [(port, (segment,))])
     assert sum(len(segments) for _, segments, _ in crossings) == 1
     return [segment for _, segments, arrives in crossings for segment in segments if arrives]

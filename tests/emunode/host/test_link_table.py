@@ -36,7 +36,7 @@ def streams() -> Recorder:
 
 @pytest.fixture
 def links(streams: Recorder) -> Iterator[LinkTable]:
-    """All links of S_4 in one host; the descriptor of slot s is 1000 + s."""
+    """Provide all links of S_4 in one host; the descriptor of slot s is 1000 + s."""
     listener = listening_socket("127.0.0.1", backlog=1)
     table = LinkTable(CONFIG, STAR, cast(FramedStreams, streams), b"", lambda *_: None, listener)
     for slot in range(ENDS):

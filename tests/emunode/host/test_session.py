@@ -18,12 +18,12 @@ GOOD = ("assign", *HostConfig(7, 0, 2, JOB, "127.0.0.1", "127.0.0.1", 9, 60.0).t
 
 
 def changed(place: int, value: object) -> tuple[object, ...]:
-    """The good assignment but for one field."""
+    """Return the good assignment but for one field."""
     return (*GOOD[:place], value, *GOOD[place + 1 :])
 
 
 async def answers(*orders: tuple[object, ...]) -> list[wire.Control]:
-    """The replies of a host to orders, one for each, before it is shut down."""
+    """Return the replies of a host to orders, one for each, before it is shut down."""
     near, far = socket.socketpair()
     near.setblocking(False)
     stream = trio.SocketStream(trio.socket.from_stdlib_socket(far))

@@ -65,17 +65,17 @@ class Owner:
         return fd, far
 
     def pair(self, *, authenticated: bool = True) -> tuple[int, socket.socket]:
-        """A stream within this machine, and its other end."""
+        """Return a stream within this machine, and its other end."""
         return self.join(socket.socketpair(), authenticated=authenticated)
 
     def tcp(self, *, authenticated: bool = True) -> tuple[int, socket.socket]:
-        """A stream over TCP, and its other end."""
+        """Return a stream over TCP, and its other end."""
         with socket.create_server(("127.0.0.1", 0)) as listener:
             far = socket.create_connection(listener.getsockname())
             return self.join((listener.accept()[0], far), authenticated=authenticated)
 
     def refused(self) -> tuple[int, socket.socket]:
-        """A stream whose connection is refused, and an unconnected socket."""
+        """Return a stream whose connection is refused, and an unconnected socket."""
         with listening_socket("127.0.0.1", backlog=1) as closed:
             address = closed.getsockname()
         dialled = socket.socket(socket.AF_INET, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)

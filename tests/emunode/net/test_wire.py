@@ -22,7 +22,7 @@ STEPS = st.integers(0, 2**32 - 1)
 
 
 def segments(largest: int) -> st.SearchStrategy[Packet]:
-    """Packets of a few segments with payloads up to `largest` bytes."""
+    """Return packets of a few segments with payloads up to `largest` bytes."""
     segment: st.SearchStrategy[Segment] = st.tuples(
         st.integers(0, ORDER - 1),
         st.integers(ALL_RANKS, ORDER - 1),
@@ -34,23 +34,23 @@ def segments(largest: int) -> st.SearchStrategy[Packet]:
 
 
 def whole(frame: bytes) -> bytes:
-    """One frame, whose length must be right."""
+    """Return one frame, whose length must be right."""
     assert wire.frame(wire.body(frame)) == frame
     return frame
 
 
 def packet_of(value: object, count: int = 2) -> bytes:
-    """A packet of step 1 that holds any value at all in place of this number of segments."""
+    """Return a packet of step 1 that holds any value at all in place of this number of segments."""
     return wire.frame(pack("<II", 1, count) + bytes(msgpack.packb(value)))
 
 
 def single(origin: int = 0, target: int = 0, tree: int = 0, index: int = 0, size: int = 3) -> bytes:
-    """A packet of step 1 with a single segment of three bytes."""
+    """Return a packet of step 1 with a single segment of three bytes."""
     return wire.frame(pack("<IIiiHII", 1, 1, origin, target, tree, index, size) + b"xyz")
 
 
 def nested(depth: int) -> bytes:
-    """Deeply nested arrays."""
+    """Return deeply nested arrays."""
     return b"\x91" * depth + b"\x90"
 
 
@@ -127,7 +127,7 @@ class Reader:
 
 @contextmanager
 def reader() -> Iterator[Reader]:
-    """A reader whose descriptors are closed afterwards."""
+    """Provide a reader whose descriptors are closed afterwards."""
     made = Reader()
     try:
         yield made
@@ -139,7 +139,7 @@ def reader() -> Iterator[Reader]:
 
 
 def read_in_pieces(stream: bytes, cuts: list[int]) -> list[bytes]:
-    """The bodies that a reader sees when `stream` comes in these pieces."""
+    """Return the bodies that a reader sees when `stream` comes in these pieces."""
     marks = sorted({0, len(stream), *(cut % (len(stream) + 1) for cut in cuts)})
     with reader() as end:
         for start, stop in pairwise(marks):
@@ -344,12 +344,12 @@ def test_hello_without_proof_is_refused(body: bytes) -> None:
 
 
 def hello(secret: bytes = SECRET, run: int = RUN, nonce: bytes = NONCE) -> bytes:
-    """The body of a hello from port 3 of rank 7 to port 4 of rank 8."""
+    """Return the body of a hello from port 3 of rank 7 to port 4 of rank 8."""
     return wire.body(whole(wire.link_hello(secret, run, nonce, 7, 3, 8, 4)))
 
 
 def read_hello(body: bytes) -> tuple[int, int, int, int]:
-    """The content as a listener of run RUN reads it, with the nonce NONCE."""
+    """Return the content as a listener of run RUN reads it, with the nonce NONCE."""
     return wire.read_link_hello(wire.frame(body), SECRET, RUN, NONCE)
 
 

@@ -21,7 +21,7 @@ def subsets(nodes: Nodes, most: int) -> Iterator[Nodes]:
 
 
 def last_change(topology: Topology, faults: int, *, clean: bool) -> int:
-    """The last step in which a node learns of something that one node knows at first, over all crashes.
+    """Return the last step in which a node learns of something that one node knows at first, over all crashes.
 
     Nodes pass on what they learn in the next step. Of at most `faults` nodes each may crash in any step. In its last step
     it reaches any of its neighbours; if crashes are clean it reaches none.
@@ -73,7 +73,7 @@ def layer(steps: int = 3, *, shrink: bool = False) -> AgreementLayer:
 
 
 def taken(protocol: AgreementLayer, now: int) -> list[tuple[Port, tuple[int, int, int, int]]]:
-    """The segments that leave at `now`, as port and (kind, origin, target, number)."""
+    """Return the segments that leave at `now`, as port and (kind, origin, target, number)."""
     leaving = []
     for port, segment in tuple(protocol.ready(now)):
         protocol.sent(now, port, segment)

@@ -61,7 +61,7 @@ class Slow(Protocol):
 
 
 def played(network: str, name: str, port_model: PortModel, messages: int = 2) -> list[tuple[int, ...]]:
-    """Sorted journal rows of a broadcast."""
+    """Return sorted journal rows of a broadcast."""
     topology = parse_topology(network)
     spec = CollectiveSpec(network, Collective.BROADCAST, name, 0, port_model, messages=messages)
     engine = MemoryEngine(make_algorithm(topology, spec))

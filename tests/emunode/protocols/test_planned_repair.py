@@ -27,7 +27,7 @@ from emunode.trees.components import BrokenLinks
 
 
 def slow_if(cases: Iterable[Any], slow: Callable[[Any], bool]) -> list[Any]:
-    """The cases as parameter sets; those that take many seconds are marked."""
+    """Return the cases as parameter sets; those that take many seconds are marked."""
     several = [case if isinstance(case, tuple) else (case,) for case in cases]
     return [
         pytest.param(*case, marks=pytest.mark.slow if slow(case if len(case) > 1 else case[0]) else ())
@@ -36,7 +36,7 @@ def slow_if(cases: Iterable[Any], slow: Callable[[Any], bool]) -> list[Any]:
 
 
 def ends_of(topology: Topology, dead: Iterable[Rank]) -> tuple[tuple[Rank, Port], ...]:
-    """Every direction of every link of some nodes."""
+    """Return every direction of every link of some nodes."""
     ends = [(end, topology.end(*end)) for rank in dead for end in ((rank, port) for port in topology.ports(rank))]
     return tuple(sorted({each for both in ends for each in both}))
 
@@ -51,14 +51,14 @@ def repaired(
 
 
 def healthy(topology: Topology, broken: Iterable[tuple[Rank, Port]]) -> "nx.Graph[Rank]":
-    """The network without broken links."""
+    """Return the network without broken links."""
     graph: nx.Graph[Rank] = nx.Graph([(rank, peer) for rank, _, peer, _ in topology.links()])
     graph.remove_edges_from([(rank, topology.neighbour(rank, port)) for rank, port in broken])
     return graph
 
 
 def links_of(trees: Trees, ranks: Iterable[Rank]) -> "nx.Graph[Rank]":
-    """The links of a tree at some ranks of which it has the parents, the root left out."""
+    """Return the links of a tree at some ranks of which it has the parents, the root left out."""
     graph: nx.Graph[Rank] = nx.Graph()
     graph.add_node(0)
     graph.add_edges_from((rank, trees.topology.neighbour(rank, trees.parent(rank, 0))) for rank in ranks if rank)
@@ -66,7 +66,7 @@ def links_of(trees: Trees, ranks: Iterable[Rank]) -> "nx.Graph[Rank]":
 
 
 def last_step(algorithm: TreeCollective, dead: Iterable[Rank]) -> int:
-    """The last step in which anything arrives, in a run in memory; no packet is lost."""
+    """Return the last step in which anything arrives, in a run in memory; no packet is lost."""
     rows = play(MemoryEngine(algorithm), [Crash(1, rank) for rank in dead])
     found = list(ROW.iter_unpack(b"".join(rows)))
     assert len(found) == len(algorithm.reached)

@@ -84,7 +84,7 @@ def test_what_comes_after_its_step_keeps_the_step_in_its_row() -> None:
 
 
 def simulated(faults: list[tuple[Any, ...]]) -> Times:
-    """The packets of a reduction up a binomial tree, by the rule alone.
+    """Return the packets of a reduction up a binomial tree, by the rule alone.
 
     Faults: ("crash", rank, T), ("hang", rank, T, T'), ("down", rank, T, T') of the link up, ("slow", rank, factor, T, T').
     """

@@ -41,7 +41,7 @@ def predicted(algorithm: Algorithm, faults: str, costs: LinearCostModel = ONE_MS
 
 
 def receipts(timetable: Timetable) -> dict[str, float]:
-    """Milliseconds of the first receipt, by label, on Q_3."""
+    """Return milliseconds of the first receipt, by label, on Q_3."""
     found: dict[str, float] = {}
     for rank, end in timetable.arriving.sort("end").select("receiver", "end").iter_rows():
         found.setdefault(CUBE.label(rank), end / MS)
@@ -162,7 +162,7 @@ TOGETHER = [
 
 @st.composite
 def scenarios(draw: st.DrawFn) -> tuple[tuple[str, str, str, str, dict[str, Any]], list[str], FaultKnowledge, int]:
-    """A case with up to three faults by steps."""
+    """Return a case with up to three faults by steps."""
     case = draw(st.sampled_from(CASES))
     topology = parse_topology(case[0])
     kinds = draw(st.sampled_from(TOGETHER))
@@ -211,7 +211,7 @@ def test_faults_by_steps_have_the_history_of_lockstep(
 
 
 def replayed(timetable: Timetable, algorithm: Algorithm) -> bytes:
-    """The rows of the history that a timetable is of."""
+    """Return the rows of the history that a timetable is of."""
     assert timetable.inputs is not None
     return b"".join(play(timetable.inputs.engine(algorithm)))
 
@@ -301,7 +301,7 @@ def test_stragglers_slow_a_run_by_no_more_than_their_factor(ports: str, segments
 
 
 def plain_rows(algorithm: Algorithm) -> bytes:
-    """The rows of lock-step without faults."""
+    """Return the rows of lock-step without faults."""
     return b"".join(play(MemoryEngine(algorithm)))
 
 

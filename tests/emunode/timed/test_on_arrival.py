@@ -123,7 +123,7 @@ def test_packets_of_several_sizes_keep_their_times() -> None:
 
 
 def shortest(topology: Topology, factors: Mapping[tuple[int, int], int]) -> dict[int, int]:
-    """The distances from rank 0 by Dijkstra, where a link (sender, receiver) takes 1 ms or `factors` times that."""
+    """Return the distances from rank 0 by Dijkstra, where a link (sender, receiver) takes 1 ms or `factors` times that."""
     found: dict[int, int] = {}
     heap = [(0, 0)]
     while heap:
@@ -150,7 +150,7 @@ def test_a_flood_takes_the_fastest_ways(name: str, data: st.DataObject) -> None:
 
 
 def simulated(algorithm: TreeCollective, faults: list[tuple[Any, ...]]) -> list[Packet]:
-    """The packets of a broadcast from rank 0 over several trees, with one queue per port.
+    """Return the packets of a broadcast from rank 0 over several trees, with one queue per port.
 
     Faults: ("crash", rank, T), ("down", sender, receiver, T, T'), ("slow", sender, receiver, factor).
     """

@@ -21,7 +21,9 @@ Sent = tuple[int, Rank, Rank, bool]
 
 
 def simulated(n: int, dead: set[Rank], after: int, data: int, request: int) -> list[Sent]:
-    """All packets of a broadcast of one segment over the binomial tree, over all ports, with repair by the next port."""
+    """Return all packets of a broadcast of one segment over the binomial tree, over all ports, with repair by the next
+    port.
+    """
     arriving: dict[int, dict[Rank, list[tuple[Port, bool]]]] = defaultdict(lambda: defaultdict(list))
     waiting: dict[Rank, list[tuple[bool, Port]]] = defaultdict(list)
     askers: dict[Rank, list[Port]] = defaultdict(list)

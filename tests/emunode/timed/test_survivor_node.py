@@ -30,7 +30,7 @@ NETWORKS = {
 
 
 def history(plan: Plan) -> list[Row]:
-    """The rows of a run, as `wire.ROW` has them."""
+    """Return the rows of a run, as `wire.ROW` has them."""
     timetable = completed(prediction_of(plan))
     assert timetable.inputs is not None
     assert timetable.complete
@@ -52,7 +52,7 @@ def decisions(rows: list[Row]) -> dict[int, frozenset[tuple[int, int]]]:
 
 
 def crashes_of(network: str) -> list[tuple[str, tuple[tuple[int, int], ...]]]:
-    """Every pair of crashes of a network, at random times in microseconds, the source spared.
+    """Return every pair of crashes of a network, at random times in microseconds, the source spared.
 
     One of them comes while the broadcast runs; the other one before, during or after the agreement on it.
     """

@@ -35,7 +35,7 @@ def links_of(graph: "networkx.Graph[int]") -> Links:
 
 
 def colour_count(links: Links, colours: list[int]) -> int:
-    """How many colours there are; fails if two links at one node have the same."""
+    """Return how many colours there are; fails if two links at one node have the same."""
     used: set[tuple[int, int]] = set()
     for link, colour in zip(links, colours, strict=True):
         for end in link:

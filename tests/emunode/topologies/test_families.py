@@ -117,7 +117,7 @@ def test_nodes_of_alternating_groups_are_the_even_permutations(name: str) -> Non
 
 
 def drawn_literally(order: int, degree: int, seed: int) -> Links:
-    """The procedure in its words: every list is made anew for every link."""
+    """Return the procedure in its words: every list is made anew for every link."""
     random = SplitMix64(seed)
     while True:
         links = _one_attempt(order, degree, random)

@@ -22,7 +22,7 @@ def yes_or_no(value: bool) -> str:
 
 
 def reverse_port_depends_on_the_port_alone(topology: Topology) -> bool:
-    """Whether a port leads to the same port number at every rank that has it."""
+    """Return whether a port leads to the same port number at every rank that has it."""
     reverse: dict[int, set[int]] = {}
     for rank in topology.ranks():
         for port, _, its_port in topology.ends(rank):
@@ -82,7 +82,9 @@ def test_stated_connectivity_is_golden(name: str) -> None:
 
 
 def keeps_ports(topology: Topology, image: int) -> bool:
-    """Whether an automorphism carries rank 0 to `image` and keeps every port at both ends: a walk by ports finds it."""
+    """Return whether an automorphism carries rank 0 to `image` and keeps every port at both ends: a walk by ports finds
+    it.
+    """
     images, queue = {0: image}, [0]
     for rank in queue:
         here, there = list(topology.ends(rank)), list(topology.ends(images[rank]))
@@ -106,7 +108,7 @@ def test_automorphisms_that_keep_ports_are_golden(name: str) -> None:
 
 
 def orbits(items: Sequence[tuple[int, ...]], generators: Sequence[Sequence[int]]) -> int:
-    """How many orbits the group of these permutations of the ranks has on sets of ranks."""
+    """Return how many orbits the group of these permutations of the ranks has on sets of ranks."""
     joined = networkx.Graph([(item, item) for item in items])
     for generator in generators:
         joined.add_edges_from((item, tuple(sorted(generator[rank] for rank in item))) for item in items)

@@ -71,7 +71,7 @@ def test_every_connected_graph_of_six_nodes_at_every_root() -> None:
 
 @st.composite
 def graphs(draw: st.DrawFn) -> "nx.Graph[int]":
-    """A connected graph of 3 to 16 nodes: a random tree and more links."""
+    """Return a connected graph of 3 to 16 nodes: a random tree and more links."""
     order = draw(st.integers(3, 16))
     graph = nx.Graph((draw(st.integers(0, rank - 1)), rank) for rank in range(1, order))
     pairs = st.tuples(st.integers(0, order - 1), st.integers(0, order - 1)).filter(lambda pair: pair[0] != pair[1])

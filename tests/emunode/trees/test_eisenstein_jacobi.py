@@ -60,7 +60,7 @@ def tree_of(line: dict[str, str]) -> PhasedTree:
 
 
 def walked_load(tree: PhasedTree) -> Load:
-    """Arcs by stage, step and port, by walking down the tree."""
+    """Return arcs by stage, step and port, by walking down the tree."""
     load: Load = Counter()
     for rank in levels(tree, 0):
         for port in tree.children(rank, 0):

@@ -53,7 +53,7 @@ def trees_of(graph: str, n: int) -> CubeTrees:
 
 @cache
 def tables(graph: str, n: int) -> list[LevelTable]:
-    """The tables e_ld, s_ld and r_ld of a graph."""
+    """Return the tables e_ld, s_ld and r_ld of a graph."""
     measures = edges_by_level_and_port, subtrees_by_level_and_port, descendants_by_distance_and_port
     return [measure(trees_of(graph, n)) for measure in measures]
 
@@ -63,7 +63,7 @@ def parent(trees: Trees, rank: Rank, tree: int) -> Rank:
 
 
 def root_subtree_sizes(trees: Trees, tree: int) -> dict[Port, int]:
-    """Size of the subtree behind every port of the root, in the order in which the root serves them."""
+    """Return the size of the subtree behind every port of the root, in the order in which the root serves them."""
     sizes = subtree_sizes(trees, tree)
     return {port: sizes[trees.topology.neighbour(0, port)] for port in trees.children(0, tree)}
 
@@ -75,7 +75,7 @@ def level_sizes(trees: Trees, tree: int) -> tuple[int, ...]:
 
 
 def disjoint_paths(trees: Trees, rank: Rank) -> int:
-    """Largest number of root paths of `rank`, one per tree, that share no inner rank; equal paths count once."""
+    """Return the largest number of root paths of `rank`, one per tree, that share no inner rank; equal paths count once."""
     paths = {trees.path(rank, tree)[1:-1] for tree in range(trees.count)}
     return max(
         size
@@ -277,7 +277,7 @@ def test_labels_of_edge_disjoint_trees(n: int) -> None:
 
 
 def _served_by_port(rank: Rank, port: Port, n: int) -> Iterator[Port]:
-    """The paper's rule: no port if bit p is 0, else p+1, .., j-1 and j, except j = p."""
+    """Yield the paper's rule: no port if bit p is 0, else p+1, .., j-1 and j, except j = p."""
     if rank >> port & 1:
         bit = (port + 1) % n
         while not rank >> bit & 1:
@@ -371,7 +371,7 @@ def test_fewest_startups_with_one_dimension_a_cycle(row: dict[str, str]) -> None
 
 
 def maximal_paths(trees: Trees) -> list[tuple[Port, ...]]:
-    """The sequences of ports from the root that are not a subsequence of another one."""
+    """Return the sequences of ports from the root that are not a subsequence of another one."""
     routes = {trees.route(rank, tree) for tree in range(trees.count) for rank in range(1, trees.topology.order)}
     return sorted(one for one in routes if not any(one != other and _within(one, other) for other in routes))
 
@@ -382,7 +382,7 @@ def _within(one: tuple[Port, ...], other: tuple[Port, ...]) -> bool:
 
 
 def shortest_supersequence(paths: list[tuple[Port, ...]], n: int) -> int:
-    """Breadth-first search over the lengths of the matched prefixes."""
+    """Return breadth-first search over the lengths of the matched prefixes."""
     end = tuple(map(len, paths))
     distances = {(0,) * len(paths): 0}
     queue = deque(distances)
@@ -402,7 +402,7 @@ def shortest_supersequence(paths: list[tuple[Port, ...]], n: int) -> int:
 
 
 def fewest_paths(trees: Trees, faults: int) -> int:
-    """The number of intact root paths of the healthy rank that is worst off under the worst set of faulty nodes."""
+    """Return the number of intact root paths of the healthy rank that is worst off under the worst set of faulty nodes."""
     others = range(1, trees.topology.order)
     inner = {rank: [set(trees.path(rank, tree)[1:-1]) for tree in range(trees.count)] for rank in others}
     return min(

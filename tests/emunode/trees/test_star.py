@@ -38,12 +38,12 @@ TREES: dict[str, Callable[[StarGraph], Trees]] = {
 
 @pytest.fixture
 def star(n: int) -> StarGraph:
-    """The star graph of a test with the parameter `n`."""
+    """Provide the star graph of a test with the parameter `n`."""
     return StarGraph(n)
 
 
 def numbers(text: str) -> list[int]:
-    """`3 2 4` as numbers."""
+    """Return `3 2 4` as numbers."""
     return [int(word) for word in text.split()]
 
 
@@ -155,7 +155,7 @@ def test_preorder_of_edge_disjoint_trees(star: StarGraph, n: int) -> None:
 
 
 def preorder(trees: Trees, tree: int) -> list[Rank]:
-    """Ranks as a depth-first traversal reaches them."""
+    """Return ranks as a depth-first traversal reaches them."""
     order: list[Rank] = []
     waiting = [0]
     while waiting:
@@ -269,7 +269,7 @@ def test_spt_and_spg(star: StarGraph, n: int) -> None:
 
 
 def walk(star: StarGraph, route: Iterable[Port]) -> list[Rank]:
-    """The ranks after each link of a route from the root."""
+    """Return the ranks after each link of a route from the root."""
     ranks = [0]
     for port in route:
         ranks.append(star.neighbour(ranks[-1], port))

@@ -65,7 +65,7 @@ def test_all_families_that_the_papers_study_meet_both_bounds() -> None:
 
 
 def enumerated(classes: Mapping[int, Sequence[int]]) -> int:
-    """The least load of the busiest port over all ways to choose a port for every block."""
+    """Return the least load of the busiest port over all ways to choose a port for every block."""
     choices = [ports_of(mask) for mask, ranks in classes.items() for _ in ranks]
     return min((max(map(way.count, way)) for way in product(*choices)), default=0)
 

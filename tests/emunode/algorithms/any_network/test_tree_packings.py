@@ -46,7 +46,7 @@ def test_rules_keep_the_model_and_the_claims(entry: type[Algorithm]) -> None:
 
 
 def sample(share: int, largest: int = 6) -> list[Topology]:
-    """Every `share`-th connected graph of at most `largest` nodes."""
+    """Return every `share`-th connected graph of at most `largest` nodes."""
     return [network_of_graph(graph) for graph in list(connected_graphs(largest))[::share]]
 
 
@@ -111,7 +111,7 @@ def verdict(faults: list[str], **values: object) -> Verdict:
 
 
 def unserved(faults: Iterable[str], **values: object) -> list[str]:
-    """The faults, one at a time, under which a healthy node misses a message or a claim is violated."""
+    """Return the faults, one at a time, under which a healthy node misses a message or a claim is violated."""
     scenario = make_scenario({"driver": "memory", "collective": "broadcast", **values})
 
     async def trials() -> list[str]:

@@ -39,7 +39,7 @@ CLASSICAL = [entry for entry in ALGORITHMS.values() if entry.__module__.startswi
 
 
 def on_complete(count: int, collective: str, algorithm: str, port_model: str = "one-port", **job: int) -> Algorithm:
-    """An algorithm on the complete network of `count` nodes."""
+    """Return an algorithm on the complete network of `count` nodes."""
     topology = parse_topology(f"complete:{count}")
     spec = CollectiveSpec(topology.name, Collective(collective), algorithm, 0, PortModel(port_model))
     return make_algorithm(topology, spec._replace(**job))  # type: ignore[arg-type]
@@ -70,7 +70,7 @@ def test_every_variant_on_the_networks_that_have_the_links(network: str, entry: 
 
 
 def refusal_of(entry: type[Algorithm], topology: Topology, job: CollectiveSpec) -> str | None:
-    """Why an algorithm refuses a job, or None."""
+    """Return why an algorithm refuses a job, or None."""
     try:
         entry(topology, job)
     except ScenarioError as refusal:
@@ -127,7 +127,7 @@ def test_broadcast_of_blocks_takes_the_rounds_of_the_table(row: dict[str, str]) 
 
 
 def without_link(count: int, one: Rank, other: Rank) -> TableTopology:
-    """A complete network without one link."""
+    """Return a complete network without one link."""
     pairs: Iterable[tuple[Rank, Rank]] = ((a, b) for b in range(count) for a in range(b))
     return TableTopology(f"k{count}", list(map(str, range(count))), [pair for pair in pairs if pair != (one, other)])
 

@@ -145,7 +145,9 @@ Event = tuple[Step, Rank, Port, Rank]
 
 
 def literal(network: EisensteinJacobi, carried: bool) -> Iterator[Event]:
-    """Algorithms 3 and 4: every packet with step > nM restarts a phase with the own message, or with the one it carries."""
+    """Yield algorithms 3 and 4: every packet with step > nM restarts a phase with the own message, or with the one it
+    carries.
+    """
     length = network.diameter // network.dimensions - 1
 
     def start(dimension: int, phase: int) -> list[tuple[int, tuple[int, int, int, int, int]]]:

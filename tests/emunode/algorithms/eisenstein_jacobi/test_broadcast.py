@@ -74,7 +74,7 @@ PortPacket = tuple[int, int, int, int, int]
 
 
 def printed(network: EisensteinJacobi, misprint: bool) -> Iterator[tuple[Step, Rank]]:
-    """(step, receiver) of every packet of Algorithms 1 and 2 with their counters; `misprint`: line 6 as it stands."""
+    """Yield (step, receiver) of every packet of Algorithms 1 and 2 with their counters; `misprint`: line 6 as it stands."""
     length = network.diameter // network.dimensions - 1
 
     def one_to_all(dimension: int) -> list[tuple[int, PortPacket]]:

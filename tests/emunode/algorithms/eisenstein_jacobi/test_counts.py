@@ -55,7 +55,7 @@ def test_counts_of_a_table_or_figure(name: str, length: int, step: str, columns:
 
 
 def network_in(name: str, line: dict[str, str]) -> tuple[int, int, int]:
-    """(a, b, dimensions) from a name such as `table1_previous_EJ3+4rho_3D`, or with the dimensions of the line."""
+    """Return (a, b, dimensions) from a name such as `table1_previous_EJ3+4rho_3D`, or with the dimensions of the line."""
     a, b, dimensions = re.findall(r"EJ(\d)\+(\d)rho_(\d)D", name)[0]
     return int(a), int(b), int(line.get("n") or dimensions)
 

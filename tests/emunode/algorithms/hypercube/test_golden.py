@@ -23,13 +23,13 @@ PER_CYCLE = "per_cycle_max_measured"
 
 
 def column(row: Row, prefix: str) -> str:
-    """The value of the one column whose name begins so."""
+    """Return the value of the one column whose name begins so."""
     (name,) = (name for name in row if name.startswith(prefix))
     return row[name]
 
 
 def predictions(algorithm: Algorithm) -> dict[str, Value]:
-    """The claims of an algorithm with the relation `==`."""
+    """Return the claims of an algorithm with the relation `==`."""
     return {claim.name: claim.predicted for claim in algorithm.claims() if claim.relation == "=="}
 
 
@@ -54,7 +54,7 @@ ALLTOALLS = {"nRSBT post": "nrsbt-postorder", "nRSBT rbf": "nrsbt-rbf", "nRSBT r
 
 
 def scatter_job(row: Row, n: int) -> tuple[CollectiveSpec, int]:
-    """The job of a row, and in how many segments its unit is cut."""
+    """Return the job of a row, and in how many segments its unit is cut."""
     graph, case, ports = row["algorithm"], row["case"], PORTS[row["port_model"]]
     name = SCATTERS.get(graph) or SCATTERS.get(f"{graph} {case.split()[-1]}", graph.lower())
     if "fifo" in case:
@@ -81,7 +81,7 @@ def allgather_job(row: Row, n: int) -> CollectiveSpec:
 
 
 def check_loads(row: Row, wanted: CollectiveSpec, unit: int) -> CubeRun:
-    """A run, and what its algorithm claims of it, against a row with the loads of every cycle."""
+    """Return a run, and what its algorithm claims of it, against a row with the loads of every cycle."""
     run = play(wanted)
     assert {"heaviest_link_segments_per_step", "max_link_segments"} <= claimed(wanted).keys()
     series = run.metrics["heaviest_link_segments_per_step"]
@@ -183,7 +183,7 @@ def test_broadcast_without_a_clock(row: Row) -> None:
 
 
 def served_by_label(n: int, packets: int) -> int:
-    """Cycles in which nodes without a clock are done that send, of what they hold, the smallest label first."""
+    """Return cycles in which nodes without a clock are done that send, of what they hold, the smallest label first."""
     wanted = spec(n, Collective.BROADCAST, "nesbt", PortModel.EXCHANGE, message_bytes=840, segments=packets)
     algorithm = make_algorithm(cube(wanted.topology), wanted)
     assert isinstance(algorithm, CubeDissemination)
@@ -222,7 +222,9 @@ def test_best_broadcast_in_a_square(row: Row) -> None:
 
 
 def best_in_a_square(packets: int) -> int:
-    """Fewest cycles, by trying all; the state says of each packet which of the nodes 0..3 hold it, in no order."""
+    """Return the fewest cycles, by trying all; the state says of each packet which of the nodes 0..3 hold it, in no
+    order.
+    """
     matchings = [[(0, 1)], [(0, 2)], [(1, 3)], [(2, 3)], [(0, 1), (2, 3)], [(0, 2), (1, 3)]]
     states = {(1,) * packets}
     for cycle in range(1, 100):
@@ -243,7 +245,7 @@ def best_in_a_square(packets: int) -> int:
 
 
 def _contains(more: tuple[int, ...], less: tuple[int, ...]) -> bool:
-    """Whether `more` is at least as far, packet by packet in this order."""
+    """Return whether `more` is at least as far, packet by packet in this order."""
     return all(one & other == other for one, other in zip(more, less, strict=True))
 
 
@@ -291,7 +293,7 @@ ONE, ALL = PortModel.EXCHANGE, PortModel.ALL_PORT
 
 
 def middle(n: int) -> Fraction:
-    """The largest level of the cube in parts of a message."""
+    """Return the largest level of the cube in parts of a message."""
     return Fraction(comb(n, n // 2), n)
 
 
@@ -427,7 +429,9 @@ def test_reversed_allgather_is_a_reduce_scatter(n: int) -> None:
 
 
 def milliseconds(size: int) -> float:
-    """A hop in external packets of up to 16 KiB, each of which the operating system cuts into internal ones of 1 KiB."""
+    """Return a hop in external packets of up to 16 KiB, each of which the operating system cuts into internal ones of 1
+    KiB.
+    """
     external, internal = ceil(size / 16384), ceil(size / 1024)
     return 8 * external + 6 * (internal - external) + 8 * size / 10**4
 

@@ -239,7 +239,7 @@ class Acknowledged(AcknowledgedTraversal):
 
 
 def healthy_reached(make: type[TreeCollective], n: int, fault: int) -> int:
-    """Healthy ranks that hear rank 0 on some of its n-1 trees while `fault` is dead from the start."""
+    """Return healthy ranks that hear rank 0 on some of its n-1 trees while `fault` is dead from the start."""
     spec = CollectiveSpec(f"star:{n}", Collective.ALLGATHER, make.name, 0, redundancy=n - 1, message_bytes=2)
     network = MemoryEngine(make(StarGraph(n), spec))
     rows = b"".join(play(network, [Crash(1, fault)]))

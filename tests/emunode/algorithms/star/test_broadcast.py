@@ -70,7 +70,7 @@ def test_segments_auto_beats_its_neighbours(algorithm: str) -> None:
 
 
 def predicted_seconds(algorithm: str, segments: int | str) -> float:
-    """T(p) as a run claims it and keeps it."""
+    """Return t(p) as a run claims it and keeps it."""
     result = run_scenario(
         topology="star:4",
         collective="broadcast",

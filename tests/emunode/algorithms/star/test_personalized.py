@@ -29,7 +29,7 @@ MODELS = {"MLA": "all-port", "SLA": "one-port"}
 
 
 def timetable(n: int, collective: str, algorithm: str, **values: object) -> RoutedCollective:
-    """An algorithm without a network."""
+    """Return an algorithm without a network."""
     star = StarGraph(n)
     found = make_algorithm(star, CollectiveSpec(star.name, Collective(collective), algorithm, 0, **values))  # type: ignore[arg-type]
     assert isinstance(found, RoutedCollective)
@@ -148,7 +148,7 @@ def test_closed_forms_of_the_exchange(name: str) -> None:
 
 
 def walked(algorithm: RoutedCollective) -> tuple[int, int]:
-    """(last step, hops) of all routes."""
+    """Return (last step, hops) of all routes."""
     routes = [
         algorithm.route(target, route_index, number)
         for target in range(1, algorithm.topology.order)
