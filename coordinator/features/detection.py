@@ -64,11 +64,10 @@ class DetectionFeature(Feature):
 
     def claims_with_faults(self, run: ResolvedRun) -> Iterable[Claim] | None:
         outages = run.outages
-        if outages is None or (run.goes_by_events and not outages.permanent):
+        if outages is None:
             return None
-        # Under the timed clock suspicions follow from times, and only outages of the whole run leave nothing to chance.
         if run.goes_by_events:
-            return outage_claims.claims_with_outages(run.algorithm, outages)
+            return timed_claims_with_outages(run.topology, run.algorithm, outages)
         return claims_with_outages(run.topology, run.algorithm, outages)
 
     def broken(self, run: ResolvedRun, timeline: FaultTimeline) -> Iterator[BrokenAssumption]:
@@ -166,22 +165,43 @@ def claims_with_outages(topology: Topology, algorithm: Algorithm, outages: Outag
     """Return the claims about the deliveries: nodes withhold packets that would be lost, and more if a link works in
     one direction or again.
     """
-    places = dict(outages.places)
-    # A node that hears nothing over a link suspects the other end and withholds its own packets, so a link that is down
-    # in one direction soon carries nothing in the other direction either.
-    for link, intervals in outages.links.items():
-        places.setdefault(topology.end(*link), intervals)
-    both = Outages(places, outages.faulty)
-    lasting = all(any(each.is_endless for each in intervals) for intervals in places.values())
+    both = _in_both_directions(topology, outages)
+    lasting = all(any(each.is_endless for each in intervals) for intervals in both.places.values())
     # All outages last and concern both directions, so suspicions come too late to change anything: the packets that are
     # withheld would be lost.
-    if lasting and len(places) == len(outages.places):
+    if lasting and len(both.places) == len(outages.places):
         return outage_claims.claims_with_outages(algorithm, outages)
+    # When nodes begin and cease to withhold depends on the signs of life.
+    return _at_least(algorithm, both)
+
+
+def timed_claims_with_outages(topology: Topology, algorithm: Algorithm, outages: Outages) -> list[Claim]:
+    """Return the claims about the deliveries under the timed clock."""
+    both = _in_both_directions(topology, outages)
+    # Outages of the whole run in both directions leave nothing to chance. Signs of life and news make packets late, so
+    # whether a packet crosses before any other outage does not follow from its step.
+    if outages.permanent and len(both.places) == len(outages.places):
+        return outage_claims.claims_with_outages(algorithm, outages)
+    return _at_least(algorithm, both)
+
+
+def _in_both_directions(topology: Topology, outages: Outages) -> Outages:
+    """Return the outages with the other direction of every link that is out of service in one direction.
+
+    A node that hears nothing over a link suspects the other end and withholds its own packets, so a link that is down
+    in one direction soon carries nothing in the other direction either.
+    """
+    places = dict(outages.places)
+    for link, intervals in outages.links.items():
+        places.setdefault(topology.end(*link), intervals)
+    return Outages(places, outages.faulty)
+
+
+def _at_least(algorithm: Algorithm, outages: Outages) -> list[Claim]:
+    """Return the claims about a run that loses no more packets than it would if the outages lasted from step 1 on."""
     return [
-        # When nodes begin and cease to withhold depends on the signs of life. A lower bound follows if both directions
-        # are taken to be out of service in all steps.
         replace(claim, relation=">=") if (claim.name, claim.relation) == ("intact_deliveries", "==") else claim
-        for claim in outage_claims.claims_with_outages(algorithm, both.always())
+        for claim in outage_claims.claims_with_outages(algorithm, outages.always())
     ]
 
 

@@ -1,4 +1,4 @@
-"""Detection by silence: what it costs other layers, and settings that are refused."""
+"""Detection by silence: what it costs other layers, settings that are refused, and deliveries, held against trees."""
 
 import pytest
 
@@ -96,3 +96,60 @@ def test_signs_of_life_that_do_not_fit_the_clock_are_refused(more: Values, field
     with pytest.raises(ScenarioError, match=reason) as error:
         _ = Case(CUBE, **more).plan
     assert error.value.field == field
+
+
+IN_TIME: Values = {"clock": "timed", "startup": "1ms", "per_byte": "0s", "fault_knowledge": "detect:2"}
+TREES = ("hypercube:3 broadcast sbt", "torus:3x3 broadcast bfs-tree", "star:4 broadcast greedy-tree")
+
+
+def served(edges: set[tuple[int, int]], without: int) -> int:
+    """The number of nodes that a tree reaches from node 0 if one node passes nothing on, that node not counted."""
+    reached = {0}
+    while more := {child for parent, child in edges if parent in reached} - reached - {without}:
+        reached |= more
+    return len(reached) - 1
+
+
+def edges_of(line: str) -> set[tuple[int, int]]:
+    """The hops of a run in lock-step without faults."""
+    return set(Case(line).journal.select("sender", "receiver").iter_rows())
+
+
+@pytest.mark.parametrize("mode", ["continue", "agree"])
+@pytest.mark.parametrize("line", TREES)
+def test_a_crash_costs_no_more_than_the_subtree_of_the_node(line: str, mode: str) -> None:
+    edges, later = edges_of(line), []
+    topology = Case(line).plan.topology
+    for _, rank in topology.adjacent(0):
+        for time in ("500us", "3500us"):
+            case = Case(line, f"crash:{topology.label(rank)}@{time}", **IN_TIME, keep_alive="40ms", on_failure=mode)
+            (claimed,) = [each for each in case.conclusion.ruling.judgements if each.claim.name == "intact_deliveries"]
+            # No packet takes less than a millisecond, so the first crash comes before any delivery.
+            assert claimed.claim.relation == ("==" if time == "500us" else ">=")
+            assert claimed.claim.predicted == served(edges, rank)
+            assert (str(claimed.verdict), case.summary["verdict"]) == ("holds", "holds")
+            later.append(case.summary["intact_deliveries"] > served(edges, rank))
+    # The bound is no equation: some crashes come when the node has passed segments on already.
+    assert any(later)
+
+
+@pytest.mark.parametrize("line", ["hypercube:3 allgather bfb messages=20", "torus:3x3 allgather bfb messages=20"])
+def test_a_link_that_fails_in_one_direction_is_soon_silent_in_both(line: str) -> None:
+    label = Case(line).plan.topology.label
+    case = Case(line, f"down:{label(0)}>{label(1)}@0ms", **IN_TIME, keep_alive="4ms")
+    assert case.summary["verdict"] == "holds"
+    # Node 1 suspects node 0 and withholds, so more is lost than crosses the link in the direction that fails.
+    rows = case.journal.select("sender", "receiver", "outcome").rows()
+    assert {row[:2] for row in rows if str(row[2]) == "withheld"} >= {(1, 0)}
+    (bound,) = [each.claim for each in case.conclusion.ruling.judgements if each.claim.name == "intact_deliveries"]
+    assert bound.relation == ">="
+    ends = (f"down:{label(0)}~{label(1)}@1",)
+    # In lock-step with both directions down, and without detectors, the run itself shows the bound.
+    assert bound.predicted == Case(line, *ends).summary["intact_deliveries"]
+
+
+def test_nothing_is_claimed_where_a_live_neighbour_may_be_suspected() -> None:
+    """With K = 1 a sign of life that waits for a packet comes too late."""
+    case = Case(TREES[0], "crash:001@1500us", **IN_TIME | {"fault_knowledge": "detect:1"}, keep_alive="12ms")
+    assert case.summary["undecided_because"] == "no claim about delivery applies under these faults"
+    assert "intact_deliveries" in {each["name"] for each in case.summary["dropped_claims"]}
