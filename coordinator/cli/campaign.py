@@ -226,7 +226,7 @@ def _shown(label: str, row: Row) -> dict[str, object]:
         "faults": row["faults"],
         "trials": row["trials"],
         "delivery ratio": _interval(row, "delivery_ratio", "ratio"),
-        "guaranteed": _interval(row, "guaranteed", "guaranteed"),
+        "all served": _interval(row, "guaranteed", "guaranteed"),
         "nodes lost": None if row["lost"] is None else f"{row['lost']:.4g}",
         "theory": None if row["theory"] is None else f"{row['theory']:.5g}",
         "verdict": verdict + (f", {row['undecided']} undecided" if row["undecided"] else ""),

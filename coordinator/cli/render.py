@@ -4,8 +4,10 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from rich.box import SIMPLE_HEAD
+from rich.cells import cell_len
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from coordinator.api.console import PlainConsole
 from coordinator.cli.output import print_json
@@ -25,16 +27,39 @@ def console() -> PlainConsole:
 def show_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:
     """Print a table of marked-up cells, with a blank line after it. Long cells wrap; none is truncated."""
     heading = escape(title) if title else None
+    out = console()
     table = Table(title=heading, title_justify="left", box=SIMPLE_HEAD, show_edge=False, collapse_padding=True)
-    for column, cells in zip(columns, zip(*rows, strict=True), strict=True):
+    headings = [column.replace("_", " ") for column in columns]
+    texts = [(name, *cells) for name, cells in zip(headings, zip(*rows, strict=True), strict=True)]
+    # A space follows each column, the box has one between columns, and one precedes the first column.
+    widths = _whole_word_widths(texts, out.width - 2 * len(texts))
+    for number, (column, cells, width) in enumerate(zip(columns, texts, widths, strict=True)):
         # Names stay in one piece if they are short enough to leave room for the other columns.
-        whole = column in NAMES and max(map(len, cells)) <= LONGEST_NAME
-        table.add_column(escape(column.replace("_", " ")), overflow="fold", no_wrap=whole)
+        whole = column in NAMES and max(map(len, cells[1:])) <= LONGEST_NAME
+        table.add_column(escape(cells[0]), overflow="fold", no_wrap=whole and width is None)
+        # rich forgets the space before the first column when it computes widths
+        table.columns[-1].width = None if width is None else width + (number == 0)
     for row in rows:
         table.add_row(*row)
-    out = console()
     out.print(table)
     out.print()
+
+
+def _whole_word_widths(columns: Sequence[Sequence[str]], room: int) -> Sequence[int | None]:
+    """Return the widths at which no word of these columns of marked-up cells breaks.
+
+    None leaves a width to the library: for tables that need no breaks, and for those whose longest words do not fit.
+    """
+    lines = [[line for cell in cells for line in Text.from_markup(cell).plain.split("\n")] for cells in columns]
+    widths = [max(map(cell_len, column), default=0) for column in lines]
+    words = [max((cell_len(word) for line in column for word in line.split()), default=0) for column in lines]
+    if sum(widths) <= room or sum(words) > room:
+        return [None] * len(columns)
+    while sum(widths) > room:
+        # The widest column gives way, as in the library, unless its longest word is as wide.
+        widest = max((k for k in range(len(widths)) if widths[k] > words[k]), key=lambda k: widths[k])
+        widths[widest] -= 1
+    return widths
 
 
 def print_rows(title: str, rows: Sequence[Mapping[str, object]], as_json: bool) -> None:
