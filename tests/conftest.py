@@ -1,4 +1,7 @@
-"""Hypothesis profiles, chosen by HYPOTHESIS_PROFILE (default `repeatable`), the sample of exhaustive tests, and fixtures."""
+"""Hypothesis profiles, the sample of exhaustive tests, and fixtures.
+
+HYPOTHESIS_PROFILE chooses a profile; by default it is `sampled`, and `repeatable` with `--all`.
+"""
 
 import compileall
 import fcntl
@@ -16,14 +19,16 @@ from hypothesis import HealthCheck, settings
 
 from coordinator.cli.app import main
 from coordinator.reports.pages import compile_templates
+from tests.browser import Browser, find_chromium
 from tests.command_line import ROOT, Call, Ended, Running, Start, arguments, command
+from tests.support import REPEATABLE_EXAMPLES
 
 # No verdict may depend on the speed or load of the machine.
 UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
-settings.register_profile("repeatable", UNHURRIED, derandomize=True, max_examples=40)
+settings.register_profile("sampled", UNHURRIED, derandomize=True, max_examples=20)
+settings.register_profile("repeatable", UNHURRIED, derandomize=True, max_examples=REPEATABLE_EXAMPLES)
 settings.register_profile("thorough", UNHURRIED, max_examples=2000, print_blob=True)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
 
 # A shell starts background jobs with this signal ignored, which every process below inherits: no test could interrupt one.
@@ -40,11 +45,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Compile the packages once, before test processes start: tests start programs by the thousand."""
+    """Compile the packages once, before test processes start, and choose the number of examples of properties.
+
+    Tests start programs by the thousand. Test modules ask for multiples of the number of examples.
+    """
     if not hasattr(config, "workerinput"):
         for package in ("emunode", "coordinator"):
             compileall.compile_dir(ROOT / package, quiet=2)  # also where PYTHONDONTWRITEBYTECODE is set
         compile_templates()
+    default = "repeatable" if config.getoption("--all") else "sampled"
+    settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", default))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -89,6 +99,15 @@ def the_engine() -> Iterator[None]:
     with (Path(tempfile.gettempdir()) / "testbench-engine.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """Chromium, which starts once per process: a start takes as long as several tests. Fixtures of pages reset it."""
+    program = find_chromium()
+    assert program is not None
+    with Browser(program) as opened:
+        yield opened
 
 
 @pytest.fixture

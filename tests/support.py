@@ -7,6 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import polars as pl
+from hypothesis import settings
 
 from coordinator.execution.run import run
 from coordinator.execution.sinks import DirectorySink, RunResult
@@ -20,6 +21,15 @@ from emunode.plugins import LOADED
 from emunode.registry import withdraw
 
 GOLDEN = Path(__file__).parent / "golden"
+REPEATABLE_EXAMPLES = 40
+"""The number of Hypothesis examples of a property with `--all`, where a test does not state another."""
+
+
+def examples(count: int) -> int:
+    """Return the number of examples of a property that has `count` with `--all`, in proportion to other properties."""
+    profile = settings.default
+    assert profile is not None
+    return max(1, count * profile.max_examples // REPEATABLE_EXAMPLES)
 
 
 def golden_rows(family: str, name: str, **equal: object) -> list[dict[str, str]]:

@@ -37,7 +37,8 @@ PAGES: Final = (
     *sorted((ROOT / "docs").rglob("*.md")),
     ROOT / "examples" / "README.md",
 )
-SAMPLED: Final = {ROOT / "docs" / name for name in ("how-to", "explanation")}
+SAMPLED: Final = {ROOT / "docs" / name: one_in for name, one_in in {"how-to": 9, "explanation": 7, "extend": 3}.items()}
+"""The folders whose pages are sampled: one in this number."""
 GENERATED_PAGES: Final = ROOT / "docs" / "reference"
 REASONS: Final = re.compile(
     r"(needs (Docker|root|another machine)( and another machine)?|more than a minute"
@@ -112,9 +113,12 @@ def pages_with(language: str) -> list[ParameterSet]:
     default.
     """
     pages = [page for page in PAGES if page.parent != GENERATED_PAGES and blocks(page, language)]
-    sampled = pytest.mark.exhaustive(one_in=7)
     return [
-        pytest.param(page, id=str(page.relative_to(ROOT)), marks=sampled if page.parent in SAMPLED else ())
+        pytest.param(
+            page,
+            id=str(page.relative_to(ROOT)),
+            marks=pytest.mark.exhaustive(one_in=SAMPLED[page.parent]) if page.parent in SAMPLED else (),
+        )
         for page in pages
     ]
 

@@ -21,11 +21,13 @@ SECOND = "document.querySelectorAll('iframe')[1].contentDocument"
 
 
 @pytest.fixture
-def page() -> Iterator[Browser]:
-    assert CHROMIUM is not None
-    with Browser(CHROMIUM) as opened:
-        yield opened
-        assert opened.complaints() == []
+def page(browser: Browser) -> Iterator[Browser]:
+    """The browser in the size of a notebook; errors on the page fail the test."""
+    browser.events.clear()
+    browser.prefer()
+    browser.resize(1200, 1600)
+    yield browser
+    assert browser.complaints() == []
 
 
 def test_two_runs_on_one_page_do_not_meet(page: Browser, tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ def data(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
 
 
 def test_properties_as_text(capsys: pytest.CaptureFixture[str]) -> None:
-    status, out, err = output(capsys, "star:4")
+    status, out, err = output(capsys, "star:4", "--work", "2000")
     assert (status, err) == (0, "")
     shown = {line[:27].strip(): line[27:].strip() for line in out.splitlines()}
     assert shown["topology"] == "star:4"
@@ -38,7 +38,7 @@ def test_properties_as_text(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_properties_as_json(capsys: pytest.CaptureFixture[str]) -> None:
-    found = data(capsys, "ej:2+3")
+    found = data(capsys, "ej:2+3", "--work", "2000")
     assert set(NAMES) <= found.keys()
     assert (found["topology"], found["order"], found["vertex_connectivity"], found["symmetry"]) == (
         "ej:2+3",
@@ -80,10 +80,10 @@ def test_relabel(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
 
 def test_a_picture(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     path = tmp_path / "star.svg"
-    _, out, _ = output(capsys, "star:4", "--picture", str(path))
+    _, out, _ = output(capsys, "star:3", "--picture", str(path))
     assert out.endswith(f"wrote picture: {path}\n")
-    assert path.read_text().count("<circle") == parse_topology("star:4").order
-    assert data(capsys, "star:4", "--picture", str(path))["picture"] == str(path)
+    assert path.read_text().count("<circle") == parse_topology("star:3").order
+    assert data(capsys, "star:3", "--picture", str(path))["picture"] == str(path)
 
 
 @pytest.mark.parametrize(

@@ -26,15 +26,16 @@ ANOTHER_USER: Final = 12345
 USERS: Final = {"root": None, "another user": ANOTHER_USER} if IS_ROOT else {"this user": 0}
 LAYERS: Final = [layer for layer in Layer if layer is not Layer.HOOK]
 """Without the audit hook: a submission can get around it, and the escapes act as if they had."""
+EVERY_ESCAPE: Final = tuple(each.name for each in ESCAPES)
 needs_filter: Final = pytest.mark.skipif(
     system_calls.architecture() is None, reason="there is no table of system calls for this machine"
 )
 
 
 @cache
-def tried(user: int | None, layers: tuple[Layer, ...]) -> dict[str, Any]:
-    """Return results of all escapes for a user with these layers, by name, and the protection that held."""
-    order = {"user": user, "layers": list(map(str, layers)), "escapes": [each.name for each in ESCAPES]}
+def tried(user: int | None, layers: tuple[Layer, ...], escapes: tuple[str, ...] = EVERY_ESCAPE) -> dict[str, Any]:
+    """Return results of escapes for a user with these layers, by name, and the protection that held."""
+    order = {"user": user, "layers": list(map(str, layers)), "escapes": escapes}
     done = subprocess.run(
         [sys.executable, "-m", "tests.coordinator.grading.escapes", json.dumps(order)],
         cwd=ROOT,
@@ -69,15 +70,18 @@ def test_escapes_succeed_without_confinement(user: int | None) -> None:
     assert len(found) >= 60
 
 
+@pytest.mark.exhaustive(one_in=2)
 @pytest.mark.parametrize("user", USERS.values(), ids=USERS)
 @pytest.mark.parametrize("layer", [each for each in LAYERS if any(each in escape.stopped_by for escape in ESCAPES)])
 def test_each_layer_stops_its_escapes_alone(user: int | None, layer: Layer) -> None:
-    found = tried(user, (layer,))
+    feasible = possible(user)
+    meant = tuple(each.name for each in feasible if layer in each.stopped_by)
+    # One escape is enough to learn whether the layer holds.
+    found = tried(user, (layer,), meant or (feasible[0].name,))
     if layer not in found["protection"]:
         pytest.skip(f"{layer} is for root only")
     if found["protection"][layer] is not None:
         pytest.skip(f"this machine has no {layer}: {found['protection'][layer]}")
-    meant = [each.name for each in possible(user) if layer in each.stopped_by]
     if not meant and user is not None:
         pytest.skip(f"{layer} changes nothing for a user without rights")
     assert meant

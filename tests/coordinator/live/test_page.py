@@ -38,19 +38,14 @@ PIXELS = """
 """
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    assert CHROMIUM is not None
-    with Browser(CHROMIUM, height=1500) as opened:
-        yield opened
-
-
 @pytest.fixture
 def page(browser: Browser) -> Iterator[Browser]:
     """Provide the browser without what earlier pages left; an error on the page fails the test, and so does a foreign
     request.
     """
     browser.events.clear()
+    browser.prefer()
+    browser.resize(1200, 1500)
     yield browser
     # Answers of status 400 are requests that contradict earlier ones; reading pixels is what the tests do.
     known = (
@@ -60,8 +55,6 @@ def page(browser: Browser) -> Iterator[Browser]:
     )
     assert [each for each in browser.complaints() if not each.startswith(known)] == []
     browser.evaluate("sessionStorage.clear()")
-    browser.prefer()
-    browser.resize(1200, 1500)
 
 
 class Watched:

@@ -152,7 +152,7 @@ def test_every_driver_is_tested() -> None:
     assert all((Path(__file__).parent / name).exists() for name in TESTED_ELSEWHERE.values())
 
 
-@pytest.mark.exhaustive(one_in=5)
+@pytest.mark.exhaustive(one_in=8)
 @pytest.mark.parametrize(
     ("name", "hosts"),
     [

@@ -215,7 +215,7 @@ MOMENTS: dict[str, tuple[str, Callable[[Coordinator], object]]] = {
     "while a host hangs": (f"{ENDLESS} --ranks-per-host 1", lambda run: run.wait_for_steps()[3].suspend()),
     # a step of this network takes more than a moment, and an interrupt does not wait for its end
     "in memory": (
-        f"run --topology hypercube:17 {FLOOD} --driver memory",
+        f"run --topology hypercube:16 {FLOOD} --driver memory",
         lambda run: run.wait_for(lambda: ": steps " in run.err, "steps"),
     ),
 }
@@ -365,7 +365,7 @@ async def test_a_host_that_stops_at_its_start_is_killed(
 
 
 def test_concurrent_runs_do_not_affect_each_other(start: Start) -> None:
-    line = f"run --topology star:4 {FLOOD} --messages 50 --ranks-per-host 8 --seed"
+    line = f"run --topology star:3 {FLOOD} --messages 50 --ranks-per-host 3 --seed"
     runs = [start(f"{line} {seed}", folder) for seed, folder in ((0, "one"), (0, "other"), (1, "third"))]
     assert [run.status() for run in runs] == [0, 0, 0]
     one, other, third = (run.summary() for run in runs)

@@ -17,7 +17,7 @@ def rows_of(name: str, provenance: str) -> list[dict[str, str]]:
     return [row for row in golden("ej", name) if row["provenance"] == provenance]
 
 
-@pytest.mark.exhaustive(one_in=2)
+@pytest.mark.exhaustive(one_in=4)
 @pytest.mark.parametrize(
     ("about", "n"),
     [

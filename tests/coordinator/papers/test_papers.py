@@ -415,7 +415,7 @@ def test_bounds_of_table_5(row: dict[str, str]) -> None:
     assert [transmissions, one_port, ceil(all_port)] == expected
 
 
-@pytest.mark.parametrize("n", [3, 4])
+@pytest.mark.parametrize("n", [3, pytest.param(4, marks=pytest.mark.slow)])
 def test_star_and_hypercube_meet_their_bounds(n: int, run_cache: RunCache) -> None:
     about = find_reproduction("star-against-hypercube")
     for table in about.build(replace(run_cache, sizes=about.over(n))):

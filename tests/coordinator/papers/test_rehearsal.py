@@ -16,7 +16,7 @@ from coordinator.papers.tables import Table, compared
 BROADCAST = {"topology": "star:3", "collective": "broadcast", "algorithm": "greedy-tree"}
 
 
-@pytest.mark.exhaustive(one_in=4)
+@pytest.mark.exhaustive(one_in=8)
 @pytest.mark.parametrize("name", [name for name in REPRODUCTIONS if name != "johnsson-ho-timed"])
 def test_the_counted_runs_are_the_runs_that_are_made(name: str, run_cache: RunCache) -> None:
     """At the smallest size, scenario by scenario; results that would lead to other runs would show here."""

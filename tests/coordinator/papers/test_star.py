@@ -136,7 +136,7 @@ def test_the_closed_form_of_algorithm_1(row: dict[str, str]) -> None:
 # --- Fragopoulou and Akl 1993 ----------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module", params=[3, 4])
+@pytest.fixture(scope="module", params=[3, pytest.param(4, marks=pytest.mark.slow)])
 def report(request: pytest.FixtureRequest, run_cache: RunCache) -> tuple[int, list[Section]]:
     return request.param, carry_out(run_cache, report_1993.REPRODUCTION, request.param)
 

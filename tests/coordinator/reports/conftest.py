@@ -1,19 +1,10 @@
-"""A browser for the tests of pages."""
+"""A page of the browser for tests of reports."""
 
 from collections.abc import Iterator
 
 import pytest
 
-from tests.browser import Browser, find_chromium
-
-CHROMIUM = find_chromium()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    assert CHROMIUM is not None
-    with Browser(CHROMIUM) as opened:
-        yield opened
+from tests.browser import Browser
 
 
 @pytest.fixture

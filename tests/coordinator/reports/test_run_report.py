@@ -257,7 +257,7 @@ FILES = ("summary.json", "scenario.toml", "faults.json", *TABLES)
 UNLISTED = {("scenario.toml", "empty"), ("scenario.toml", "cut")}
 
 
-@pytest.mark.exhaustive(one_in=4)
+@pytest.mark.exhaustive(one_in=6)
 @pytest.mark.parametrize("how", ["missing", "empty", "cut", "nonsense"])
 @pytest.mark.parametrize("name", FILES)
 def test_damaged_file_is_listed_and_the_rest_is_shown(copied: Path, name: str, how: str) -> None:

@@ -178,7 +178,7 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     return Run(scenario, Recorded(path, scenario, scene.topology), scene, watched)
 
 
-@pytest.mark.exhaustive(one_in=3)
+@pytest.mark.exhaustive(one_in=5)
 def test_a_scene_shows_what_the_journal_says(run: Run) -> None:
     recorded, scene = run.recorded, run.scene
     assert (scene.votes is not None) == (run.scenario in VOTED)

@@ -12,6 +12,7 @@ from coordinator.history.journal import COLUMNS, OUTCOMES
 from coordinator.results.metrics import Measurement, measure
 from emunode.model import ALL_RANKS
 from tests.scenarios import Case
+from tests.support import examples
 
 Row = tuple[int, int, int, int, int, int, int, int, int, str]
 """step, sender, port, receiver, origin, target, tree, segment, bytes, outcome"""
@@ -279,7 +280,7 @@ def plainly(rows: list[Row]) -> dict[str, object]:
     }
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(ROWS)
 def test_metrics_match_their_definitions(rows: list[Row]) -> None:
     seen = measured(rows, messages=2, segments=2, packet_limit=50)

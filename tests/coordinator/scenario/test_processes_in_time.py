@@ -18,6 +18,7 @@ from coordinator.scenario.fault_syntax import MOST_TIME, parse_faults, read_time
 from coordinator.scenario.model import costs_of
 from emunode.errors import ScenarioError
 from tests.scenarios import Case
+from tests.support import examples
 
 MS = 10**6
 
@@ -155,7 +156,7 @@ def test_canonical_form(written: str, canonical: str) -> None:
 
 
 @given(st.integers(0, MOST_TIME))
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_times_are_read_as_they_are_written(time: int) -> None:
     assert read_time(write_time(time)) == time
 

@@ -25,7 +25,7 @@ from coordinator.theory.figures.separations import disconnecting, separations
 from coordinator.theory.figures.survival import reliability
 from emunode.errors import ScenarioError
 from emunode.topologies.registry import parse_topology
-from tests.support import GOLDEN
+from tests.support import GOLDEN, examples
 
 TERMINALS = {
     "all": "all_terminal_reliability",
@@ -180,7 +180,7 @@ def component_sizes(graph: Any) -> list[int]:
     return sorted(map(len, networkx.connected_components(graph)))
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(small_graphs())
 def test_conditional_connectivities_are_as_defined(graph: Any) -> None:
     for g in (0, 1, 2):
@@ -193,7 +193,7 @@ def test_conditional_connectivities_are_as_defined(graph: Any) -> None:
         assert compute(graph, "component_connectivity", str(r)) == parts
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(small_graphs())
 def test_what_is_left_is_as_defined(graph: Any) -> None:
     network = network_of(graph)
@@ -207,7 +207,7 @@ def test_what_is_left_is_as_defined(graph: Any) -> None:
         assert (found.sets, found.connected, residual[size]) == (comb(len(graph), size), connected, connected)  # type: ignore[index]
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(small_graphs(6))
 def test_structure_connectivity_is_as_defined(graph: Any) -> None:
     structures = {"K1,1": networkx.path_graph(2), "K1,3": networkx.star_graph(3), "P4": networkx.path_graph(4)}
@@ -249,7 +249,7 @@ def _container(graph: Any, one: int, other: int, width: int) -> int:
     return min(disjoint)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(small_graphs(6))
 def test_diagnosability_is_as_defined(graph: Any) -> None:
     every = [frozenset(each) for each in subsets(list(graph))]
@@ -281,7 +281,7 @@ def _mm(graph: Any, one: frozenset[int], other: frozenset[int]) -> bool:
     return False
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(small_graphs(6), st.data())
 def test_reliabilities_count_every_set_of_links(graph: Any, data: st.DataObject) -> None:
     if graph.number_of_edges() > 10:

@@ -17,6 +17,7 @@ from coordinator.theory.least_faults import (
     least_faults,
     struck,
 )
+from tests.support import examples
 
 PLACES = range(6)
 
@@ -55,7 +56,7 @@ def smallest_by_trying(copies: list[Copy], budget: FaultBudget) -> int | None:
     return None
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(situations())
 def test_the_smallest_set_of_faults(situation: tuple[list[Copy], FaultBudget]) -> None:
     copies, budget = situation

@@ -94,7 +94,7 @@ POINTS = [
 ]  # fmt: skip
 
 
-@pytest.mark.exhaustive(one_in=3)
+@pytest.mark.exhaustive(one_in=6)
 @pytest.mark.parametrize("case", SMALL)
 @pytest.mark.parametrize("text", POINTS)
 def test_prediction_is_the_mean_over_all_sets(case: str, text: str) -> None:

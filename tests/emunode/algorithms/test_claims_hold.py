@@ -33,7 +33,7 @@ VARIANTS = (
             topology,
             entry,
             id=f"{topology}-{entry.collective}-{entry.name}",
-            marks=pytest.mark.exhaustive(one_in=3 if once((family, entry)) and topology == SMALL[family] else 20),
+            marks=pytest.mark.exhaustive(one_in=6 if once((family, entry)) and topology == SMALL[family] else 40),
         )
         for family, entry in CASES
         for topology in (SMALL[family], *({"hypercube": ["hypercube:4"]}.get(family, ())))
@@ -66,7 +66,7 @@ def ran_with_its_claims(scenario: dict[str, object], number: int) -> bool:
     return False
 
 
-@pytest.mark.exhaustive(one_in=40)
+@pytest.mark.exhaustive(one_in=80)
 @pytest.mark.parametrize(("family", "entry"), [pytest.param(*case, id=case_name(case)) for case in CASES if once(case)])
 def test_sockets_give_the_history_of_the_memory_engine(family: str, entry: type[Algorithm]) -> None:
     same_history(
@@ -74,7 +74,7 @@ def test_sockets_give_the_history_of_the_memory_engine(family: str, entry: type[
     )
 
 
-@pytest.mark.exhaustive(one_in=4)
+@pytest.mark.exhaustive(one_in=8)
 @pytest.mark.parametrize(
     ("topology", "collective", "algorithm", "port_model", "values"),
     [

@@ -11,6 +11,7 @@ from emunode.faults.injector import Faults
 from emunode.faults.kinds import Crash, Delay, Down, Drop, Fault, Hang, Loss, Recover, Up, in_order
 from emunode.model import Detection
 from emunode.topologies.registry import parse_topology
+from tests.support import examples
 
 CUBE = parse_topology("hypercube:3")
 RING = parse_topology("ring:4")
@@ -139,7 +140,7 @@ some_faults = st.lists(
 )
 
 
-@settings(max_examples=120)
+@settings(max_examples=examples(120))
 @given(some_faults, st.integers(1, 3), st.booleans())
 def test_it_agrees_with_a_plain_simulation(drawn: list[object], after: int, doubling: bool) -> None:
     faults: list[Fault] = []

@@ -13,6 +13,7 @@ from emunode.model import HopOutcome
 from emunode.net.wire import ROW
 from emunode.timed.cost_model import LinearCostModel
 from tests.emunode.timed.test_faults_in_time import CUBE, MS, made, predicted, replayed
+from tests.support import examples
 
 Times = dict[int, tuple[int, int | None]]
 """By rank, start and end of its packet; no end for a lost one, and no entry for one that never starts."""
@@ -121,7 +122,7 @@ TIMES = st.integers(0, 90).map(lambda tenths: tenths * MS // 10)
 SPANS = st.tuples(TIMES, st.integers(1, 40)).map(lambda span: (span[0], span[0] + span[1] * MS // 10))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     st.dictionaries(st.integers(1, 7), TIMES, max_size=2),
     st.dictionaries(st.integers(1, 7), SPANS, max_size=2),

@@ -24,6 +24,7 @@ from emunode.net.wire import ROW
 from emunode.play import play
 from emunode.timed.cost_model import LinearCostModel
 from emunode.topologies.registry import parse_topology
+from tests.support import examples
 
 MS = 1_000_000
 ONE_MS = LinearCostModel(1e-3, 0.0)
@@ -186,7 +187,7 @@ def scenarios(draw: st.DrawFn) -> tuple[tuple[str, str, str, str, dict[str, Any]
     return case, faults, knowledge, draw(st.integers(0, 99))
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(scenarios())
 def test_faults_by_steps_have_the_history_of_lockstep(
     scenario: tuple[tuple[str, str, str, str, dict[str, Any]], list[str], FaultKnowledge, int],
@@ -255,7 +256,7 @@ TIMES = st.integers(0, 60).map(lambda tenths: tenths * MS // 10)
 EDGES = [(rank, rank | 1 << bit) for rank in range(8) for bit in range(rank.bit_length(), 3)]
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     st.dictionaries(st.integers(0, 7), TIMES, max_size=2),
     st.lists(st.tuples(st.sampled_from(EDGES), TIMES, st.integers(1, 20)), max_size=3),

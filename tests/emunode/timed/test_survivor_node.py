@@ -88,7 +88,7 @@ def test_after_two_crashes_survivors_agree_and_are_served(network: str, crashes:
     assert {row[2] for row in again if row[7] == last} == set(survivors) - {0}
 
 
-@pytest.mark.exhaustive(one_in=36)
+@pytest.mark.exhaustive(one_in=72)
 @pytest.mark.parametrize(("network", "crashes"), PAIRS)
 @pytest.mark.parametrize("mode", ["agree", "shrink"])
 def test_claims_hold_after_every_pair_of_crashes(network: str, crashes: tuple[tuple[int, int], ...], mode: str) -> None:

@@ -18,6 +18,7 @@ from emunode.timed.cost_model import LinearCostModel
 from emunode.timed.rank import TimedSuspicion
 from emunode.topologies.registry import parse_topology
 from tests.emunode.timed.protocol_support import EIGHTH, MS, STOP_AND_WAIT, data, predicted
+from tests.support import examples
 
 DATA, ANSWER = MS, MS // 8
 TENTH = LinearCostModel(0.0, 1e-4 / 8)
@@ -169,7 +170,7 @@ def one_link(
     return received
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     segments=st.integers(1, 4),
     attempts=st.integers(1, 4),

@@ -17,7 +17,7 @@ from emunode.topologies.base import ABSENT
 from emunode.topologies.digest import links_sha256, network_sha256
 from emunode.topologies.registry import parse_topology
 from emunode.topologies.table import TableTopology, label_problem
-from tests.support import GOLDEN
+from tests.support import GOLDEN, examples
 
 
 class Table(TableTopology):
@@ -71,7 +71,7 @@ def test_ports_are_neighbours_in_ascending_order() -> None:
 
 
 @given(st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_the_order_of_links_does_not_matter(data: st.DataObject) -> None:
     seed = data.draw(st.integers(0, 1000))
     links = sorted(networkx.gnm_random_graph(12, 40, seed=seed).edges)
@@ -157,7 +157,7 @@ def test_bytes_return_the_same_network(name: str) -> None:
 
 
 @given(st.data())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_damaged_bytes_are_refused_or_another_network(data: st.DataObject) -> None:
     whole = TableTopology("net", [f"n{rank}" for rank in range(9)], networkx.cycle_graph(9).edges).to_bytes()
     at = data.draw(st.integers(0, len(whole) - 1))
