@@ -20,6 +20,7 @@ from coordinator.campaigns.certify import (
     CertificateEngine,
     Certifier,
     FailingTrial,
+    RandomSample,
     failed,
     rounds,
 )
@@ -90,10 +91,9 @@ class BitRowEngine(CertificateEngine):
     def decide(self, certificate: Certificate, level: Level, fault_set: FaultSetSpec) -> None:
         orbits, engine = self._orbits[fault_set], self._engine
         began, found = time.perf_counter(), None
-        first = rest = np.empty((0, fault_set.size), np.int64)
+        first = np.empty((0, fault_set.size), np.int64)
         size = sample_size(engine)
-        # The sets with the least random keys are a random sample, of which no more is kept than is wanted.
-        draw, keys = self.certifier.draw(level), np.empty(0)
+        sample = RandomSample[Indices](self.certifier.draw(level), max(0, size - MOST_HISTORIES))
         expected = max(1, level.sets // certificate.symmetries)
         with InterruptGuard() as stop:
             for rows, sizes in _in_rounds(orbits, fault_set):
@@ -105,14 +105,9 @@ class BitRowEngine(CertificateEngine):
                 level.lost += int((sizes * outcome.unserved).sum())
                 level.undecided += int((~outcome.decided).sum())
                 level.tight += int((outcome.least_copies == 1).sum())
-                begin = min(MOST_HISTORIES, size) - len(first)
+                begin = min(MOST_HISTORIES, size, len(first) + len(rows)) - len(first)
                 first = np.concatenate([first, rows[:begin]])
-                rest, keys = (
-                    np.concatenate([rest, rows[begin:]]),
-                    np.append(keys, [draw.random() for _ in rows[begin:]]),
-                )
-                least = np.argsort(keys)[: size - len(first)]
-                rest, keys = rest[least], keys[least]
+                sample.offer(sample.keys(len(rows) - begin), rows[begin:])
                 failing = np.flatnonzero(outcome.decided & ~outcome.served)
                 if len(failing):
                     found = rows[failing[0]]
@@ -124,9 +119,10 @@ class BitRowEngine(CertificateEngine):
         certificate.trials += level.orbits
         certificate.seconds += time.perf_counter() - began
         if not certificate.interrupted:
-            chosen = np.concatenate([first, rest] if found is None else [first, rest, found[None]])
-            sets = [orbits.specs(row, fault_set) for row in chosen.tolist()]
-            again = self._point(orbits, fault_set, chosen)
+            chosen = [*first, *sample.items(), *([] if found is None else [found])]
+            rows = np.array(chosen, np.int64).reshape(len(chosen), fault_set.size)
+            sets = [orbits.specs(row, fault_set) for row in rows.tolist()]
+            again = self._point(orbits, fault_set, rows)
             hashes = self._repeat(certificate, again, sets, failing=found is not None)
             level.histories += [(sets[at], hashes[at]) for at in range(min(len(first), len(hashes)))]
 

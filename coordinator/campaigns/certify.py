@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
-from typing import ClassVar, TextIO
+from operator import itemgetter
+from typing import ClassVar, Generic, Protocol, TextIO, TypeVar
 
 import trio
 
@@ -29,6 +30,9 @@ from coordinator.theory.symmetry import Orbit, Orbits, Symmetry, identity, symme
 from emunode.errors import RunError, ScenarioError
 from emunode.faults.kinds import is_random
 from emunode.logging import logging_to
+
+Item = TypeVar("Item")
+Drawn_co = TypeVar("Drawn_co", covariant=True)
 
 FIRST_ROUND, LARGEST_ROUND = 32, 4096
 """Sets per round, at first and at most; a failure is noticed at the end of its round."""
@@ -187,6 +191,38 @@ class Certifier:
         return Counterexample(failing.trial.faults, failing.result.unserved, failing.result.violated, whole)
 
 
+class _Indexed(Protocol[Drawn_co]):
+    """A sequence of items, or an array of rows."""
+
+    def __getitem__(self, at: int, /) -> Drawn_co: ...
+
+
+class RandomSample(Generic[Item]):
+    """A random sample of the sets of a level, drawn as the sets pass: of the items with the least random keys no more is
+    kept than is wanted.
+    """
+
+    def __init__(self, draw: random.Random, size: int) -> None:
+        self._draw = draw
+        self._size = size
+        self._kept: list[tuple[float, Item]] = []
+
+    def keys(self, count: int) -> list[float]:
+        """Draw the keys of the next items in order, so that the sample does not depend on which one is decided first."""
+        return [self._draw.random() for _ in range(count)]
+
+    def offer(self, keys: Sequence[float], items: _Indexed[Item]) -> None:
+        """Keep the items whose keys are among the least so far."""
+        limit = self._kept[-1][0] if len(self._kept) >= self._size > 0 else float(self._size > 0)
+        # Only items that enter are looked at: there may be millions of others.
+        if entering := [(key, items[at]) for at, key in enumerate(keys) if key < limit]:
+            self._kept = sorted(self._kept + entering, key=itemgetter(0))[: self._size]
+
+    def items(self) -> list[Item]:
+        """Return the sample, in the order of the keys."""
+        return [item for _, item in self._kept]
+
+
 def level_of(fault_set: FaultSetSpec, sets: int) -> Level:
     """Return a level with all sets undecided."""
     return Level(fault_set.name.removeprefix("all:"), fault_set.size, sets)
@@ -211,11 +247,14 @@ class MessageEngine(CertificateEngine):
         failing: list[FailingTrial] = []
         current: list[Orbit] = []
         sizes = iter(rounds())
-        runs: dict[tuple[str, ...], TrialResult] = {}
+        tight: dict[tuple[str, ...], str] = {}
+        others = RandomSample[tuple[tuple[str, ...], str]](on.draw(level), self._sample or 0)
+        keys: list[float] = []
 
         def next_round() -> Iterable[Trial]:
             # The round in which a failure was found is completed, and no other one begins.
             current[:] = [] if failing else islice(orbits, next(sizes))
+            keys[:] = others.keys(len(current)) if self._sample else []
             return [Trial(0, orbit.faults, on.scenario.seed) for orbit in current]
 
         def take(place: int, trial: Trial, result: TrialResult) -> None:
@@ -228,8 +267,10 @@ class MessageEngine(CertificateEngine):
             level.tight += result.least_copies == 1
             if len(level.histories) < MOST_HISTORIES:
                 level.histories.append((orbit.faults, result.journal_hash))
-            if self._sample is not None:
-                runs[orbit.faults] = result
+            if self._sample is not None and result.least_copies == 1:
+                tight[orbit.faults] = result.journal_hash
+            elif self._sample:
+                others.offer([keys[place]], [(orbit.faults, result.journal_hash)])
             # The first failing set in order, so that the result does not depend on which worker was faster.
             if failed(result) and (not failing or place < failing[0].place):
                 failing[:] = [FailingTrial(place, trial, result)]
@@ -242,24 +283,20 @@ class MessageEngine(CertificateEngine):
         if failing:
             certificate.counterexample = on.smallest(failing[0])
         elif self._sample is not None and not runner.interrupted:
-            self._repeat_on_driver(certificate, level, runs, self._sample)
+            # In order, whichever worker was faster.
+            self._repeat_on_driver(certificate, level, dict(sorted(tight.items())) | dict(others.items()))
 
-    def _repeat_on_driver(
-        self, certificate: Certificate, level: Level, runs: Mapping[tuple[str, ...], TrialResult], sample: int
-    ) -> None:
-        """Repeat the tight orbits and a sample of the others on the requested driver, and compare histories."""
-        tight = [faults for faults, result in runs.items() if result.least_copies == 1]
-        others = [faults for faults, result in runs.items() if result.least_copies != 1]
-        chosen = self.certifier.draw(level).sample(others, min(sample, len(others)))
-        for faults, result in self.certifier.run(certificate, tight + chosen, self.certifier.workers or 1):
+    def _repeat_on_driver(self, certificate: Certificate, level: Level, hashes: Mapping[tuple[str, ...], str]) -> None:
+        """Repeat orbits on the requested driver, and compare histories with the given ones."""
+        for faults, result in self.certifier.run(certificate, [*hashes], self.certifier.workers or 1):
             # The same history needs no judgement of its own.
-            if result.journal_hash == runs[faults].journal_hash:
+            if result.journal_hash == hashes[faults]:
                 level.again += 1
             elif result.undecided:
                 level.undecided += 1
             elif certificate.different is None:
                 certificate.different = faults
-                certificate.different_hashes = runs[faults].journal_hash, result.journal_hash
+                certificate.different_hashes = hashes[faults], result.journal_hash
 
 
 def count_trials(certificate: Certificate, campaign_runner: CampaignRunner) -> None:

@@ -1,12 +1,13 @@
 """Certificates: verdicts, smallest counterexamples, and the losses of single trees."""
 
 import sys
-from itertools import combinations
+from itertools import chain, combinations
+from random import Random
 
 import pytest
 
 from coordinator.campaigns.certificate import Certificate
-from coordinator.campaigns.certify import Certifier, exhaustive_fault_sets
+from coordinator.campaigns.certify import Certifier, RandomSample, exhaustive_fault_sets
 from coordinator.campaigns.runner import CampaignRunner
 from coordinator.campaigns.trial_runner import Trial, TrialResult
 from coordinator.planning.plan import make_plan
@@ -164,3 +165,17 @@ def test_over_tcp_tight_sets_have_the_same_history() -> None:
     assert all(level.again >= level.tight for level in certificate.counts)
     assert sum(level.tight for level in certificate.counts) >= 4
     assert sum(level.again for level in certificate.counts) > sum(level.tight for level in certificate.counts)
+
+
+@pytest.mark.parametrize("size", [0, 1, 3, 50])
+def test_a_sample_has_the_least_keys_whatever_comes_first(size: int) -> None:
+    rounds = [list(range(first, first + 10)) for first in range(0, 40, 10)]
+    draw = Random(7)
+    key_of = dict(zip(chain.from_iterable(rounds), [draw.random() for _ in range(40)], strict=True))
+    whole, single = RandomSample[int](Random(7), size), RandomSample[int](Random(7), size)
+    for items in rounds:
+        whole.offer(whole.keys(len(items)), items)
+        keys = single.keys(len(items))
+        for at in reversed(range(len(items))):
+            single.offer([keys[at]], [items[at]])
+    assert whole.items() == single.items() == sorted(key_of, key=key_of.__getitem__)[:size]
