@@ -30,20 +30,20 @@ ensure_venv() {
     fi
     compile_sources
     PATH=$venv/bin:$PATH
-    # Thousands of processes import the same modules: even where the environment keeps bytecode out of the source tree, they
-    # are compiled once.
-    if [[ -n ${PYTHONDONTWRITEBYTECODE:-} ]]; then
-        unset PYTHONDONTWRITEBYTECODE
-        export PYTHONPYCACHEPREFIX=$venv/bytecode
-    fi
+    # Bytecode lies beside the sources, for programs that are called by path too: Python may keep what is compiled on the way.
+    unset PYTHONDONTWRITEBYTECODE
 }
 
-# Compile the modules that have changed, and templates once: pip compiles no project that is installed in place, and Python keeps
-# nothing where PYTHONDONTWRITEBYTECODE is set. Without write access to the folder everything works, but starts later.
+# Compile the modules and templates that have changed: pip compiles no project that is installed in place, and Python keeps nothing
+# where PYTHONDONTWRITEBYTECODE is set. Without write access to the folder everything works, but starts later.
 compile_sources() {
     "$venv/bin/python" -m compileall -qq -- "$root/coordinator" "$root/emunode" || true
-    [[ -d $root/coordinator/reports/templates/__pycache__ ]] ||
-        "$venv/bin/python" -c 'from coordinator.reports.pages import compile_templates as c; c()' || true
+    # Another interpreter or version of Jinja comes with another environment, which is newer than what is compiled.
+    local templates=$root/coordinator/reports/templates
+    local compiled=$templates/__pycache__/compiled
+    if [[ ! -e $compiled || $venv/testbench-stamp -nt $compiled || -n $(find "$templates" -name '*.jinja' -newer "$compiled") ]]; then
+        "$venv/bin/python" -c 'from coordinator.reports.pages import compile_templates as c; c()' && : >"$compiled" || true
+    fi
 }
 
 is_current() {

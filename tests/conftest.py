@@ -17,7 +17,7 @@ from zlib import crc32
 import pytest
 from hypothesis import HealthCheck, settings
 
-from coordinator.cli.app import main
+from coordinator.cli.invoke import main
 from coordinator.reports.pages import compile_templates
 from tests.browser import Browser, find_chromium
 from tests.command_line import ROOT, Call, Ended, Running, Start, arguments, command

@@ -150,7 +150,7 @@ def test_a_host_without_the_coordinators_packages_runs(host_environment: Path, t
 WITHOUT_DOCKER = """
 import sys
 sys.modules["docker"] = None  # as if it were not installed
-from coordinator.cli.app import main
+from coordinator.cli.invoke import main
 sys.exit(main(sys.argv[1:]))
 """
 

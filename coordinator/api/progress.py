@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from coordinator.api.styles import may_have_styles
 from emunode.terminal import say
 
 if TYPE_CHECKING:  # importing it takes longer than all of `coordinator list topologies`
@@ -72,13 +73,14 @@ def _in_notebook(title: str) -> "Iterator[Progress]":
 @contextlib.contextmanager
 def on_stderr(title: str) -> "Iterator[Progress]":
     """Show progress on standard error: one changing line on a terminal, otherwise a line every two seconds at most."""
-    from coordinator.api.console import PlainConsole  # noqa: PLC0415  # most calls of the API show nothing
+    if may_have_styles(sys.stderr):
+        from coordinator.api.console import PlainConsole  # noqa: PLC0415  # most calls of the API show nothing
 
-    errors = PlainConsole(stderr=True)
-    if errors.is_terminal:
-        with errors.status(title) as status:
-            yield lambda phase, done, total: status.update(_line(title, phase, done, total))
-        return
+        errors = PlainConsole(stderr=True)
+        if errors.is_terminal:
+            with errors.status(title) as status:
+                yield lambda phase, done, total: status.update(_line(title, phase, done, total))
+            return
     last = time.monotonic()
 
     def sparse(phase: str, done: int, total: int) -> None:

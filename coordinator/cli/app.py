@@ -4,11 +4,8 @@ Exit status: 0 every claim holds; 1 a claim, a certificate or a stored run is wr
 error; 3 undecided; 4 the command could not run on this machine; 130 interrupted.
 """
 
-import sys
-
 from cyclopts import App
 
-from coordinator.cli.invoke import run_command_line
 from emunode import __version__
 
 app = App(
@@ -71,8 +68,3 @@ for parent, table in ((app, COMMANDS), (lister, LISTS), (maker, NEW)):
 app.command(
     "coordinator.cli.completion:install_completion", name="--install-completion", help="Install shell completion."
 )
-
-
-def main(arguments: list[str] | None = None) -> int:
-    """Run a command line and return its exit status. SIGTERM is handled like Ctrl-C."""
-    return run_command_line(app, sys.argv[1:] if arguments is None else arguments)

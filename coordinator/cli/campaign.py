@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Group, Parameter
-from rich.markup import escape
 
 from coordinator.api.campaigns import run_stored
 from coordinator.api.progress import on_stderr
@@ -19,9 +18,11 @@ from coordinator.campaigns.runner import check_workers
 from coordinator.campaigns.store import read_grid
 from coordinator.campaigns.tables import Row
 from coordinator.cli import render
+from coordinator.cli.documents import print_json
 from coordinator.cli.given import values_from
+from coordinator.cli.markup import escape
 from coordinator.cli.options import ScenarioFile
-from coordinator.cli.output import OUTPUT, JsonFlag, as_command, print_json
+from coordinator.cli.output import OUTPUT, JsonFlag, as_command
 from coordinator.cli.trials import TRIAL_DEFAULTS, EngineFlag, TrialFlags, WorkersFlag
 from coordinator.reports.campaign_report import process_cells
 from coordinator.reports.numbers import plural

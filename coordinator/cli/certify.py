@@ -5,16 +5,17 @@ from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
-from rich.markup import escape
 
 from coordinator.api.certificates import certify_scenario
 from coordinator.api.progress import on_stderr
 from coordinator.campaigns.certificate import Certificate, Level, record
 from coordinator.campaigns.engines import Engine
 from coordinator.cli import render
+from coordinator.cli.documents import print_json
 from coordinator.cli.given import values_from
+from coordinator.cli.markup import escape
 from coordinator.cli.options import ScenarioFile
-from coordinator.cli.output import OUTPUT, JsonFlag, as_command, print_json
+from coordinator.cli.output import OUTPUT, JsonFlag, as_command
 from coordinator.cli.trials import TRIAL_DEFAULTS, TrialFlags, WorkersFlag
 from coordinator.reports.numbers import plural
 from coordinator.scenario.model import make_scenario

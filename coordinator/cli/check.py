@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Group, Parameter
-from rich.markup import escape
 
 from coordinator.api.progress import on_stderr
 from coordinator.cli import render
-from coordinator.cli.output import OUTPUT, JsonFlag, as_command, print_json
+from coordinator.cli.documents import print_json
+from coordinator.cli.markup import escape
+from coordinator.cli.output import OUTPUT, JsonFlag, as_command
 from coordinator.grading.confinement import MEBIBYTE, Limits
 from coordinator.grading.grade import Grade, GradedPart, GradeOptions
 from coordinator.grading.grade import grade as grade_file

@@ -1,6 +1,7 @@
 """`coordinator clean`."""
 
-from coordinator.cli.output import JsonFlag, as_command, print_json
+from coordinator.cli.documents import print_json
+from coordinator.cli.output import JsonFlag, as_command
 from coordinator.history.run_directory import remove_abandoned
 from coordinator.networks.launchers.records import orphans
 from emunode.terminal import say

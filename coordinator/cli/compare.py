@@ -5,11 +5,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Parameter
-from rich.markup import escape
 
 from coordinator.api.comparisons import compare
 from coordinator.cli import render
-from coordinator.cli.output import OUTPUT, JsonFlag, RunArgument, as_command, print_json
+from coordinator.cli.documents import print_json
+from coordinator.cli.markup import escape
+from coordinator.cli.output import OUTPUT, JsonFlag, RunArgument, as_command
 from coordinator.cli.plugin_flags import PluginFlag
 from coordinator.cli.verify import warn_unverified
 from coordinator.reports.data import find_run

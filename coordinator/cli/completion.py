@@ -5,7 +5,8 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from coordinator.cli.output import JsonFlag, print_json
+from coordinator.cli.documents import print_json
+from coordinator.cli.output import JsonFlag
 from emunode.terminal import say
 
 

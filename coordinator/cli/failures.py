@@ -1,14 +1,16 @@
 """Errors as messages, as JSON records and as exit statuses."""
 
 import contextlib
+import sys
 import traceback
-from difflib import get_close_matches
+from typing import TYPE_CHECKING
 
-from cyclopts import CycloptsError, UnknownOptionError
-
-from coordinator.cli.output import print_json
+from coordinator.cli.documents import print_json
 from emunode.errors import EmulatorError, FaultError, RuleError, ScenarioError
 from emunode.terminal import say
+
+if TYPE_CHECKING:
+    from cyclopts import CycloptsError
 
 INTERNAL = "internal error: "
 
@@ -29,10 +31,10 @@ def report_error(error: BaseException, as_json: bool) -> int:
 
 def describe(error: BaseException) -> tuple[str, int]:
     """Return the message of an error and its exit status."""
+    # A command line that cyclopts does not parse raises none of its errors.
+    if "cyclopts" in sys.modules and (usage := _usage_error(error)):
+        return usage, 2
     match error:
-        case CycloptsError():
-            command = " ".join(["coordinator", *(error.command_chain or ())])
-            return f"{_usage_message(error)}\n  see `{command} --help`", 2
         case ScenarioError():
             return str(error), 2
         case KeyboardInterrupt():
@@ -64,8 +66,22 @@ def _record(error: BaseException, message: str) -> dict[str, object]:
     return record
 
 
-def _usage_message(error: CycloptsError) -> str:
+def _usage_error(error: BaseException) -> str:
+    """Return the message of an error of cyclopts; empty for other errors."""
+    from cyclopts import CycloptsError  # noqa: PLC0415  # see `describe`
+
+    if not isinstance(error, CycloptsError):
+        return ""
+    command = " ".join(["coordinator", *(error.command_chain or ())])
+    return f"{_usage_message(error)}\n  see `{command} --help`"
+
+
+def _usage_message(error: "CycloptsError") -> str:
     """Return the message of cyclopts; for an abbreviated flag, the flags that begin with it."""
+    from difflib import get_close_matches  # noqa: PLC0415  # see `describe`
+
+    from cyclopts import UnknownOptionError  # noqa: PLC0415
+
     if isinstance(error, UnknownOptionError):
         given = error.token.keyword or error.token.value
         flags = [flag for argument in error.argument_collection for flag in argument.names if flag.startswith(given)]

@@ -22,10 +22,10 @@ LONGER = re.compile(r"(\d+(?:\.\d+)?)\s*(h|min|m)", re.ASCII)
 
 def values_from(file: Path | None, flags: Any) -> dict[str, object]:
     """Return the keys of a scenario file, overridden by flags, not validated yet. Plug-ins that the flags name are
-    executed.
+    executed. `flags` is a record with None for flags that are not given, or a dictionary.
     """
     values = with_absolute_network(read_scenario(file), file.parent) if file else {}
-    given = {} if flags is None else {name: value for name, value in asdict(flags).items() if value is not None}
+    given = texts_of(flags)
     if "plugin" in values or "plugin" in given:
         values["plugin"] = _plugins(values.get("plugin", ()), given.pop("plugin", ()))
     if "program" in values or "program" in given:
@@ -37,6 +37,12 @@ def values_from(file: Path | None, flags: Any) -> dict[str, object]:
         if "topology" in given and "network_sha256" not in given:
             values.pop("network_sha256", None)  # the digest of the network in the file
     return values
+
+
+def texts_of(flags: Any) -> dict[str, Any]:
+    """Return the texts of the flags that are given, from a record or a dictionary of flags."""
+    texts = flags if isinstance(flags, dict) else {} if flags is None else asdict(flags)
+    return {name: value for name, value in texts.items() if value is not None}
 
 
 def _plugins(in_file: Any, named: Sequence[str]) -> tuple[str, ...]:

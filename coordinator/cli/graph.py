@@ -6,10 +6,11 @@ from time import monotonic
 from typing import Annotated
 
 from cyclopts import Parameter
-from rich.markup import escape
 
 from coordinator.cli import render
-from coordinator.cli.output import OUTPUT, JsonFlag, as_command, print_json
+from coordinator.cli.documents import print_json
+from coordinator.cli.markup import escape
+from coordinator.cli.output import OUTPUT, JsonFlag, as_command
 from coordinator.cli.plugin_flags import PluginFlag
 from coordinator.history.run_directory import replace_file
 from coordinator.reports.network_picture import draw_network

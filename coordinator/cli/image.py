@@ -9,7 +9,8 @@ from typing import Annotated
 from cyclopts import Parameter
 
 import coordinator
-from coordinator.cli.output import JsonFlag, as_command, print_json
+from coordinator.cli.documents import print_json
+from coordinator.cli.output import JsonFlag, as_command
 from emunode import __version__
 from emunode.errors import RunError, ScenarioError
 from emunode.terminal import say

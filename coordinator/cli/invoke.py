@@ -7,21 +7,21 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TextIO
 
-from cyclopts import App
-
+from coordinator.cli.direct import direct_call
 from coordinator.cli.failures import report_error
 from coordinator.cli.interrupts import Interrupts
 
 NETNS = ("auto", "always", "never", "true", "false")
 
 
-def run_command_line(app: App, arguments: list[str]) -> int:
-    """Run a command of `app` and return its exit status."""
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command line and return its exit status. SIGTERM is handled like Ctrl-C."""
+    arguments = with_netns_value(sys.argv[1:] if arguments is None else arguments)
     as_json = "--json" in arguments
     interrupts = Interrupts()
     try:
         interrupts.install()  # within `try`: the handlers are active one after the other
-        return _invoke(app, arguments, as_json, interrupts)
+        return _invoke(arguments, as_json, interrupts)
     except BaseException:
         if interrupts.received:  # a second interrupt, while the first was being reported
             return _fail(KeyboardInterrupt(), as_json)
@@ -30,15 +30,22 @@ def run_command_line(app: App, arguments: list[str]) -> int:
         interrupts.restore()
 
 
-def _invoke(app: App, arguments: list[str], as_json: bool, interrupts: Interrupts) -> int:
+def _invoke(arguments: list[str], as_json: bool, interrupts: Interrupts) -> int:
     try:
-        status = app(with_netns_value(arguments), exit_on_error=False, print_error=False, result_action="return_value")
+        call = direct_call(arguments)
+        status = _call_by_cyclopts(arguments) if call is None else call()
         sys.stdout.flush()
     except (Exception, BaseExceptionGroup, KeyboardInterrupt) as error:
         _discard_unwritable(sys.stdout)
         # A library may have turned the interrupt into an exception of its own.
         return _fail(KeyboardInterrupt() if interrupts.received else error, as_json)
     return status if isinstance(status, int) else 0
+
+
+def _call_by_cyclopts(arguments: list[str]) -> object:
+    from coordinator.cli.app import app  # noqa: PLC0415  # see `direct`
+
+    return app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
 
 
 def _fail(error: BaseException, as_json: bool) -> int:

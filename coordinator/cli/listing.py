@@ -7,7 +7,6 @@ from inspect import getdoc
 from typing import Annotated, Any, Literal
 
 from cyclopts import Group, Parameter
-from rich.markup import escape
 
 from coordinator.api.lists import (
     accepted,
@@ -19,7 +18,9 @@ from coordinator.api.lists import (
     topology_rows,
 )
 from coordinator.cli import render
-from coordinator.cli.output import JsonFlag, as_command, print_json
+from coordinator.cli.documents import print_json
+from coordinator.cli.markup import escape
+from coordinator.cli.output import JsonFlag, as_command
 from coordinator.cli.plugin_flags import PluginFlag
 from coordinator.reports.numbers import plural
 from coordinator.scenario.plugins import load_plugins
@@ -55,9 +56,7 @@ def list_topologies(*, plugin: PluginFlag = None, json: JsonFlag = False) -> Non
         print_json(rows)
         return
     render.show_rows("", [{key: row[key] for key in ("form", "condition", "example")} for row in rows])
-    render.console().print(
-        "\nalso: file:PATH, a network from a file; `coordinator graph NET` shows one network", highlight=False
-    )
+    render.console().print("\nalso: file:PATH, a network from a file; `coordinator graph NET` shows one network")
 
 
 def list_algorithms(

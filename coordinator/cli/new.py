@@ -5,7 +5,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from coordinator.cli.output import JsonFlag, as_command, print_json
+from coordinator.cli.documents import print_json
+from coordinator.cli.output import JsonFlag, as_command
 from coordinator.grading.scaffold import algorithm_text, network_text
 from emunode.errors import ScenarioError
 from emunode.model import Collective

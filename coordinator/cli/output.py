@@ -1,15 +1,14 @@
-"""Flags that several commands share, and the output of JSON documents."""
+"""Flags that several commands share."""
 
-import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import Field, field, fields, make_dataclass
 from inspect import getdoc
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, get_args
 
 from cyclopts import App, Group, Parameter
 
-from emunode.terminal import say
+from coordinator.cli.run_flags import PageFlags, RunOutput
 
 OUTPUT = Group("Output", sort_key=90)
 PAGE = Group("Page in a browser", sort_key=90)
@@ -20,47 +19,39 @@ JsonFlag = Annotated[
 
 RunArgument = Annotated[Path, Parameter(help="run directory, or a folder of runs/, which stands for its latest run")]
 
-OutFlag = Annotated[
-    Path | None, Parameter(group=OUTPUT, help="run directory; default: runs/NAME/TIME-SEED, which is created")
-]
+
+def with_parameters(flags: type, group: Group) -> Any:
+    """Return a subclass of a record of flags by which cyclopts shows and parses them."""
+    shown = make_dataclass(
+        flags.__name__,
+        [(each.name, _annotated(each, group), field(default=each.default)) for each in fields(flags)],
+        bases=(flags,),
+        frozen=True,
+        kw_only=True,
+    )
+    shown.__module__ = __name__  # where cyclopts looks up its annotations
+    return shown
 
 
-@dataclass(frozen=True, kw_only=True)
-class RunOutput:
-    """The flags of `run` and `serve` for their output and their files."""
-
-    out: OutFlag = None
-    open: Annotated[
-        bool, Parameter(group=OUTPUT, negative=(), show_default=False, help="show the report in the browser afterwards")
-    ] = False
-    metrics: Annotated[
-        str | None,
+def _annotated(flag: Field[Any], group: Group) -> Any:
+    kind, text = get_args(flag.type)
+    is_switch = kind is bool
+    return Annotated[
+        kind,
         Parameter(
-            group=OUTPUT,
-            metavar="HOST:PORT|FILE",
-            help="serve metrics for Prometheus during the run, or write them at its end",
+            help=text.help,
+            metavar=text.metavar,
+            group=group,
+            negative=() if is_switch else None,
+            show_default=False if is_switch else None,
         ),
-    ] = None
-    quiet: Annotated[
-        bool, Parameter(group=OUTPUT, negative=(), show_default=False, help="show no progress, only the result")
-    ] = False
-    json: JsonFlag = False
+    ]
 
 
-@dataclass(frozen=True, kw_only=True)
-class PageFlags:
-    """The flags of a run with a page."""
-
-    watch: Annotated[
-        bool, Parameter(group=PAGE, negative=(), help="steer the run from a page in a browser; it begins paused")
-    ] = False
-    watch_timeout: Annotated[
-        str | None,
-        Parameter(group=PAGE, metavar="TIME", help="end a run that is paused for this long, undecided; default: 30m"),
-    ] = None
-    watch_port: Annotated[
-        str | None, Parameter(group=PAGE, metavar="PORT", help="where the page is served; default: any free port")
-    ] = None
+_RunOutput: Any = with_parameters(RunOutput, OUTPUT)
+_PageFlags: Any = with_parameters(PageFlags, PAGE)
+RunOutputFlags = Annotated[_RunOutput | None, Parameter(name="*")]
+PageParameters = Annotated[_PageFlags | None, Parameter(name="*")]
 
 
 def as_command(function: Callable[..., object], name: str | None = None) -> App:
@@ -69,8 +60,3 @@ def as_command(function: Callable[..., object], name: str | None = None) -> App:
     command = App(name=name or function.__name__, help_epilogue=rest, help_format="plaintext")
     command.default(function)
     return command
-
-
-def print_json(value: Mapping[str, object] | Sequence[Mapping[str, object]]) -> None:
-    """Print a value as JSON on standard output."""
-    say(json.dumps(value, indent=2))

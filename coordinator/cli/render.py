@@ -2,64 +2,88 @@
 
 import sys
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from rich.box import SIMPLE_HEAD
-from rich.cells import cell_len
-from rich.markup import escape
-from rich.table import Table
-from rich.text import Text
-
-from coordinator.api.console import PlainConsole
-from coordinator.cli.output import print_json
+from coordinator.api.styles import may_have_styles
+from coordinator.cli.documents import print_json
+from coordinator.cli.markup import escape, unmarked
 from coordinator.reports.numbers import show
+from emunode.terminal import say, visible
 
-NAMES = {"topology", "collective", "algorithm", "family", "name", "kind", "subject", "claim", "verdict", "example"}
-LONGEST_NAME = 28
+if TYPE_CHECKING:
+    from coordinator.api.console import PlainConsole
+
 COLUMNS = 80
 STYLES = {"holds": "green", "violated": "bold red", "undecided": "yellow"}
 
 
-def console() -> PlainConsole:
-    """Return a console for standard output, as wide as its terminal; 80 columns if it is not a terminal."""
-    return PlainConsole(width=None if sys.stdout.isatty() else COLUMNS)
+class TextOutput:
+    """Standard output, as wide as its terminal; 80 columns if it is not a terminal.
+
+    Rich takes longer to import than the plan of a small network to make. It prints on terminals, and wraps; all other text
+    and tables are printed here, as rich prints them.
+    """
+
+    def __init__(self) -> None:
+        self.is_terminal = sys.stdout.isatty()
+        utf8 = str(getattr(sys.stdout, "encoding", "")).lower().startswith("utf")
+        self._is_plain = utf8 and not may_have_styles(sys.stdout)
+
+    def print(self, text: str = "", *, soft_wrap: bool = False, markup: bool = True) -> None:
+        """Print a text, which is markup unless `markup` is false; without `soft_wrap`, long lines wrap between words."""
+        shown = visible(text)
+        if self._is_plain and "\t" not in shown:
+            shown = unmarked(shown) if markup else shown
+            if soft_wrap or all(_is_narrow(line) and len(line) <= COLUMNS for line in shown.split("\n")):
+                say(shown)
+                return
+        self._rich().print(text, soft_wrap=soft_wrap, markup=markup)
+
+    def table(self, columns: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:
+        """Print a table of marked-up cells. Long cells wrap; none is truncated."""
+        if self._is_plain:
+            cells = [[unmarked(visible(cell)) for cell in row] for row in rows]
+            lines = _table_lines([column.replace("_", " ") for column in columns], cells, title)
+            narrow = all(map(_is_narrow, (title, *columns, *(cell for row in cells for cell in row))))
+            if narrow and len(lines[0]) == len(lines[-1]) <= COLUMNS:  # no cell wraps, nor the title
+                say("\n".join(lines))
+                return
+        from coordinator.cli.styled_table import styled_table  # noqa: PLC0415
+
+        rich = self._rich()
+        rich.print(styled_table(columns, rows, title, rich.width))
+
+    def _rich(self) -> "PlainConsole":
+        from coordinator.api.console import PlainConsole  # noqa: PLC0415
+
+        return PlainConsole(width=None if self.is_terminal else COLUMNS)
+
+
+def _is_narrow(text: str) -> bool:
+    """Report whether a text takes one line, and one column of it for each character."""
+    return text.isascii() and text.isprintable()
+
+
+def _table_lines(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str) -> list[str]:
+    """Return the lines of a table as rich draws them if no cell wraps: columns two apart, a rule below the heading."""
+    widths = [max(map(len, column)) for column in zip(columns, *rows, strict=True)]
+    lines = [
+        f" {'  '.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))} " for row in (columns, *rows)
+    ]
+    lines.insert(1, "─" * len(lines[0]))
+    return [title.ljust(len(lines[0])), *lines] if title else lines
+
+
+def console() -> TextOutput:
+    """Return the standard output of now."""
+    return TextOutput()
 
 
 def show_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:
     """Print a table of marked-up cells, with a blank line after it. Long cells wrap; none is truncated."""
-    heading = escape(title) if title else None
     out = console()
-    table = Table(title=heading, title_justify="left", box=SIMPLE_HEAD, show_edge=False, collapse_padding=True)
-    headings = [column.replace("_", " ") for column in columns]
-    texts = [(name, *cells) for name, cells in zip(headings, zip(*rows, strict=True), strict=True)]
-    # A space follows each column, the box has one between columns, and one precedes the first column.
-    widths = _whole_word_widths(texts, out.width - 2 * len(texts))
-    for number, (column, cells, width) in enumerate(zip(columns, texts, widths, strict=True)):
-        # Names stay in one piece if they are short enough to leave room for the other columns.
-        whole = column in NAMES and max(map(len, cells[1:])) <= LONGEST_NAME
-        table.add_column(escape(cells[0]), overflow="fold", no_wrap=whole and width is None)
-        # rich forgets the space before the first column when it computes widths
-        table.columns[-1].width = None if width is None else width + (number == 0)
-    for row in rows:
-        table.add_row(*row)
-    out.print(table)
+    out.table(columns, rows, title)
     out.print()
-
-
-def _whole_word_widths(columns: Sequence[Sequence[str]], room: int) -> Sequence[int | None]:
-    """Return the widths at which no word of these columns of marked-up cells breaks.
-
-    None leaves a width to the library: for tables that need no breaks, and for those whose longest words do not fit.
-    """
-    lines = [[line for cell in cells for line in Text.from_markup(cell).plain.split("\n")] for cells in columns]
-    widths = [max(map(cell_len, column), default=0) for column in lines]
-    words = [max((cell_len(word) for line in column for word in line.split()), default=0) for column in lines]
-    if sum(widths) <= room or sum(words) > room:
-        return [None] * len(columns)
-    while sum(widths) > room:
-        # The widest column gives way, as in the library, unless its longest word is as wide.
-        widest = max((k for k in range(len(widths)) if widths[k] > words[k]), key=lambda k: widths[k])
-        widths[widest] -= 1
-    return widths
 
 
 def print_rows(title: str, rows: Sequence[Mapping[str, object]], as_json: bool) -> None:

@@ -6,7 +6,8 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from coordinator.api.contradictions import contradictions_named
-from coordinator.cli.output import OUTPUT, JsonFlag, RunArgument, as_command, print_json
+from coordinator.cli.documents import print_json
+from coordinator.cli.output import OUTPUT, JsonFlag, RunArgument, as_command
 from coordinator.cli.plugin_flags import PluginFlag
 from coordinator.cli.verify import warn_unverified
 from coordinator.reports.data import find_run

@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
-from rich.markup import escape
 
 from coordinator.api.progress import on_stderr
 from coordinator.api.reproductions import Reproductions, run_reproductions
-from coordinator.cli.output import OUTPUT, JsonFlag, as_command, print_json
+from coordinator.cli.documents import print_json
+from coordinator.cli.markup import escape
+from coordinator.cli.output import OUTPUT, JsonFlag, as_command
 from coordinator.cli.plugin_flags import PluginFlag
 from coordinator.cli.render import console, print_rows, show_rows, verdict_text
 from coordinator.papers.base import LEFT_OUT, Figure, Reproduction, Section

@@ -5,7 +5,8 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from coordinator.cli.options import ScenarioFile, ScenarioFlags
-from coordinator.cli.output import PageFlags, RunOutput, as_command
+from coordinator.cli.output import PageParameters, RunOutputFlags, as_command
+from coordinator.cli.run_flags import PageFlags, RunOutput
 
 
 def run(
@@ -16,8 +17,8 @@ def run(
         str | None,
         Parameter(metavar="TIME", help="how long to wait for the next host; default: 60s, and 2s more per container"),
     ] = None,
-    page: Annotated[PageFlags | None, Parameter(name="*")] = None,
-    output: Annotated[RunOutput | None, Parameter(name="*")] = None,
+    page: PageParameters = None,
+    output: RunOutputFlags = None,
 ) -> int:
     """Run a scenario.
 

@@ -8,7 +8,8 @@ from cyclopts import Parameter
 
 from coordinator.cli import render
 from coordinator.cli.browser import open_page
-from coordinator.cli.output import JsonFlag, as_command, print_json
+from coordinator.cli.documents import print_json
+from coordinator.cli.output import JsonFlag, as_command
 from coordinator.history.run_directory import RUNS
 from coordinator.history.run_index import REPORT, read_runs, write_index
 from coordinator.reports.numbers import plural

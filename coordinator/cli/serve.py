@@ -9,7 +9,8 @@ from cyclopts import Parameter
 from coordinator.cli.execute import run_plan
 from coordinator.cli.given import seconds_from, values_from
 from coordinator.cli.options import ScenarioFile, ScenarioFlags
-from coordinator.cli.output import RunOutput, as_command
+from coordinator.cli.output import RunOutputFlags, as_command
+from coordinator.cli.run_flags import RunOutput
 from coordinator.live.opening import metrics_target
 from coordinator.planning.feasibility import require_possible
 from coordinator.planning.plan import make_plan
@@ -27,7 +28,7 @@ def serve(
     token_file: Annotated[Path, Parameter(help="secret that hosts must know; created if missing")] = Path("token"),
     hosts: Annotated[int | None, Parameter(help="number of hosts; default: as --ranks-per-host requires")] = None,
     join_seconds: Annotated[str, Parameter(metavar="TIME", help="how long to wait for the next host")] = "60s",
-    output: Annotated[RunOutput | None, Parameter(name="*")] = None,
+    output: RunOutputFlags = None,
 ) -> int:
     """Wait for hosts that are started elsewhere, then run a scenario on them.
 

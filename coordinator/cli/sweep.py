@@ -6,15 +6,16 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Group, Parameter
-from rich.markup import escape
 
 from coordinator.api.progress import on_stderr
 from coordinator.campaigns.sweep import METRICS, Sweep
 from coordinator.campaigns.sweep import sweep as run_sweep
 from coordinator.cli import render
+from coordinator.cli.documents import print_json
 from coordinator.cli.given import values_from
+from coordinator.cli.markup import escape
 from coordinator.cli.options import make_flags
-from coordinator.cli.output import OUTPUT, JsonFlag, as_command, print_json
+from coordinator.cli.output import OUTPUT, JsonFlag, as_command
 from coordinator.reports.sweep_report import COLUMNS
 from emunode.model import Collective
 from emunode.terminal import say

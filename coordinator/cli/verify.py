@@ -4,7 +4,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from coordinator.api.verification import verify as verify_run
-from coordinator.cli.output import JsonFlag, RunArgument, as_command, print_json
+from coordinator.cli.documents import print_json
+from coordinator.cli.output import JsonFlag, RunArgument, as_command
 from coordinator.cli.plugin_flags import PluginFlag, ProgramFlag
 from coordinator.scenario.plugins import load_plugins
 from coordinator.scenario.programs import allow_program

@@ -205,7 +205,7 @@ class Experiment:
             flags = os.O_WRONLY | os.O_CREAT if number else os.O_RDONLY
             os.dup2(os.open(name, flags, 0o644), number)
         patch(say)
-        from coordinator.cli.app import main
+        from coordinator.cli.invoke import main
 
         status = main(list(arguments))
         sys.stdout.flush()

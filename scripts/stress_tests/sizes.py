@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from functools import partial
 from tempfile import TemporaryDirectory
 
-from coordinator.cli.app import main
+from coordinator.cli.invoke import main
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.registry import algorithms
 from emunode.model import VECTOR, Collective

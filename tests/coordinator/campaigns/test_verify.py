@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import coordinator as tb
-from coordinator.cli.app import main
+from coordinator.cli.invoke import main
 from emunode import __version__
 from tests.command_line import Call
 

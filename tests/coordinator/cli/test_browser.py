@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from coordinator.cli import browser, render
 from tests.command_line import Call, command, run_process
@@ -47,11 +46,16 @@ def test_without_a_display_the_path_is_printed(call: Call, tmp_path: Path) -> No
     assert f"{tmp_path}/here/report.html: not opened: " in ended.err
 
 
+def as_terminal(output: render.TextOutput) -> None:
+    """Begin an output that is a terminal."""
+    output.is_terminal, output._is_plain = True, False
+
+
 def test_a_terminal_shows_the_address_of_the_report(
     call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "file:" not in call(f"run {FLOOD}").out
-    monkeypatch.setattr(render, "console", lambda: Console(force_terminal=True, width=80, highlight=False))
+    monkeypatch.setattr(render.TextOutput, "__init__", as_terminal)
     address = call(f"run {FLOOD} --out 'a b'").out.splitlines()[-1].removeprefix("report: ")
     assert address == (tmp_path / "a b" / "report.html").as_uri()
 

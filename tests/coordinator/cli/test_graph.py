@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from coordinator.cli.app import main
+from coordinator.cli.invoke import main
 from coordinator.theory.figures.registry import FIGURES
 from coordinator.theory.graph_properties import NAMES
 from emunode.topologies.registry import parse_topology

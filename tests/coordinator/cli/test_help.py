@@ -103,10 +103,16 @@ PLAN = ["plan", "--topology", "star:3", "--collective", "broadcast", "--algorith
 @pytest.mark.parametrize(
     ("code", "slow"),
     [
-        ("from coordinator.cli.app import main; main(['run', '--help'])", {"coordinator.planning", "coordinator.api"}),
-        ("from coordinator.cli.app import main; main(['plan', '--help'])", {"coordinator.planning", "emunode.faults"}),
-        ("from coordinator.cli.app import main; main(['list', 'topologies'])", {"pydantic"}),
-        (f"from coordinator.cli.app import main; main({PLAN})", {"coordinator.execution"}),
+        (
+            "from coordinator.cli.invoke import main; main(['run', '--help'])",
+            {"coordinator.planning", "coordinator.api"},
+        ),
+        (
+            "from coordinator.cli.invoke import main; main(['plan', '--help'])",
+            {"coordinator.planning", "emunode.faults"},
+        ),
+        ("from coordinator.cli.invoke import main; main(['list', 'topologies'])", {"pydantic"}),
+        (f"from coordinator.cli.invoke import main; main({PLAN})", {"coordinator.execution", "cyclopts", "rich"}),
         ("from emunode.__main__ import main; main(['--help'])", {"emunode.host", "emunode.net"}),
     ],
 )
@@ -114,14 +120,20 @@ def test_short_commands_import_nothing_slow_without_need(code: str, slow: set[st
     assert not ({"numpy", "polars", "trio", "jinja2"} | slow) & modules_after(code)
 
 
+PARSING = ("app", "direct", "documents", "failures", "interrupts", "invoke", "output", "run_flags")
+
+
 def test_help_imports_no_command() -> None:
-    loaded = modules_after("from coordinator.cli.app import main; main(['--help'])")
+    loaded = modules_after("from coordinator.cli.invoke import main; main(['--help'])")
     assert not {"pydantic", "polars", "numpy", "trio", "msgpack"} & loaded
     ours = {name for name in loaded if name.partition(".")[0] in ("coordinator", "emunode")}
     assert ours == {
         "coordinator",
         "coordinator.cli",
-        *(f"coordinator.cli.{name}" for name in ("app", "failures", "interrupts", "invoke", "output")),
+        *(
+            f"coordinator.cli.{name}"
+            for name in ("app", "direct", "documents", "failures", "interrupts", "invoke", "run_flags")
+        ),
         "emunode",
         "emunode.errors",
         "emunode.terminal",

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.cli.app import main
+from coordinator.cli.invoke import main
 from coordinator.papers import document
 from coordinator.papers.base import Figure, Reproduction, Section
 from coordinator.papers.costs import RunEstimate, cost_of, duration

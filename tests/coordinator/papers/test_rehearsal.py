@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from coordinator.cli.app import main
+from coordinator.cli.invoke import main
 from coordinator.papers.base import Reproduction, Section
 from coordinator.papers.registry import REPRODUCTIONS, find_reproduction
 from coordinator.papers.rehearsal import count_runs

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.cli.app import main
+from coordinator.cli.invoke import main
 from coordinator.execution.run import run
 from coordinator.execution.sinks import DirectorySink, RunResult
 from coordinator.networks.base import Progress
@@ -85,7 +85,7 @@ def test_an_interrupted_reproduction_continues_where_it_stopped(
 
 KILLED_AFTER_THREE = """
 import os, signal, sys
-from coordinator.cli.app import main
+from coordinator.cli.invoke import main
 from coordinator.papers.run_store import RunStore
 
 keep, kept = RunStore.keep, []

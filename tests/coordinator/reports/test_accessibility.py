@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from coordinator.api.comparisons import compare
-from coordinator.cli.app import main
+from coordinator.cli.invoke import main
 from coordinator.history.run_index import write_index
 from coordinator.reports.index_page import index_page
 from coordinator.reports.theme import DARK, LIGHT, TREE_COLOURS, VIRIDIS, viridis

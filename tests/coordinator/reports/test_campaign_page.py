@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from coordinator.cli.app import main
+from coordinator.cli.invoke import main
 from tests.browser import CLIPPED, LETTERS, Browser, find_chromium
 from tests.command_line import Call
 

@@ -10,7 +10,7 @@ from typing import Any
 import networkx
 import pytest
 
-from coordinator.cli.app import main
+from coordinator.cli.invoke import main
 from coordinator.scenario.network_files import (
     MAX_BYTES,
     from_networkx,

@@ -254,7 +254,7 @@ SWEEP = "sweep --topology star:3 --algorithm edt --out"
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Provide a campaign by messages, one evaluated exactly, and a sweep."""
-    from coordinator.cli.app import main
+    from coordinator.cli.invoke import main
 
     folder = tmp_path_factory.mktemp("folders")
     lines = {"messages": f"{CAMPAIGN} {folder}/messages --engine messages"}

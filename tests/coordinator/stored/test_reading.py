@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.cli.app import main
+from coordinator.cli.invoke import main
 from coordinator.stored.reading import LEVELS, TEXT_BYTES, read_bytes, read_json, read_toml
 from tests.command_line import Call
 from tests.support import run_scenario

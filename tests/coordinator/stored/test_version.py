@@ -47,7 +47,7 @@ READ = {
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """One thing of each kind, as this version stores it."""
-    from coordinator.cli.app import main
+    from coordinator.cli.invoke import main
 
     folder = tmp_path_factory.mktemp("stored")
     for kind, line in MAKE.items():
