@@ -2,11 +2,14 @@
 
 Fenced blocks of language `sh` are executed in one folder per page, and those of language `python` in one process per page;
 programs of this project are forks of a warm process.
+A block of language `text` after one of language `sh` is its output: every line of it has to be printed, in this order.
+Spaces, seconds, rates and the times in names of run directories may differ, and `..` stands for any text.
 A comment before a block changes that:
 
     <!-- not executed: REASON -->     the block needs Docker, root, another machine, or more than a minute
     <!-- exit status N -->            the last command of the block ends with this status
     <!-- needs: MODULE -->            the block is executed if the module exists
+    <!-- not the output -->           the text is not what the block before it prints
 
 `scripts/test-docs` sets TESTBENCH_DOCS=all. Then blocks that are marked `not executed` are executed too, if this machine has
 what they need, campaigns have as many trials as the page says, and `coordinator` is the installed program.
@@ -21,6 +24,7 @@ import sys
 import tomllib
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
+from itertools import zip_longest
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -178,6 +182,41 @@ def commands(block: Block) -> str:
     return re.sub(r"--trials (\d+)", lambda match: f"--trials {min(int(match[1]), FEW_TRIALS)}", block.text)
 
 
+VARIES: Final = re.compile(r"\d[\d.,]*(?= (?:s|ms|min|per second)\b)|\d{4}-\d\d-\d\dT[\d.-]+Z")
+"""The parts of an output that differ between machines."""
+
+
+def plain_lines(text: str) -> list[str]:
+    """Return the lines of an output without the parts that vary, and with single spaces."""
+    lines = (" ".join(VARIES.sub("N", line).split()) for line in text.splitlines())
+    return [line for line in lines if line and not set(line) <= {"─", " "}]
+
+
+def unprinted(shown: str, printed: str) -> str | None:
+    """Return the first line of a block of text that its command did not print, after the lines before it."""
+    lines = iter(plain_lines(printed))
+    for line in plain_lines(shown):
+        pattern = re.compile(".*".join(map(re.escape, line.split(".."))))
+        if line != ".." and not any(pattern.fullmatch(each) for each in lines):
+            return line
+    return None
+
+
+@pytest.mark.parametrize(
+    ("shown", "left"),
+    [
+        ("steps  4\n..\nran in 0.5 s", None),
+        ("ran in 0.02 s\nsteps 4", "steps 4"),
+        ("steps 5", "steps 5"),
+        ("segments 23 ..", None),
+        ("runs/x/2026-01-01T00-00-00.000Z-0", None),
+    ],
+)
+def test_output_that_differs_is_found(shown: str, left: str | None) -> None:
+    printed = "steps 4\nsegments 23 of 23\nran in 0.31 s\nruns/x/2026-11-24T08-27-25.558Z-0\n"
+    assert unprinted(shown, printed) == left
+
+
 @pytest.mark.parametrize("page", pages_with("sh"))
 def test_commands_run(page: Path, tmp_path: Path) -> None:
     for name in ("docs", "examples", "scripts", "compose"):
@@ -191,11 +230,16 @@ def test_commands_run(page: Path, tmp_path: Path) -> None:
         "XDG_STATE_HOME": tmp_path / "state",
         "PYTHONPATH": "",
     }
-    for block in blocks(page, "sh"):
-        if block.is_executed:
+    every = blocks(page)
+    for block, following in zip_longest(every, every[1:]):
+        if block.language == "sh" and block.is_executed:
             line = ["bash", "-euo", "pipefail", "-c", commands(block)]
             done = run_process(tmp_path, line, **variables)
             assert done.status == block.status, f"{block.text}\n{done.out}\n{done.err}"
+            is_shown = following and following.language == "text" and following.mark != "not the output"
+            if is_shown and commands(block) == block.text:
+                left = unprinted(following.text, done.out + done.err)
+                assert left is None, f"{page.name}: {block.text}prints no line {left!r}, but\n{done.out}\n{done.err}"
 
 
 @pytest.mark.parametrize("page", pages_with("python"))
