@@ -9,15 +9,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from coordinator.dependence.outages import Outages, outages_of
 from coordinator.scenario.model import Scenario
 from emunode.algorithms.base import Algorithm
-from emunode.algorithms.claims import Assumption, Claim
+from emunode.algorithms.claims import FURTHER_METRICS, Assumption, Claim
+from emunode.errors import RegistrationError
 from emunode.faults.kinds import Fault, LinkFault, Moment, NodeFault
 from emunode.faults.timeline import FaultTimeline
 from emunode.model import Collective, CollectiveSpec, Port, PortModel, Rank, Step
+from emunode.registry import Registry
 from emunode.topologies.base import Topology
 
 if TYPE_CHECKING:
@@ -176,6 +178,26 @@ class Feature(ABC):
         """Return why the deliveries of a valid run cannot be judged, or None."""
         del claims, metrics, spec
         return None
+
+
+def _check(feature: Feature) -> None:
+    if not feature.name.replace("-", "_").isidentifier():
+        raise RegistrationError(f"feature {feature.name!r}: its name is not a word")
+    # A claim is valid only about a metric with a known name, so a plug-in protocol has to add the names of its own.
+    FURTHER_METRICS.update(feature.metrics)
+
+
+FEATURES: Final = Registry[str, Feature](
+    "feature",
+    Feature,
+    key=lambda feature: feature.name,
+    required=("name",),
+    check=_check,
+    instances=True,
+    built_in="coordinator.features.registry",
+)
+"""Every feature by its name; those of plug-ins follow. If several features make claims about deliveries, the claims of the
+first one count."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, Final
 
+from coordinator.features.base import Feature
 from emunode.algorithms.base import Algorithm, LocalView, Rule
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.routed_collective import RoutedCollective
@@ -13,7 +14,7 @@ from emunode.topologies.base import Topology
 from emunode.trees.base import Trees
 from reference_pages.markdown import page
 
-INTERFACES: Final = (Topology, Trees, Algorithm, TreeCollective, RoutedCollective, Rule, LocalView, Claim)
+INTERFACES: Final = (Topology, Trees, Algorithm, TreeCollective, RoutedCollective, Rule, LocalView, Claim, Feature)
 
 
 def interfaces_page() -> str:
