@@ -40,11 +40,7 @@ def _of_scenario(plan: Plan) -> str | None:
         return "under the timed clock packets have no fixed step"
     if plan.spec.knowledge is not FaultKnowledge.NONE or plan.scenario.fault_knowledge is not FaultKnowledge.NONE:
         return "nodes that know faults may send something else"
-    if plan.spec.reliable is not None:
-        return "reliable links send again what was lost"
-    if plan.spec.repair is not None:
-        return "nodes repair what was lost"
-    return None
+    return next((feature.unpredictable for feature in plan.features if feature.unpredictable), None)
 
 
 def _of_algorithm(algorithm: Algorithm) -> str | None:

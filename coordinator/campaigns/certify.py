@@ -150,7 +150,7 @@ class Certifier:
     def orbits(self, fault_sets: Sequence[FaultSetSpec]) -> tuple[Certificate, dict[FaultSetSpec, Orbits], list[Level]]:
         """Return a certificate without levels, and the orbits of each fault set, which are counted but not run."""
         # Faults of the scenario break the symmetry of the network and of its remainder, so every set is run.
-        symmetric = not self.scenario.fault and self.plan.spec.agreement is None
+        symmetric = not self.scenario.fault and not any(feature.breaks_symmetry for feature in self.plan.features)
         alike = symmetries(self.plan.algorithm) if symmetric else []
         orbits = {fault_set: self._orbits_of(fault_set, alike) for fault_set in fault_sets}
         # Counted in advance, so that a description with too many sets is refused before anything runs.

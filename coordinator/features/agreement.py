@@ -31,6 +31,7 @@ class AgreementFeature(Feature):
     """Agreement on the set of failures, and on request a repetition of the collective on the remaining network."""
 
     name = "agreement"
+    breaks_symmetry = True
     counted_in_trials = True
     judged_anyway = frozenset(
         {

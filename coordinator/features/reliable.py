@@ -33,6 +33,7 @@ class ReliableFeature(Feature):
     """Acknowledgements on every link; a segment is sent again until one comes, or the attempts run out."""
 
     name = "reliable"
+    unpredictable = "reliable links send again what was lost"
 
     def is_active(self, spec: CollectiveSpec) -> bool:
         return spec.reliable is not None

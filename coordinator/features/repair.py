@@ -27,6 +27,7 @@ class RepairFeature(Feature):
     """Requests of nodes for overdue segments, or trees that avoid known faults."""
 
     name = "repair"
+    unpredictable = "nodes repair what was lost"
 
     def is_active(self, spec: CollectiveSpec) -> bool:
         return spec.repair is not None

@@ -1,11 +1,14 @@
 """A protocol in one file: a feature that the packages do not know takes part in plans, claims, measurements and audits."""
 
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import polars as pl
 import pytest
 
+from coordinator.batch.exactness import why_untraceable
+from coordinator.campaigns.certify import Certifier, exhaustive_fault_sets
 from coordinator.execution.sinks import RunResult
 from coordinator.features.base import BrokenAssumption, Evidence, Feature, Findings, ResolvedRun
 from coordinator.features.registry import FEATURES, active_features
@@ -34,6 +37,8 @@ class ShortSteps(Feature):
 
     name = "short-steps"
     metrics = frozenset({"widest_fan_out"})
+    unpredictable = "nodes may not send"
+    breaks_symmetry = True
 
     def is_active(self, spec: CollectiveSpec) -> bool:
         return spec.seed == 7
@@ -117,6 +122,16 @@ def test_its_refusals_are_those_of_the_plan() -> None:
         with pytest.raises(ScenarioError, match="short steps") as error:
             _ = Case(BASE | {"seed": 7, field: value}).plan
         assert error.value.field == field
+
+
+@pytest.mark.usefixtures("short_steps")
+def test_it_keeps_a_run_from_the_batch_engine_and_from_symmetries() -> None:
+    reasons = [why_untraceable(Case(BASE | {"seed": seed}).plan) for seed in (6, 7)]
+    assert reasons == [None, "nodes may not send"]
+    # The 3 edge-disjoint trees of S_4 are turned into each other, but for a feature that says otherwise.
+    for seed, symmetries in ((6, 3), (7, 1)):
+        certifier = Certifier(Case("star:4 broadcast edt x=3", seed=seed).scenario, 1, sys.stderr, lambda *_: None)
+        assert certifier.orbits(exhaustive_fault_sets(["nodes<=1"]))[0].symmetries == symmetries
 
 
 def test_a_metric_of_no_feature_cannot_be_claimed() -> None:
