@@ -43,9 +43,15 @@ EXECUTE_WITH_PIPES = """
 import os, sys
 for end, wanted in zip(map(int, sys.argv[1:3]), (3, 4)):
     os.dup2(end, wanted)
-os.execv(sys.argv[3], sys.argv[3:])
+if not os.fork():
+    for end in map(int, sys.argv[1:3]):
+        os.close(end)
+    os.execv(sys.argv[3], sys.argv[3:])
 """
-"""Moves the two pipes to the descriptors that Chromium expects, then executes it."""
+"""Moves the two pipes to the descriptors that Chromium expects, then executes it in the background.
+
+Tests look at the children of their own process: the browser, which other tests share, is not among them.
+"""
 
 
 class BrowserError(Exception):
@@ -85,6 +91,7 @@ class Browser:
         )
         os.close(ours[0])
         os.close(theirs[1])
+        self._process.wait()
         self._write, self._read = ours[1], theirs[0]
         try:
             target = self.call("Target.createTarget", url="about:blank")["targetId"]
@@ -105,14 +112,16 @@ class Browser:
         self._end()
 
     def _end(self) -> None:
-        """Close the pipes, which ends the browser; kill its session if it does not end."""
+        """Close the pipe to the browser, which ends it; kill its process group if it does not end."""
         os.close(self._write)
+        deadline = time.monotonic() + 10
+        # The other pipe ends with the browser.
+        while select.select([self._read], [], [], max(0.0, deadline - time.monotonic()))[0]:
+            if not os.read(self._read, 1 << 20):
+                break
         os.close(self._read)
-        with suppress(subprocess.TimeoutExpired):
-            self._process.wait(10)
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
         with suppress(OSError):
             self._profile.cleanup()
 
