@@ -27,7 +27,7 @@ from emunode.topologies.table import TableTopology
 if TYPE_CHECKING:
     import networkx
 
-    from coordinator.theory.figures.evaluate import FigureValue
+    from coordinator.theory.invariants.evaluate import FigureValue
 
 LARGEST_DRAWN = 1_050
 """The largest network that a notebook draws unasked; `coordinator graph --picture` draws larger ones."""
@@ -119,8 +119,8 @@ class BaseNetwork:
         `work` limits each figure, in units of about a microsecond, by default as `coordinator graph` does. A figure that is
         not computed says why. Raises ScenarioError (field `figure` or `work`).
         """
-        from coordinator.theory.figures.base import LONG_WORK, QUICK_WORK  # noqa: PLC0415  # they import numpy
-        from coordinator.theory.figures.evaluate import evaluate  # noqa: PLC0415
+        from coordinator.theory.invariants.base import LONG_WORK, QUICK_WORK  # noqa: PLC0415  # they import numpy
+        from coordinator.theory.invariants.evaluate import evaluate  # noqa: PLC0415
 
         if work is None:
             work = LONG_WORK if names else QUICK_WORK

@@ -17,11 +17,11 @@ from coordinator.reports.network_picture import draw_network
 from coordinator.scenario.network_files import is_network_file
 from coordinator.scenario.networks import PREFIX, load_topology
 from coordinator.scenario.plugins import load_plugins
-from coordinator.theory.figures.base import LONG_WORK, QUICK_WORK, InvariantValue
-from coordinator.theory.figures.evaluate import FigureValue, evaluate
-from coordinator.theory.figures.registry import FIGURES
-from coordinator.theory.figures.survival import RATES
 from coordinator.theory.graph_properties import GraphProperties, Known, NotComputed
+from coordinator.theory.invariants.base import LONG_WORK, QUICK_WORK, InvariantValue
+from coordinator.theory.invariants.evaluate import FigureValue, evaluate
+from coordinator.theory.invariants.registry import FIGURES
+from coordinator.theory.invariants.survival import RATES
 from emunode.errors import ScenarioError
 from emunode.terminal import say
 from emunode.topologies.base import Topology

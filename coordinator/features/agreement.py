@@ -194,8 +194,8 @@ def news_steps(topology: Topology) -> Step:
     of as many disjoint paths as the connectivity to every node, one of which is whole; if these are unknown, a path
     through all nodes.
     """
-    from coordinator.theory.figures.base import Budget, FigureNetwork, NotKnownError  # noqa: PLC0415  # they import numpy
-    from coordinator.theory.figures.diameters import FaultDiameter  # noqa: PLC0415
+    from coordinator.theory.invariants.base import Budget, FigureNetwork, NotKnownError  # noqa: PLC0415  # they import numpy
+    from coordinator.theory.invariants.diameters import FaultDiameter  # noqa: PLC0415
 
     figure = FaultDiameter()
     # Known values first: a search takes seconds to minutes, and every plan asks.

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from coordinator.grading.confinement import REFUSED_CALL
 from coordinator.grading.marks import Mark
-from coordinator.grading.played_run import JUDGED, GradedFaults, PlayedRun, Player, answered_sends
+from coordinator.grading.refereed_run import JUDGED, GradedFaults, Referee, RefereedRun, answered_sends
 from coordinator.grading.submission import GradingTimeError, SubmissionEndedError, SubmissionProcess, SubmissionServer
 from coordinator.theory.lower_bounds import RequiredTraffic, lower_bounds
 from emunode.algorithms.base import with_target
@@ -129,7 +129,7 @@ class AlgorithmGrader:
         for number, spec in enumerate(specs):
             self.progress(f"{topology.name} {spec.port_model}", number, len(specs))
             where = _where(topology, spec)
-            run = self._play(topology, spec, GradedFaults(), where)
+            run = self._referee(topology, spec, GradedFaults(), where)
             if run is None:
                 continue
             if run.refused is not None:
@@ -142,7 +142,7 @@ class AlgorithmGrader:
             if model not in ran:
                 self.marks["model"].add([f"{topology.name}, {model}: refused: {reason}"])
 
-    def _judge(self, run: PlayedRun, where: str, *, first: bool) -> None:
+    def _judge(self, run: RefereedRun, where: str, *, first: bool) -> None:
         marks = self.marks
         refused = [problem for problem in run.problems if REFUSED_CALL in problem]
         # A call that is not allowed costs the points of `limits`; the port model is not judged by it.
@@ -157,7 +157,7 @@ class AlgorithmGrader:
                 (run.topology, run.spec._replace(redundancy=redundancy)) for redundancy in range(1, min(most, 16) + 1)
             ]
 
-    def _judge_bound(self, run: PlayedRun, where: str) -> None:
+    def _judge_bound(self, run: RefereedRun, where: str) -> None:
         bound = fewest_steps(run)
         if bound is None:
             return
@@ -168,7 +168,7 @@ class AlgorithmGrader:
         if self.within is not None:
             self.marks["bound"].add([] if ratio <= self.within else [text])
 
-    def _judge_claims(self, run: PlayedRun, where: str) -> None:
+    def _judge_claims(self, run: RefereedRun, where: str) -> None:
         for name, predicted, relation, _ in run.opened.get("claims", ()):
             if not isinstance(name, str) or name not in run.metrics:
                 continue
@@ -182,7 +182,9 @@ class AlgorithmGrader:
                 [] if holds or close else [f"{where}: claims {name} {relation} {predicted}, measured {measured}"]
             )
 
-    def _play(self, topology: Topology, spec: CollectiveSpec, faults: GradedFaults, where: str) -> PlayedRun | None:
+    def _referee(
+        self, topology: Topology, spec: CollectiveSpec, faults: GradedFaults, where: str
+    ) -> RefereedRun | None:
         """Play a run; None if the process ended, which is a finding."""
         if self._failed_runs >= MOST_FAILED_RUNS:
             return None
@@ -190,7 +192,7 @@ class AlgorithmGrader:
         try:
             if process is None:
                 process = self._process = self.server.process()
-            run = Player(topology, spec, faults).play(process, self.described["key"])
+            run = Referee(topology, spec, faults).referee(process, self.described["key"])
         except SubmissionEndedError as error:
             self._end(f"{where}: {error}")
             return None
@@ -214,7 +216,7 @@ class AlgorithmGrader:
 
     def _grade_faults(self, topology: Topology, spec: CollectiveSpec) -> None:
         """Grade all single faults, if the algorithm claims to tolerate one fault with this redundancy."""
-        probe = self._play(topology, spec, GradedFaults(), _where(topology, spec))
+        probe = self._referee(topology, spec, GradedFaults(), _where(topology, spec))
         tolerated = 0 if probe is None or probe.refused is not None else probe.opened.get("tolerated_faults", 0)
         if not isinstance(tolerated, int) or tolerated < 1:
             return
@@ -225,7 +227,7 @@ class AlgorithmGrader:
                 # A unicast goes to the rank that is farthest from its source.
                 job = with_target(topology, spec._replace(source=source, seed=source + 1, target=ALL_RANKS))
                 where = f"{_where(topology, job)}, redundancy {spec.redundancy}, {faults.name}"
-                run = self._play(topology, job, faults, where)
+                run = self._referee(topology, job, faults, where)
                 if run is not None and run.refused is None:
                     self.marks["faults"].add(f"{where}: {each}" for each in (run.problems or run.undelivered))
 
@@ -249,7 +251,7 @@ class AlgorithmGrader:
         by_order = sorted(self.networks, key=lambda each: each.order)
         topology = next((each for each in reversed(by_order) if each.order <= EVERY_SOURCE), by_order[0])
         spec = next(self._specs(topology))
-        run = self._play(topology, spec, GradedFaults(), _where(topology, spec))
+        run = self._referee(topology, spec, GradedFaults(), _where(topology, spec))
         if run is None or run.refused is not None or not run.turns:
             return
         ranks = sample_ranks(topology, spec.source)
@@ -261,7 +263,7 @@ class AlgorithmGrader:
             except SubmissionEndedError as error:
                 self.marks["locality"].add([f"{where}: {error}"])
 
-    def _alone(self, run: PlayedRun, rank: Rank) -> Iterator[str]:
+    def _alone(self, run: RefereedRun, rank: Rank) -> Iterator[str]:
         spec = run.spec
         if spec.collective in (Collective.BROADCAST, Collective.SCATTER, Collective.UNICAST) and rank != spec.source:
             # Only the source has messages. Under another seed, a rank that computes them instead of receiving them sends
@@ -317,7 +319,7 @@ def _where(topology: Topology, spec: CollectiveSpec) -> str:
     return f"{topology.name}, {spec.port_model}{links}{ends}{to}"
 
 
-def _stopped(run: PlayedRun) -> list[str]:
+def _stopped(run: RefereedRun) -> list[str]:
     return [] if "deliveries" in run.metrics or "steps" in run.metrics else ["the run did not get to its end"]
 
 
@@ -331,7 +333,7 @@ def _single_faults(topology: Topology, source: Rank) -> Iterator[GradedFaults]:
         yield GradedFaults(down=frozenset({(rank, port), (peer, its_port)}), name=name)
 
 
-def fewest_steps(run: PlayedRun) -> tuple[int, str] | None:
+def fewest_steps(run: RefereedRun) -> tuple[int, str] | None:
     """Return a lower bound on the steps, and its reason; None where no bound is known. `link_capacity` is the capacity
     of a packet.
     """

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from coordinator.grading.marks import Mark
-from coordinator.grading.played_run import named, port_names
+from coordinator.grading.refereed_run import named, port_names
 from coordinator.stored.reading import RefusedError, read_text
 from emunode.errors import ScenarioError
 from emunode.model import Rank

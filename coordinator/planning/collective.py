@@ -4,8 +4,8 @@ from typing import Any
 
 from coordinator.features.registry import FEATURES
 from coordinator.scenario.model import DEFAULT_BYTES, DEFAULT_VECTOR_BYTES, MOST_BYTES, OPTIONS, Scenario
-from coordinator.scenario.permutations import targets_of
 from coordinator.scenario.programs import command_of
+from coordinator.scenario.traffic_patterns import targets_of
 from emunode.algorithms.base import with_blocks
 from emunode.algorithms.registry import find_algorithm
 from emunode.errors import ScenarioError

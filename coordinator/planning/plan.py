@@ -20,9 +20,9 @@ from coordinator.scenario.fault_sets import FaultSetSpec
 from coordinator.scenario.fault_syntax import checked_faults, parse_fault
 from coordinator.scenario.model import Scenario, costs_of, knowledge_of
 from coordinator.scenario.networks import network_of
-from coordinator.scenario.permutations import described, is_file
 from coordinator.scenario.plugins import require_loaded
 from coordinator.scenario.programs import with_digest
+from coordinator.scenario.traffic_patterns import described, is_file
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.registry import make_algorithm
 from emunode.errors import RunError, ScenarioError

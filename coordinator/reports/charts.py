@@ -176,7 +176,7 @@ def grouped_bars(title: str, groups: Mapping[str, Sequence[float | None]], names
     return chart.svg(height)
 
 
-def served_chart(lines: Mapping[str, Sequence[float]], total: int, *, narrow: bool) -> str:
+def delivery_times_chart(lines: Mapping[str, Sequence[float]], total: int, *, narrow: bool) -> str:
     """Draw the nodes served against time; `lines` has by name the ascending times, in seconds, at which one more of
     `total` was served.
     """

@@ -32,11 +32,11 @@ from coordinator.results.claims import (
     why_invalid,
 )
 from coordinator.results.cut_off import CutOff, cut_off
+from coordinator.results.delivery_times import delivery_records
 from coordinator.results.differential import REPLAYED_ROWS, replay_mismatches
 from coordinator.results.faults_in_steps import in_steps
 from coordinator.results.metrics import Measurement, measure
 from coordinator.results.run_metrics import own_metrics
-from coordinator.results.served import served_records
 from emunode.algorithms.claims import Claim
 from emunode.engine.rank_set import AlteredCopy
 from emunode.errors import RuleError, RunError
@@ -127,7 +127,7 @@ def conclude(
         metrics.update(slow_down(timetable, completed if isinstance(completed, float) else None))
         metrics["worst_lateness_packets"] = late_packets(plan, lateness)
         timeline = lateness.hops
-        records["served"] = served_records(plan, measurement, history.journal, timeline)
+        records["served"] = delivery_records(plan, measurement, history.journal, timeline)
         for feature in plan.features:
             records |= feature.files(plan, timetable)
         claims += timed_claims(plan, metrics, timetable)

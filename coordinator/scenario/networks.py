@@ -13,8 +13,8 @@ from typing import Final
 from weakref import WeakValueDictionary
 
 from coordinator.scenario.model import Scenario, dump_scenario
-from coordinator.scenario.permutations import is_file
 from coordinator.scenario.plugins import absolute_plugins, keep_plugins
+from coordinator.scenario.traffic_patterns import is_file
 from emunode.errors import ScenarioError
 from emunode.topologies.base import Topology
 from emunode.topologies.registry import parse_topology

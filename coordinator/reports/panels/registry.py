@@ -2,10 +2,10 @@
 
 from coordinator.reports.panels.agreement import agreement_panel
 from coordinator.reports.panels.base import Panel
+from coordinator.reports.panels.delivery_times import delivery_times_panel
 from coordinator.reports.panels.faults import cut_off_panel, faults_panel
 from coordinator.reports.panels.links import links_panel
 from coordinator.reports.panels.network import network_panel
-from coordinator.reports.panels.served import served_panel
 from coordinator.reports.panels.space_time import space_time_panel
 from coordinator.reports.panels.steps import steps_panel
 from coordinator.reports.panels.summary import claims_panel, details_panel, tiles_panel
@@ -18,7 +18,7 @@ PANELS: list[Panel] = [
     cut_off_panel,
     agreement_panel,
     steps_panel,
-    served_panel,
+    delivery_times_panel,
     space_time_panel,
     links_panel,
     details_panel,

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from coordinator.cli.invoke import main
-from coordinator.theory.figures.registry import FIGURES
 from coordinator.theory.graph_properties import NAMES
+from coordinator.theory.invariants.registry import FIGURES
 from emunode.topologies.registry import parse_topology
 
 

@@ -17,7 +17,7 @@ from coordinator.grading.confinement import MEBIBYTE, Limits
 from coordinator.grading.grade import Grade, GradeOptions, grade
 from coordinator.grading.layers import Layer
 from coordinator.grading.marks import Mark, MarkVerdict
-from coordinator.grading.played_run import GradedFaults, Player
+from coordinator.grading.refereed_run import GradedFaults, Referee
 from coordinator.grading.scaffold import TARGETS, algorithm_text, network_text
 from coordinator.grading.submission import SubmissionEndedError, SubmissionServer
 from coordinator.grading.system_calls import architecture
@@ -424,8 +424,8 @@ def test_judge_does_not_believe_the_submission(tmp_path: Path) -> None:
             receive("sends = []"),
             "def claims(self):\n    return [Claim('intact_deliveries', 5, '==', 'me')]",
             after="""
-                import coordinator.grading.played_run as judge
-                judge.Player._judge_deliveries = lambda self: None
+                import coordinator.grading.refereed_run as judge
+                judge.Referee._judge_deliveries = lambda self: None
                 from coordinator.grading.session import SubmissionSession
                 step = SubmissionSession.do_step
                 SubmissionSession.do_step = lambda self, **given: {**step(self, **given), "deliveries": 5, "passed": True}
@@ -440,7 +440,7 @@ def test_a_play_that_ends_names_its_reason() -> None:
     spec = CollectiveSpec(star.name, Collective.BROADCAST, "mine", 0, message_bytes=64)
     with SubmissionServer("mine.py", flood(receive("os._exit(9)")), LIMITS) as server:
         with server.process() as process, pytest.raises(SubmissionEndedError, match="exit status 9"):
-            Player(star, spec, GradedFaults()).play(process, ("star", "broadcast", "mine"))
+            Referee(star, spec, GradedFaults()).referee(process, ("star", "broadcast", "mine"))
         # The server is as fresh as before.
         with server.process() as process:
             assert [each["key"] for each in process.loaded["algorithms"]] == [["star", "broadcast", "mine"]]

@@ -1,18 +1,18 @@
 """The figures in the order in which they are shown. To add one, write a `Invariant` and list an instance here."""
 
-from coordinator.theory.figures.base import Invariant
-from coordinator.theory.figures.conditional import (
+from coordinator.theory.invariants.base import Invariant
+from coordinator.theory.invariants.conditional import (
     LARGEST_COMPONENT,
     MOST_COMPONENTS,
     ComponentConnectivity,
     ExtraConnectivity,
     GoodNeighbourConnectivity,
 )
-from coordinator.theory.figures.connectivity import EdgeConnectivity, SmallestCuts, VertexConnectivity
-from coordinator.theory.figures.diagnosability import ConditionalDiagnosability, Diagnosability
-from coordinator.theory.figures.diameters import FaultDiameter, WideDiameter
-from coordinator.theory.figures.structure import StructureConnectivity
-from coordinator.theory.figures.survival import AllTerminalReliability, NodeResidual, TwoTerminalReliability
+from coordinator.theory.invariants.connectivity import EdgeConnectivity, SmallestCuts, VertexConnectivity
+from coordinator.theory.invariants.diagnosability import ConditionalDiagnosability, Diagnosability
+from coordinator.theory.invariants.diameters import FaultDiameter, WideDiameter
+from coordinator.theory.invariants.structure import StructureConnectivity
+from coordinator.theory.invariants.survival import AllTerminalReliability, NodeResidual, TwoTerminalReliability
 
 FIGURES: dict[str, Invariant] = {
     figure.name: figure

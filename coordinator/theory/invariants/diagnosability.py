@@ -7,7 +7,7 @@ sets of at most t nodes are distinguished.
 from math import ceil
 from typing import ClassVar
 
-from coordinator.theory.figures.base import (
+from coordinator.theory.invariants.base import (
     Budget,
     ClosedForm,
     FigureNetwork,
@@ -15,7 +15,7 @@ from coordinator.theory.figures.base import (
     InvariantValue,
     OverBudgetError,
 )
-from coordinator.theory.figures.conditional import neighbourhood, set_bits
+from coordinator.theory.invariants.conditional import neighbourhood, set_bits
 from emunode.errors import ScenarioError
 from emunode.model import Rank
 from emunode.topologies.base import Topology

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.scenario.permutations import NAMES, described, is_file, targets_of
+from coordinator.scenario.traffic_patterns import NAMES, described, is_file, targets_of
 from emunode.errors import ScenarioError
 from emunode.topologies.registry import parse_topology
 

@@ -15,14 +15,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coordinator.scenario.network_files import from_networkx
-from coordinator.theory.figures.base import Budget, FigureNetwork, InvariantValue, OverBudgetError
-from coordinator.theory.figures.diagnosability import PairSearch
-from coordinator.theory.figures.diameters import DisjointPaths
-from coordinator.theory.figures.evaluate import FigureValue, evaluate
-from coordinator.theory.figures.node_sets import BLOCK, blocks, set_count, sizes, unpack
-from coordinator.theory.figures.registry import FIGURES
-from coordinator.theory.figures.separations import disconnecting, separations
-from coordinator.theory.figures.survival import reliability
+from coordinator.theory.invariants.base import Budget, FigureNetwork, InvariantValue, OverBudgetError
+from coordinator.theory.invariants.diagnosability import PairSearch
+from coordinator.theory.invariants.diameters import DisjointPaths
+from coordinator.theory.invariants.evaluate import FigureValue, evaluate
+from coordinator.theory.invariants.node_sets import BLOCK, blocks, set_count, sizes, unpack
+from coordinator.theory.invariants.registry import FIGURES
+from coordinator.theory.invariants.separations import disconnecting, separations
+from coordinator.theory.invariants.survival import reliability
 from emunode.errors import ScenarioError
 from emunode.topologies.registry import parse_topology
 from tests.support import GOLDEN, examples
@@ -342,7 +342,7 @@ def test_large_degrees_and_long_paths_exceed_no_depth() -> None:
 
 
 def test_structures_keep_to_their_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("coordinator.theory.figures.structure.SETS_BYTES", 103 * 1_000)
+    monkeypatch.setattr("coordinator.theory.invariants.structure.SETS_BYTES", 103 * 1_000)
     (value,) = evaluate(parse_topology("star:4"), ["structure_connectivity:C6"], 1e9)
     assert value.value == 3
     (value,) = evaluate(parse_topology("star:5"), ["structure_connectivity:P4"], 1e9)

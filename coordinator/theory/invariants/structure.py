@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from itertools import combinations
 from typing import Final
 
-from coordinator.theory.figures.base import (
+from coordinator.theory.invariants.base import (
     Budget,
     ClosedForm,
     FigureNetwork,
@@ -13,7 +13,7 @@ from coordinator.theory.figures.base import (
     InvariantValue,
     OverBudgetError,
 )
-from coordinator.theory.figures.conditional import neighbourhood
+from coordinator.theory.invariants.conditional import neighbourhood
 from emunode.errors import ScenarioError
 from emunode.topologies.base import Topology
 from emunode.topologies.hypercube import Hypercube

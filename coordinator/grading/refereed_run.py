@@ -1,4 +1,4 @@
-"""A run that the judge plays with a submission: the judge carries the packets and checks every one of them.
+"""A refereed run of a submission: the referee carries the packets and checks every one of them.
 
 In step t the ranks read the arrivals of step t - 1 and send. The judge holds each send against the ports of the
 network, the port model, the link capacity and causality: a rank sends its own messages, or segments that it received in
@@ -54,7 +54,7 @@ class SentSegment:
 
 
 @dataclass(slots=True)
-class PlayedRun:
+class RefereedRun:
     """A run and the mistakes in it."""
 
     topology: Topology
@@ -77,11 +77,11 @@ class PlayedRun:
         return max((each.step for each in self.sent), default=0)
 
 
-class Player:
-    """Plays one run. `play` returns it; SubmissionEndedError passes through."""
+class Referee:
+    """Referees one run. `referee` returns it; SubmissionEndedError passes through."""
 
     def __init__(self, topology: Topology, spec: CollectiveSpec, faults: GradedFaults) -> None:
-        self.run = PlayedRun(topology, spec)
+        self.run = RefereedRun(topology, spec)
         self._topology = topology
         self._spec = spec
         self._faults = faults
@@ -99,7 +99,7 @@ class Player:
         self._planned: object = None
         """The next step in which something is sent without an arrival, as the submission says."""
 
-    def play(self, process: SubmissionProcess, key: Sequence[str]) -> PlayedRun:
+    def referee(self, process: SubmissionProcess, key: Sequence[str]) -> RefereedRun:
         """Run the algorithm `key` of a submission to its end."""
         run = self.run
         run.opened = self._ask(

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from math import comb, factorial
 
 from coordinator.theory.connectivity import node_disjoint_paths
-from coordinator.theory.figures.base import (
+from coordinator.theory.invariants.base import (
     Budget,
     ClosedForm,
     FigureNetwork,
@@ -15,8 +15,8 @@ from coordinator.theory.figures.base import (
     NumberedFigure,
     OverBudgetError,
 )
-from coordinator.theory.figures.connectivity import kappa
-from coordinator.theory.figures.separations import Separations, separations
+from coordinator.theory.invariants.connectivity import kappa
+from coordinator.theory.invariants.separations import Separations, separations
 from emunode.topologies.hypercube import Hypercube
 from emunode.topologies.star import StarGraph
 

@@ -10,7 +10,9 @@ from emunode.model import Collective
 Record = dict[str, object]
 
 
-def served_records(plan: Plan, measurement: Measurement, journal: pl.LazyFrame, timeline: pl.DataFrame) -> list[Record]:
+def delivery_records(
+    plan: Plan, measurement: Measurement, journal: pl.LazyFrame, timeline: pl.DataFrame
+) -> list[Record]:
     """Return the entries of served.json: each healthy node to which something is due, with the time of its last new
     piece.
 

@@ -7,8 +7,8 @@ from typing import Final
 import numpy as np
 
 from coordinator.dependence.bit_rows import packed
-from coordinator.theory.figures.base import Budget, FigureNetwork
-from coordinator.theory.figures.node_sets import (
+from coordinator.theory.invariants.base import Budget, FigureNetwork
+from coordinator.theory.invariants.node_sets import (
     Flags,
     SetBlock,
     any_member,

@@ -9,7 +9,7 @@ import pytest
 from coordinator.execution.verify import verify
 from coordinator.reports.data import read_run
 from coordinator.reports.panels.base import Report
-from coordinator.reports.panels.served import served_panel
+from coordinator.reports.panels.delivery_times import delivery_times_panel
 from coordinator.reports.panels.space_time import space_time_panel
 from coordinator.reports.trace import trace_of_run
 from tests.command_line import fields
@@ -50,7 +50,7 @@ def test_nodes_that_miss_something_have_no_time(tmp_path: Path) -> None:
     assert [label for label, seconds in served.items() if seconds is None] == ["011", "101", "111"]
     assert "001" not in served, "it has crashed"
     assert max(seconds for seconds in served.values() if seconds) == result.summary["completion_seconds"]
-    panel = str(served_panel(Report(read_run(result.path))))
+    panel = str(delivery_times_panel(Report(read_run(result.path))))
     assert "3 nodes miss something" in panel
     assert "Not served: 011, 101, 111." in panel
     assert panel.count("<tr><td ") == len({seconds for seconds in served.values() if seconds})
@@ -81,6 +81,6 @@ def test_damaged_files_only_lose_their_panel(tmp_path: Path) -> None:
     (path / "served.json").write_text('[{"rank": 3}, {"label": "000", "seconds"')
     (path / "suspicions.json").write_text('[{"rank": 99, "seconds": 1, "port": 0}, {"rank": 0}]')
     data = read_run(path)
-    assert served_panel(Report(data)) is None
+    assert delivery_times_panel(Report(data)) is None
     assert space_time_panel(Report(data)) is not None
     assert '"suspicion"' not in "".join(trace_of_run(data))

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from markupsafe import Markup
 
-from coordinator.reports.charts import served_chart
+from coordinator.reports.charts import delivery_times_chart
 from coordinator.reports.numbers import show
 from coordinator.reports.pages import fragment, markup
 from coordinator.reports.panels.base import Report
@@ -18,7 +18,7 @@ ROWS: Final = 16
 """Times that are listed, each with its nodes."""
 
 
-def served_panel(report: Report) -> Markup | None:
+def delivery_times_panel(report: Report) -> Markup | None:
     """Render the nodes served against time, and the time of each."""
     nodes = [node for node in report.data.served if isinstance(node.get("label"), str)]
     times = _times(nodes, "seconds")
@@ -35,8 +35,8 @@ def served_panel(report: Report) -> Markup | None:
         labels = [str(node["label"]) for node in same]
         rows.append((show(1000 * seconds, 4), len(labels), ", ".join(labels[: LISTED // ROWS])))
     return fragment(
-        "served",
-        chart=markup(responsive(lambda narrow: served_chart(lines, len(nodes), narrow=narrow))),
+        "delivery_times",
+        chart=markup(responsive(lambda narrow: delivery_times_chart(lines, len(nodes), narrow=narrow))),
         rows=rows,
         left_out=len(listed) - sum(count for _, count, _ in rows),
         missing=[node["label"] for node in nodes if not _is_time(node.get("seconds"))][:LISTED],

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Final
 
-from coordinator.theory.figures.base import (
+from coordinator.theory.invariants.base import (
     LARGEST_NETWORK,
     QUICK_WORK,
     Budget,
@@ -13,8 +13,8 @@ from coordinator.theory.figures.base import (
     InvariantValue,
     NotKnownError,
 )
-from coordinator.theory.figures.registry import FIGURES
-from coordinator.theory.figures.survival import Survival
+from coordinator.theory.invariants.registry import FIGURES
+from coordinator.theory.invariants.survival import Survival
 from emunode.errors import ScenarioError
 from emunode.topologies.base import Topology
 

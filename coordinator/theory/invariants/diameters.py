@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from coordinator.theory.figures.base import (
+from coordinator.theory.invariants.base import (
     Budget,
     ClosedForm,
     FigureNetwork,
@@ -11,9 +11,9 @@ from coordinator.theory.figures.base import (
     NotKnownError,
     OverBudgetError,
 )
-from coordinator.theory.figures.connectivity import kappa
-from coordinator.theory.figures.node_sets import advance, blocks, set_count
-from coordinator.theory.figures.separations import MOST_SETS
+from coordinator.theory.invariants.connectivity import kappa
+from coordinator.theory.invariants.node_sets import advance, blocks, set_count
+from coordinator.theory.invariants.separations import MOST_SETS
 from emunode.model import Rank
 from emunode.topologies.hypercube import Hypercube
 from emunode.topologies.star import StarGraph

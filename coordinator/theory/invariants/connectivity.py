@@ -1,8 +1,8 @@
 """Connectivity, and how many sets of nodes attain it."""
 
 from coordinator.theory.connectivity import edge_connectivity, vertex_connectivity
-from coordinator.theory.figures.base import Budget, ClosedForm, FigureNetwork, Invariant, InvariantValue
-from coordinator.theory.figures.separations import disconnecting
+from coordinator.theory.invariants.base import Budget, ClosedForm, FigureNetwork, Invariant, InvariantValue
+from coordinator.theory.invariants.separations import disconnecting
 from emunode.topologies.base import Topology, VertexTransitiveTopology
 from emunode.topologies.hypercube import Hypercube
 from emunode.topologies.star import StarGraph
