@@ -151,8 +151,9 @@ class LocalLaunch(Launch):
             if process.returncode is None:
                 # It has not been waited for, so its id still names its process group. Its children die with it, except
                 # a child that was stopped before it requested the parent-death signal: hence the signal to the whole
-                # group.
-                os.killpg(process.pid, signal.SIGKILL)
+                # group. There is no such group if an interrupt of ours ended the process before it left our group.
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
             process.wait()
 
 

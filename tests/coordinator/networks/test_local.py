@@ -180,7 +180,7 @@ def check_stop(run: Coordinator, stop: signal.Signals, times: int = 1) -> None:
     run.hosts()
     for _ in range(times):
         os.killpg(run.process.pid, stop)
-    assert run.status() == 130
+    assert run.status() == 130, run.err
     assert "Traceback" not in run.err
 
 
