@@ -21,7 +21,7 @@ from coordinator.cli.invoke import main
 from coordinator.reports.pages import compile_templates
 from tests.browser import Browser, find_chromium
 from tests.command_line import ROOT, Call, Ended, Running, Start, arguments, command
-from tests.support import REPEATABLE_EXAMPLES
+from tests.support import REPEATABLE_EXAMPLES, forget_plugins
 
 # No verdict may depend on the speed or load of the machine.
 UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -122,14 +122,18 @@ def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def call(empty_folder: Path, capsys: pytest.CaptureFixture[str]) -> Call:  # noqa: ARG001  # the working directory
-    """Call `coordinator` in this process, in an empty folder: `call("run --topology star:3", "--out", path)`."""
+def call(empty_folder: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Call]:  # noqa: ARG001  # the working directory
+    """Call `coordinator` in this process, in an empty folder: `call("run --topology star:3", "--out", path)`.
+
+    Plug-ins that the calls load are withdrawn after the test.
+    """
 
     def call_one(line: str, *more: object) -> Ended:
         status = main(arguments(line, *more))
         return Ended(status, *capsys.readouterr())
 
-    return call_one
+    yield call_one
+    forget_plugins()
 
 
 @pytest.fixture

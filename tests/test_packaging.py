@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from coordinator.cli.image import container_files
-from tests.command_line import ROOT, Call, Running, command, fields, flags, free_port, run_process
+from tests.command_line import ROOT, Call, Running, command, fields, flags, free_port, fresh, run_process
 
 SECONDS = 300
 FLOOD = fields("star:3 broadcast flood")
@@ -156,7 +156,9 @@ sys.exit(main(sys.argv[1:]))
 
 
 def test_without_the_docker_package_the_driver_gives_one_line(tmp_path: Path) -> None:
-    done = run_process(tmp_path, [sys.executable, "-c", WITHOUT_DOCKER, "run", "--driver=docker", *flags(**FLOOD)])
+    done = run_process(
+        tmp_path, fresh([sys.executable, "-c", WITHOUT_DOCKER, "run", "--driver=docker", *flags(**FLOOD)])
+    )
     assert done.status == 4
     assert done.err == "coordinator: the Python package docker is not installed; pip install 'docker>=7.1'\n"
     assert list(tmp_path.iterdir()) == []

@@ -19,11 +19,15 @@ def styled_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: s
     headings = [column.replace("_", " ") for column in columns]
     texts = [(name, *cells) for name, cells in zip(headings, zip(*rows, strict=True), strict=True)]
     # A space follows each column, the box has one between columns, and one precedes the first column.
-    widths = _whole_word_widths(texts, width - 2 * len(texts))
-    for number, (column, cells, column_width) in enumerate(zip(columns, texts, widths, strict=True)):
-        # Names stay in one piece if they are short enough to leave room for the other columns.
-        whole = column in NAMES and max(map(len, cells[1:])) <= LONGEST_NAME
-        table.add_column(escape(cells[0]), overflow="fold", no_wrap=whole and column_width is None)
+    room = width - 2 * len(texts)
+    # Names stay in one piece if they are short enough to leave room for the other columns.
+    whole = [
+        column in NAMES and max(map(len, cells[1:])) <= LONGEST_NAME
+        for column, cells in zip(columns, texts, strict=True)
+    ]
+    widths = _whole_word_widths(texts, whole, room)
+    for number, (cells, is_whole, column_width) in enumerate(zip(texts, whole, widths, strict=True)):
+        table.add_column(escape(cells[0]), overflow="fold", no_wrap=is_whole and column_width is None)
         # rich forgets the space before the first column when it computes widths
         table.columns[-1].width = None if column_width is None else column_width + (number == 0)
     for row in rows:
@@ -31,14 +35,17 @@ def styled_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: s
     return table
 
 
-def _whole_word_widths(columns: Sequence[Sequence[str]], room: int) -> Sequence[int | None]:
-    """Return the widths at which no word of these columns of marked-up cells breaks.
+def _whole_word_widths(columns: Sequence[Sequence[str]], whole: Sequence[bool], room: int) -> Sequence[int | None]:
+    """Return the widths at which no word of these columns of marked-up cells breaks, and no cell of the `whole` ones.
 
     None leaves a width to the library: for tables that need no breaks, and for those whose longest words do not fit.
     """
     lines = [[line for cell in cells for line in Text.from_markup(cell).plain.split("\n")] for cells in columns]
     widths = [max(map(cell_len, column), default=0) for column in lines]
-    words = [max((cell_len(word) for line in column for word in line.split()), default=0) for column in lines]
+    words = [
+        natural if is_whole else max((cell_len(word) for line in column for word in line.split()), default=0)
+        for column, natural, is_whole in zip(lines, widths, whole, strict=True)
+    ]
     if sum(widths) <= room or sum(words) > room:
         return [None] * len(columns)
     while sum(widths) > room:
