@@ -207,6 +207,19 @@ def test_names_of_tests_are_short_phrases() -> None:
     assert {path: names for path, names in named.items() if names} == {}
 
 
+def has_test(source: str) -> bool:
+    """Return whether a file defines a test."""
+    functions = (
+        node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    )
+    return any(each.name.startswith("test_") for each in functions)
+
+
+def test_every_test_file_has_a_test() -> None:
+    paths = sorted((ROOT / "tests").rglob("test_*.py"))
+    assert [str(path.relative_to(ROOT)) for path in paths if not has_test(path.read_text())] == []
+
+
 # --- the judges are judged -------------------------------------------------------------------------------------------
 
 ONE: Final = "Rank = int\nKind = TypeVar('Kind')\nLIMIT = 3\nclass Link: ...\ndef send(): ...\n"
@@ -224,6 +237,14 @@ def both() -> list[Definition]:
 def test_a_long_name_of_a_test_is_found(length: int, found: int) -> None:
     source = f"class TestA:\n    async def {'test_'.ljust(length, 'x')}(self): ...\ndef helper_{'x' * 60}(): ...\n"
     assert len(long_names(source)) == found
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [("", False), ("test_a = 1\ndef helper(): ...\n", False), ("class TestA:\n    def test_b(self): ...\n", True)],
+)
+def test_a_file_without_a_test_is_found(source: str, found: bool) -> None:
+    assert has_test(source) is found
 
 
 def test_a_type_in_two_modules_is_found() -> None:

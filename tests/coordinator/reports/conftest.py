@@ -1,10 +1,14 @@
-"""A page of the browser for tests of reports."""
+"""A page of the browser for tests of reports, and the runs that several files of tests share."""
 
+import shutil
 from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
 
 import pytest
 
 from tests.browser import Browser
+from tests.coordinator.reports.report_runs import CRASHED, Run, Runs
 
 
 @pytest.fixture
@@ -15,3 +19,15 @@ def page(browser: Browser) -> Iterator[Browser]:
     browser.resize(1400)
     yield browser
     assert browser.complaints() == []
+
+
+@pytest.fixture(scope="session")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
+    """Provide the run of a scenario, made once; tests do not modify its directory."""
+    return cache(lambda scenario: Run(tmp_path_factory.mktemp("runs") / "run", scenario))
+
+
+@pytest.fixture
+def copied(runs: Runs, tmp_path: Path) -> Path:
+    """Provide a copy of a run directory, to be damaged."""
+    return shutil.copytree(runs(CRASHED).path, tmp_path / "run")

@@ -1,0 +1,154 @@
+"""Deliveries: messages are counted as by comparing pieces, one by one, with the pieces of a run without faults."""
+
+from collections import defaultdict
+from random import Random
+
+import numpy as np
+import pytest
+
+from coordinator.history.journal import sorted_records, table
+from coordinator.results.deliveries import (
+    Arrivals,
+    Deliveries,
+    arrivals_of,
+    count_deliveries,
+    journal_arrivals,
+    messages_due,
+    record_arrivals,
+    runs,
+)
+from emunode.model import ALL_RANKS
+from tests.scenarios import Case
+from tests.support import played
+
+Piece = tuple[int, int, int]
+"""Receiver, origin and segment."""
+Message = tuple[int, int, int]
+"""Receiver, origin and number of the message."""
+
+MESSAGES = 2
+CASES = (
+    "star:4 broadcast greedy-tree",
+    "star:4 scatter balanced-tree",
+    "star:4 gather balanced-tree",
+    "star:3 allgather rotated-trees",
+    "hypercube:3 alltoall sbt",
+)
+MANY_SOURCES = {"gather", "allgather", "alltoall"}
+
+
+def pieces_of(case: Case) -> set[Piece]:
+    """Return the pieces that reached a receiver they are meant for, faulty or not."""
+    columns = ("receiver", "origin", "segment", "target", "outcome")
+    return {
+        (receiver, origin, segment)
+        for receiver, origin, segment, target, outcome in case.journal.select(columns).iter_rows()
+        if outcome in ("first", "duplicate") and target in (ALL_RANKS, receiver) and receiver != origin
+    }
+
+
+def messages_of(pieces: set[Piece]) -> dict[Message, set[Piece]]:
+    """Return the pieces of each message; the messages share the segment numbers of a run without faults equally."""
+    per_message = (max(segment for *_, segment in pieces) + 1) // MESSAGES
+    messages = defaultdict(set)
+    for piece in pieces:
+        receiver, origin, segment = piece
+        messages[receiver, origin, segment // per_message].add(piece)
+    return messages
+
+
+def pieces_in(arrivals: Arrivals) -> list[Piece]:
+    """Return the pieces of arrivals, in their order."""
+    columns = (arrivals.receiver, arrivals.origin, arrivals.segment)
+    return list(zip(*(column.tolist() for column in columns), strict=True))
+
+
+def cases_with_faults(line: str) -> list[tuple[Case, Case, int]]:
+    """Return cases without and with faults, and the rank that crashes."""
+    free = Case(line, messages=MESSAGES, segments=2)
+    topology, source = free.plan.topology, free.plan.spec.source
+    ranks = [rank for rank in topology.ranks() if rank != source]
+    chosen = Random(line).sample(ranks, 4)
+    return [
+        (free, free.but(f"crash:{topology.label(rank)}@{step}", "random:down=1@1"), rank)
+        for step, rank in enumerate(chosen, 1)
+    ]
+
+
+@pytest.mark.parametrize("line", CASES)
+def test_the_count_equals_a_count_one_by_one(line: str) -> None:
+    missed = spoiled = 0
+    for free, faulty, crashed in cases_with_faults(line):
+        plan = faulty.plan
+        silent = {crashed} if plan.spec.collective.value in MANY_SOURCES else set()
+        due = {
+            message: pieces
+            for message, pieces in messages_of(pieces_of(free)).items()
+            if message[0] != crashed and message[1] not in silent
+        }
+        records = sorted_records([played(plan)[0]])
+        arrivals, _ = record_arrivals(plan, records)
+        arrived = pieces_in(arrivals)
+        assert len(set(arrived)) == len(arrived)
+        assert set(arrived) == {piece for piece in pieces_of(faulty) if piece[0] != crashed}
+        flags = np.array([Random(f"{line}/{piece}").random() < 0.9 for piece in arrived], dtype=np.bool_)
+        right = {piece for piece, is_intact in zip(arrived, flags.tolist(), strict=True) if is_intact}
+        complete = {message for message, pieces in due.items() if pieces <= set(arrived)}
+        intact = {message for message, pieces in due.items() if pieces <= right}
+
+        counted = count_deliveries(plan, arrivals._replace(intact=flags))
+        by_rank = [sum(message[0] == rank for message in due) for rank in plan.topology.ranks()]
+        assert counted.due.tolist() == messages_due(plan).tolist() == by_rank
+        assert counted.metrics == {
+            "expected_deliveries": len(due),
+            "deliveries": len(complete),
+            "intact_deliveries": len(intact),
+            "delivery_ratio": len(intact) / len(due),
+        }
+        lacking = {message[0] for message in due.keys() - intact}
+        assert counted.unserved == tuple(sorted(lacking))
+        assert set(np.flatnonzero(counted.served).tolist()) == {message[0] for message in due} - lacking
+        if plan.spec.collective.value == "gather":
+            assert counted.unheard(plan) == tuple(sorted({message[1] for message in due.keys() - intact}))
+        missed += len(due) - len(complete)
+        spoiled += len(complete) - len(intact)
+    assert missed, "no message was lost"
+    assert spoiled, "no message was altered"
+
+
+@pytest.mark.parametrize("line", [*CASES, "star:3 reduce edt redundancy=2", "star:3 broadcast edt redundancy=2"])
+def test_journal_and_packed_rows_give_the_same_arrivals(line: str) -> None:
+    plan = Case(line, fault=["random:down=1@1"]).plan
+    records = sorted_records([played(plan)[0]])
+    packed, copies = record_arrivals(plan, records)
+    stored = arrivals_of(journal_arrivals(plan, table(records).lazy()).collect())
+    assert len(packed.receiver) == len(copies) > 0
+    for one, other in zip(packed, stored, strict=True):
+        assert one.tolist() == other.tolist()
+
+
+def test_pieces_of_no_message_are_not_counted() -> None:
+    plan = Case("star:3 broadcast greedy-tree").plan
+    arrivals, _ = record_arrivals(plan, sorted_records([played(plan)[0]]))
+    beyond = arrivals._replace(segment=arrivals.segment + plan.algorithm.segments_per_message)
+    assert count_deliveries(plan, arrivals).metrics["deliveries"] == 5
+    assert count_deliveries(plan, beyond).metrics["deliveries"] == 0
+
+
+def test_ranks_to_which_nothing_is_due_are_neither_served_nor_missed() -> None:
+    none, nobody = np.zeros(0, dtype=np.bool_), np.zeros(0, dtype=np.int64)
+    empty = Deliveries(np.zeros(3, dtype=np.int64), nobody, nobody, none, none)
+    assert empty.unserved == ()
+    assert empty.served.tolist() == [False] * 3
+    assert empty.metrics["delivery_ratio"] == 0.0
+
+
+def test_runs_of_equal_rows_equal_a_walk() -> None:
+    chance = Random(7)
+    for length in range(12):
+        rows = [(chance.randrange(2), chance.randrange(2)) for _ in range(length)]
+        starts = [at for at, row in enumerate(rows) if not at or row != rows[at - 1]]
+        found, lengths = runs(*(np.array([row[column] for row in rows], dtype=np.int64) for column in range(2)))
+        assert found.tolist() == starts
+        ends = [*starts[1:], length] if starts else []
+        assert lengths.tolist() == [end - start for start, end in zip(starts, ends, strict=True)]

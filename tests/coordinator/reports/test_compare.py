@@ -1,0 +1,104 @@
+"""Comparisons of runs, and the commands that compare and report."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from coordinator.api.comparisons import compare
+from coordinator.reports.charts import grouped_bars
+from coordinator.reports.compare import as_rows, write_figure
+from coordinator.reports.theme import standalone
+from emunode.errors import ScenarioError
+from tests.command_line import Call
+from tests.coordinator.reports.report_runs import (
+    CRASHED,
+    CUBE,
+    EJ,
+    STAR4,
+    Runs,
+)
+
+
+def test_comparison_shows_differences(runs: Runs) -> None:
+    star4, crashed, ej = (runs(scenario).path for scenario in (STAR4, CRASHED, EJ))
+    comparison = compare(star4, crashed).record
+    assert comparison["differs"]["topology"] == ["star:4", "star:5"]
+    assert comparison["differs"]["fault"] == [[], ["crash:21345@2"]]
+    assert "seed" not in comparison["differs"]
+    assert comparison["metrics"]["steps"] == [4, 6]
+    assert comparison["metrics"]["segments"][0] == 23
+    assert not comparison["same_history"]
+    assert compare(ej, ej).same_history
+    steps = {"about": "metric", "name": "steps", str(star4): 4, str(crashed): 6, "ratio": 1.5}
+    assert steps in as_rows(comparison)
+
+
+def test_compare_command(runs: Runs, call: Call) -> None:
+    def compared(options: str) -> str:
+        ended = call(f"compare {options}", runs(STAR4).path, runs(CUBE).path)
+        assert ended.status == 0
+        return ended.out
+
+    assert "the scenarios differ in: topology, algorithm, source" in compared("")
+    assert json.loads(compared("--json"))["metrics"]["order"] == [24, 32]
+    assert compared("--csv").startswith("about,name,")
+    assert "| scenario | topology | star:4 | hypercube:5 |" in compared("--markdown --plot both.svg")
+    figure = Path("both.svg").read_text()
+    assert figure.startswith("<svg")
+    assert "var(" not in figure
+
+
+def test_png_contains_text(runs: Runs, call: Call) -> None:
+    pytest.importorskip("resvg_py", reason="the extra `report` is not installed")
+    figure = standalone(grouped_bars("Compared", {"steps": [4]}, ["one"]))
+    try:
+        write_figure(figure, Path("with.png"))
+    except ScenarioError:
+        pytest.skip("no fonts on this machine")
+    write_figure(re.sub("<text.*?</text>", "", figure), Path("without.png"))
+    assert Path("with.png").read_bytes() != Path("without.png").read_bytes()
+    call("compare --csv --plot both.png", runs(STAR4).path, runs(CUBE).path)
+    assert Path("both.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_report_command(runs: Runs, call: Call) -> None:
+    run = runs(STAR4)
+    assert call("report", run.path, "--out", "page.html").status == 0
+    assert Path("page.html").read_text() == run.text
+    shutil.copytree(run.path, "runs/mine/one")
+    Path("runs/mine/latest").symlink_to("one")
+    for name in ("mine", "runs/mine", "runs/mine/latest"):
+        ended = call("report", name)
+        assert ended.status == 0
+        assert ended.out.strip().endswith("runs/mine/one/report.html")
+    assert call("report mine --out not/there.html").status == 2
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "report nothing",
+        "compare .",
+        "compare RUN",
+        "compare RUN .",
+        "compare RUN nothing",
+        "compare RUN RUN --csv --json",
+        "compare RUN RUN --plot x.gif",
+        "export",
+        "export RUN",
+        "export --graphml x",
+        "export RUN --topology star:4 --graphml x",
+        "export --topology star:4 --goal x",
+        "export --topology star:99 --graphml x",
+        "export --topology star:4 --algorithm nope --graphml x",
+        "export --topology star:4 --algorithm edt --collective nope --graphml x",
+        "export --topology star:4 --algorithm edt --source 9999 --graphml x",
+        "export --topology star:4 --algorithm flood --graphml x",
+        "export RUN --goal /proc/nowhere/x",
+    ],
+)
+def test_bad_arguments_are_rejected(runs: Runs, call: Call, line: str) -> None:
+    assert call(line.replace("RUN", str(runs(STAR4).path))).status == 2

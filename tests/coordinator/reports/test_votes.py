@@ -1,0 +1,63 @@
+"""Votes on altered payloads in a report match the metrics of the run."""
+
+import re
+
+import numpy as np
+import polars as pl
+import pytest
+
+from coordinator.reports.data import read_run
+from coordinator.reports.scene.votes import State, votes_of
+from tests.coordinator.reports.report_runs import GATHER, Runs
+
+ALTERED = {
+    "outvoted": "star:4 broadcast edt redundancy=3 fault=byzantine:2134",
+    "outvoting": "star:4 broadcast edt redundancy=3 fault=byzantine:2134 fault=byzantine:3214",
+    "split": "star:4 broadcast edt redundancy=2 fault=byzantine:2134",
+    "two altered copies": "star:4 broadcast edt redundancy=3 fault=corrupt:1234>2134:1 fault=corrupt:1234>3214:1",
+    "one copy": "star:4 broadcast greedy-tree fault=byzantine:2134",
+    "messages": "star:4 broadcast greedy-tree messages=3 fault=corrupt:1234>2134:1@1-2",
+    "segments": "star:4 broadcast greedy-tree segments=4 fault=corrupt:1234>2134:1@1-2 fault=crash:4231@3",
+    "flood": "star:4 broadcast flood fault=byzantine:2134 fault=byzantine:4231",
+    "allgather": "star:4 allgather edt-dfs redundancy=3 fault=byzantine:2134 fault=byzantine:3214",
+    "gather": f"{GATHER} fault=byzantine:2134",
+    "reduce": "star:4 reduce greedy-tree messages=2 fault=byzantine:2134",
+}
+
+
+@pytest.mark.exhaustive(one_in=3)
+@pytest.mark.parametrize("name", ALTERED)
+def test_votes_match_the_metrics_of_the_run(name: str, runs: Runs) -> None:
+    run = runs(ALTERED[name])
+    data = read_run(run.path)
+    votes = votes_of(data)
+    assert votes is not None
+    assert run.summary["corrupt"] > 0
+    assert votes.intact() == run.summary["intact_deliveries"]
+    assert votes.expected == run.summary["expected_deliveries"]
+    assert votes.intact(int(run.journal["step"].max())) == votes.intact()  # type: ignore[arg-type]
+    assert votes.intact(0) == 0
+    if data.elections is not None:
+        contested = data.elections.filter(pl.col("elected") != "right")
+        who = "origin" if name == "gather" else "receiver"
+        assert set(contested[who]) == set(np.flatnonzero(votes.state > State.RIGHT).tolist())
+        wrong = contested.filter(pl.col("elected") == "wrong")
+        assert set(wrong[who]) == set(np.flatnonzero(votes.state == State.WRONG).tolist())
+
+
+@pytest.mark.parametrize("name", ["outvoting", "split", "two altered copies", "one copy"])
+def test_report_counts_intact_messages(name: str, runs: Runs) -> None:
+    run = runs(ALTERED[name])
+    intact, expected = run.summary["intact_deliveries"], run.summary["expected_deliveries"]
+    assert f"{intact} of {expected}" in run.page.text
+    counts = re.compile(r"of (\d+) nodes (\d+) ha(?:s|ve) the right value, (\d+) a wrong one, (\d+) no majority")
+    for text in (run.script["whole"], run.script["texts"][-1]):
+        found = counts.search(text)
+        assert found
+        due, right, wrong, split = map(int, found.groups())
+        assert (due, right, wrong + split) == (expected, intact, expected - intact)
+        assert bool(split) == (name in ("split", "two altered copies"))
+    assert not any("done" in text for text in run.script["texts"])
+    assert f"intact messages {intact / expected:.1%}" in run.page.text
+    assert "nothing was delivered at all" not in run.page.text
+    assert ("byzantine" in run.page.text) == (name != "two altered copies")
