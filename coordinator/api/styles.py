@@ -1,4 +1,4 @@
-"""Whether text has styles, found out without importing rich, which shows them."""
+"""Decides whether output may have styles, without importing rich."""
 
 import os
 from typing import TextIO

@@ -210,7 +210,7 @@ class Draws:
                 # Every place and term has random numbers of its own, so that the draws for one place do not depend on
                 # the others.
                 hit = np.flatnonzero((self._uniform(stream, block, at, number) < term.share) & left)
-                # Terms are asked in order, and the first one that hits a place in a draw keeps it.
+                # The first term that hits a place in a draw keeps the place.
                 left[hit] = False
                 places.append(np.full(len(hit), place))
                 draws.append(hit)

@@ -1,6 +1,6 @@
 """Latencies of many fault sets at once: the steps in which served ranks had everything that was due to them.
 
-The definition is the one of `coordinator.results.latency` for a journal: a rank has a piece from its first right copy
+As `coordinator.results.latency` defines it for a journal, a rank has a piece from its first right copy
 on, and its latency is the step in which its last piece becomes complete. Only ranks that miss nothing have a latency.
 """
 

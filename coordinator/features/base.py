@@ -201,8 +201,8 @@ FEATURES: Final = Registry[str, Feature](
     instances=True,
     built_in="coordinator.features.registry",
 )
-"""Every feature by its name; those of plug-ins follow. If several features make claims about deliveries, the claims of the
-first one count."""
+"""Every feature by its name, plug-ins last. If several features make claims about deliveries, the claims of the first
+feature count."""
 
 
 @dataclass(frozen=True, kw_only=True)

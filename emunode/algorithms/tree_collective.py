@@ -115,7 +115,7 @@ class TreeCollective(FoldingSchedule):
 
     @property
     def forwards(self) -> bool:
-        """Whether it is a broadcast in which every node forwards its receipts, and does nothing else."""
+        """Whether this is a broadcast whose nodes only forward their receipts."""
         if self.spec.collective is not Collective.BROADCAST:
             return False
         return type(self.rule(LocalView(self.topology, self.spec.source))) is ForwardRule

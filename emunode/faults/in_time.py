@@ -169,9 +169,7 @@ class FaultsInTime:
         return bool(self._treatments.byzantine(0, rank))
 
     def treated(self, step: Step, rank: Rank, port: Port, segments: Packet, start: int) -> tuple[Packet, Packet]:
-        """Return the segments of a packet that starts at `start`, as its sender alters them, and those that it
-        withholds.
-        """
+        """Return the segments of a packet that starts at `start`: sent segments, as altered, and withheld segments."""
         if not self.is_byzantine(rank, start):
             return segments, ()
         return self._treatments.treated(self._treatments.byzantine(step, rank), step, rank, port, segments)

@@ -249,9 +249,7 @@ class Session:
             ALLOWED.add(command_text(shlex.split(config.spec.program)))
 
     def _listen(self, config: HostConfig) -> socket.socket:
-        """Return a socket at the advertised address, else at the configured one, else at the one that reaches the
-        coordinator.
-        """
+        """Return a socket at the advertised address, else the configured address, else the route to the coordinator."""
         address = self._advertise or config.listen_address or _own_address(self._control)
         try:
             return listening_socket(address, backlog=config.backlog)

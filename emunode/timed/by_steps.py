@@ -166,8 +166,8 @@ class BySteps(Policy):
         # Steps are complete in order, so the first that is not decides.
         if step == NEVER or (awaited and awaited[-1] < step):
             return None
-        # Never before the fault-free start of the step, or of the next one that has any; by the timetable or by the clock of
-        # the rank, whichever is earlier, since `_start` decides for each packet which of them counts.
+        # Never before the fault-free start of the step, or of the next step with sends. The timetable or the clock of the
+        # rank counts, whichever is earlier, since `_start` decides between them for each packet.
         return step, min(planned[-1][1], self._faults.clock(self.rank, planned[-1][1])) if planned else 0
 
     def _plan(self, due: tuple[Step, int] | None) -> None:

@@ -187,7 +187,7 @@ class TimedMemoryEngine:
             if received != crossed:
                 self.packets[place] = self.packets[place]._replace(end=received)
         for step, hops in actions.judged:
-            # Base 0: `neighbours` are those of this rank, where a host has one array for all of its ranks.
+            # Base 0: `neighbours` holds this rank alone, where a host has one array for all of its ranks.
             encode_rows(rows, step, rank, neighbours, 0, reverse, hops)
             if self._algorithm.spec.redundancy > 1 and self.faults.payload_altered:
                 self.altered_copies += altered_copies(step, rank, hops)

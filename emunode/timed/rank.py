@@ -159,7 +159,7 @@ class EventPolicy(Policy, Generic[IncarnationType]):
         self._capacity = algorithm.link_capacity
         # All of them at once: the faults of a run are known, so a recovery needs no event of its own.
         self._incarnations = [self._begin(starts, crashes) for starts, crashes in faults.incarnations(rank)]
-        # Before time 0, since the plan is for times after the one that is given.
+        # A plan covers the times after its argument, and time 0 has to be among them.
         self._plan(-1)
 
     def act(self, now: int, arrivals: Sequence[Arrival], missing: Sequence[Step], actions: Actions) -> None:

@@ -106,7 +106,7 @@ def _collectives(topology: str, program: Path, rounds: int, turns: int, options:
 
 
 def packing_rows(options: Options) -> Iterator[Row | Note]:
-    """Yield a total exchange with one segment per packet, and with full packets, beside that of MPI."""
+    """Yield a total exchange with one segment per packet, and with full packets, beside MPI's total exchange."""
     if not (shutil.which("mpirun") and shutil.which("mpicc")):
         yield Note(f"{MPI}: not measured, because mpirun or mpicc is not installed: {INSTALL}")
         return

@@ -42,9 +42,7 @@ def rows(options: Options) -> Iterator[Row | Note]:
 
 
 def _loop(topology: Topology) -> float:
-    """Return seconds of a flood in rounds: each newly informed node sends to all neighbours except those that informed
-    it.
-    """
+    """Return seconds of a flood in rounds: each newly informed node sends to all neighbours but its informers."""
     graph = networkx.Graph((one, other) for one, _, other, _ in topology.links())
     began = time.perf_counter()
     informed, fresh = {0}, {0: {0}}
