@@ -265,4 +265,6 @@ def test_generated_files_are_current() -> None:
 
 def test_every_key_of_the_summary_has_a_meaning() -> None:
     terms = glossary_terms()
-    assert [key for key in summary_types() if key.replace("_", " ") not in terms] == []
+    keys = [key.replace("_", " ") for key in summary_types()]
+    assert [key for key in keys if key not in terms] == []
+    assert len({terms[key] for key in keys}) == len(keys)  # no two keys share one description

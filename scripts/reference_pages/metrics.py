@@ -58,9 +58,10 @@ def metrics_page() -> str:
 
 
 def glossary_terms() -> dict[str, str]:
-    """Return the meaning by term, for every row of the glossary; a row with several terms counts for each of them."""
+    """Return the meaning by term: of equal terms the first, which is about a run; terms of one row share its meaning."""
     rows = re.findall(r"^\| (.+?) \| (.+) \|$", GLOSSARY.read_text(encoding="utf-8"), re.MULTILINE)
-    return {term.strip(): meaning for terms, meaning in rows for term in re.sub(r"\(.*?\)", "", terms).split(",")}
+    terms = [(term.strip(), meaning) for names, meaning in rows for term in re.sub(r"\(.*?\)", "", names).split(",")]
+    return dict(reversed(terms))
 
 
 def summary_types() -> dict[str, str]:
