@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import polars as pl
-import trio
 
-from coordinator.execution.stop_signal import InterruptGuard
+from coordinator.execution.event_loop import RunLoop
 from coordinator.history.journal import Journal
 from coordinator.history.timetable import Timetable
 from coordinator.networks.base import Network, Progress, StepResult
@@ -84,24 +83,27 @@ async def drive(
     network: "Network | Timed",
     journal: Journal,
     progress: Progress,
-    stop: InterruptGuard,
+    loop: RunLoop,
     steering: Steering | None = None,
 ) -> ExecutionResult:
-    """Run the plan on the network and close it; the error of a run that did not begin, or broke a rule, is raised."""
-    execution = ExecutionResult()
+    """Run the plan on the network and close it; the error of a run that did not begin, or broke a rule, is raised.
+
+    `loop` executes this coroutine; its request to stop interrupts the run.
+    """
+    execution, stop = ExecutionResult(), loop.stop
     failed_before = False
     try:
-        with trio.CancelScope() as scope:
-            plan.algorithm.interrupted = False
-            stop.cancels(scope, partial(setattr, plan.algorithm, "interrupted", True))
-            await _open_and_step(plan, network, journal, execution, progress, steering)
-            failed_before = execution.failure is not None and not stop.requested
+        plan.algorithm.interrupted = False
+        await loop.until_stopped(
+            lambda: _open_and_step(plan, network, journal, execution, progress, steering),
+            partial(setattr, plan.algorithm, "interrupted", True),
+        )
+        failed_before = execution.failure is not None and not stop.requested
     finally:
         if steering is not None:
             steering.end()
         # Shielded: the hosts have to be stopped even if the run is being cancelled.
-        with trio.move_on_after(CLOSE_SECONDS, shield=True):
-            await network.close()
+        await loop.shielded(network.close, CLOSE_SECONDS)
     # After the network was closed: a signal during the closing counts too. But compose sends one because a host has died,
     # and then the death of the host is the reason.
     execution.interrupted = stop.requested and not failed_before
@@ -209,6 +211,8 @@ async def take_steps(
 
 async def _wait_for_step(network: Network, steering: Steering, step: Step) -> str | None:
     """Wait like `Steering.before_step`; raises the error of a network that fails meanwhile: a pause may last for hours."""
+    import trio  # noqa: PLC0415  # a run without steering does without an event loop
+
     failures: list[EmulatorError] = []
 
     async def watch() -> None:

@@ -1,16 +1,16 @@
 """A run from its plan to its report: network, history, conclusion, and the product of the sink."""
 
 import contextlib
+from functools import partial
 from typing import TYPE_CHECKING
-
-import trio
 
 from coordinator.batch.derived import derived_claims
 from coordinator.execution.drive import REFUSALS, ExecutionResult, Steering, drive
+from coordinator.execution.event_loop import DirectLoop, RunLoop
 from coordinator.execution.sinks import FinishedRun, Result_co, Sink
 from coordinator.execution.stop_signal import InterruptGuard
 from coordinator.history.journal import Journal, Observe
-from coordinator.networks.base import Network, Progress
+from coordinator.networks.base import Network, Progress, needs_threads
 from coordinator.networks.registry import make_network
 from coordinator.planning.plan import Plan
 from coordinator.results.conclude import Conclusion, History, conclude
@@ -50,8 +50,9 @@ def run(
         sink.open(plan)
         journal = sink.journal(observe)
         with sink.events() as events, logging_to(events):
-            network = make_network(plan, events)
-            execution = trio.run(drive, plan, network, journal, progress, stop, steering)
+            loop = _loop_for(plan, stop, steering)
+            network = make_network(plan, events, loop.checkpoint)
+            execution = loop.execute(partial(drive, plan, network, journal, progress, loop, steering))
         # A run that has failed is kept even if a signal follows: compose sends one because a host has died.
         if execution.failure is None:
             guards.close()
@@ -78,6 +79,15 @@ def run(
                 # Hosts under a supervisor receive the reason only after the files are complete.
                 network.dismiss(problem)
     return result
+
+
+def _loop_for(plan: Plan, stop: InterruptGuard, steering: Steering | None) -> RunLoop:
+    """Return a loop that executes a run of this plan."""
+    if not (plan.hosts or plan.scenario.clock == "timed" or steering is not None or needs_threads(plan)):
+        return DirectLoop(stop)
+    from coordinator.execution.trio_loop import TrioLoop  # noqa: PLC0415  # other runs do without the import
+
+    return TrioLoop(stop)
 
 
 def _judge(plan: Plan, journal: Journal, execution: ExecutionResult) -> FinishedRun:

@@ -1,9 +1,7 @@
 """The interface of networks, which hides how packets travel, and its implementation in memory."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple, Protocol, TypeVar, TypeVarTuple
-
-import trio
 
 from coordinator.planning.plan import Plan
 from emunode.engine.memory import MemoryEngine
@@ -16,6 +14,8 @@ Result = TypeVar("Result")
 Arguments = TypeVarTuple("Arguments")
 Progress = Callable[[str, int, int], None]
 """Called with a phase, the amount done, and the total (0: unknown)."""
+Checkpoint = Callable[[], Awaitable[None]]
+"""Lets other work proceed, and ends the work of its caller by an exception once that work is to stop."""
 
 SMALL_ORDER = 5000
 """Up to this many ranks, a step is short enough to run between two checks for Ctrl-C."""
@@ -58,13 +58,26 @@ class Network(Protocol):
         """Take everything down; safe after a failure at any point, and fast."""
 
 
+# Imports of trio stand in functions: a short run in memory does without an event loop, whose import takes a seventh of its
+# processor time.
+
+
+async def trio_checkpoint() -> None:
+    """Execute a checkpoint of trio."""
+    from trio.lowlevel import checkpoint  # noqa: PLC0415
+
+    await checkpoint()
+
+
 class MemoryNetwork:
     """The memory driver: the memory engine behind the interface of networks."""
 
     links_opened = 0
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, checkpoint: Checkpoint = trio_checkpoint) -> None:
+        """Prepare a network. `checkpoint` is awaited before each step; a network that `needs_threads` runs within trio."""
         self._plan = plan
+        self._checkpoint = checkpoint
         self._engine: MemoryEngine | None = None
         """None before `open`: creating all sources of a large network takes seconds, and Ctrl-C has to work meanwhile."""
 
@@ -74,16 +87,20 @@ class MemoryNetwork:
     async def step(self, step: Step, faults: Sequence[Fault]) -> StepResult:
         engine = self._engine
         assert engine is not None, "the network is not open"
+        complete = False
         try:
             rows = await self._call(engine.step, step, faults)
-        except trio.Cancelled:
-            engine.abandon()
-            raise
+            complete = True
+        finally:
+            if not complete:
+                engine.abandon()
         return StepResult([rows], engine.busy, engine.take_altered_copies())
 
     async def failure(self) -> EmulatorError:
+        from trio import sleep_forever  # noqa: PLC0415
+
         # Nothing of this network can fail between its steps.
-        await trio.sleep_forever()
+        await sleep_forever()
 
     async def reset(self, plan: Plan) -> None:
         self._plan = plan
@@ -91,11 +108,18 @@ class MemoryNetwork:
 
     async def _call(self, function: Callable[[*Arguments], Result], *arguments: *Arguments) -> Result:
         """Call a function that may take long: directly if it is short, else in a thread that Ctrl-C abandons."""
-        if self._plan.topology.order <= SMALL_ORDER:
-            await trio.lowlevel.checkpoint()
+        if not needs_threads(self._plan):
+            await self._checkpoint()
             return function(*arguments)
-        return await trio.to_thread.run_sync(function, *arguments, abandon_on_cancel=True)
+        from trio.to_thread import run_sync  # noqa: PLC0415
+
+        return await run_sync(function, *arguments, abandon_on_cancel=True)
 
     async def close(self) -> None:
         self._plan.algorithm.close()
-        await trio.lowlevel.checkpoint()
+        await self._checkpoint()
+
+
+def needs_threads(plan: Plan) -> bool:
+    """Return whether steps in memory may take so long that they run in a thread, beside an event loop."""
+    return plan.topology.order > SMALL_ORDER

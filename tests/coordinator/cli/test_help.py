@@ -5,6 +5,7 @@ import shlex
 import subprocess
 import sys
 from inspect import getdoc
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -118,6 +119,12 @@ PLAN = ["plan", "--topology", "star:3", "--collective", "broadcast", "--algorith
 )
 def test_short_commands_import_nothing_slow_without_need(code: str, slow: set[str]) -> None:
     assert not ({"numpy", "polars", "trio", "jinja2"} | slow) & modules_after(code)
+
+
+def test_a_short_run_in_memory_needs_no_event_loop(tmp_path: Path) -> None:
+    run = ["run", *PLAN[1:], "--driver", "memory", "--out", str(tmp_path / "run")]
+    assert not {"trio", "cyclopts", "rich"} & modules_after(f"from coordinator.cli.invoke import main; main({run})")
+    assert (tmp_path / "run" / "report.html").stat().st_size
 
 
 PARSING = ("app", "direct", "documents", "failures", "interrupts", "invoke", "output", "run_flags")
