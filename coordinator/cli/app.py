@@ -17,6 +17,7 @@ app = App(
     suppress_keyboard_interrupt=False,
 )
 lister = App(name="list", help="List the topologies, the algorithms, the kinds of fault, and stored runs.")
+judges = App(name="judge", help="Judge what other software sent: an MPI library of this machine.")
 maker = App(name="new", help="Write a file to start from: an algorithm or a network of your own.")
 
 # Each summary repeats the first line of the command's docstring, which cannot be read without importing its module.
@@ -59,10 +60,17 @@ NEW = {
         "Write a family of networks to start from: a ring, which `coordinator check` accepts.",
     ),
 }
+JUDGES = {
+    "mpi": (
+        "judge:mpi_command",
+        "Judge the collectives of the MPI library on this machine: who sent how much to whom.",
+    ),
+}
 
 app.command(lister)
+app.command(judges)
 app.command(maker)
-for parent, table in ((app, COMMANDS), (lister, LISTS), (maker, NEW)):
+for parent, table in ((app, COMMANDS), (lister, LISTS), (judges, JUDGES), (maker, NEW)):
     for name, (target, summary) in table.items():
         parent.command(f"coordinator.cli.{target}", name=name, help=summary)
 app.command(

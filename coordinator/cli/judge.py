@@ -1,0 +1,196 @@
+"""`coordinator judge`: what other software sent, held against rules."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Group, Parameter
+
+from coordinator.api.progress import on_stderr
+from coordinator.cli import render
+from coordinator.cli.documents import print_json
+from coordinator.cli.markup import escape
+from coordinator.cli.output import JsonFlag, as_command
+from coordinator.mpi.judge import MOST_RANKS, ROOTED, JudgeSettings, MpiJudgement, judge
+from coordinator.mpi.relations import relation_of
+from coordinator.mpi.rules.base import ELEMENT_BYTES
+from coordinator.mpi.verdicts import OWN_CHOICE, CallVerdict, count_verdicts
+from coordinator.reports.numbers import plural
+from coordinator.scenario.durations import parse_duration
+from emunode.errors import ScenarioError
+from emunode.terminal import say
+
+CALLS = Group("Calls", sort_key=0)
+LIBRARY = Group("Library", sort_key=1)
+NUMBERS = re.compile(r"(\d{1,9})(?:\.\.(\d{1,9}))?", re.ASCII)
+BENCH_NAMES = {"broadcast": "bcast"}
+"""Names of collectives in this bench for which MPI has other ones."""
+
+
+def judge_mpi(  # noqa: PLR0913  # its flags
+    *,
+    collective: Annotated[
+        str,
+        Parameter(group=CALLS, help="collectives, separated by commas, such as allreduce; all: every one with rules"),
+    ] = "allreduce",
+    algorithm: Annotated[
+        str, Parameter(group=CALLS, help="names or numbers of the library, separated by commas; auto: its own choice")
+    ] = "all",
+    ranks: Annotated[
+        str, Parameter(group=CALLS, help=f"numbers of ranks up to {MOST_RANKS}, such as 5,8 or 2..12")
+    ] = "5,8",
+    bytes: Annotated[  # noqa: A002  # the flag
+        str,
+        Parameter(
+            group=CALLS,
+            help="sizes, separated by commas: of the vector (bcast, reduce, allreduce, reduce-scatter), else of a block",
+        ),
+    ] = "1000",
+    root: Annotated[str, Parameter(group=CALLS, help="ranks at which rooted collectives begin or end")] = "0",
+    segment: Annotated[str, Parameter(group=CALLS, help="segment sizes in bytes; 0: none")] = "0",
+    mpirun: Annotated[
+        Path | None, Parameter(group=LIBRARY, help="the mpirun of an Open MPI 5; default: beside this Python")
+    ] = None,
+    open_ports: Annotated[
+        bool,
+        Parameter(
+            negative=(),
+            show_default=False,
+            group=LIBRARY,
+            help="where no network namespace is allowed, run in the network of this machine, where mpirun listens on all "
+            "addresses",
+        ),
+    ] = False,
+    time_limit: Annotated[
+        str, Parameter(group=LIBRARY, help="time without progress after which a start of the library is ended")
+    ] = "60s",
+    json: JsonFlag = False,
+) -> int:
+    """Judge the collectives of the MPI library on this machine: who sent how much to whom.
+
+    The library runs here, by mpirun, with its messages counted. Pairs, messages and bytes of each call are compared with
+    the rule of the algorithm, and the results with arithmetic. A fallback or a refusal that the rule states counts as
+    holds. Needs the extra `mpi`, or --mpirun.
+
+    Examples:
+      coordinator judge mpi --collective allreduce --algorithm ring --ranks 2..12
+      coordinator judge mpi --collective all --ranks 5,8 --bytes 8,1000
+    """
+    settings = JudgeSettings(
+        collectives=_collectives(collective),
+        algorithms=[] if algorithm == "all" else _names("algorithm", algorithm),
+        ranks=_numbers("ranks", ranks),
+        sizes=_numbers("bytes", bytes),
+        roots=_numbers("root", root),
+        segments=_numbers("segment", segment),
+        mpirun=mpirun,
+        open_ports=open_ports,
+        time_limit=_seconds(time_limit),
+    )
+    with on_stderr("judge") as progress:
+        judgement = judge(settings, lambda done, total: progress("numbers of ranks", done, total))
+    if json:
+        print_json(judgement.record())
+    else:
+        _show(judgement)
+    return judgement.exit_status
+
+
+def _collectives(text: str) -> Sequence[str]:
+    if text == "all":
+        from coordinator.mpi.judge import WITHOUT_RULES, judged_collectives  # noqa: PLC0415  # imports all rules
+
+        return [name for name in judged_collectives() if name not in WITHOUT_RULES]
+    return [BENCH_NAMES.get(name, name.replace("-", "_")) for name in _names("collective", text)]
+
+
+def _names(field: str, text: str) -> list[str]:
+    names = [name.strip() for name in text.split(",")]
+    if not all(names):
+        raise ScenarioError(field, text, "names, separated by commas")
+    return list(dict.fromkeys(names))
+
+
+def _numbers(field: str, text: str) -> list[int]:
+    """Return the numbers of a text such as `5,8..10`, without repetition."""
+    found: dict[int, None] = {}
+    for part in text.split(","):
+        match = NUMBERS.fullmatch(part.strip())
+        if match is None:
+            raise ScenarioError(field, text, "whole numbers and ranges, separated by commas, such as 5,8..12")
+        first, last = int(match[1]), int(match[2] or match[1])
+        if not first <= last <= first + 1000:
+            raise ScenarioError(field, text, "a range begins with its smallest number, and has at most 1000")
+        found |= dict.fromkeys(range(first, last + 1))
+    return list(found)
+
+
+def _seconds(text: str) -> float:
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        raise ScenarioError("time-limit", text, str(error)) from None
+
+
+def _show(judgement: MpiJudgement) -> None:
+    """Print one line for each call, what the verdicts do not cover, and the verdict on all."""
+    out = render.console()
+    place = "in a network namespace of its own" if judgement.network == "own" else "with open ports"
+    out.print(f"{escape(judgement.library.split(', package')[0] or 'the library')}, {place}", soft_wrap=True)
+    if judgement.network != "own":
+        say("warning: mpirun listened on all addresses of this machine", err=True)
+    notes: dict[str, int] = {}
+    tables: dict[str, list[CallVerdict]] = {}
+    for each in judgement.verdicts:
+        tables.setdefault(_title(each), []).append(each)
+    for title, verdicts in tables.items():
+        render.show_rows(title, [_row(each, notes) for each in verdicts])
+    for note, number in notes.items():
+        out.print(escape(f"{number:>3}  {note}"))
+    for line in _relations(judgement.verdicts):
+        out.print(escape(line))
+    for collective, names in judgement.unknown.items():
+        out.print(escape(f"no rule, not judged: {collective} {', '.join(names)}"))
+    counts = ", ".join(f"{count} {verdict}" for verdict, count in count_verdicts(judgement.verdicts).items() if count)
+    out.print(f"verdict: {render.verdict_text(judgement.verdict)}   {counts}", soft_wrap=True)
+
+
+def _title(verdict: CallVerdict) -> str:
+    """Return the parameters that all rows of a table share."""
+    call = verdict.call
+    parts = [call.collective]
+    if call.collective != "barrier":
+        parts.append(plural(call.elements * ELEMENT_BYTES, "byte"))
+    if call.collective in ROOTED:
+        parts.append(f"root {call.root}")
+    if call.segment:
+        parts.append(f"segments of {plural(call.segment, 'byte')}")
+    return ", ".join(parts)
+
+
+def _row(verdict: CallVerdict, notes: dict[str, int]) -> Mapping[str, object]:
+    """Return the columns of a call; `notes` numbers the remarks, which are too long for a column."""
+    texts = filter(
+        None, [verdict.reason, f"ran {verdict.ran}" if verdict.algorithm == OWN_CHOICE and verdict.ran else ""]
+    )
+    numbers = [str(notes.setdefault(text, len(notes) + 1)) for text in texts]
+    return {
+        "algorithm": verdict.algorithm,
+        "ranks": verdict.call.ranks,
+        "verdict": verdict.verdict,
+        "messages": verdict.messages,
+        "bytes": verdict.bytes,
+        "note": ", ".join(numbers),
+    }
+
+
+def _relations(verdicts: Sequence[CallVerdict]) -> Iterator[str]:
+    """Yield how the algorithms of this bench stand to the judged ones."""
+    for collective, algorithm in dict.fromkeys((each.call.collective, each.algorithm) for each in verdicts):
+        relation = relation_of(collective, algorithm)
+        if relation:
+            yield f"{collective} {algorithm} against this bench: {relation}"
+
+
+mpi_command = as_command(judge_mpi, "mpi")

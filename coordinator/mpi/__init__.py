@@ -1,0 +1,1 @@
+"""Judge of MPI libraries: the messages of their collectives, held against the rule of each algorithm."""

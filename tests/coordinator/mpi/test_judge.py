@@ -1,0 +1,181 @@
+"""The judge, over a played library with one flaw each, and over the real one where it is installed."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from coordinator.mpi.judge import JudgeSettings, MpiJudgement, judge, judged_collectives
+from coordinator.mpi.verdicts import CallVerdict
+from coordinator.results.claims import Verdict
+from emunode.errors import ScenarioError
+from tests.mpi_support import needs_library, played_library, wrong_program
+
+
+def played(
+    folder: Path, flaw: str = "", collective: str = "allreduce", algorithms: Sequence[str] = ("ring",), ranks: int = 5
+) -> MpiJudgement:
+    """Judge a played library with a flaw."""
+    library = played_library(folder, flaw)
+    settings = JudgeSettings(
+        [collective], algorithms, [ranks], mpirun=library, open_ports=True, time_limit=3 if flaw == "hang" else 60
+    )
+    return judge(settings)
+
+
+def only(judgement: MpiJudgement) -> CallVerdict:
+    """Return the one verdict of a judgement."""
+    (verdict,) = judgement.verdicts
+    return verdict
+
+
+def test_a_library_that_follows_the_rules_holds(tmp_path: Path) -> None:
+    judgement = played(tmp_path, algorithms=())
+    assert [(each.verdict, each.reason) for each in judgement.verdicts if each.verdict != "holds"] == []
+    assert (judgement.verdict, judgement.exit_status, judgement.library) == (Verdict.HOLDS, 0, "Played MPI 1")
+    assert len(judgement.verdicts) == 7
+
+
+@pytest.mark.parametrize(
+    ("flaw", "reason"),
+    [
+        ("crash at start", "mpirun ended with status 1: the library is not in the mood"),
+        ("crash", "mpirun ended with status 7"),
+        ("hang", "no progress for 3 s"),
+        ("nonsense", "malformed report: rank-0.jsonl"),
+        ("other run", "malformed report: rank-1.jsonl, line 1: it belongs to another run"),
+        ("world of one", "the world has 1 ranks, expected 5"),
+        ("static", "coll_tuned_use_dynamic_rules is off"),
+        ("counts nothing", "the library counts no messages"),
+        ("ignores", "the library made its own choice instead, basic_linear"),
+        ("refuses", "unexpectedly refused: always"),
+        ("old", "the library has no algorithm of that name"),
+        ("to itself", "sent 1 messages to itself"),
+        ("negative", "expected 5 whole numbers from 0 to 2^48"),
+        ("bytes without messages", "bytes in no message"),
+        ("twice", "is out of order"),
+        ("linked", "it is a symbolic link"),
+    ],
+)
+def test_an_invalid_measurement_is_undecided_with_its_reason(tmp_path: Path, flaw: str, reason: str) -> None:
+    judgement = played(tmp_path, flaw)
+    assert only(judgement).verdict is Verdict.UNDECIDED
+    assert reason in only(judgement).reason
+    assert judgement.exit_status == 3
+
+
+@pytest.mark.parametrize(
+    ("flaw", "reason"),
+    [
+        ("one more", "rank 2 to 0: 1 message of 0 bytes, by the rule nothing"),
+        ("wrong sum", "result of rank 0: element 3 is "),
+    ],
+)
+def test_a_difference_is_a_violation_with_both_numbers(tmp_path: Path, flaw: str, reason: str) -> None:
+    judgement = played(tmp_path, flaw)
+    assert (only(judgement).verdict, judgement.exit_status) == (Verdict.VIOLATED, 1)
+    assert only(judgement).reason.startswith(reason)
+
+
+def test_a_refusal_that_the_rule_states_holds(tmp_path: Path) -> None:
+    verdict = only(played(tmp_path, collective="allgather", algorithms=["two_proc"]))
+    assert (verdict.verdict, verdict.ran, verdict.messages) == (Verdict.HOLDS, "nothing", None)
+    assert only(played(tmp_path, "never refuses", "allgather", ["two_proc"])).verdict is Verdict.VIOLATED
+
+
+def test_a_fallback_that_the_rule_states_holds_with_its_name(tmp_path: Path) -> None:
+    verdict = only(played(tmp_path, collective="allgather", algorithms=["neighbor"]))
+    assert (verdict.verdict, verdict.ran, verdict.reason) == (Verdict.HOLDS, "ring", "falls back to ring")
+
+
+def test_a_crash_costs_only_its_own_call(tmp_path: Path) -> None:
+    found = {each.algorithm: each.verdict for each in played(tmp_path, "crash", algorithms=()).verdicts}
+    assert {name for name, verdict in found.items() if verdict is not Verdict.HOLDS} == {"ring"}
+
+
+def test_algorithms_without_a_rule_are_listed(tmp_path: Path) -> None:
+    judgement = played(tmp_path, "new")
+    assert judgement.unknown == {"allreduce": ["allgather_reduce"]}
+    verdict = only(played(tmp_path, "new", algorithms=["allgather-reduce"]))
+    assert (verdict.verdict, verdict.reason[:28]) == (Verdict.UNDECIDED, "the library has no algorithm")
+
+
+def test_two_ranks_decide_nothing_between_equal_tables(tmp_path: Path) -> None:
+    verdict = only(played(tmp_path, collective="alltoall", algorithms=["pairwise"]))
+    assert verdict.reason == "same messages as linear, linear_sync: decides nothing between them"
+
+
+def test_sizes_that_were_never_checked_are_named(tmp_path: Path) -> None:
+    assert only(played(tmp_path, ranks=11)).reason == "the rule was not checked at 11 ranks"
+
+
+def test_numbers_of_the_library_stand_for_names(tmp_path: Path) -> None:
+    judgement = played(tmp_path, algorithms=["4", "0", "recursive-doubling", "3"])
+    assert [each.algorithm for each in judgement.verdicts] == ["ring", "auto", "recursive_doubling"]
+
+
+def test_output_without_end_is_cut(tmp_path: Path) -> None:
+    library = played_library(tmp_path, "print for ever")
+    verdict = only(judge(JudgeSettings(["barrier"], ["tree"], [2], mpirun=library, open_ports=True, time_limit=0.5)))
+    assert verdict.reason == "no progress for 0.5 s"
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (JudgeSettings(["sum"]), "invalid collective 'sum': one of allgather, allreduce"),
+        (JudgeSettings(["bcast"], ranks=[1]), "invalid ranks 1: a whole number from 2 to 64"),
+        (JudgeSettings(["bcast"], sizes=[6]), "invalid bytes 6: a multiple of 4"),
+        (JudgeSettings(["bcast"], ranks=[64], sizes=[1 << 20]), "invalid bytes 1048576: at most 262144 for 64 ranks"),
+        (JudgeSettings(["bcast"], ranks=[4, 8], roots=[4]), "invalid root 4: a whole number from 0 to 3"),
+        (JudgeSettings(["bcast"], time_limit=0), "invalid time-limit 0"),
+        (JudgeSettings(["bcast"], mpirun=Path("/nowhere")), "invalid mpirun '/nowhere'"),
+    ],
+)
+def test_impossible_values_are_refused_before_anything_starts(settings: JudgeSettings, message: str) -> None:
+    with pytest.raises(ScenarioError) as caught:
+        judge(settings)
+    assert str(caught.value).startswith(message)
+
+
+# --- the real library ------------------------------------------------------------------------------------------------
+
+
+@needs_library
+def test_open_mpi_follows_all_rules_at_five_ranks() -> None:
+    judgement = judge(
+        JudgeSettings(judged_collectives()[:10], ranks=[5], sizes=[1000], segments=[0, 256], roots=[0, 4])
+    )
+    assert [(each.call, each.algorithm, each.reason) for each in judgement.verdicts if each.verdict != "holds"] == []
+    assert judgement.library.startswith("Open MPI v5")
+    assert len(judgement.verdicts) >= 100
+
+
+WRONG = {
+    "        if self.rank < 2:\n"
+    "            self.comm.Sendrecv(bytes(4), 1 - self.rank, 9, bytearray(4), 1 - self.rank, 9)\n"
+    "        return super().perform(call)": "rank 0 to 1: ",
+    "        self.prepare({**call, 'root': 1})\n"
+    "        return super().perform({**call, 'root': 1})": "result of rank 0: element 0 is 29533, by arithmetic 12345",
+    "        if self.rank == 1:\n"
+    "            self.own[:] = self.own[:0] + type(self.own)('i', bytes(4 * len(self.own)))\n"
+    "        return super().perform(call)": "result of rank 0: element 0 is 59066, by arithmetic 88599",
+}
+
+
+@needs_library
+@pytest.mark.parametrize("body", WRONG, ids=["sends twice", "wrong root", "lacks a contribution"])
+def test_a_wrong_program_is_violated(tmp_path: Path, body: str) -> None:
+    collective = "bcast" if "root" in body else "allreduce"
+    name = "binomial" if "root" in body else "ring"
+    judgement = judge(JudgeSettings([collective], [name], [3]), program=wrong_program(tmp_path, body))
+    assert only(judgement).verdict is Verdict.VIOLATED
+    assert WRONG[body] in only(judgement).reason
+
+
+@needs_library
+def test_a_rank_that_never_calls_is_undecided(tmp_path: Path) -> None:
+    body = "        import time\n        time.sleep(3600 * (self.rank == 1))\n        return super().perform(call)"
+    settings = JudgeSettings(["barrier"], ["linear"], [2], time_limit=1)
+    verdict = only(judge(settings, program=wrong_program(tmp_path, body)))
+    assert (verdict.verdict, verdict.reason) == (Verdict.UNDECIDED, "no progress for 1 s")
