@@ -9,13 +9,13 @@ more. The set that it finds is exact only if every healthy node misses a message
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, combinations, islice, pairwise, product
+from itertools import chain, pairwise
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from coordinator.dependence.bit_rows import packed, unpacked
+from coordinator.dependence.bit_rows import packed, packed_tables, unpacked
 from coordinator.dependence.message_paths import MessagePaths, paths_of
 from coordinator.dependence.size import InexactError
 from coordinator.scenario.blocks import Block
@@ -24,6 +24,7 @@ from coordinator.scenario.fault_sets import FaultSetSpec
 from coordinator.scenario.fault_syntax import parse_faults
 from coordinator.scenario.model import Scenario
 from coordinator.theory.least_faults import Copy, Place
+from coordinator.theory.set_scan import SetScan, sets_at_once
 from coordinator.theory.threats import STOPS, Threats, given_damage, no_fixed_paths, parts_of
 from coordinator.theory.tolerance import Tolerance
 from emunode.errors import ScenarioError
@@ -39,7 +40,6 @@ MOST_CELLS: Final = 2**27
 SEARCH_CELLS: Final = 2**30
 """Pairs that the heuristic looks at, about: it limits the number of its starts."""
 MOST_STARTS: Final = 24
-SETS_AT_ONCE: Final = 4096
 
 Bools = NDArray[np.bool_]
 Words = NDArray[np.uint64]
@@ -177,20 +177,23 @@ class _Table:
         """Return the first of the most harmful sets in lexicographic order, and the number of nodes that miss a
         message.
         """
-        stops, takes_out, stopped = packed(self._stops), packed(self._takes_out), packed(self._stopped)
-        each = (combinations(numbers, count) for numbers, count in zip(self._range, counts, strict=True))
-        sets = (tuple(chain.from_iterable(chosen)) for chosen in product(*each))
+        # A row has the copies that a place stops, and then the receivers that it takes out.
+        given = packed(self._stopped)
+        rows = np.concatenate([packed_tables(self._stops), packed(self._takes_out)], axis=1)
+        first = np.concatenate([given.ravel(), np.zeros(given.shape[1], np.uint64)])
+        scan = SetScan(
+            [(len(numbers), count) for numbers, count in zip(self._range, counts, strict=True)],
+            sets_at_once(len(first)),
+        )
+        tables = [rows[numbers.start : numbers.stop] for numbers in self._range]
+        offsets = np.repeat([numbers.start for numbers in self._range], counts)
         best, harm = self.first(counts), -1
-        while block := list(islice(sets, SETS_AT_ONCE)):
-            united = np.broadcast_to(stopped, (len(block), *stopped.shape)).copy()
-            out = np.zeros((len(block), takes_out.shape[1]), np.uint64)
-            for numbers in np.array(block, np.int64).T:
-                united |= stops[numbers]
-                out |= takes_out[numbers]
-            harms = self._nodes(np.bitwise_and.reduce(united, axis=1) & ~out)
+        for united, sets in zip(scan.unions(tables, first), scan.indices(), strict=True):
+            copies = united.reshape(len(united), -1, given.shape[1])
+            harms = self._nodes(np.bitwise_and.reduce(copies[:, :-1], axis=1) & ~copies[:, -1])
             at = int(harms.argmax())
             if harms[at] > harm:
-                best, harm = block[at], int(harms[at])
+                best, harm = tuple((sets[at] + offsets).tolist()), int(harms[at])
         return best, harm
 
     def _nodes(self, lost: Words) -> NDArray[np.int64]:

@@ -6,7 +6,7 @@ every set of faults is gone through, if the sets are few enough.
 
 from collections.abc import Collection, Iterator
 from fractions import Fraction
-from itertools import count as count_from
+from itertools import product
 from math import comb
 from typing import Final
 
@@ -17,6 +17,7 @@ from coordinator.dependence.bit_rows import packed_tables
 from coordinator.theory.copy_paths import CopyPaths, Use, joined, set_bits
 from coordinator.theory.fault_model import Number
 from coordinator.theory.placements import quotient
+from coordinator.theory.set_scan import SetScan, sets_at_once
 
 MOST_WORDS: Final = 2**23
 """Largest table of all sets of nodes, or of links, in words of 64 bits."""
@@ -92,15 +93,13 @@ class SetTable:
 
     def survived(self, nodes: Collection[int], links: Collection[int]) -> Iterator[tuple[tuple[int, int], Fraction]]:
         """Yield for each number of nodes and of links the share of sets under which every healthy node is served."""
-        for count, by_node in unions(self._nodes, nodes):
-            for down, by_link in unions(self._links, links):
-                # Only the shorter table is iterated in Python.
-                # The shorter table is iterated in Python, the longer one in numpy.
-                few, many = sorted((by_node, by_link | self._lost), key=len)
-                # Faults of nodes and of links are drawn independently, so every pair of a row of one table with a row
-                # of the other is equally likely.
-                survivors = sum(self._survivors(many | row) for row in few)
-                yield (count, down), Fraction(survivors, len(few) * len(many))
+        tables = self._nodes, self._links
+        for count, down in product(nodes, links):
+            scan = SetScan([(len(self._nodes), count), (len(self._links), down)], sets_at_once(self._lost.shape[1]))
+            survivors = sum(map(self._survivors, scan.unions(tables, self._lost)))
+            # Faults of nodes and of links are drawn independently, so every pair of a set of nodes with a set of links
+            # is equally likely.
+            yield (count, down), Fraction(survivors, comb(len(self._nodes), count) * comb(len(self._links), down))
 
     def _survivors(self, sets: Words) -> int:
         blocks = sets.reshape(len(sets), -1, self._block)
@@ -110,22 +109,3 @@ class SetTable:
             missing |= np.bitwise_and.reduce(blocks[:, [self._bit[copy] for copy in need]], axis=1)
         # Faulty nodes miss nothing that is due to them.
         return int((~(missing & ~blocks[:, -1]).any(axis=1)).sum())
-
-
-def unions(rows: Words, counts: Collection[int]) -> Iterator[tuple[int, Words]]:
-    """Yield for each of some counts, ascending, the unions of every set of that many rows."""
-    # A set is extended only by rows after its last one, so every set of a size is built exactly once, without
-    # comparisons.
-    united = np.zeros((1, rows.shape[1]), dtype=np.uint64)
-    last = np.array([-1])
-    for count in count_from(0):
-        if count in counts:
-            yield count, united
-        if count == max(counts):
-            return
-        more = len(rows) - 1 - last  # each set is extended by every row after its last one
-        ends = np.cumsum(more)
-        # All extensions in one array, without a loop in Python. The first `repeat` takes off the extensions of the sets
-        # before, so that every set counts from 0; the second one adds the first row after the last row of the set.
-        added = np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - more, more) + np.repeat(last + 1, more)
-        united, last = np.repeat(united, more, axis=0) | rows[added], added

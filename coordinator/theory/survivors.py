@@ -7,7 +7,7 @@ their sum, bound the number of sets that cut off any receiver; the sum is also t
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import product
 from math import comb, prod
 from typing import Final, NamedTuple
@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from coordinator.dependence.bit_rows import packed_tables
 from coordinator.scenario.fault_sets import FaultSetSpec
-from coordinator.theory.guaranteed_delivery import unions
 from coordinator.theory.least_faults import Copy, disjoint
+from coordinator.theory.set_scan import SetScan, sets_at_once, without_repetition
 from coordinator.theory.threats import ALTERS, STOPS
 from coordinator.theory.tolerance import MessageClass, Tolerance
 
@@ -28,7 +28,6 @@ LEAST_WIDTH: Final = 32
 """The width, in words, at which combining rows takes as long as the fixed work for a set."""
 MOST_TABLE_WORDS: Final = 2**21
 """Largest table of rows."""
-SETS_AT_ONCE: Final = 2**12
 MOST_TERMS: Final = 2**12
 """Most terms of inclusion and exclusion for one receiver."""
 
@@ -99,9 +98,16 @@ class SetCounter:
         """Return the survivors of a fault set, set by set."""
         given, tables, due = self._rows()
         survived = lost = vacant = 0
-        chosen = [(table, part.count) for table, part in zip(tables, fault_set.parts, strict=True)]
-        for united in self._sets(chosen):
-            missing, someone = self._missing(united | given, due)
+        parts = fault_set.parts
+        scan = SetScan(
+            [(len(table), part.count) for table, part in zip(tables, parts, strict=True)], sets_at_once(self.width)
+        )
+        united: Iterable[Words] = scan.unions(tables, given)
+        if len({part.site for part in parts}) < len(parts):
+            # Two parts must not strike the same place.
+            united = (rows[without_repetition(sets, parts)] for rows, sets in zip(united, scan.indices(), strict=True))
+        for rows in united:
+            missing, someone = self._missing(rows, due)
             survived += int((~missing.any(axis=1)).sum())
             lost += int(np.bitwise_count(missing).sum())
             vacant += int((~someone).sum())
@@ -138,20 +144,6 @@ class SetCounter:
                     faulty[part][at, place] = True
         tables = [_joined(one, other) for one, other in zip(struck, faulty, strict=True)]
         return _joined(given, np.zeros((1, block), dtype=np.bool_)), tables, packed_tables(due)
-
-    def _sets(self, tables: Sequence[tuple[Words, int]]) -> Iterator[Words]:
-        """Yield every choice of these numbers of rows, united, in blocks; no node is chosen for two parts."""
-        if not tables:
-            yield np.zeros((1, self.width), dtype=np.uint64)
-            return
-        for others in self._sets(tables[1:]):
-            for block in _blocks(*tables[0]):
-                # numpy goes through the longer table, Python through the shorter one.
-                few, many = sorted((block, others), key=len)
-                for row in few:
-                    # Two parts must not strike the same node: their bits in the last block have to be disjoint.
-                    twice = (many[:, -self._block :] & row[-self._block :]).any(axis=1)
-                    yield many[~twice] | row
 
     def _missing(self, united: Words, due: Words) -> tuple[Words, NDArray[np.bool_]]:
         """Return for each set the healthy receivers that miss a message, and whether there is any healthy receiver."""
@@ -196,18 +188,6 @@ def _outvoted(stopped: Words, altered: Words) -> Words:
 
 def _joined(struck: NDArray[np.bool_], faulty: NDArray[np.bool_]) -> Words:
     return np.concatenate([packed_tables(struck), packed_tables(faulty)], axis=1)
-
-
-def _blocks(rows: Words, count: int) -> Iterator[Words]:
-    """Yield the unions of every `count` rows, in blocks of at most about `SETS_AT_ONCE`."""
-    if comb(len(rows), count) <= SETS_AT_ONCE or count <= 1:
-        _, united = next(unions(rows, [count]))
-        yield united
-        return
-    # The sets of one first row are a block, and may have to be divided further. Lexicographic order is kept.
-    for first in range(len(rows) - count + 1):
-        for united in _blocks(rows[first + 1 :], count - 1):
-            yield united | rows[first]
 
 
 # --- bounds ------------------------------------------------------------------------------------------------------------

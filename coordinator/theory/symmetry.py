@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
-from itertools import chain, combinations, islice, permutations, product
+from itertools import permutations, product
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from coordinator.scenario.fault_draws import FaultSites, Link, set_count
 from coordinator.scenario.fault_sets import FaultSetSpec, FaultSetTerm
+from coordinator.theory.set_scan import SetScan, without_repetition
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.tree_collective import TreeCollective
 from emunode.errors import ScenarioError
@@ -268,8 +269,9 @@ class Orbits:
         """
         self.count(fault_set)
         parts = [part for part in fault_set.parts if part.count]
-        for rows in _blocks([(len(self.places_of(part)), part.count) for part in parts]):
-            yield self._representatives(rows[_distinct(rows, parts)], parts)
+        scan = SetScan([(len(self.places_of(part)), part.count) for part in parts], ROWS_AT_ONCE)
+        for rows in scan.indices():
+            yield self._representatives(rows[without_repetition(rows, parts)], parts)
 
     def _representatives(self, rows: Codes, parts: Sequence[FaultSetTerm]) -> tuple[Codes, Codes]:
         """Return the sets (given by indices of places) that are the least of their orbit, and the sizes of these
@@ -329,24 +331,3 @@ class Orbits:
             np.array([index[tuple(sorted(symmetry.ranks[list(place)].tolist()))] for place in places], dtype=np.int64)
             for symmetry in self.symmetries
         ]
-
-
-def _distinct(rows: Codes, parts: Sequence[FaultSetTerm]) -> NDArray[np.bool_]:
-    """Return whether each set has no place twice."""
-    kinds = np.repeat([part.on_links for part in parts], [part.count for part in parts])
-    # Each part chooses its places for itself, so two parts of one kind of place may choose the same one.
-    apart = np.ones(len(rows), dtype=np.bool_)
-    for one, other in combinations(range(len(kinds)), 2):
-        if kinds[one] == kinds[other]:
-            apart &= rows[:, one] != rows[:, other]
-    return apart
-
-
-def _blocks(choices: Sequence[tuple[int, int]]) -> Iterator[Codes]:
-    """Yield every choice of (places, count) per part, as rows of indices in lexicographic order, in batches."""
-    width = sum(count for _, count in choices)
-    # Lazily, since all sets together may not fit into memory; a batch is large enough for numpy to be faster than
-    # Python.
-    rows = (tuple(chain.from_iterable(picked)) for picked in product(*(combinations(range(n), k) for n, k in choices)))
-    while block := list(islice(rows, ROWS_AT_ONCE)):
-        yield np.array(block, dtype=np.int64).reshape(len(block), width)
