@@ -228,6 +228,7 @@ def test_commands_run(page: Path, tmp_path: Path) -> None:
     variables = {
         "PATH": f"{programs}:{Path(sys.executable).parent}:{os.environ['PATH']}",
         "XDG_STATE_HOME": tmp_path / "state",
+        "COLUMNS": "80",  # pages show what a usual terminal shows
         "PYTHONPATH": "",
     }
     every = blocks(page)

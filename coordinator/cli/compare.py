@@ -13,16 +13,27 @@ from coordinator.cli.markup import escape
 from coordinator.cli.output import OUTPUT, JsonFlag, RunArgument, as_command
 from coordinator.cli.plugin_flags import PluginFlag
 from coordinator.cli.verify import warn_unverified
+from coordinator.reports.compare import claims_of_one, differing_rows
 from coordinator.reports.data import find_run
 from coordinator.reports.tables import to_csv, to_markdown
 from coordinator.scenario.plugins import load_plugins
 from emunode.errors import ScenarioError
 from emunode.terminal import say, visible
 
+HASH_DIGITS = 12
+"""Digits of a journal hash in a column; all of them would break at 80 columns."""
+
 
 def compare_runs(
     *runs: RunArgument,
     plugin: PluginFlag = None,
+    every: Annotated[
+        bool,
+        Parameter(
+            name="--all", negative=(), show_default=False, group=OUTPUT,
+            help="print equal metrics and all claims too; other formats always have them",
+        ),
+    ] = False,
     json: JsonFlag = False,
     markdown: Annotated[
         bool, Parameter(negative=(), show_default=False, group=OUTPUT, help="print a Markdown table")
@@ -37,7 +48,7 @@ def compare_runs(
         Path | None, Parameter(group=OUTPUT, help="page of two runs: what differs, and both maps on one slider")
     ] = None,
 ) -> int:
-    """Compare stored runs: scenarios, metrics and claims side by side.
+    """Compare stored runs: what differs in their scenarios, metrics and claims.
 
     Examples:
       coordinator compare runs/star-4-broadcast-edt runs/star-4-broadcast-flood
@@ -59,12 +70,12 @@ def compare_runs(
     elif markdown or csv:
         say(to_markdown(rows) if markdown else to_csv(rows), end="")
     else:
-        show_comparison(comparison.record, rows)
+        show_comparison(comparison.record, rows if every else None)
     return 0
 
 
-def show_comparison(comparison: Mapping[str, Any], rows: Sequence[Mapping[str, object]]) -> None:
-    """Print the differences between runs, and their metrics and claims side by side."""
+def show_comparison(comparison: Mapping[str, Any], rows: Sequence[Mapping[str, object]] | None = None) -> None:
+    """Print how runs differ, or these rows about them."""
     out = render.console()
     for name, notes in comparison["missing"].items():
         out.print(
@@ -73,8 +84,28 @@ def show_comparison(comparison: Mapping[str, Any], rows: Sequence[Mapping[str, o
     same = "the same history, byte for byte" if comparison["same_history"] else "different histories"
     differs = ", ".join(comparison["differs"]) or "nothing"
     out.print(f"the scenarios differ in: {escape(_plain(differs))}; {same}", soft_wrap=True)
+    shown = differing_rows(comparison) if rows is None else rows
+    sources: dict[str, int] = {}
     # A line feed in a name of somebody else begins no line of its own.
-    render.show_rows("compared", [{_plain(key): _plain(value) for key, value in row.items()} for row in rows])
+    render.show_rows(
+        "compared", [{_plain(key): _plain(value) for key, value in _cited(row, sources).items()} for row in shown]
+    )
+    for source, number in sources.items():
+        out.print(f"{number:>3}  {escape(_plain(source))}", soft_wrap=True)
+    if rows is None:
+        for name, claims in claims_of_one(comparison).items():
+            out.print(escape(_plain(f"claims of {name} only: {', '.join(claims)}")), soft_wrap=True)
+        out.print("--all prints equal metrics and all claims too")
+
+
+def _cited(row: Mapping[str, object], sources: dict[str, int]) -> Mapping[str, object]:
+    """Return a row for a terminal: names in words, and numbers in place of the sources of claims."""
+    name, _, source = str(row["name"]).partition(" by ")
+    words = name.removesuffix(" ==").replace("_", " ")
+    if row["about"] == "claim":
+        words = f"{words} ({sources.setdefault(source, len(sources) + 1)})"
+    short = {key: f"{value[:HASH_DIGITS]}.." for key, value in row.items() if isinstance(value, str)}
+    return {**row, **(short if name == "journal_hash" else {}), "about": row["about"], "name": words}
 
 
 def _plain(value: Any) -> Any:

@@ -105,7 +105,7 @@ def run_plan(
     if output.json:
         print_json({**result.summary, "path": str(result.path)})
     else:
-        show_result(result.plan, result)
+        show_result(result.plan, result, every_claim=output.claims)
     if isinstance(metrics, Path):
         _write_metrics(observer, metrics)
     if output.open and not result.report_error:

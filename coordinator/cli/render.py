@@ -1,5 +1,6 @@
 """Text output: tables that fit 80 columns."""
 
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -13,13 +14,15 @@ from emunode.terminal import say, visible
 if TYPE_CHECKING:
     from coordinator.api.console import PlainConsole
 
-COLUMNS = 80
+UNLIMITED = 10_000
+"""Columns of an output that is neither a terminal nor has a width in COLUMNS."""
 STYLES = {"holds": "green", "violated": "bold red", "undecided": "yellow"}
 
 
 class TextOutput:
-    """Standard output, as wide as its terminal; 80 columns if it is not a terminal.
+    """Standard output, as wide as its terminal, or as COLUMNS says; otherwise lines are as long as they are.
 
+    A file or another program is better served by whole lines than by lines that were cut for a reader.
     Rich takes longer to import than the plan of a small network to make. It prints on terminals, and wraps; all other text
     and tables are printed here, as rich prints them.
     """
@@ -28,13 +31,14 @@ class TextOutput:
         self.is_terminal = sys.stdout.isatty()
         utf8 = str(getattr(sys.stdout, "encoding", "")).lower().startswith("utf")
         self._is_plain = utf8 and not may_have_styles(sys.stdout)
+        self._columns = _columns()
 
     def print(self, text: str = "", *, soft_wrap: bool = False, markup: bool = True) -> None:
         """Print a text, which is markup unless `markup` is false; without `soft_wrap`, long lines wrap between words."""
         shown = visible(text)
         if self._is_plain and "\t" not in shown:
             shown = unmarked(shown) if markup else shown
-            if soft_wrap or all(_is_narrow(line) and len(line) <= COLUMNS for line in shown.split("\n")):
+            if soft_wrap or all(_is_narrow(line) and len(line) <= self._columns for line in shown.split("\n")):
                 say(shown)
                 return
         self._rich().print(text, soft_wrap=soft_wrap, markup=markup)
@@ -45,7 +49,7 @@ class TextOutput:
             cells = [[unmarked(visible(cell)) for cell in row] for row in rows]
             lines = _table_lines([column.replace("_", " ") for column in columns], cells, title)
             narrow = all(map(_is_narrow, (title, *columns, *(cell for row in cells for cell in row))))
-            if narrow and len(lines[0]) == len(lines[-1]) <= COLUMNS:  # no cell wraps, nor the title
+            if narrow and len(lines[0]) == len(lines[-1]) <= self._columns:  # no cell wraps, nor the title
                 say("\n".join(lines))
                 return
         from coordinator.cli.styled_table import styled_table  # noqa: PLC0415
@@ -56,7 +60,13 @@ class TextOutput:
     def _rich(self) -> "PlainConsole":
         from coordinator.api.console import PlainConsole  # noqa: PLC0415
 
-        return PlainConsole(width=None if self.is_terminal else COLUMNS)
+        return PlainConsole(width=None if self.is_terminal else self._columns)
+
+
+def _columns() -> int:
+    """Return the columns of an output that is not a terminal."""
+    wanted = os.environ.get("COLUMNS", "")
+    return int(wanted) if wanted.isascii() and wanted.isdigit() and 20 <= int(wanted) <= UNLIMITED else UNLIMITED
 
 
 def _is_narrow(text: str) -> bool:
@@ -113,22 +123,43 @@ def show_claims(claims: Sequence[Mapping[str, object]]) -> None:
     if not claims:
         return
     judged = "verdict" in claims[0]
-    numbers: dict[object, int] = {}
+    groups = _publications(claims)
+    numbers = {source: number for number, source in enumerate((s for group in groups.values() for s in group), 1)}
+    first: dict[tuple[object, ...], Mapping[str, object]] = {}
+    cited: dict[tuple[object, ...], list[int]] = {}
+    for claim in claims:
+        # Two sources may state one claim.
+        key = (claim["name"], claim["relation"], str(claim["predicted"]))
+        first.setdefault(key, claim)
+        if (number := numbers[str(claim["source"])]) not in cited.setdefault(key, []):
+            cited[key].append(number)
     rows = [
         (
             escape(str(claim["name"]).replace("_", " ")) + (" *" if claim.get("derived") else ""),
             ("" if claim["relation"] == "==" else f"{claim['relation']} ") + value_text(claim["predicted"]),
             *(_judgement(claim) if judged else ()),
-            str(numbers.setdefault(claim["source"], len(numbers) + 1)),
+            ", ".join(map(str, cited[key])),
         )
-        for claim in claims
+        for key, claim in first.items()
     ]
     show_table(("claim", "predicted", *(JUDGED if judged else ()), "source"), rows)
     out = console()
-    for source, number in numbers.items():
-        out.print(f"{number:>3}  {escape(str(source))}", soft_wrap=True)
+    for publication, sources in groups.items():
+        if len(sources) > 1:
+            out.print(f"     {escape(publication)}:", soft_wrap=True)
+        for source in sources:
+            shown = source if len(sources) == 1 else f"  {source.partition(': ')[2] or source}"
+            out.print(f"{numbers[source]:>3}  {escape(shown)}", soft_wrap=True)
     if any(claim.get("derived") for claim in claims):
         out.print("  *  derived from the schedule that was run: see docs/explanation/claims.md", soft_wrap=True)
+
+
+def _publications(claims: Sequence[Mapping[str, object]]) -> Mapping[str, Sequence[str]]:
+    """Return the sources of claims, each once, by the publication that they name before their first colon."""
+    groups: dict[str, list[str]] = {}
+    for source in dict.fromkeys(str(claim["source"]) for claim in claims):
+        groups.setdefault(source.partition(": ")[0], []).append(source)
+    return groups
 
 
 JUDGED = ("measured", "to bound", "verdict")

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from coordinator.cli import render
+from coordinator.cli.brief_result import show_brief
 from coordinator.cli.markup import escape
 from coordinator.execution.sinks import RunResult
 from coordinator.history.run_index import REPORT
@@ -17,20 +18,28 @@ SHOWN_NODES = 12
 """Most nodes that are listed for one fault that cut nodes off."""
 
 
-def show_result(plan: Plan, result: RunResult) -> None:
-    """Print the scenario, each claim with its measurement, the deliveries, and the run directory."""
+def show_result(plan: Plan, result: RunResult, *, every_claim: bool = False) -> None:
+    """Print the scenario, the main metrics beside their claims, the effect of the faults, the verdict and the files.
+
+    With `every_claim`, print each claim with its measurement and its source in place of the main metrics.
+    """
     summary: dict[str, Any] = result.summary
     out = render.console()
     for line in _run_lines(plan, summary):
         out.print(line, soft_wrap=True)
-    render.show_claims([judgement.record() for judgement in result.judgements])
-    for line in describe_dropped(summary.get("dropped_claims", ()), summary["claims"]):
-        out.print(escape(line), soft_wrap=True)
+    if every_claim:
+        render.show_claims([judgement.record() for judgement in result.judgements])
+        for line in describe_dropped(summary.get("dropped_claims", ()), summary["claims"]):
+            out.print(escape(line), soft_wrap=True)
+    else:
+        show_brief(result.judgements, summary)
     if "network_read_seconds" in summary:
         out.print(f"read and checked the file of the network in {summary['network_read_seconds']:.2f} s")
+    repetition = _repetition(summary)
+    delivered = f"delivered {summary['intact_deliveries']:,} of {summary['expected_deliveries']:,} in "
+    in_steps = f"{delivered}{plural(summary['steps'], 'step')} with " if every_claim or repetition else ""
     out.print(
-        f"{_repetition(summary)}delivered {summary['intact_deliveries']:,} of {summary['expected_deliveries']:,} in "
-        f"{plural(summary['steps'], 'step')} with {plural(summary['packets'], 'packet')}; "
+        f"{repetition}{in_steps}{plural(summary['packets'], 'packet')}; "
         f"set up in {summary['setup_seconds']:.2f} s, ran in {summary['wall_seconds']:.2f} s",
         soft_wrap=True,
     )
@@ -45,9 +54,10 @@ def show_result(plan: Plan, result: RunResult) -> None:
     out.print(f"run directory: {escape(str(result.path))}", soft_wrap=True)
     if result.index_error:
         out.print(f"[yellow]the index of runs was not updated[/]: {escape(result.index_error)}", soft_wrap=True)
-    # Terminals make it a link. In a pipe it would say no more than the line above.
-    if out.is_terminal and not result.report_error:
-        out.print(f"report: {(result.path / REPORT).resolve().as_uri()}", soft_wrap=True, markup=False)
+    if not result.report_error:
+        page = result.path / REPORT
+        # Terminals make an address a link.
+        out.print(f"report: {page.resolve().as_uri() if out.is_terminal else page}", soft_wrap=True, markup=False)
 
 
 def _run_lines(plan: Plan, summary: Mapping[str, Any]) -> Iterator[str]:

@@ -22,6 +22,7 @@ class RunOutput:
         str | None,
         FlagHelp("serve metrics for Prometheus during the run, or write them at its end", "HOST:PORT|FILE"),
     ] = None
+    claims: Annotated[bool, FlagHelp("print every claim with its measurement and its source")] = False
     quiet: Annotated[bool, FlagHelp("show no progress, only the result")] = False
     json: Annotated[bool, FlagHelp("print one JSON document instead of text")] = False
 

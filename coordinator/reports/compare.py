@@ -15,6 +15,8 @@ NOT_METRICS = {"claims", "dropped_claims", "faults", "source"}
 PLOTTED = (
     "steps", "packets", "segments", "bytes", "max_link_segments", "delivery_ratio", "virtual_seconds", "wall_seconds",
 )  # fmt: skip
+UNCOMPARED = {"journal_hash", "setup_seconds", "version", "wall_seconds"}
+"""Metrics that two runs of one scenario may have in two ways."""
 FORMATS = (".svg", ".png")
 
 
@@ -86,6 +88,32 @@ def as_rows(comparison: Mapping[str, Any]) -> list[dict[str, object]]:
                 row["ratio"] = _ratio(*values) if part == "metrics" else None
             rows.append({name: _labels(value) for name, value in row.items()})
     return rows
+
+
+def differing_rows(comparison: Mapping[str, Any]) -> list[dict[str, object]]:
+    """Return the rows whose values differ between the runs, without times of the machine and claims of some runs only."""
+    names = comparison["runs"]
+    return [
+        row
+        for row in as_rows(comparison)
+        if row["name"] not in UNCOMPARED
+        and any(row[name] != row[names[0]] for name in names)
+        and (row["about"] != "claim" or all(row[name] is not None for name in names))
+    ]
+
+
+def claims_of_one(comparison: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Return the names of claims that a single run makes, by run; their sources may have claims of other runs too."""
+    names = comparison["runs"]
+    made = [
+        {claim.partition(" by ")[0].split(" ")[0] for claim, verdicts in comparison["claims"].items() if verdicts[k]}
+        for k in range(len(names))
+    ]
+    found = {
+        name: sorted(own.difference(*(other for other in made if other is not own)))
+        for name, own in zip(names, made, strict=True)
+    }
+    return {name: [claim.replace("_", " ") for claim in claims] for name, claims in found.items() if claims}
 
 
 def _labels(value: object) -> object:

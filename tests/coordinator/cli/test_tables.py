@@ -1,13 +1,21 @@
 """Every table fits 80 columns, and the filters of `coordinator list`."""
 
+import re
+
 import pytest
 from rich.cells import cell_len
 
-from coordinator.cli.render import show_rows
+from coordinator.cli.render import show_claims, show_rows
 from emunode.algorithms.registry import registered
 from tests.command_line import Call
 
+pytestmark = pytest.mark.usefixtures("terminal_width")
 STAR = "--topology star:4 --collective broadcast --driver memory"
+
+
+@pytest.fixture
+def terminal_width(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
 
 
 def table_lines(text: str) -> list[str]:
@@ -28,12 +36,14 @@ TABLES = (
     "list faults",
     f"plan {STAR} --algorithm greedy-tree",
     f"run {STAR} --algorithm greedy-tree",
+    f"run {STAR} --algorithm greedy-tree --claims",
     f"campaign {STAR} --vary algorithm=edt,greedy-tree --faults nodes=0..2 --trials 10",
     f"certify {STAR} --algorithm edt --redundancy 3 --faults 'nodes<=1'",
     "doctor",
     "reproduce",
     "reproduce johnsson-ho-graphs --n 3",
     "compare edt greedy-tree flood",
+    "compare edt greedy-tree --all",
 )
 
 
@@ -41,7 +51,7 @@ TABLES = (
 @pytest.mark.parametrize("line", TABLES)
 def test_tables_fit_80_columns(call: Call, line: str) -> None:
     if line.startswith("compare"):
-        for algorithm in line.split()[1:]:
+        for algorithm in line.removesuffix(" --all").split()[1:]:
             call(f"run {STAR} --algorithm {algorithm} --out {algorithm}")
     lines = table_lines(call(line).out)
     assert lines
@@ -67,8 +77,25 @@ def test_long_words_are_broken_and_not_cropped(capsys: pytest.CaptureFixture[str
 
 
 def test_sources_of_claims_are_listed_in_full_below_the_table(call: Call) -> None:
-    text = call(f"run {STAR} --algorithm greedy-tree").out
-    assert "Tseng-Sheu 1997, section 6.1: T = (h + p - 1)(Ts + m/p Tc)\n" in text
+    text = call(f"run {STAR} --algorithm greedy-tree --claims").out
+    sources = text[text.index("\n\n") :]
+    assert "     Tseng-Sheu 1997, section 6.1:\n" in sources
+    assert "    T = (h + p - 1)(Ts + m/p Tc)\n" in sources
+    numbers = re.findall(r"^ *(\d+)  ", sources, re.MULTILINE)
+    assert numbers == [str(number) for number in range(1, len(numbers) + 1)]
+
+
+def test_one_claim_of_two_sources_is_one_row(capsys: pytest.CaptureFixture[str]) -> None:
+    claim = {"name": "steps", "relation": "<=", "predicted": 4}
+    show_claims([claim | {"source": "one"}, claim | {"source": "other"}, claim | {"source": "one", "predicted": 5}])
+    rows = [line.split() for line in capsys.readouterr().out.splitlines() if line.startswith(" steps")]
+    assert rows == [["steps", "<=", "4", "1,", "2"], ["steps", "<=", "5", "1"]]
+
+
+def test_lines_in_a_pipe_are_whole(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS")
+    show_rows("", [{"heading": "é" * 99, "remedy": "some words " * 20}])
+    assert len(capsys.readouterr().out.splitlines()) == 4  # heading, rule, row, blank
 
 
 # --- filters ---------------------------------------------------------------------------------------------------------
