@@ -1,24 +1,120 @@
-"""Write a screenshot of the page of a watched run: a broadcast in S_4 after the crash of a node, rank 22, in step 3.
+"""Draw the page of a watched run as a user sees it.
 
-PYTHONPATH=. python scripts/screenshot_watch.py docs/pictures/watch.png
+PYTHONPATH=. python scripts/screenshot_watch.py docs/pictures/watch.png     # a broadcast in S_4, after a crash in step 3
+PYTHONPATH=. python scripts/screenshot_watch.py docs/pictures/watch.gif     # step, click a node, crash it, step on
+PYTHONPATH=. python scripts/screenshot_watch.py docs/pictures/watch-forged.png   # two nodes that make all others elect a lie
 """
 
+import io
 import sys
 import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
+
+import numpy as np
+from PIL import Image
 
 import coordinator as tb
 from tests.browser import Browser, find_chromium
 
-CRASHED = 22
+WIDTH: Final = 800
+"""Of the moving picture, in pixels."""
+COLOURS: Final = 64
+MOTION: Final = (60, 120, 180, 240)
+"""Milliseconds after a step at which the packets are drawn."""
+FRAME: Final = 90
+"""Milliseconds for which a picture of a motion is shown; below, one to read, and the last one."""
+PAUSE: Final = 1_100
+LAST: Final = 3_000
+
+CURSOR = """(() => {
+  const image = document.createElementNS('http://www.w3.org/2000/svg', 'svg');
+  image.id = 'cursor';
+  image.setAttribute('viewBox', '0 0 16 24');
+  const place = {left: '600px', top: '150px', width: '22px', height: '33px'};
+  Object.assign(image.style, {position: 'fixed', zIndex: 9, pointerEvents: 'none', ...place});
+  image.innerHTML = '<path d="M1 1v18l4-4 3 7 3-1-3-7h6z" fill="#111" stroke="#fff"/>';
+  document.body.append(image);
+  window.clock = 0;
+  performance.now = () => window.clock;
+})()"""
+"""A pointer, which screenshots lack, and a clock that is set by hand, so that a picture shows one moment of a motion."""
 
 
-def main(path: Path) -> int:
-    """Watch a run, step through it as a user does, and write the picture."""
+def palette_of(images: Sequence[Image.Image], count: int) -> Image.Image:
+    """Return a picture with the palette that suits every colour of some pictures.
+
+    Each colour counts once, whatever its area: otherwise thin lines, such as crosses, would get no colour of their own.
+    """
+    colours = np.unique(np.concatenate([np.asarray(image).reshape(-1, 3) for image in images]), axis=0)
+    return Image.fromarray(colours[np.newaxis]).quantize(count)
+
+
+def write_still(page: Browser, path: Path) -> None:
+    """Write the page from its top on."""
+    page.evaluate("scrollTo(0, 0)")
+    image = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
+    image.quantize(palette=palette_of([image], 256), dither=Image.Dither.NONE).save(path, optimize=True)
+
+
+class Story:
+    """The pictures of a page, and for how many milliseconds each is shown."""
+
+    def __init__(self, page: Browser) -> None:
+        self._page = page
+        self._shown: list[tuple[Image.Image, int]] = []
+        self._clock = 0
+
+    def picture(self, milliseconds: int) -> None:
+        """Add the page as it is."""
+        # Two frames of the browser, for what a change draws in the next one.
+        self._page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        image = Image.open(io.BytesIO(self._page.screenshot())).convert("RGB")
+        self._shown.append((image.resize((WIDTH, round(image.height * WIDTH / image.width))), milliseconds))
+
+    def point(self, x: float, y: float) -> None:
+        """Move the pointer to a point of the page, and click there."""
+        self._page.evaluate(f"Object.assign(document.getElementById('cursor').style, {{left: '{x}px', top: '{y}px'}})")
+        self.picture(PAUSE // 2)
+        self._page.click_at(x, y)
+
+    def press(self, selector: str) -> None:
+        """Point at an element and click it."""
+        box = f"document.querySelector({selector!r}).getBoundingClientRect()"
+        self.point(*self._page.evaluate(f"(({{x, y, width, height}}) => [x + width / 2, y + 0.6 * height])({box})"))
+
+    def motion(self) -> None:
+        """Add the packets on their way, and the page after their arrival."""
+        for milliseconds in MOTION:
+            self._page.evaluate(f"window.clock = {self._clock + milliseconds}")
+            self.picture(FRAME)
+        self._clock += 1_000
+        self._page.evaluate(f"window.clock = {self._clock}")
+        self.picture(PAUSE)
+
+    def save(self, path: Path) -> None:
+        """Write the pictures as an animation that repeats."""
+        images, durations = zip(*self._shown, strict=True)
+        palette = palette_of(images, COLOURS)
+        frames = [image.quantize(palette=palette, dither=Image.Dither.NONE) for image in images]
+        frames[0].save(
+            path, save_all=True, append_images=frames[1:], duration=[*durations[:-1], LAST], loop=0, optimize=True
+        )
+
+
+def stepped(page: Browser, step: int) -> None:
+    """Wait until the page shows that this step is next."""
+    page.wait_until(f"document.getElementById('state').textContent === 'Paused; step {step} is next.'")
+
+
+@contextmanager
+def watched(run: Callable[[Callable[[str], None]], object], width: int, height: int) -> Iterator[Browser]:
+    """Show a watched run, which `run` starts in another thread, in a browser; it ends with the context."""
     program = find_chromium()
     if program is None:
-        print("Chromium not found (Debian, Ubuntu: apt install chromium; or set CHROMIUM)", file=sys.stderr)
-        return 4
+        raise SystemExit("Chromium not found (Debian, Ubuntu: apt install chromium; or set CHROMIUM)")
     addresses: list[str] = []
     ready = threading.Event()
 
@@ -26,32 +122,95 @@ def main(path: Path) -> int:
         addresses.append(url)
         ready.set()
 
-    run = threading.Thread(
-        daemon=True, target=lambda: tb.watch("star:4", "broadcast", "edt", redundancy=3, messages=5, show=show)
-    )
-    run.start()
+    thread = threading.Thread(daemon=True, target=lambda: run(show))
+    thread.start()
     if not ready.wait(60):
-        return 4
-    with Browser(program, width=1240, height=1290) as page:
+        raise SystemExit("the run has no page")
+    with Browser(program, width=width, height=height) as page:
+        page.resize(width, height)
         page.open(addresses[0])
         page.wait_until("!document.getElementById('step').disabled")
-        label = tb.network("star:4").labels[CRASHED]
+        yield page
+        if page.evaluate("!document.getElementById('end').disabled"):
+            page.click("#end")
+        thread.join(60)
+
+
+def moving(path: Path) -> None:
+    """Step twice, crash a node that other nodes depend on, see the prediction change, and step to the verdict."""
+    with watched(lambda show: tb.watch("star:4", "broadcast", "greedy-tree", show=show), 1120, 960) as page:
+        page.evaluate(CURSOR)
+        story = Story(page)
+        story.picture(PAUSE)
+        for step in (1, 2):
+            story.press("#step")
+            stepped(page, step + 1)
+            story.motion()
+        story.point(*page.evaluate(PLACE % CRASHED))
+        page.wait_until("document.querySelector('[data-kind=crash]')")
+        story.picture(PAUSE)
+        before = page.evaluate("document.getElementById('claims').textContent")
+        story.press("[data-kind=crash]")
+        page.wait_until(f"document.getElementById('claims').textContent !== {before!r}")
+        story.picture(LAST)
+        for step in (3, 4, 5):
+            story.press("#step")
+            page.wait_until(
+                f"document.getElementById('state').textContent === 'Paused; step {step + 1} is next.' "
+                "|| document.getElementById('verdict').textContent"
+            )
+            story.motion()
+            if page.evaluate("document.getElementById('verdict').textContent"):
+                break
+        story.picture(LAST)
+        story.save(path)
+
+
+CRASHED: Final = "4132"
+"""Receives the message in step 2, and is to pass it on in step 3."""
+PLACE: Final = """(async () => {
+  const canvas = document.getElementById('map'), box = canvas.getBoundingClientRect();
+  const picture = await (await import('/connection.js')).get('/picture');
+  const rank = picture.labels.indexOf('%s'), unit = box.width / 1000;
+  return [box.x + unit * picture.x[rank], box.y + unit * picture.y[rank]];
+})()"""
+"""The place of a node on the page."""
+
+
+def still(path: Path) -> None:
+    """Crash node 3421 in step 3 of a broadcast over three trees, and draw the page after step 5."""
+    with watched(
+        lambda show: tb.watch("star:4", "broadcast", "edt", redundancy=3, messages=5, show=show), 1240, 1290
+    ) as page:
         for step in range(1, 6):
             if step == 3:
-                page.evaluate(f"document.getElementById('label').value = {label!r}")
+                page.evaluate("document.getElementById('label').value = '3421'")
                 page.click("#search button")
                 page.wait_until("document.querySelector('[data-kind=crash]')")
                 page.click("[data-kind=crash]")
-                page.wait_until(f"document.getElementById('faults').textContent.includes({label!r})")
+                page.wait_until("document.getElementById('faults').textContent.includes('3421')")
             page.click("#step")
-            page.wait_until(f"document.getElementById('state').textContent === 'Paused; step {step + 1} is next.'")
+            stepped(page, step + 1)
         page.wait_until("!document.getElementById('claims').rows[0].cells[2].textContent.includes('\\u2013')")
-        page.evaluate("scrollTo(0, 0)")
-        path.write_bytes(page.screenshot())
-        page.click("#end")
-    run.join()
-    return 0
+        write_still(page, path)
 
+
+def forged(path: Path) -> None:
+    """Draw the page at the end of a broadcast in which two nodes forge alike, and so win every vote of three copies."""
+    faults = ["collude:21345", "collude:32145"]
+    with watched(
+        lambda show: tb.watch("star:5", "broadcast", "edt", redundancy=3, source="12345", faults=faults, show=show),
+        1240,
+        1150,
+    ) as page:
+        page.evaluate("document.getElementById('rate').value = '0'")
+        page.click("#run")
+        page.wait_until("document.getElementById('verdict').textContent")
+        write_still(page, path)
+
+
+PAGES: Final = {"watch.png": still, "watch.gif": moving, "watch-forged.png": forged}
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1])))
+    wanted = Path(sys.argv[1])
+    PAGES[wanted.name](wanted)

@@ -27,8 +27,11 @@ def test_files_that_are_shown_exist() -> None:
         assert (ROOT / name).exists(), name
 
 
-def test_the_first_result_is_on_the_first_screen() -> None:
-    assert README.splitlines().index("scripts/demo") < 15
+def test_picture_and_first_command_are_on_the_first_screen() -> None:
+    lines = README.splitlines()
+    assert len(lines) <= 120
+    assert next(number for number, line in enumerate(lines) if line.startswith("![")) < 12
+    assert lines.index("scripts/demo") < 20
     assert "<!-- bench" not in README
 
 

@@ -32,9 +32,7 @@ def show_brief(judgements: Sequence[Judgement], summary: Mapping[str, Any]) -> N
             failed.append(judgement)
     out = render.console()
     cells = [_cells(name, claims, _measured(name, claims, summary)) for name, claims in rows.items()]
-    cells += [
-        _cells(each.claim.name.replace("_", " "), [each], show(each.measured)) for each in failed
-    ]
+    cells += [_cells(each.claim.name.replace("_", " "), [each], show(each.measured)) for each in failed]
     out.table(("", "measured", "predicted", "bound", "verdict"), cells)
     for each in judgements:
         if each.verdict is Verdict.VIOLATED:
@@ -63,7 +61,7 @@ def _cells(name: str, claims: Sequence[Judgement], measured: str) -> tuple[str, 
         key=lambda each: (order.index(each.claim.relation), each.claim.name == "delivery_ratio"),
         default=None,
     )
-    bound = max(bounds, key=lambda each: each.claim.predicted, default=None)  # type: ignore[arg-type,return-value]
+    bound = max(bounds, key=lambda each: each.claim.predicted, default=None)
     return (
         name,
         escape(measured),

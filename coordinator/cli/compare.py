@@ -30,7 +30,10 @@ def compare_runs(
     every: Annotated[
         bool,
         Parameter(
-            name="--all", negative=(), show_default=False, group=OUTPUT,
+            name="--all",
+            negative=(),
+            show_default=False,
+            group=OUTPUT,
             help="print equal metrics and all claims too; other formats always have them",
         ),
     ] = False,

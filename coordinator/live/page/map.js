@@ -152,10 +152,12 @@ export class NetworkMap extends Viewport {
     context.setTransform(scale, 0, 0, scale, -this.left * scale, -this.top * scale);
     context.lineCap = "round";
     this.drawLinks();
-    const shades = this.shades();
+    const shades = this.shades(), letters = this.letters;
+    // Where nodes have labels, crosses and bars are behind the nodes, as in reports, so that none hides a label.
+    if (letters) this.drawBroken(1.9);
     this.drawNodes(shades);
-    this.drawMarks();
-    this.drawLabels(shades);
+    this.drawMarks(letters ? 0 : 1.5);
+    if (letters) this.drawLabels(shades, letters);
     if (moved < 1) {
       this.drawPackets(moved);
       this.redraw();
@@ -196,18 +198,21 @@ export class NetworkMap extends Viewport {
     const { colours, scene, picture } = this;
     const width = Math.max(0.6 / this.scale, Math.min(2.4, 0.1 * picture.radius));
     if (this.idle) this.stroke([this.idle], colours.grid, width);
-    const flow = [], lost = [], altered = [], heads = [];
+    const flow = [], lost = [], altered = [], heads = { flow: [], altered: [] };
     const arcs = scene.frame?.arcs ?? [];
     for (let at = 0; at < arcs.length; at += 6) {
       const [sender, port, receiver, segments, gone, changed] = arcs.slice(at, at + 6);
       const path = this.path(sender, port, receiver);
       (gone === segments ? lost : changed ? altered : flow).push(path);
-      if (this.heads && gone < segments) heads.push(this.heads[this.arcs.get(`${sender}/${port}`)]);
+      if (this.heads && gone < segments) heads[changed ? "altered" : "flow"].push(this.heads[this.arcs.get(`${sender}/${port}`)]);
     }
     this.stroke(flow, colours.blue, 1.6 * width);
     this.stroke(altered, colours.purple, 1.8 * width);
     this.stroke(lost, colours.red, 1.6 * width, [5 * width, 4 * width]);
-    if (picture.order <= IDLE_LINKS) this.fill(heads, colours.blue);
+    if (picture.order <= IDLE_LINKS) {
+      this.fill(heads.flow, colours.blue);
+      this.fill(heads.altered, colours.purple);
+    }
     for (const [key, kinds] of scene.broken.links) {
       const [rank, port] = key.split("/").map(Number), down = kinds.has("down");
       const peer = scene.broken.peers.get(key);
@@ -349,11 +354,16 @@ export class NetworkMap extends Viewport {
     context.restore();
   }
 
-  drawLabels(shades) {
-    const { context, picture, colours } = this, { radius } = picture;
+  /** The size of labels that fit into nodes; 0 if they would be too small to read. */
+  get letters() {
+    const { picture } = this;
     const letters = Math.max(...[0, Math.floor(picture.order / 2), picture.order - 1].map((rank) => picture.labels[rank].length));
-    const size = Math.min(17, (1.75 * radius) / (0.58 * letters));
-    if (size * this.scale < LETTERS * (devicePixelRatio || 1)) return;
+    const size = Math.min(17, (1.75 * picture.radius) / (0.58 * letters));
+    return size * this.scale < LETTERS * (devicePixelRatio || 1) ? 0 : size;
+  }
+
+  drawLabels(shades, size) {
+    const { context, picture, colours } = this;
     context.font = `${size}px system-ui, sans-serif`;
     context.textAlign = "center";
     context.textBaseline = "middle";
@@ -363,16 +373,31 @@ export class NetworkMap extends Viewport {
       context.fillStyle = level === 0 || level === picture.levels.length ? colours.ink : bright ? "#111" : "#fff";
       for (const rank of ranks) context.fillText(picture.labels[rank], picture.x[rank], picture.y[rank]);
     });
-    if (picture.root === null) return;
     context.fillStyle = colours.paper;
-    context.fillText(picture.labels[picture.root], picture.x[picture.root], picture.y[picture.root]);
+    const dark = [...this.scene.broken.nodes].filter(([, kind]) => !(kind in MARKS)).map(([rank]) => rank);
+    for (const rank of picture.root === null ? dark : [picture.root, ...dark]) {
+      context.fillText(picture.labels[rank], picture.x[rank], picture.y[rank]);
+    }
   }
 
   // --- marks
 
-  drawMarks() {
-    const { context, picture, scene, colours } = this;
-    const radius = Math.max(picture.radius, 4 / this.scale), width = Math.max(1.6 / this.scale, 0.14 * radius);
+  /** The smallest radius of a mark, and the width of its lines. */
+  get marks() {
+    const radius = Math.max(this.picture.radius, 4 / this.scale);
+    return { radius, width: Math.max(1.6 / this.scale, 0.14 * radius) };
+  }
+
+  /** Crosses and bars, `arm` times as long as the radius of a node. */
+  drawBroken(arm) {
+    const { picture, scene, colours } = this, { radius, width } = this.marks;
+    for (const [rank, kind] of scene.broken.nodes) {
+      if (kind in MARKS) this.stroke([MARKS[kind](picture.x[rank], picture.y[rank], arm * radius)], colours.red, width);
+    }
+  }
+
+  drawMarks(arm) {
+    const { context, picture, scene, colours } = this, { radius, width } = this.marks;
     const ring = (rank, size, colour) => {
       const path = new Path2D();
       path.arc(picture.x[rank], picture.y[rank], size * radius, 0, 2 * Math.PI);
@@ -384,14 +409,13 @@ export class NetworkMap extends Viewport {
       this.fill([disc], colours.ink);
       ring(picture.root, 1.35, colours.ink);
     }
+    if (arm) this.drawBroken(arm);
     for (const [rank, kind] of scene.broken.nodes) {
-      if (!(kind in MARKS)) {
-        const disc = new Path2D();
-        disc.arc(picture.x[rank], picture.y[rank], 0.9 * radius, 0, 2 * Math.PI);
-        this.fill([disc], colours.purple);
-      }
-      const at = [picture.x[rank], picture.y[rank], 1.5 * radius];
-      this.stroke([(MARKS[kind] ?? MARKS.other)(...at)], kind in MARKS ? colours.red : colours.purple, width);
+      if (kind in MARKS) continue;
+      const disc = new Path2D(), at = [picture.x[rank], picture.y[rank]];
+      disc.arc(...at, 0.9 * radius, 0, 2 * Math.PI);
+      this.fill([disc], colours.purple);
+      this.stroke([DIAMOND(...at, 1.5 * radius)], colours.purple, width);
     }
     if (scene.selected) {
       ring(scene.selected.rank, 1.7, colours.blue);
@@ -417,5 +441,5 @@ const littleEndian = (colour) => {
 const MARKS = {
   crash: (x, y, a) => new Path2D(`M${x - a} ${y - a}l${2 * a} ${2 * a}m0 ${-2 * a}l${-2 * a} ${2 * a}`),
   hang: (x, y, a) => new Path2D(`M${x - a / 2} ${y - a}v${2 * a}m${a} 0v${-2 * a}`),
-  other: (x, y, a) => new Path2D(`M${x} ${y - 1.2 * a}l${1.2 * a} ${1.2 * a}l${-1.2 * a} ${1.2 * a}l${-1.2 * a} ${-1.2 * a}z`),
 };
+const DIAMOND = (x, y, a) => new Path2D(`M${x} ${y - 1.2 * a}l${1.2 * a} ${1.2 * a}l${-1.2 * a} ${1.2 * a}l${-1.2 * a} ${-1.2 * a}z`);
