@@ -19,7 +19,7 @@ except ImportError:
     from pip._vendor.packaging.requirements import Requirement  # type: ignore[assignment]
 
 PROJECT = "collective-testbench"
-HOST_NEEDS = ("msgpack", "structlog", "trio")
+HOST_NEEDS = ("msgpack", "numpy", "structlog", "trio")
 """Packages that `emunode` imports."""
 NOT_PACKED = ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json")
 

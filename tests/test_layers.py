@@ -33,6 +33,7 @@ BELOW: Final[Mapping[str, set[str]]] = {
     "emunode.errors": set(),
     "emunode.logging": set(),
     "emunode.terminal": set(),
+    "emunode.values": set(),
     "emunode.runtime": {"emunode.errors", "emunode.terminal"},
     "emunode.play": {"emunode.model"},
     "emunode.registry": {"emunode.errors"},
@@ -40,7 +41,7 @@ BELOW: Final[Mapping[str, set[str]]] = {
     "emunode.net": {"emunode.model", "emunode.errors", "emunode.logging"},
     "emunode.trees": {"emunode.topologies"},
     "emunode.faults": {"emunode.topologies"},
-    "emunode.algorithms": {"emunode.trees", "emunode.logging", "emunode.runtime", "emunode.play"},
+    "emunode.algorithms": {"emunode.trees", "emunode.logging", "emunode.runtime", "emunode.play", "emunode.values"},
     "emunode.plugins": {"emunode.algorithms", "emunode.faults"},
     "emunode.protocols": {"emunode.algorithms", "emunode.faults"},
     "emunode.engine": {"emunode.protocols", "emunode.net"},
@@ -50,6 +51,7 @@ BELOW: Final[Mapping[str, set[str]]] = {
     "emunode.host": {"emunode.timed", "emunode.plugins"},
     "emunode.__main__": {"emunode.host"},
     "coordinator.stored": {"emunode", "emunode.errors"},
+    "coordinator.additions": {"emunode.errors", "emunode.model", "emunode.values"},
     "coordinator.scenario": {"emunode.host", "coordinator.stored"},
     "coordinator.history": {"emunode.host", "coordinator.stored"},
     "coordinator.features": {"coordinator.theory", "coordinator.history"},
@@ -130,7 +132,7 @@ NAME_KINDS: Final = ("coordinator.execution.certificates.paths",)
 """The modules outside `emunode.faults` that name kinds of fault: the checker of certificates alone. It shares no code with
 what made them, and so has a list of its own of what each kind does. All others ask for effects."""
 KINDS_OF_FAULT: Final = frozenset(kind.__name__ for kind in _below(Fault)) - {"NodeFault", "LinkFault"}
-NEVER_IN_EMUNODE: Final = {"cyclopts", "jinja2", "numpy", "plotly", "polars", "pydantic", "rich"}
+NEVER_IN_EMUNODE: Final = {"cyclopts", "jinja2", "plotly", "polars", "pydantic", "rich"}
 UNSEEDED: Final = {"random.Random()", "random.Random(None)", "Random()", "Random(None)"}
 
 # --- the judge -------------------------------------------------------------------------------------------------------
@@ -188,6 +190,9 @@ def judge(module: str, name: str) -> Iterator[str]:
     names_kind = of_faults.startswith("emunode.faults.") and kind in KINDS_OF_FAULT
     if names_kind and own != "emunode.faults" and module not in NAME_KINDS:
         yield f"imports {name}, a kind of fault: ask the fault for its effects"
+    # Real numbers need arrays; a host that has none of them does without the time that this import takes.
+    if top == "numpy" and own.startswith("emunode") and own != "emunode.values":
+        yield f"imports {name}, which only emunode.values may"
     if top in NEVER_IN_EMUNODE and own.startswith("emunode"):
         yield f"imports {name}, which only the coordinator needs"
 

@@ -18,7 +18,7 @@ from tests.command_line import ROOT, Call, Running, command, fields, flags, free
 
 SECONDS = 300
 FLOOD = fields("star:3 broadcast flood")
-HOST_NEEDS = ("msgpack", "structlog", "trio")
+HOST_NEEDS = ("msgpack", "numpy", "structlog", "trio")
 """The content of the host image."""
 
 
@@ -129,7 +129,7 @@ for module in pkgutil.walk_packages(emunode.__path__, "emunode."):
     importlib.import_module(module.name)
 from emunode.logging import log
 log("a host can log")
-assert not [name for name in ("numpy", "polars", "rich", "pydantic") if importlib.util.find_spec(name)]
+assert not [name for name in ("polars", "rich", "pydantic") if importlib.util.find_spec(name)]
 """
     done = run_process(tmp_path, [python_of(host_environment), "-c", everything], PYTHONPATH="")
     assert done.status == 0, done.err
