@@ -9,6 +9,7 @@ import socket
 from ipaddress import IPv4Address
 
 from emunode import __version__
+from emunode.host.launched import JOIN_FILE, endpoint_of
 from emunode.model import ANY_HOST
 from emunode.runtime import TOKEN_VARIABLE, exit_at_once
 
@@ -35,7 +36,16 @@ def _parse(arguments: list[str] | None) -> tuple[argparse.ArgumentParser, argpar
         epilog="Exit status: 0 if the run that it joined ended normally for it, 2 for an invalid command line, 4 otherwise.",
     )
     parser.add_argument("--version", action="version", version=__version__)
-    parser.add_argument("--coordinator", required=True, metavar="HOST:PORT", help="where the coordinator listens")
+    parser.add_argument(
+        "--coordinator",
+        metavar="HOST:PORT",
+        help="where the coordinator listens (default: as the join file says)",
+    )
+    parser.add_argument(
+        "--join-file",
+        metavar="FILE",
+        help=f"file with endpoint and token of the run (default: ${JOIN_FILE}, or the file of the job of Slurm)",
+    )
     parser.add_argument(
         "--token-file",
         metavar="FILE",
@@ -52,6 +62,9 @@ def _parse(arguments: list[str] | None) -> tuple[argparse.ArgumentParser, argpar
         "--index", type=int, default=ANY_HOST, metavar="I", help="the index of this host (default: any)"
     )
     parser.add_argument("--processes", type=int, metavar="N", help="start N hosts, at any free indices")
+    parser.add_argument(
+        "--node", default="", metavar="NAME", help="name of this machine (default: from the launcher, or the system)"
+    )
     parser.add_argument("--parent", type=int, metavar="PID", help=argparse.SUPPRESS)  # the coordinator that started it
     parser.add_argument("--network-descriptor", type=int, metavar="FD", help=argparse.SUPPRESS)
     parser.add_argument("--job-descriptor", type=int, metavar="FD", help=argparse.SUPPRESS)
@@ -67,18 +80,19 @@ def _parse(arguments: list[str] | None) -> tuple[argparse.ArgumentParser, argpar
         help="execute plug-ins and programs that the coordinator sends or names, with the rights of this process",
     )
     options = parser.parse_args(arguments)
-    address, _, port = options.coordinator.rpartition(":")
-    if not address or not port.isdigit() or not 0 < int(port) < 65536:
-        parser.error(
-            f"--coordinator: invalid value {options.coordinator!r}: expected HOST:PORT, such as 127.0.0.1:7000"
-        )
+    if options.coordinator is not None:
+        if options.join_file is not None:
+            parser.error("--join-file: it names the coordinator itself; leave out --coordinator")
+        try:
+            endpoint_of(options.coordinator)
+        except ValueError as error:
+            parser.error(f"--coordinator: {error}")
     if options.processes is not None and options.processes < 1:
         parser.error(f"--processes: invalid value {options.processes}: expected at least 1")
     if not -1 <= options.index < 2**31:
         parser.error(f"--index: invalid value {options.index}: expected 0 or more, or -1 for any")
     if not 0 <= options.join_seconds <= 86400:
         parser.error(f"--join-seconds: invalid value {options.join_seconds:g}: expected 0 to 86400")
-    options.address, options.port = address, int(port)
     if options.advertise:
         try:
             options.advertise = _dialled_address(options.advertise)

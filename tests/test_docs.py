@@ -45,7 +45,7 @@ SAMPLED: Final = {ROOT / "docs" / name: one_in for name, one_in in {"how-to": 9,
 """The folders whose pages are sampled: one in this number."""
 GENERATED_PAGES: Final = ROOT / "docs" / "reference"
 REASONS: Final = re.compile(
-    r"(needs (Docker|root|another machine)( and another machine)?|more than a minute"
+    r"(needs (Docker|root|another machine|Slurm|mpirun|an ssh server)( and another machine)?|more than a minute"
     r"|this is the environment in which the test runs|needs a browser|needs a second checkout"
     r"|needs clicks on the page|it rewrites this page)$"
 )

@@ -26,6 +26,8 @@ class Options(TypedDict, total=False):
     ranks_per_host: int | str
     netns: str
     hang_by: str
+    host_file: str
+    launcher: str
     clock: str
     startup: Duration
     per_byte: Duration

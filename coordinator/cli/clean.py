@@ -1,5 +1,7 @@
 """`coordinator clean`."""
 
+from importlib import import_module
+
 from coordinator.cli.documents import print_json
 from coordinator.cli.output import JsonFlag, as_command
 from coordinator.history.run_directory import remove_abandoned
@@ -10,7 +12,7 @@ from emunode.terminal import say
 def clean(*, json: JsonFlag = False) -> None:
     """Remove what killed runs left behind.
 
-    That is unfinished run directories, containers and container networks. Runs in progress are not touched.
+    That is unfinished run directories, containers, container networks and jobs of Slurm. Runs in progress are not touched.
 
     Examples:
       coordinator clean
@@ -20,9 +22,8 @@ def clean(*, json: JsonFlag = False) -> None:
     try:
         for record in orphans():
             # Only here: the Docker client takes 0.2 s to import, and most machines have no containers to remove.
-            from coordinator.networks.launchers.docker import sweep  # noqa: PLC0415
-
-            removed += sweep(record)
+            launcher = import_module(f"coordinator.networks.launchers.{record.driver}")
+            removed += launcher.sweep(record)
     finally:  # list the folders that were removed even if the container engine does not answer
         if not json:
             say("\n".join(f"removed {each}" for each in removed) or "nothing to clean")

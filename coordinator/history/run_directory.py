@@ -14,10 +14,10 @@ from hashlib import blake2b
 from pathlib import Path
 from tempfile import gettempdir
 
-from coordinator.history.state_folder import state_folder
 from coordinator.stored.writing import PARTIAL, FileContent, partial_of
 from coordinator.stored.writing import replace_file as replace_unnoted
 from emunode.errors import ScenarioError
+from emunode.state_folder import state_folder
 
 RUNS = Path("runs")
 LATEST = "latest"

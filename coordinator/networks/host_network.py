@@ -129,7 +129,7 @@ class HostNetwork:
     # --- events ----------------------------------------------------------------------------------------------------
 
     def _on_joined(self, host: ConnectedHost) -> None:
-        self._launch.joined(host.index)
+        self._launch.joined(host.index, host.name)
 
     def _on_launcher_ready(self) -> None:
         """Check the launcher: either it failed, or all its processes ended, which is right only if all were killed."""

@@ -23,11 +23,11 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from coordinator.history.run_directory import replace_file, temporary_prefix
-from coordinator.history.state_folder import state_folder
 from coordinator.stored.reading import read_bytes, read_json
 from emunode import __version__
 from emunode.errors import ScenarioError
 from emunode.plugins import LOADED, find_installed
+from emunode.state_folder import state_folder
 
 FOLDER = "unfinished-runs"
 """The folder of the runs within the output folder. It is removed when the reproduction is complete."""

@@ -57,13 +57,22 @@ def require_consistent(scenario: Scenario) -> None:
             )
         if scenario.duplex is Duplex.HALF:
             raise ScenarioError("duplex", "half", "the timed clock has full-duplex links only; use --clock steps")
-    if scenario.hang_by != "pause" and driver != "docker":
-        raise ScenarioError("hang_by", scenario.hang_by, f"only the docker driver supports it, not {driver}")
+    _require_driver_options(scenario)
     if scenario.netns == "always" and not DRIVERS[driver].local_processes:
         raise ScenarioError("netns", "always", f"only the local driver supports it, not {driver}; leave it out")
     _require_program(scenario)
     if driver == "memory" and scenario.ranks_per_host != "auto":
         raise ScenarioError("ranks_per_host", scenario.ranks_per_host, "the memory driver has no hosts; leave it out")
+
+
+def _require_driver_options(scenario: Scenario) -> None:
+    """Refuse an option of other drivers."""
+    for name in dict.fromkeys(name for driver in DRIVERS.values() for name in driver.options):
+        value = getattr(scenario, name)
+        if value != OPTIONS[name].field.default and name not in DRIVERS[scenario.driver].options:
+            *others, last = (driver.name for driver in DRIVERS.values() if name in driver.options)
+            supported = f"drivers {', '.join(others)} and {last} support" if others else f"{last} driver supports"
+            raise ScenarioError(name, value, f"only the {supported} it, not {scenario.driver}")
 
 
 def _require_program(scenario: Scenario) -> None:

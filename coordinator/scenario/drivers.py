@@ -35,6 +35,8 @@ class Driver:
     """Whether hosts are processes of this machine, in its network namespace and under its limits."""
     local_memory: bool = True
     """Whether hosts use the memory of this machine."""
+    options: tuple[str, ...] = ()
+    """The options of a scenario that only this driver, and others that name them, support."""
 
 
 def _check(driver: Driver) -> None:
@@ -53,8 +55,23 @@ DRIVERS: Final = Registry[str, Driver]("driver", Driver, key=lambda driver: driv
 for _driver in (
     Driver("memory", "", most_hosts=0),
     Driver("local", "coordinator.networks.launchers.local", local_processes=True),
-    Driver("docker", "coordinator.networks.launchers.docker", most_hosts=24),
+    Driver("docker", "coordinator.networks.launchers.docker", most_hosts=24, options=("hang_by",)),
     Driver("join", "coordinator.networks.launchers.join", most_hosts=24, local_memory=False),
+    Driver(
+        "ssh",
+        "coordinator.networks.launchers.ssh",
+        most_hosts=24,
+        local_memory=False,
+        options=("host_file", "launcher"),
+    ),
+    Driver(
+        "mpi",
+        "coordinator.networks.launchers.mpi",
+        most_hosts=24,
+        local_memory=False,
+        options=("host_file", "launcher"),
+    ),
+    Driver("slurm", "coordinator.networks.launchers.slurm", most_hosts=24, local_memory=False, options=("launcher",)),
 ):
     DRIVERS.add(_driver)
 

@@ -190,7 +190,8 @@ class Scenario(BaseModel):
     driver: Annotated[str, BeforeValidator(_lower), AfterValidator(driver_name), Option(OptionGroup.PROCESSES)] = Field(
         "local",
         json_schema_extra={"enum": list(DRIVERS)},
-        description="where ranks run: in one loop, in host processes, in containers, in hosts that join (`serve`)",
+        description="where ranks run: in one loop, in host processes, in containers, on other machines, in hosts that "
+        "join (`serve`)",
     )
     ranks_per_host: Annotated[Count | Automatic, Option(OptionGroup.PROCESSES)] = Field(
         "auto", description="ranks per process; auto: one process per core, or at most 24 containers"
@@ -205,6 +206,12 @@ class Scenario(BaseModel):
     hang_by: Annotated[Literal["pause", "disconnect"], BeforeValidator(_lower), Option(OptionGroup.PROCESSES)] = Field(
         "pause",
         description="how a container hangs: paused by its engine, or disconnected from the network (docker driver)",
+    )
+    host_file: Annotated[str | None, Option(OptionGroup.PROCESSES)] = Field(
+        None, description="file with the machines of the hosts, each with slots=N for N hosts (ssh, mpi)"
+    )
+    launcher: Annotated[str | None, Option(OptionGroup.PROCESSES)] = Field(
+        None, description="command that starts hosts, with arguments, such as 'srun --partition=p' (ssh, mpi, slurm)"
     )
     clock: Annotated[Literal["steps", "timed"], BeforeValidator(_lower), Option(OptionGroup.CLOCK)] = Field(
         "steps", description="steps: lock-step; timed: nodes run independently, packets take real time"

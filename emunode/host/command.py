@@ -3,17 +3,31 @@
 import argparse
 import errno
 import os
+import select
 import signal
+import socket
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from emunode.errors import FrameError, ScenarioError
+from emunode.errors import FrameError, RunError, ScenarioError
+from emunode.host.launched import (
+    JOIN_FILE,
+    MOST_JOIN_BYTES,
+    JoinFile,
+    LauncherPlace,
+    endpoint_of,
+    join_file_of,
+    launcher_place,
+    read_join_text,
+)
 from emunode.host.process import (
     FAILED,
     INTERRUPTED,
     RETRY_SECONDS,
+    Invitation,
     die_with_parent,
     forgo_privileges,
     fork_hosts,
@@ -21,11 +35,14 @@ from emunode.host.process import (
 )
 from emunode.host.session import preload_network, prepare_algorithm
 from emunode.logging import log
-from emunode.model import CollectiveSpec
+from emunode.model import ANY_HOST, CollectiveSpec
 from emunode.net import wire
 from emunode.net.records import decode_record
 from emunode.net.validation import items, text
 from emunode.runtime import MOST_TOKEN_BYTES, TOKEN_VARIABLE
+
+ASK_SECONDS, ANSWER_SECONDS = 5.0, 2.0
+"""How often a process whose hosts were killed asks for the coordinator, and how long an answer may take."""
 
 
 def run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
@@ -46,21 +63,24 @@ def _run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
         die_with_parent()
         if os.getppid() != options.parent:  # it died before, so the signal would never come
             return FAILED
-    # One deadline for the token file and for the coordinator: the user waits for both.
+    # One deadline for the files and for the coordinator: the user waits for all of them.
     deadline = time.monotonic() + options.join_seconds
     try:
-        token = _token(options.token_file, deadline)
-    except FileNotFoundError:
-        log(
-            "host cannot join",
-            coordinator=options.coordinator,
-            error=f"timed out waiting for the token file {options.token_file!r}",
+        place = launcher_place(os.environ)
+    except RunError as error:
+        parser.error(str(error))
+    goes_on: Callable[[], bool] | None = None
+    if options.join_file == "-":
+        (address, port), token = _run_from(
+            parser, "-", lambda: read_join_text(sys.stdin.buffer.readline(MOST_JOIN_BYTES))
         )
-        return FAILED
-    except OSError as error:
-        parser.error(f"--token-file: {options.token_file!r} cannot be read: {error.strerror}")
-    if not token:
-        parser.error(f"a host needs the run's token: --token-file FILE or the variable {TOKEN_VARIABLE}")
+        goes_on = _input_is_open
+    elif not options.coordinator:
+        join_file = _join_file(parser, options, place)
+        (address, port), token = _wait_for_run(parser, join_file, deadline)
+        goes_on = _ListedRun(join_file.path, address, port).goes_on
+    else:
+        (address, port), token = endpoint_of(options.coordinator), _wait_for_token(parser, options, deadline)
     if options.network_descriptor is not None:
         try:
             _read_network(options.network_descriptor)
@@ -71,11 +91,101 @@ def _run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
             _compute_tables(options.job_descriptor)
         except (OSError, FrameError) as error:
             parser.error(f"--job-descriptor: {options.job_descriptor} holds no job: {error}")
-    where = options.address, options.port, token
-    how = options.index, deadline - time.monotonic(), options.advertise, options.allow_plugins
-    if options.processes is None:
-        return FAILED if run_host(*where, *how) else 0
-    return fork_hosts(*where, options.processes, *how)
+    node = options.node or (place.node if place is not None else "")
+    invitation = Invitation(address, port, token, deadline, options.advertise, options.allow_plugins, node)
+    processes, first = options.processes, options.index
+    if goes_on is None:
+        return (
+            (FAILED if run_host(invitation, first) else 0)
+            if processes is None
+            else fork_hosts(invitation, processes, first)
+        )
+    if first == ANY_HOST and place is not None:
+        first = place.rank * (processes or 1)
+    return fork_hosts(invitation, processes or 1, first, goes_on)
+
+
+def _join_file(parser: argparse.ArgumentParser, options: argparse.Namespace, place: LauncherPlace | None) -> JoinFile:
+    """Return the join file that the command line or the environment names."""
+    if options.join_file is not None:
+        return JoinFile(Path(options.join_file))
+    found = join_file_of(os.environ, place.job if place is not None else "")
+    if found is None:
+        parser.error(
+            f"say which run to join: --coordinator HOST:PORT, --join-file FILE or the variable {JOIN_FILE}; a host finds "
+            "its run by itself only in a step of Slurm"
+        )
+    return found
+
+
+def _wait_for_run(parser: argparse.ArgumentParser, file: JoinFile, deadline: float) -> tuple[tuple[str, int], bytes]:
+    """Return the endpoint of the coordinator and the token once the join file exists."""
+    while True:
+        try:
+            return _run_from(parser, str(file.path), file.read)
+        except FileNotFoundError:
+            if time.monotonic() > deadline:
+                log("host cannot join", error=f"timed out waiting for the join file {str(file.path)!r}")
+                raise SystemExit(FAILED) from None
+        time.sleep(RETRY_SECONDS)
+
+
+def _run_from(
+    parser: argparse.ArgumentParser, name: str, read: Callable[[], tuple[str, bytes]]
+) -> tuple[tuple[str, int], bytes]:
+    """Return the endpoint of the coordinator and the token that `read` returns; FileNotFoundError passes."""
+    try:
+        endpoint, token = read()
+        return endpoint_of(endpoint), token
+    except FileNotFoundError:
+        raise
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        parser.error(f"--join-file: {name!r} cannot be read: {reason}")
+
+
+class _ListedRun:
+    """A run that goes on as long as its join file is there and its coordinator listens."""
+
+    def __init__(self, join_file: Path, address: str, port: int) -> None:
+        self._join_file = join_file
+        self._endpoint = address, port
+        self._asked = time.monotonic()
+
+    def goes_on(self) -> bool:
+        """Return whether the run goes on."""
+        if not self._join_file.exists():
+            return False
+        # The file of a coordinator that was killed stays. Each question is a connection that the coordinator refuses.
+        if time.monotonic() < self._asked + ASK_SECONDS:
+            return True
+        self._asked = time.monotonic()
+        with suppress(OSError), socket.create_connection(self._endpoint, ANSWER_SECONDS):
+            return True
+        return False
+
+
+def _input_is_open() -> bool:
+    """Return whether the standard input is open: the coordinator holds its other end until the run is over."""
+    return not select.select([sys.stdin], [], [], 0)[0] or bool(os.read(0, 1))
+
+
+def _wait_for_token(parser: argparse.ArgumentParser, options: argparse.Namespace, deadline: float) -> bytes:
+    """Return the token that the command line or the environment names, once its file exists."""
+    try:
+        token = _token(options.token_file, deadline)
+    except FileNotFoundError:
+        log(
+            "host cannot join",
+            coordinator=options.coordinator,
+            error=f"timed out waiting for the token file {options.token_file!r}",
+        )
+        raise SystemExit(FAILED) from None
+    except OSError as error:
+        parser.error(f"--token-file: {options.token_file!r} cannot be read: {error.strerror}")
+    if not token:
+        parser.error(f"a host needs the run's token: --token-file FILE or the variable {TOKEN_VARIABLE}")
+    return token
 
 
 def _read_network(descriptor: int) -> None:

@@ -7,6 +7,7 @@ ends. The coordinator handles terminal signals; a host that it started ignores C
 import contextlib
 import gc
 import os
+import random
 import signal
 import socket
 import sys
@@ -14,6 +15,7 @@ import time
 import traceback
 from collections.abc import Callable
 from functools import partial
+from typing import NamedTuple
 
 import trio
 
@@ -32,7 +34,8 @@ JOIN_SECONDS = 10.0
 PR_SET_PDEATHSIG, PR_SET_NO_NEW_PRIVS = 1, 38
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 KEPT_BYTES = 64 * 2**20
-RETRY_SECONDS = 0.2
+RETRY_SECONDS, MOST_RETRY_SECONDS = 0.2, 2.0
+"""The pause before the second attempt to reach the coordinator, which doubles from attempt to attempt, and the longest."""
 FAILED = 4
 """Exit status of `emunode` unless the run that it joined ended normally."""
 CANNOT_JOIN, INTERRUPTED = 64, 130
@@ -42,30 +45,47 @@ LINGER_SECONDS = 0.1
 NAME_LETTERS = 64
 
 
-def run_host(
-    address: str,
-    port: int,
-    secret: bytes,
-    index: int = ANY_HOST,
-    patience: float = 0.0,
-    advertise: str = "",
-    allow_plugins: bool = False,
-) -> int:
-    """Run one host until its run is over; return 0 if the run ended normally, else CANNOT_JOIN or FAILED.
+class Invitation(NamedTuple):
+    """The coordinator that a host joins, and how."""
 
-    A coordinator that cannot be reached yet is tried again for `patience` seconds. Peers dial `advertise`; by default
-    the address from which this host reaches the coordinator. Plug-ins are executed only with `allow_plugins`.
-    """
+    address: str
+    port: int
+    secret: bytes
+    deadline: float = 0.0
+    """Until when a coordinator that cannot be reached yet is tried again, on the monotonic clock."""
+    advertise: str = ""
+    """Where peers dial the host; empty: at the address from which it reaches the coordinator."""
+    allow_plugins: bool = False
+    """Whether the host executes plug-ins that the coordinator sends."""
+    node: str = ""
+    """The name that the host gives to its machine; empty: the name of the machine."""
+
+    @property
+    def coordinator(self) -> str:
+        """The endpoint of the coordinator as text."""
+        return f"{self.address}:{self.port}"
+
+
+def run_host(invitation: Invitation, index: int = ANY_HOST) -> int:
+    """Run one host until its run is over; return 0 if the run ended normally, else CANNOT_JOIN or FAILED."""
     try:
-        control = join(address, port, secret, index, patience, advertise)
+        control = join(invitation, index)
     except (OSError, FrameError) as error:
-        log("host cannot join", coordinator=f"{address}:{port}", error=_describe(error))
+        log("host cannot join", coordinator=invitation.coordinator, error=_describe(error))
         return CANNOT_JOIN
     keep_memory()
     collect_seldom()
-    problem = trio.run(serve, control, secret, LINGER_SECONDS, advertise, allow_plugins, show_title)
+    problem = trio.run(
+        serve,
+        control,
+        invitation.secret,
+        LINGER_SECONDS,
+        invitation.advertise,
+        invitation.allow_plugins,
+        show_title,
+    )
     if problem:
-        log("run did not end normally for this host", coordinator=f"{address}:{port}", error=problem)
+        log("run did not end normally for this host", coordinator=invitation.coordinator, error=problem)
     return FAILED if problem else 0
 
 
@@ -90,19 +110,21 @@ def keep_memory() -> None:
             libc.call("mallopt", option, KEPT_BYTES)
 
 
-def join(address: str, port: int, secret: bytes, index: int, patience: float = 0.0, advertise: str = "") -> int:
+def join(invitation: Invitation, index: int) -> int:
     """Connect to the coordinator and authenticate both sides; return the descriptor of the connection.
 
     Each side proves on the other's nonce that it knows the secret, before either parses anything. OSError or FrameError
-    if a proof or the connection fails. Connecting takes at most `patience` seconds, each exchange at most JOIN_SECONDS.
+    if a proof or the connection fails. Connecting ends at the deadline, each exchange takes at most JOIN_SECONDS.
     """
-    with _connect(address, port, patience) as stream:
+    secret = invitation.secret
+    with _connect(invitation) as stream:
         # Frames of the handshake wait for each other, so they must leave at once.
         stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         challenge = _receive_frame(stream)
         nonce = os.urandom(wire.NONCE_BYTES)
-        name = socket.gethostname()[:NAME_LETTERS]
-        hello = ["hello", __version__, index, os.getpid(), name, *([advertise] if advertise else [])]
+        name = (invitation.node or socket.gethostname())[:NAME_LETTERS]
+        advertise = [invitation.advertise] if invitation.advertise else []
+        hello = ["hello", __version__, index, os.getpid(), name, *advertise]
         stream.sendall(wire.host_hello(secret, challenge, nonce, *hello))
         # Mutual: a host must not obey whatever listens at this address.
         if not wire.proves(_receive_frame(stream), secret, b"coordinator", nonce):
@@ -112,20 +134,22 @@ def join(address: str, port: int, secret: bytes, index: int, patience: float = 0
         return stream.detach()
 
 
-def _connect(address: str, port: int, patience: float) -> socket.socket:
-    deadline = time.monotonic() + patience
+def _connect(invitation: Invitation) -> socket.socket:
+    pause, chance = RETRY_SECONDS, random.Random(os.getpid())
     while True:
         try:
-            stream = socket.create_connection((address, port), JOIN_SECONDS)
+            stream = socket.create_connection((invitation.address, invitation.port), JOIN_SECONDS)
             # Where nothing listens, the kernel may give a connection within one machine the very port that it dials.
             if stream.getsockname() != stream.getpeername():
                 return stream
             stream.close()
         except OSError:
-            if time.monotonic() > deadline:
+            if time.monotonic() > invitation.deadline:
                 raise
-        # The coordinator may still be starting; a refused connection costs it nothing.
-        time.sleep(RETRY_SECONDS)
+        # The coordinator may still be starting; a refused connection costs it nothing. Many hosts that start together
+        # spread their attempts.
+        time.sleep(pause * (1 + chance.random()) / 2)
+        pause = min(2 * pause, MOST_RETRY_SECONDS)
 
 
 def _receive_frame(stream: socket.socket) -> bytes:
@@ -151,29 +175,21 @@ def _describe(error: BaseException) -> str:
 
 
 def fork_hosts(
-    address: str,
-    port: int,
-    secret: bytes,
-    hosts: int,
-    first: int = ANY_HOST,
-    patience: float = 0.0,
-    advertise: str = "",
-    allow_plugins: bool = False,
+    invitation: Invitation, hosts: int, first: int = ANY_HOST, goes_on: Callable[[], bool] | None = None
 ) -> int:
     """Fork `hosts` hosts of indices `first`, `first` + 1, .. (or of any free places), wait for all and return the exit
     status.
 
     The status is 0 if at least one host joined and the run ended normally for every host that joined; 4 otherwise, or
-    if a fork fails.
+    if a fork fails. A launcher ends all of its processes if one ends early, so with `goes_on` this process stays after a
+    kill of its hosts as long as the run goes on, and the kill is no failure: the coordinator judges it.
     """
     if first != ANY_HOST:  # the coordinator started this process, and stops it
-        die_with_parent()
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     warm_up()
     # Moves all objects out of the collector's reach, which would write to their pages in every child.
     gc.freeze()  # no collection before: children would fill the holes that it leaves, and so copy shared pages
-    me, deadline = os.getpid(), time.monotonic() + patience
-    living = set()
+    me, living = os.getpid(), set()
     # A KeyboardInterrupt would be lost in the functions that Python runs after a fork.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     # Before any event loop: trio's poller and wake-up pipe must not be shared by parent and child.
@@ -185,9 +201,8 @@ def fork_hosts(
             log("cannot fork", host=number, hosts=hosts, error=_describe(error))
             return FAILED  # the hosts forked so far end with this process
         if not pid:
-            remaining = deadline - time.monotonic()
             # Ends the child, which therefore forks no hosts of its own.
-            _child(me, index, partial(run_host, address, port, secret, index, remaining, advertise, allow_plugins))
+            _child(me, index, partial(run_host, invitation, index))
         living.add(pid)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     statuses = []
@@ -197,6 +212,10 @@ def fork_hosts(
             living.discard(pid)
             # Negative for a host that a signal has ended, which is a failure too.
             statuses.append(os.waitstatus_to_exitcode(status))
+    if goes_on is not None and -signal.SIGKILL in statuses:
+        while goes_on():
+            time.sleep(RETRY_SECONDS)
+        statuses = [0 if status == -signal.SIGKILL else status for status in statuses]
     # More hosts than the run has places: a host without a place is no failure.
     joined = [status for status in statuses if status != CANNOT_JOIN]
     return FAILED if not joined or any(joined) else 0

@@ -52,8 +52,8 @@ class Launch(ABC):
     def start(self, port: int, token: bytes, hosts: int) -> int:
         """Start `hosts` hosts that connect to `port`; returns a descriptor that is readable when `check` is due."""
 
-    def joined(self, host: int) -> None:  # noqa: B027  # most launchers need not know
-        """Note that host `host` has joined."""
+    def joined(self, host: int, node: str) -> None:  # noqa: B027  # most launchers need not know
+        """Note that host `host` has joined, from the machine or container `node`."""
 
     def addresses(self, host: int) -> tuple[str, str]:
         """Return the address at which `host` listens (empty: the address it joined from) and the address from which it

@@ -143,7 +143,7 @@ class DockerLaunch(Launch):
         self._client = connect(max(CALL_SECONDS, self.join_seconds))
         with translated(f"find the image {IMAGE}"):
             self._client.inspect_image(IMAGE)
-        record = new_record(self.run, os.environ.get("DOCKER_HOST", ""), self.network, self.names)
+        record = new_record(self.run, "docker", os.environ.get("DOCKER_HOST", ""), (*self.names, self.network))
         record.write()
         self._record = record
         with translated(f"create the network {self.network}"):
@@ -182,7 +182,7 @@ class DockerLaunch(Launch):
             self._start_next()
         return self._bell
 
-    def joined(self, host: int) -> None:
+    def joined(self, host: int, node: str) -> None:
         self._up.add(host)
         self._start_next()
 
@@ -419,8 +419,9 @@ def remove(client: Client, record: Record) -> list[str]:
             )
             return [name for name in results if name]
 
-    left = containers(record.containers)
-    network = take(record.network, client.inspect_network, client.remove_network)
+    # The network last: it cannot be removed while it has containers.
+    left = containers(record.objects[:-1])
+    network = take(record.objects[-1], client.inspect_network, client.remove_network)
     return [*left, *([network] if network else [])]
 
 
@@ -434,6 +435,6 @@ def sweep(record: Record) -> list[str]:
         if left:
             raise RunError(f"the Docker engine does not remove {', '.join(left)}")
         record.remove()
-        return [*record.containers, record.network]
+        return [*record.objects]
     finally:
         client.close()

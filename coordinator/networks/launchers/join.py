@@ -2,7 +2,9 @@
 
 import os
 import secrets
+import socket
 from collections.abc import Collection
+from ipaddress import IPv4Address
 from typing import TextIO
 
 import trio
@@ -12,6 +14,7 @@ from coordinator.planning.plan import Plan
 from coordinator.scenario.drivers import JoinEndpoint
 from coordinator.stored.reading import read_bytes
 from emunode.errors import ScenarioError
+from emunode.host.launched import job_join_file
 from emunode.runtime import MOST_TOKEN_BYTES
 
 
@@ -28,6 +31,9 @@ class JoinLaunch(Launch):
         self.join_seconds = endpoint.join_seconds
         self._never = -1
         self._token_is_ours = False
+        # Inside a job of Slurm, `srun emunode` finds the run by itself.
+        job = os.environ.get("SLURM_JOB_ID")
+        self._join_file = job_join_file(job) if job else None
 
     def token(self) -> bytes:
         """Return the content of the token file. A missing file is created for hosts to read, and removed at the end.
@@ -57,6 +63,10 @@ class JoinLaunch(Launch):
 
     def start(self, port: int, token: bytes, hosts: int) -> int:
         self._never = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        if self._join_file is not None:
+            address = self._endpoint.address
+            dialled = socket.gethostname() if IPv4Address(address).is_unspecified else address
+            self._join_file.write(f"{dialled}:{port}", token)
         return self._never
 
     def check(self) -> None:
@@ -73,6 +83,8 @@ class JoinLaunch(Launch):
             self._never = -1
         if self._token_is_ours:
             self._endpoint.token_file.unlink(missing_ok=True)
+        if self._join_file is not None:
+            self._join_file.remove()
         await trio.lowlevel.checkpoint()
 
 

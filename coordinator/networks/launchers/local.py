@@ -181,12 +181,16 @@ def launch(plan: Plan, log: TextIO) -> LocalLaunch:
 def state_of(pid: int) -> ProcessState:
     """Return the state of a process by /proc; a zombie has ended."""
     try:
-        letter = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        return state_in(Path(f"/proc/{pid}/stat").read_text())
     except OSError:
         return ProcessState.ENDED
-    return {"T": ProcessState.STOPPED, "t": ProcessState.STOPPED}.get(
-        letter, ProcessState.ENDED if letter in "ZXx" else ProcessState.RUNNING
-    )
+
+
+def state_in(stat: str) -> ProcessState:
+    """Return the state of a process from the content of its file `stat` in /proc (proc(5))."""
+    letter, *_ = stat.rpartition(")")[2].split() or ["X"]
+    stopped = {"T": ProcessState.STOPPED, "t": ProcessState.STOPPED}
+    return stopped.get(letter, ProcessState.ENDED if letter in "ZXx" else ProcessState.RUNNING)
 
 
 def parent_of(pid: int) -> int:

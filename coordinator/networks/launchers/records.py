@@ -1,5 +1,5 @@
-"""Records of the objects that runs with containers create, written before the objects are created, so that `clean` can
-remove the remaining ones.
+"""Records of the objects that runs create outside this process, such as containers and jobs, written before the objects are
+created, so that `clean` can remove the remaining ones.
 
 One JSON file per run, in $XDG_STATE_HOME/collective-testbench (or ~/.local/state/..); it is removed after everything that
 it names.
@@ -9,11 +9,15 @@ import json
 import os
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from typing import Final
 
 import psutil
 
-from coordinator.history.state_folder import state_folder
 from emunode.errors import RunError
+from emunode.state_folder import state_folder
+
+RECORDING_DRIVERS: Final = ("docker", "slurm")
+"""The drivers that write records; their modules of the same names have `sweep(record)`."""
 
 
 @dataclass(frozen=True)
@@ -24,10 +28,12 @@ class Record:
     pid: int
     began: float
     """The start of that process in seconds since 1970: its number may belong to another process by now."""
+    driver: str
+    """The driver, whose module has `sweep(record)`."""
     engine: str
-    """DOCKER_HOST of the engine; empty: the default."""
-    network: str
-    containers: tuple[str, ...]
+    """The engine that has the objects, such as DOCKER_HOST; empty: the default."""
+    objects: tuple[str, ...]
+    """The names of the objects, as the engine knows them."""
 
     @property
     def path(self) -> Path:
@@ -52,9 +58,9 @@ class Record:
         self.path.unlink(missing_ok=True)
 
 
-def new_record(run: str, engine: str, network: str, containers: tuple[str, ...]) -> Record:
+def new_record(run: str, driver: str, engine: str, objects: tuple[str, ...]) -> Record:
     """Return a record of a run of this process."""
-    return Record(run, os.getpid(), psutil.Process().create_time(), engine, network, containers)
+    return Record(run, os.getpid(), psutil.Process().create_time(), driver, engine, objects)
 
 
 def orphans() -> list[Record]:
@@ -66,9 +72,11 @@ def orphans() -> list[Record]:
         except (OSError, ValueError):
             continue
         names = {field.name for field in fields(Record)}
-        if not isinstance(values, dict) or values.keys() != names or not isinstance(values["containers"], list):
+        if not isinstance(values, dict) or values.keys() != names or not isinstance(values["objects"], list):
             continue
-        record = Record(**{**values, "containers": tuple(map(str, values["containers"]))})
+        if values["driver"] not in RECORDING_DRIVERS:
+            continue
+        record = Record(**{**values, "objects": tuple(map(str, values["objects"]))})
         if not _is_running(record):
             found.append(record)
     return found

@@ -99,7 +99,7 @@ def test_folders_are_removed_even_if_no_engine_answers(
 ) -> None:
     left = tmp_path / "runs" / "x" / f".partial-{ended_process()}-2026"
     left.mkdir(parents=True)
-    Record("1", ended_process(), 0.0, "", "net", ("one",)).write()
+    Record("1", ended_process(), 0.0, "docker", "", ("one", "net")).write()
 
     def refuse(_: Record) -> list[str]:
         raise RunError("no Docker engine answers")

@@ -251,14 +251,14 @@ def test_no_rights_on_the_socket() -> None:
 
 
 def test_two_runs_with_one_id() -> None:
-    record = new_record("abc", "", "testbench-abc", ())
+    record = new_record("abc", "docker", "", ("testbench-abc",))
     record.write()
     with pytest.raises(RunError, match="run abc already exists"):
-        new_record("abc", "", "testbench-abc", ()).write()
+        new_record("abc", "docker", "", ("testbench-abc",)).write()
     assert orphans() == []
     record.remove()
-    Record("abc", 2**22 + 1, 0.0, "", "testbench-abc", ("testbench-abc-0",)).write()
-    assert [orphan.containers for orphan in orphans()] == [("testbench-abc-0",)]
+    Record("abc", 2**22 + 1, 0.0, "docker", "", ("testbench-abc-0", "testbench-abc")).write()
+    assert [orphan.objects for orphan in orphans()] == [("testbench-abc-0", "testbench-abc")]
     orphans()[0].remove()
 
 
@@ -331,9 +331,9 @@ def test_containers_are_started_in_batches(monkeypatch: pytest.MonkeyPatch) -> N
     bell = launch.start(7000, b"token", 40)
     for joined in range(40):
         assert started == list(range(min(40, joined + docker.BATCH)))
-        launch.joined(joined)
+        launch.joined(joined, "host")
         assert f"{joined + 1} of 40 containers are up; missing: testbench-" in launch.missing([], [39])
-    launch.joined(3)  # a container whose node recovered
+    launch.joined(3, "host")  # a container whose node recovered
     assert started == list(range(40))
     assert "40 of 40 containers are up" in launch.missing([], [3])
     launch._note("the container x ended with status 4")

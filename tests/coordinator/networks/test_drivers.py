@@ -33,7 +33,11 @@ Values = dict[str, object]
 
 OF_THE_DRIVER = {"driver", "hosts", "wall_seconds", "setup_seconds", "links_opened", "replay_mismatches"}
 """Keys of a summary that may differ between drivers; only histories of hosts are replayed."""
-TESTED_ELSEWHERE = {"docker": "test_docker.py", "join": "test_join.py"}
+TESTED_ELSEWHERE = {
+    "docker": "test_docker.py",
+    "join": "test_join.py",
+    **dict.fromkeys(("ssh", "mpi", "slurm"), "test_cluster.py"),
+}
 """Drivers whose hosts this process cannot start."""
 
 BROADCASTS = {

@@ -16,7 +16,7 @@ from coordinator.networks.launchers.base import Launch
 from emunode import __version__
 from emunode.errors import FrameError, RunError
 from emunode.host import process
-from emunode.host.process import CANNOT_JOIN, join, run_host
+from emunode.host.process import CANNOT_JOIN, Invitation, join, run_host
 from emunode.host.session import serve
 from emunode.model import ANY_HOST, Collective, CollectiveSpec
 from emunode.net import wire
@@ -147,7 +147,7 @@ async def test_a_host_of_another_version_is_refused_with_the_reason(
     reason = f"emunode 0.0.9 cannot join coordinator {__version__}: install the same version on both sides"
     monkeypatch.setattr(process, "__version__", "0.0.9")
     async with coordinator() as attempt:
-        control = await trio.to_thread.run_sync(join, "127.0.0.1", attempt.port, attempt.network._token, 0)
+        control = await trio.to_thread.run_sync(join, Invitation("127.0.0.1", attempt.port, attempt.network._token), 0)
         assert await serve(control, attempt.network._token) == f"refused by the coordinator: {reason}"
         assert attempt.network._admission.refusals == {reason: 1}
         assert attempt.no_host_joined()
@@ -207,7 +207,7 @@ async def test_a_joined_host_that_others_cannot_dial_is_refused(addresses: tuple
 async def test_a_host_of_an_earlier_run_cannot_join() -> None:
     async with coordinator() as attempt:
         token = b"the token of yesterday"
-        assert await trio.to_thread.run_sync(run_host, "127.0.0.1", attempt.port, token) == CANNOT_JOIN
+        assert await trio.to_thread.run_sync(run_host, Invitation("127.0.0.1", attempt.port, token)) == CANNOT_JOIN
         assert attempt.no_host_joined()
 
 
@@ -233,7 +233,7 @@ async def test_a_host_joins_only_a_coordinator_that_knows_the_secret(proof: byte
             nursery.start_soon(impostor, listener, proof)
             port = listener.socket.getsockname()[1]
             with pytest.raises(FrameError):
-                await trio.to_thread.run_sync(join, "127.0.0.1", port, SECRET, 0)
+                await trio.to_thread.run_sync(join, Invitation("127.0.0.1", port, SECRET), 0)
             await listener.aclose()
 
 
@@ -250,7 +250,7 @@ def test_a_host_that_has_dialled_itself_dials_again(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(socket, "create_connection", dial_itself)
     with (
         socket.create_server(("127.0.0.1", 0)) as listener,
-        process._connect("127.0.0.1", listener.getsockname()[1], 0.0) as stream,
+        process._connect(Invitation("127.0.0.1", listener.getsockname()[1], b"")) as stream,
     ):
         assert stream.getpeername() == listener.getsockname()
 

@@ -38,6 +38,8 @@ FULL: dict[str, object] = {
     "driver": "local",
     "ranks_per_host": 12,
     "netns": True,
+    "host_file": "machines",
+    "launcher": "mpirun -v",
     "hang_by": "pause",
     "clock": "steps",
     "lateness_limit": 0.1,

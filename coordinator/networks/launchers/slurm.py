@@ -1,0 +1,97 @@
+"""The driver slurm: hosts that srun starts, in the allocation of this process or in one of its own.
+
+An allocation of its own is recorded before hosts start, so that `coordinator clean` cancels the job of a killed run.
+"""
+
+import os
+import re
+from collections.abc import Sequence
+from typing import Final, TextIO
+
+from coordinator.networks.launchers.cluster import ClusterLaunch, Starter, address_towards, run_command
+from coordinator.networks.launchers.records import Record, new_record
+from coordinator.planning.plan import Plan
+from emunode.errors import RunError
+
+GRANTED: Final = re.compile(r"Granted job allocation (\d+)")
+SHARED: Final = ("--overlap", "--mpi=none", "--input=none")
+"""A step shares the processors of other steps of its job: a fault is a further step on the node of its host."""
+
+
+class SlurmLaunch(ClusterLaunch):
+    """Hosts that one srun starts, one task for each host."""
+
+    program = "srun"
+
+    def __init__(self, plan: Plan, log: TextIO) -> None:
+        super().__init__(plan, log)
+        self._job = os.environ.get("SLURM_JOB_ID", "")
+        self._record: Record | None = None
+
+    async def coordinator_address(self) -> str:
+        if not self._job:
+            await self._allocate()
+        nodes = await self._nodes_of_job()
+        _, text = await self._ask(["scontrol", "--oneliner", "show", "node", nodes[0]])
+        address = re.search(r"\bNodeAddr=(\S+)", text)
+        return address_towards(address[1] if address else nodes[0])
+
+    async def _allocate(self) -> None:
+        """Ask for an allocation, and wait for it as long as for a host."""
+        words = ["salloc", "--no-shell", f"--job-name=testbench-{self.run}", f"--ntasks={self._plan.hosts}"]
+        status, text = await run_command([*words, *self.launcher[1:]], "salloc", self.join_seconds)
+        granted = GRANTED.search(text)
+        if status or granted is None:
+            raise RunError(f"Slurm gives no allocation: {text.strip() or f'salloc ended with status {status}'}")
+        self._job = granted[1]
+        self._record = new_record(self.run, "slurm", "", (self._job,))
+        self._record.write()
+
+    async def _nodes_of_job(self) -> list[str]:
+        """Return the names of the nodes of the job."""
+        _, nodes = await self._ask(["squeue", "--noheader", "--format=%N", "--jobs", self._job])
+        _, names = await self._ask(["scontrol", "show", "hostnames", nodes.strip()])
+        return names.split()
+
+    async def _ask(self, command: Sequence[str]) -> tuple[int, str]:
+        status, text = await run_command(command, command[0])
+        if status or not text.strip():
+            raise RunError(f"{command[0]} does not answer about job {self._job}: {text.strip() or f'status {status}'}")
+        return status, text
+
+    def starters(self, hosts: int) -> Sequence[Starter]:
+        # A task that fails must not end the others: the coordinator judges what its end means.
+        return [Starter([*self._srun(f"--ntasks={hosts}", "--kill-on-bad-exit=0", "--wait=0"), *self.host_command()])]
+
+    def starter_on(self, node: str, host: int) -> Starter:
+        return Starter(self.command_on(node, self.host_command("", "--index", host)))
+
+    def command_on(self, node: str, command: Sequence[str]) -> Sequence[str]:
+        return [*self._srun("--ntasks=1", "--nodes=1", f"--nodelist={node}"), *command]
+
+    def _srun(self, *flags: str) -> list[str]:
+        return [self.launcher[0], f"--jobid={self._job}", *SHARED, *flags]
+
+    async def stop(self) -> None:
+        await super().stop()
+        if self._record is not None:
+            await run_command(["scancel", self._job], "scancel")
+            self._record.remove()
+            self._record = None
+
+
+def sweep(record: Record) -> list[str]:
+    """Cancel the job of a killed run; return its name. RunError if Slurm does not answer."""
+    import trio  # noqa: PLC0415
+
+    status, text = trio.run(run_command, ["scancel", *record.objects], "scancel")
+    # A job that has ended needs no cancelling.
+    if status and "Invalid job id" not in text:
+        raise RunError(f"scancel does not cancel job {record.objects[0]}: {text.strip()}")
+    record.remove()
+    return [f"job {job}" for job in record.objects]
+
+
+def launch(plan: Plan, log: TextIO) -> SlurmLaunch:
+    """Return the launcher of the driver slurm."""
+    return SlurmLaunch(plan, log)

@@ -1,0 +1,226 @@
+"""The drivers ssh, mpi and slurm: the journal of memory, faults that hit one process, and nothing left after a kill."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+import pytest
+
+from coordinator.networks.launchers.cluster import read_host_file
+from emunode.errors import ScenarioError
+from emunode.state_folder import state_folder
+from tests.cluster_support import MPIRUNS, needs, slurm_cluster, ssh_server
+from tests.command_line import SECONDS, Call, Running, Start, free_port, run_process, wait_until
+from tests.scenarios import Case
+
+FAULTS = "fault=crash:213@2 fault=recover:213@4 fault=hang:321@3-4"
+SCENARIO = "--topology star:3 --collective broadcast --algorithm flood --ranks-per-host 1"
+RUN = f"coordinator run {SCENARIO}"
+ENDLESS = f"{RUN} --messages 90000 --message-bytes 8"
+HOSTS = 6
+SLURM = ("slurmctld", "slurmd", "srun", "salloc")
+PHYSICAL = ["kill", "stop", "restart", "continue"]
+
+
+@pytest.fixture(scope="module")
+def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, str]]:
+    with slurm_cluster(tmp_path_factory.mktemp("slurm")) as variables:
+        yield variables
+
+
+@pytest.fixture(scope="module")
+def ssh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with ssh_server(tmp_path_factory.mktemp("ssh")) as client:
+        yield client
+
+
+pytestmark = pytest.mark.usefixtures("empty_folder")  # each test has a state folder of its own for its join files
+
+
+def processes_of(folder: Path) -> list[psutil.Process]:
+    """Return the starters of a run with its state in a folder, and all of their descendants."""
+    found: dict[int, psutil.Process] = {}
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            if f"{folder}-state" in " ".join(process.cmdline()):
+                found |= {each.pid: each for each in (process, *process.children(recursive=True))}
+    return [each for each in found.values() if not is_gone(each)]
+
+
+def is_gone(process: psutil.Process) -> bool:
+    """Return whether a process has ended; it may be a zombie of another parent."""
+    with suppress(psutil.NoSuchProcess):
+        return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+    return True
+
+
+def open_connections(process: psutil.Process) -> int:
+    """Return how many TCP connections a process has."""
+    with suppress(psutil.Error):
+        return sum(each.status == psutil.CONN_ESTABLISHED for each in process.net_connections("tcp"))
+    return 0
+
+
+def judged(case: Case, out: Path) -> list[str]:
+    """Hold a run on a cluster against the journal of memory; return the physical faults that it logged."""
+    run = case.stored(out)
+    memory = case.but(driver="memory", ranks_per_host="auto", launcher=None, host_file=None)
+    assert run.summary["journal_hash"] == memory.summary["journal_hash"]
+    assert not list((state_folder() / "joins").glob("*.json"))
+    return [str(row["action"]) for row in log_rows(out) if row["event"] == "process fault"]
+
+
+def log_rows(out: Path) -> list[dict[str, object]]:
+    """Return the rows of the log of a run."""
+    return [json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()]
+
+
+@needs("mpirun")
+@pytest.mark.parametrize("mpirun", MPIRUNS)
+def test_faults_hit_one_process_under_mpirun(mpirun: str, tmp_path: Path) -> None:
+    case = Case(f"star:3 broadcast flood messages=4 {FAULTS}", driver="mpi", ranks_per_host=1, launcher=mpirun)
+    assert judged(case, tmp_path / "out") == PHYSICAL
+
+
+@needs("sshd", "ssh", "ssh-keygen")
+def test_faults_hit_one_process_over_ssh(ssh: str, tmp_path: Path) -> None:
+    machines = tmp_path / "machines"
+    machines.write_text("127.0.0.1 slots=4  # most of them\n\n127.0.0.1 slots=2\n")
+    case = Case(f"star:3 broadcast flood messages=4 {FAULTS}", driver="ssh", ranks_per_host=1, launcher=ssh)
+    assert judged(case.but(host_file=str(machines)), tmp_path / "out") == PHYSICAL
+
+
+@needs(*SLURM)
+def test_faults_hit_one_process_under_slurm(
+    slurm: Mapping[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in slurm.items():
+        monkeypatch.setenv(name, value)
+    case = Case(f"star:3 broadcast flood messages=4 {FAULTS}", driver="slurm", ranks_per_host=1)
+    case = case.but(launcher="srun --nodes=2")
+    assert judged(case, tmp_path / "out") == PHYSICAL
+    assert {row["name"] for row in log_rows(tmp_path / "out") if row["event"] == "process fault"} <= {"n1", "n2"}
+    assert not jobs(slurm)
+
+
+def jobs(variables: Mapping[str, str]) -> str:
+    """Return the jobs of Slurm that have not ended."""
+    line = ["squeue", "--noheader", "--states=RUNNING,PENDING,SUSPENDED,CONFIGURING", "--format=%i"]
+    done = subprocess.run(line, env={**os.environ, **variables}, capture_output=True, text=True, timeout=60, check=True)
+    return done.stdout.strip()
+
+
+@needs(*SLURM)
+def test_hosts_in_a_step_join_by_themselves(slurm: Mapping[str, str], tmp_path: Path) -> None:
+    """`coordinator serve` in a batch job, and `srun emunode` beside it, without an address or a token."""
+    script = tmp_path / "job"
+    scenario = "--topology star:3 --collective broadcast --algorithm flood"
+    script.write_text(
+        "#!/bin/sh\n"
+        f"{sys.executable} -m coordinator serve {scenario} --hosts 4 --listen 127.0.0.1:{free_port()} "
+        f"--json --out {tmp_path}/out > {tmp_path}/json &\n"
+        f"srun --overlap --mpi=none --ntasks=4 {sys.executable} -m emunode\n"
+        "wait %1\n"
+    )
+    program = ["sbatch", "--wait", "--nodes=2", "--ntasks=4", f"--output={tmp_path}/job.log", script]
+    ended = run_process(tmp_path, program, **slurm)
+    assert ended.status == 0, (tmp_path / "job.log").read_text() + ended.err
+    summary = json.loads((tmp_path / "json").read_text())
+    assert summary["journal_hash"] == Case("star:3 broadcast flood").summary["journal_hash"]
+
+
+# --- kills -----------------------------------------------------------------------------------------------------------
+
+
+def started(start: Start, tmp_path: Path, *flags: str, **variables: str) -> Running:
+    """Start a run that takes minutes, and wait until its hosts have all links."""
+    running = start(ENDLESS, "--out", tmp_path / "out", *flags, **variables)
+    running.wait_for(lambda: sum(open_connections(each) == 3 for each in processes_of(tmp_path)) == HOSTS, "all links")
+    return running
+
+
+@needs("mpirun")
+@pytest.mark.parametrize("victim", ["coordinator", "mpirun", "host"])
+def test_a_kill_under_mpirun_leaves_no_process(victim: str, start: Start, tmp_path: Path) -> None:
+    running = started(start, tmp_path, "--driver", "mpi", "--launcher", MPIRUNS[0])
+    ours = processes_of(tmp_path)
+    mpirun = next(process for process in ours if "mpirun" in process.name())
+    host = next(process for process in ours if open_connections(process) == 3)
+    pid = {"coordinator": running.process.pid, "mpirun": mpirun.pid, "host": host.pid}[victim]
+    os.kill(pid, signal.SIGKILL)
+    status = running.end().status
+    assert status == (-signal.SIGKILL if victim == "coordinator" else 3)
+    wait_until(lambda: all(map(is_gone, ours)), "the end of all processes")
+
+
+@needs(*SLURM)
+def test_clean_cancels_the_job_of_a_killed_coordinator(slurm: Mapping[str, str], start: Start, tmp_path: Path) -> None:
+    running = started(start, tmp_path, "--driver", "slurm", **slurm)
+    assert jobs(slurm)
+    os.kill(running.process.pid, signal.SIGKILL)
+    running.end()
+    cleaned = run_process(
+        tmp_path,
+        [sys.executable, "-m", "coordinator", "clean"],
+        **slurm,
+    )
+    assert "removed job " in cleaned.out
+    wait_until(lambda: not jobs(slurm), "the job has ended")
+    wait_until(lambda: not processes_of(tmp_path), "the hosts have ended")
+
+
+@needs(*SLURM)
+def test_an_interrupt_ends_a_run_under_slurm(slurm: Mapping[str, str], start: Start, tmp_path: Path) -> None:
+    running = started(start, tmp_path, "--driver", "slurm", **slurm)
+    began = time.monotonic()
+    running.process.send_signal(signal.SIGINT)
+    assert running.end().status == 130
+    assert time.monotonic() < began + SECONDS
+    assert not jobs(slurm)
+    wait_until(lambda: not processes_of(tmp_path), "the hosts have ended")
+
+
+# --- bad input -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "it names 0 machines"),
+        ("a slots=0", "line 1: 'slots=0' is not slots=N"),
+        ("a\nb cpus=2", "line 2: 'cpus=2' is not slots=N"),
+        ("-oProxyCommand=x", "'-oProxyCommand=x' is no name of a machine"),
+        ("a;b", "'a;b' is no name of a machine"),
+    ],
+)
+def test_an_invalid_host_file_is_refused(text: str, reason: str, tmp_path: Path) -> None:
+    path = tmp_path / "machines"
+    path.write_text(text)
+    with pytest.raises(ScenarioError, match="host_file") as error:
+        read_host_file(str(path))
+    assert reason in str(error.value)
+
+
+def test_ssh_without_machines_is_refused(call: Call) -> None:
+    ended = call(f"run {SCENARIO} --driver ssh")
+    assert ended.status == 2
+    assert "--host-file FILE" in ended.err
+
+
+def test_options_of_launchers_are_refused_elsewhere(call: Call) -> None:
+    ended = call(f"run {SCENARIO} --driver local --launcher srun")
+    assert ended.status == 2
+    assert "only the drivers ssh, mpi and slurm support it, not local" in ended.err
+
+
+def test_a_launcher_that_is_not_there(call: Call) -> None:
+    ended = call(f"run {SCENARIO} --driver mpi --launcher no-such-mpirun")
+    assert ended.status == 4
+    assert "cannot start 'no-such-mpirun': No such file or directory" in ended.err
