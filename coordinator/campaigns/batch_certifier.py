@@ -6,7 +6,7 @@ counterexample, which is reduced with messages.
 """
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -24,7 +24,7 @@ from coordinator.campaigns.certify import (
     failed,
     rounds,
 )
-from coordinator.campaigns.engines import differences, sample_size
+from coordinator.campaigns.engines import disagreement, figures_of, sample_size
 from coordinator.campaigns.runner import SETTLING_SECONDS, check_workers
 from coordinator.campaigns.trial_runner import Trial
 from coordinator.dependence.bit_rows import Indices
@@ -122,36 +122,42 @@ class BitRowEngine(CertificateEngine):
             chosen = [*first, *sample.items(), *([] if found is None else [found])]
             rows = np.array(chosen, np.int64).reshape(len(chosen), fault_set.size)
             sets = [orbits.specs(row, fault_set) for row in rows.tolist()]
-            again = self._point(orbits, fault_set, rows)
-            hashes = self._repeat(certificate, again, sets, failing=found is not None)
-            level.histories += [(sets[at], hashes[at]) for at in range(min(len(first), len(hashes)))]
+            figures = figures_of(self._point(orbits, fault_set, rows), range(len(rows)))
+            # The failing set may be in the sample too.
+            by_set = dict(zip(sets, figures.values(), strict=True))
+            hashes = self._repeat(certificate, by_set, None if found is None else sets[-1])
+            level.histories += [(faults, hashes[faults]) for faults in sets[: len(first)] if faults in hashes]
 
     def _point(self, orbits: Orbits, fault_set: FaultSetSpec, rows: Indices) -> PointEngine:
         plan, sets = self.certifier.plan, RowsOfSets(orbits, fault_set, rows)
         return PointEngine(self._engine, plan, sets, orbits.places, lambda _: plan.scenario.seed)
 
     def _repeat(
-        self, certificate: Certificate, point: PointEngine, sets: Sequence[tuple[str, ...]], *, failing: bool
-    ) -> list[str]:
-        """Run sets with messages, the last one if it is `failing`; return their hashes. RunError if a result differs."""
+        self,
+        certificate: Certificate,
+        expected: Mapping[tuple[str, ...], Mapping[str, object]],
+        failing: tuple[str, ...] | None,
+    ) -> dict[tuple[str, ...], str]:
+        """Run sets with messages, among them a `failing` one; return their hashes. RunError if a result differs."""
         trials, seconds = certificate.trials, certificate.seconds
-        results = [result for _, result in self.certifier.run(certificate, sets)]
+        results = {}
+        for faults, result, difference in self.certifier.repeat(certificate, expected):
+            if difference:
+                raise RunError(
+                    f"the engines disagree about {', '.join(faults) or 'no faults'}: {disagreement(difference)}; this is "
+                    "an error of the emulator, and --engine messages avoids it"
+                )
+            results[faults] = result
         # The rate of the engine.
         certificate.trials, certificate.seconds = trials, seconds
-        for number, words in differences(point, dict(enumerate(results))):
-            raise RunError(
-                f"the engines disagree about {', '.join(sets[number]) or 'no faults'}: {words}; this is an error of the "
-                "emulator, and --engine messages avoids it"
-            )
-        # The failing set may be in the sample too.
-        certificate.repeated += len(set(sets[: len(results)]))
+        certificate.repeated += len(results)
         # Apart from the failing set, only a set that breaks a claim about something other than deliveries.
-        claims = [at for at, result in enumerate(results) if failed(result)]
-        if claims and len(results) == len(sets):
-            at = len(sets) - 1 if failing else claims[0]
-            trial = Trial(0, sets[at], self.certifier.scenario.seed)
-            certificate.counterexample = self.certifier.smallest(FailingTrial(at, trial, results[at]))
-        return [result.journal_hash for result in results]
+        claims = [faults for faults, result in results.items() if failed(result)]
+        if claims and len(results) == len(expected):
+            faults = failing or claims[0]
+            trial = Trial(0, faults, self.certifier.scenario.seed)
+            certificate.counterexample = self.certifier.smallest(FailingTrial(0, trial, results[faults]))
+        return {faults: result.journal_hash for faults, result in results.items()}
 
 
 def _in_rounds(orbits: Orbits, fault_set: FaultSetSpec) -> Iterator[tuple[Indices, Indices]]:

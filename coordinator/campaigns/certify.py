@@ -20,7 +20,7 @@ import trio
 from coordinator.campaigns.certificate import Certificate, Counterexample, Level
 from coordinator.campaigns.runner import CampaignRunner, worker_count
 from coordinator.campaigns.shrink import shrink
-from coordinator.campaigns.trial_runner import Trial, TrialResult, TrialRunner, plan_trials
+from coordinator.campaigns.trial_runner import Difference, Trial, TrialResult, TrialRunner, plan_trials
 from coordinator.execution.stop_signal import InterruptGuard
 from coordinator.networks.base import Progress
 from coordinator.results.claims import Verdict
@@ -178,6 +178,16 @@ class Certifier:
         count_trials(certificate, runner)
         return [(sets[place], found[place]) for place in sorted(found)]
 
+    def repeat(
+        self, certificate: Certificate, expected: Mapping[tuple[str, ...], Mapping[str, object]], workers: int = 1
+    ) -> Iterator[tuple[tuple[str, ...], TrialResult, Difference | None]]:
+        """Run sets whose figures are known from memory, from rows of bits or from paths, and compare each.
+
+        `expected` has figures by their names in `TrialResult`. Yields the sets that ran before an interrupt.
+        """
+        for faults, result in self.run(certificate, [*expected], workers):
+            yield faults, result, result.difference(expected[faults])
+
     def smallest(self, failing: FailingTrial) -> Counterexample:
         """Return a failing trial as a counterexample, with the smallest scenario that fails."""
         found = self.as_it_is(failing)
@@ -288,11 +298,12 @@ class MessageEngine(CertificateEngine):
 
     def _repeat_on_driver(self, certificate: Certificate, level: Level, hashes: Mapping[tuple[str, ...], str]) -> None:
         """Repeat orbits on the requested driver, and compare histories with the given ones."""
-        for faults, result in self.certifier.run(certificate, [*hashes], self.certifier.workers or 1):
+        expected = {faults: {"journal_hash": digest} for faults, digest in hashes.items()}
+        for faults, result, difference in self.certifier.repeat(certificate, expected, self.certifier.workers or 1):
             # The same history needs no judgement of its own.
-            if result.journal_hash == hashes[faults]:
+            if difference is None:
                 level.again += 1
-            elif result.undecided:
+            elif not result.decided:
                 level.undecided += 1
             elif certificate.different is None:
                 certificate.different = faults

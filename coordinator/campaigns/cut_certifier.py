@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from coordinator.campaigns.certificate import Certificate, Level
-from coordinator.campaigns.certify import CertificateEngine, FailingTrial, failed, level_of
+from coordinator.campaigns.certify import CertificateEngine, FailingTrial, level_of
 from coordinator.campaigns.runner import check_workers
 from coordinator.campaigns.trial_runner import Trial
 from coordinator.dependence.message_paths import paths_of
 from coordinator.dependence.size import InexactError
-from coordinator.scenario.fault_draws import FaultSites, set_number
+from coordinator.scenario.fault_draws import FaultSites, sample_numbers, set_number
 from coordinator.scenario.fault_sets import FaultSetSpec, FaultSetTerm
 from coordinator.theory.least_faults import Strike, TooManyCasesError
 from coordinator.theory.survivors import MOST_WORK, survivors
@@ -106,10 +106,12 @@ class CutEngine(CertificateEngine):
 
     def _refute(self, certificate: Certificate, faults: tuple[str, ...], least: tuple[str, ...]) -> None:
         """Run a set that defeats a message; `least` is the part of the set that is needed."""
-        results = dict(self.certifier.run(certificate, list(dict.fromkeys([faults, least]))))
-        for each, result in results.items():
-            if not failed(result):
+        expected = {each: {"decided": True, "served": False} for each in (faults, least)}
+        results = {}
+        for each, result, difference in self.certifier.repeat(certificate, expected):
+            if difference:
                 raise contradiction(each, "leaves no healthy node without a message")
+            results[each] = result
         if least not in results:
             return
         failing = FailingTrial(0, Trial(0, least, self.certifier.scenario.seed), results[least])
@@ -122,12 +124,11 @@ class CutEngine(CertificateEngine):
         if certificate.interrupted:
             return
         most = max(1, min(MOST_CHECKED_SETS, MOST_CHECKED_HOPS // max(1, self._paths.hops)))
-        draw = self.certifier.draw(level)
-        # Drawn with repetition: there may be more sets than a sequence has places.
-        numbers = sorted({draw.randrange(level.sets) for _ in range(most)})
-        sets = [set_number(fault_set, self._places, number) for number in numbers]
-        for faults, result in self.certifier.run(certificate, sets):
-            if result.undecided is None and not result.served:
+        numbers = sample_numbers(fault_set, self._places, self.certifier.scenario.seed, most)
+        sets = [set_number(fault_set, self._places, number) for number in sorted(numbers)]
+        expected = {faults: {"served": True} for faults in sets}
+        for faults, result, difference in self.certifier.repeat(certificate, expected):
+            if difference and result.decided:
                 raise contradiction(faults, "leaves a healthy node without a message")
             level.again += 1
 

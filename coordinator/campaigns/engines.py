@@ -4,14 +4,14 @@ With `auto` a cell (a variant at a point) is evaluated exactly if it has more tr
 again with messages, two trials of each variant with many trials over TCP, and all results have to agree.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, Literal, get_args
 
 import numpy as np
 
 from coordinator.batch.engine import BatchEngine, BatchOutcome
 from coordinator.batch.point import PointEngine
-from coordinator.campaigns.trial_runner import TrialResult
+from coordinator.campaigns.trial_runner import Difference, TrialResult
 from emunode.topologies.base import Topology
 
 Engine = Literal["auto", "exact", "messages"]
@@ -33,21 +33,25 @@ def sample_size(engine: BatchEngine) -> int:
 
 def differences(point: PointEngine, results: Mapping[int, TrialResult]) -> Iterator[tuple[int, str]]:
     """Yield the number of each draw whose trial with messages differs from the batch engine, and the difference."""
-    if not results:
-        return
-    drawn = np.array(sorted(results))
-    outcome, _ = point.evaluate(drawn, copies=True, latencies=True)
-    for at, number in enumerate(drawn.tolist()):
-        found, result = _figures(point.engine, outcome, at), results[number]
-        for name, value in found.items():
-            measured = (result.undecided is None) if name == "decided" else getattr(result, name)
-            if measured != value:
-                yield number, f"{name} is {value} by the exact engine and {measured} with messages"
-                break
+    for number, expected in figures_of(point, sorted(results)).items():
+        if difference := results[number].difference(expected):
+            yield number, disagreement(difference)
+
+
+def disagreement(difference: Difference) -> str:
+    """Return a difference between the engines in words."""
+    return f"{difference.name} is {difference.expected} by the exact engine and {difference.measured} with messages"
+
+
+def figures_of(point: PointEngine, drawn: Sequence[int]) -> dict[int, dict[str, object]]:
+    """Return the figures of some draws by the batch engine, by their names in `TrialResult`."""
+    if not drawn:
+        return {}
+    outcome, _ = point.evaluate(np.array(drawn), copies=True, latencies=True)
+    return {number: _figures(point.engine, outcome, at) for at, number in enumerate(drawn)}
 
 
 def _figures(engine: BatchEngine, outcome: BatchOutcome, at: int) -> dict[str, object]:
-    """Return the figures of one trial, by their names in `TrialResult`."""
     topology: Topology = engine.plan.topology
     counted = ("expected", "delivered", "intact", "steps", "packets", "segments", "least_copies")
     found: dict[str, object] = {name: int(getattr(outcome, name)[at]) for name in counted}

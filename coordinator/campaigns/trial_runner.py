@@ -70,6 +70,11 @@ class TrialResult:
     """Under the timed clock, if every node is served: the time from which on all of them had everything due to them."""
 
     @property
+    def decided(self) -> bool:
+        """Whether the trial enters statistics."""
+        return self.undecided is None
+
+    @property
     def served(self) -> bool:
         """Whether every healthy node received every message due to it."""
         return self.undecided is None and self.intact == self.expected
@@ -90,6 +95,21 @@ class TrialResult:
             return 0, 0, 0
         steps = sum(step * nodes for step, nodes in enumerate(self.latencies))
         return sum(self.latencies), steps, max(0, len(self.latencies) - 1)
+
+    def difference(self, expected: Mapping[str, object]) -> "Difference | None":
+        """Return the first figure, by its name here, that another engine, driver or proof expects otherwise."""
+        for name, value in expected.items():
+            if (measured := getattr(self, name)) != value:
+                return Difference(name, value, measured)
+        return None
+
+
+class Difference(NamedTuple):
+    """A figure of a trial that is not as expected."""
+
+    name: str
+    expected: object
+    measured: object
 
 
 TrialSink = Callable[[int, Trial, TrialResult], None]

@@ -311,7 +311,7 @@ def sample_numbers(fault_set: FaultSetSpec, places: FaultSites, seed: int, most:
     count = set_count(fault_set, places) or 0
     if count <= most:
         return range(count)
-    return _shuffled(range(count), most, Random(f"{seed}/sets of {fault_set.name}"))
+    return _shuffled(count, most, Random(f"{seed}/sets of {fault_set.name}"))
 
 
 def every_set(fault_set: FaultSetSpec, places: FaultSites, field: str = "faults") -> Iterator[tuple[str, ...]]:
@@ -369,8 +369,8 @@ def _choose(
         return [list(islice(ranked, count)) for count in counts]
     positions = positions_of(counts, len(free))
     length = 1 + max((position for taken in positions for position in taken), default=-1)
-    order = _shuffled(free, length, Random(stream))
-    return [[order[position] for position in taken] for taken in positions]
+    order = _shuffled(len(free), length, Random(stream))
+    return [[free[order[position]] for position in taken] for taken in positions]
 
 
 def too_few(fault_set: FaultSetSpec, part: FaultSetTerm, needed: int, available: int, field: str) -> ScenarioError:
@@ -404,15 +404,15 @@ def positions_of(counts: Sequence[int], total: int) -> list[list[int]]:
     return [[*taken, *islice(rest, count - len(taken))] for taken, count in zip(found, counts, strict=True)]
 
 
-def _shuffled(items: Sequence[Place], count: int, chance: Random) -> list[Place]:
-    """Return the first `count` items of a random order of all; a longer draw begins with the shorter one."""
+def _shuffled(total: int, count: int, chance: Random) -> list[int]:
+    """Return the first `count` numbers of a random order of range(total); a longer draw begins with the shorter one."""
     moved: dict[int, int] = {}
     found = []
     for at in range(count):
-        # Fisher-Yates shuffle of the first `count` positions. `moved` holds the exchanged positions, so that a sample of a
-        # range of millions needs memory for `count` items only.
-        other = chance.randrange(at, len(items))
-        found.append(items[moved.get(other, other)])
+        # Fisher-Yates shuffle of the first `count` positions. `moved` holds the exchanged positions, so that a sample of
+        # a number of sets that no sequence has needs memory for `count` items only.
+        other = chance.randrange(at, total)
+        found.append(moved.get(other, other))
         moved[other] = moved.get(at, at)
     return found
 

@@ -65,9 +65,9 @@ def test_sets_that_both_engines_see_differently_are_an_error(monkeypatch: pytest
     run = Certifier.run
 
     def altered(
-        self: Certifier, certificate: Certificate, sets: list[tuple[str, ...]]
+        self: Certifier, certificate: Certificate, sets: list[tuple[str, ...]], workers: int
     ) -> list[tuple[tuple[str, ...], TrialResult]]:
-        *others, (faults, last) = run(self, certificate, sets)
+        *others, (faults, last) = run(self, certificate, sets, workers)
         return [*others, (faults, replace(last, steps=last.steps + 1))]
 
     monkeypatch.setattr(Certifier, "run", altered)

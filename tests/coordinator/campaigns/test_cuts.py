@@ -1,6 +1,7 @@
 """Certificates by smallest cuts: tolerances and numbers of survived sets against known values and against runs."""
 
 import sys
+from dataclasses import replace
 from math import comb
 from typing import Any
 
@@ -10,11 +11,12 @@ from coordinator.api.certificates import certify_scenario
 from coordinator.campaigns.certificate import Certificate
 from coordinator.campaigns.certify import Certifier, exhaustive_fault_sets
 from coordinator.campaigns.cut_certifier import CutEngine, NotProvableError
+from coordinator.campaigns.trial_runner import TrialResult
 from coordinator.results.claims import Verdict
 from coordinator.scenario.model import Scenario, make_scenario
 from coordinator.theory import survivors
 from coordinator.theory.survivors import bounds
-from emunode.errors import ScenarioError
+from emunode.errors import RunError, ScenarioError
 from tests.command_line import fields
 from tests.scenarios import Case
 from tests.support import run_scenario
@@ -209,3 +211,24 @@ def test_a_search_that_is_too_long_leaves_it_to_runs(monkeypatch: pytest.MonkeyP
     assert "too many cases" in str(found.without_cuts)
     with pytest.raises(ScenarioError, match="too many cases"):
         certify_scenario(scenario, ["nodes<=1"], None, 1, lambda *_: None, "cuts")
+
+
+@pytest.mark.parametrize(
+    ("faults", "intact", "message"),
+    [
+        ("nodes=1", 0, "leaves a healthy node without a message"),
+        ("nodes=2", 5, "leaves no healthy node without a message"),
+    ],
+)
+def test_runs_that_contradict_the_paths_are_an_error(
+    monkeypatch: pytest.MonkeyPatch, faults: str, intact: int, message: str
+) -> None:
+    run = Certifier.run
+
+    def altered(*arguments: Any) -> list[tuple[tuple[str, ...], TrialResult]]:
+        results = run(*arguments)
+        return [(each, replace(result, intact=intact, expected=5)) for each, result in results]
+
+    monkeypatch.setattr(Certifier, "run", altered)
+    with pytest.raises(RunError, match=message):
+        by_cuts(Case("star:3 broadcast edt x=2").scenario, faults)

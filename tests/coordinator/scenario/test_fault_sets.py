@@ -1,6 +1,7 @@
 """Fault sets: parsing, reproducible and nested draws, and runs repeated from drawn faults."""
 
 import re
+import sys
 from collections import Counter
 from collections.abc import Iterable
 from itertools import combinations, pairwise, permutations
@@ -282,6 +283,16 @@ def test_a_sample_of_all_sets_is_random_and_nests() -> None:
     assert large[:50] == sample_numbers(fault_set, places, 0, 50) != sample_numbers(fault_set, places, 1, 50)
     counts = Counter(number * 6 // 630 for seed in range(100) for number in sample_numbers(fault_set, places, seed, 60))
     assert chi_square_p(chi_square(counts.values(), 1000), 5) > 1e-6
+
+
+def test_a_sample_may_be_of_more_sets_than_a_sequence_holds() -> None:
+    (fault_set,) = parse_fault_sets("all:links=18")
+    places = FaultSites(Case("star:5 broadcast edt x=4").plan.algorithm)
+    assert (set_count(fault_set, places) or 0) > sys.maxsize
+    numbers = sample_numbers(fault_set, places, 0, 8)
+    assert len(set(numbers)) == 8
+    assert max(numbers) > sys.maxsize
+    assert len(set_number(fault_set, places, max(numbers))) == 18
 
 
 @pytest.mark.parametrize("how", ["", "bernoulli:", "roots:", "busiest:", "cut:victim=2134;", "all:"])
