@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from coordinator.dependence.bit_rows import packed_tables
+from coordinator.dependence.bit_rows import added, counted, greater, packed_tables
 from coordinator.scenario.fault_sets import FaultSetSpec
 from coordinator.theory.least_faults import Copy, disjoint
 from coordinator.theory.set_scan import SetScan, sets_at_once, without_repetition
@@ -160,30 +160,16 @@ class SetCounter:
 
 
 def _outvoted(stopped: Words, altered: Words) -> Words:
-    """Return where stopped copies, plus twice the altered copies that arrive, are at least as many as there are copies.
-
-    The sums are kept as planes of bits, so that 64 of them are added at once.
-    """
+    """Return where stopped copies, plus twice the altered copies that arrive, are at least as many as there are copies."""
     copies = stopped.shape[1]
-    # Plane k holds bit k of 64 sums in each word. The largest sum has every copy altered.
-    planes = [np.zeros_like(stopped[:, 0]) for _ in range((2 * copies).bit_length())]
-    for at in range(copies):
-        # A stopped copy counts 1 and enters at plane 0, an altered copy counts 2 and enters at plane 1. A copy that is
-        # stopped casts no vote, even if it was altered before.
-        for plane, carry in ((0, stopped[:, at]), (1, altered[:, at] & ~stopped[:, at])):
-            for number in range(plane, len(planes)):
-                # Half adders in a row: the sum bit stays, the carry goes on to the next plane.
-                planes[number], carry = planes[number] ^ carry, planes[number] & carry  # noqa: PLW2901
-    # Compared with a constant from the highest bit down: as long as all bits are equal, a 1 where the constant has a 0
-    # makes the sum greater, and a 0 where it has a 1 makes the sum smaller.
-    greater, equal = np.zeros_like(planes[0]), ~np.zeros_like(planes[0])
-    for number in reversed(range(len(planes))):
-        if copies >> number & 1:
-            equal &= planes[number]
-        else:
-            greater |= equal & planes[number]
-            equal &= ~planes[number]
-    return greater | equal
+    # A copy that is stopped casts no vote, even if it was altered before. An altered copy counts 2, so that sums of
+    # altered copies begin at plane 1.
+    voting = counted(np.moveaxis(altered & ~stopped, 1, 0))
+    harm = added(counted(np.moveaxis(stopped, 1, 0)), [np.zeros_like(stopped[:, 0]), *voting])
+    # At least as many as the copies is more than one less, a constant whose planes are all 0 or all 1.
+    less = copies - 1
+    constant = [np.full_like(harm[0], EVERYTHING if less >> at & 1 else NOTHING) for at in range(less.bit_length())]
+    return greater(harm, constant)
 
 
 def _joined(struck: NDArray[np.bool_], faulty: NDArray[np.bool_]) -> Words:

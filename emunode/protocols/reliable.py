@@ -65,8 +65,6 @@ class ReliableLayer(Protocol):
         """Segments that have been passed on, by port and acknowledgement."""
         self._to_send: list[Outstanding] = []
         """Segments that may leave now, in the order in which they became ready."""
-        self.given_up: dict[Port, int] = {}
-        """Segments given up by port since anything was last heard there."""
 
     @property
     def alarm(self) -> int | None:
@@ -74,8 +72,6 @@ class ReliableLayer(Protocol):
 
     def receive(self, now: int, port: Port, packet: Packet) -> Packet:
         """Answer segments that arrive, and return the new ones; an acknowledgement that a fault has altered is ignored."""
-        # Any packet proves that the neighbour can be heard, an altered one too.
-        self.given_up.pop(port, None)
         passed = []
         for segment in packet:
             kind = control_kind(segment)
@@ -107,7 +103,6 @@ class ReliableLayer(Protocol):
                 self._to_send.append(each)
             else:
                 del self._windows[each.port][acknowledgement_of(each.segment)]
-                self.given_up[each.port] = self.given_up.get(each.port, 0) + 1
                 # Its place in the window is free, and the next segment can do no worse.
                 self._fill(each.port)
 
