@@ -20,7 +20,7 @@ import trio
 from coordinator.campaigns.certificate import Certificate, Counterexample, Level
 from coordinator.campaigns.runner import CampaignRunner, worker_count
 from coordinator.campaigns.shrink import shrink
-from coordinator.campaigns.trial_runner import Difference, Trial, TrialResult, TrialRunner, plan_trials
+from coordinator.campaigns.trial_runner import Trial, TrialResult, TrialRunner, UnexpectedFigure, plan_trials
 from coordinator.execution.stop_signal import InterruptGuard
 from coordinator.networks.base import Progress
 from coordinator.results.claims import Verdict
@@ -180,7 +180,7 @@ class Certifier:
 
     def repeat(
         self, certificate: Certificate, expected: Mapping[tuple[str, ...], Mapping[str, object]], workers: int = 1
-    ) -> Iterator[tuple[tuple[str, ...], TrialResult, Difference | None]]:
+    ) -> Iterator[tuple[tuple[str, ...], TrialResult, UnexpectedFigure | None]]:
         """Run sets whose figures are known from memory, from rows of bits or from paths, and compare each.
 
         `expected` has figures by their names in `TrialResult`. Yields the sets that ran before an interrupt.

@@ -11,7 +11,7 @@ import numpy as np
 
 from coordinator.batch.engine import BatchEngine, BatchOutcome
 from coordinator.batch.point import PointEngine
-from coordinator.campaigns.trial_runner import Difference, TrialResult
+from coordinator.campaigns.trial_runner import TrialResult, UnexpectedFigure
 from emunode.topologies.base import Topology
 
 Engine = Literal["auto", "exact", "messages"]
@@ -38,7 +38,7 @@ def differences(point: PointEngine, results: Mapping[int, TrialResult]) -> Itera
             yield number, disagreement(difference)
 
 
-def disagreement(difference: Difference) -> str:
+def disagreement(difference: UnexpectedFigure) -> str:
     """Return a difference between the engines in words."""
     return f"{difference.name} is {difference.expected} by the exact engine and {difference.measured} with messages"
 

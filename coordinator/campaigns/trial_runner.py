@@ -96,15 +96,15 @@ class TrialResult:
         steps = sum(step * nodes for step, nodes in enumerate(self.latencies))
         return sum(self.latencies), steps, max(0, len(self.latencies) - 1)
 
-    def difference(self, expected: Mapping[str, object]) -> "Difference | None":
+    def difference(self, expected: Mapping[str, object]) -> "UnexpectedFigure | None":
         """Return the first figure, by its name here, that another engine, driver or proof expects otherwise."""
         for name, value in expected.items():
             if (measured := getattr(self, name)) != value:
-                return Difference(name, value, measured)
+                return UnexpectedFigure(name, value, measured)
         return None
 
 
-class Difference(NamedTuple):
+class UnexpectedFigure(NamedTuple):
     """A figure of a trial that is not as expected."""
 
     name: str
