@@ -11,6 +11,7 @@ from cyclopts import Group, Parameter
 
 from coordinator.api.progress import on_stderr
 from coordinator.cli import render
+from coordinator.cli.check_schedules import check_schedules
 from coordinator.cli.documents import print_json
 from coordinator.cli.markup import escape
 from coordinator.cli.output import OUTPUT, JsonFlag, as_command
@@ -20,12 +21,14 @@ from coordinator.grading.grade import grade as grade_file
 from coordinator.grading.gradescope import results
 from coordinator.grading.marks import MarkVerdict
 from coordinator.history.run_directory import replace_file
+from coordinator.schedules.folder import is_schedule
 from emunode.errors import ScenarioError
 from emunode.model import PortModel
 from emunode.topologies.registry import parse_topology
 
 REQUIREMENTS = Group("Requirements", sort_key=1)
-LIMITS = Group("Limits", sort_key=2)
+SCHEDULES = Group("Schedules", sort_key=2)
+LIMITS = Group("Limits", sort_key=3)
 STATUS = {MarkVerdict.PASS: 0, MarkVerdict.FAIL: 1, MarkVerdict.UNDECIDED: 3}
 STYLES = {"pass": "green", "fail": "bold red", "undecided": "yellow", "information": "dim"}
 
@@ -52,9 +55,11 @@ class LimitFlags:
         return Limits(self.answer_seconds, self.total_seconds, self.memory_megabytes * MEBIBYTE)
 
 
-def check(
-    file: Annotated[Path, Parameter(help="an algorithm, a network or trees in .py, or trees in .csv")],
-    *,
+def check(  # noqa: PLR0913  # its flags
+    *files: Annotated[
+        Path,
+        Parameter(help="an algorithm, a network or trees in .py, trees in .csv, or schedules: files and folders"),
+    ],
     topology: Annotated[
         tuple[str, ...],
         Parameter(group=REQUIREMENTS, help="network to check on (repeatable); for an algorithm several small ones"),
@@ -73,13 +78,17 @@ def check(
     within: Annotated[
         float | None, Parameter(group=REQUIREMENTS, help="most steps, as a multiple of the lower bound")
     ] = None,
+    link_capacity: Annotated[
+        int | None, Parameter(group=SCHEDULES, help="chunks that a link carries in a step; default: any number")
+    ] = None,
+    root: Annotated[int, Parameter(group=SCHEDULES, help="rank of the root of a collective whose file names none")] = 0,
     limits: LimitFlags | None = None,
     gradescope: Annotated[
         Path | None, Parameter(group=OUTPUT, metavar="FILE", help="also write the results.json that Gradescope reads")
     ] = None,
     json: JsonFlag = False,
 ) -> int:
-    """Grade a submission: an algorithm, a network or trees from a file.
+    """Grade a submission, an algorithm, a network or trees, or judge schedules from files.
 
     A file in Python registers an algorithm or a network with `emunode.registry.register`, or defines trees: a function
     parent(label, tree) that returns a label, a port or None, or a subclass of Trees. A file in CSV has the columns tree,
@@ -87,10 +96,27 @@ def check(
     packets. The exit status is 0 if all requirements are met, 1 if one is not, 3 if time was short, and 4 if the submission
     could not be graded: it was ended or stopped from outside, or the machine had no memory left.
 
+    Schedules are files that synthesisers write, such as MSCCL XML. Each gets one line with verdict, steps, links and chunks,
+    on the links that it uses or on those of --topology. The exit status is 1 if one is wrong, else 2 if one is refused, else
+    3 if one is undecided.
+
     Examples:
       coordinator check mine.py --topology star:4 --port-model one-port --within 1.5 --json
       coordinator check trees.csv --topology star:4 --property edge-disjoint
+      coordinator check schedules/ ring.xml --topology ring:8
     """
+    if files and all(map(is_schedule, files)):
+        if port_model or property or within is not None or limits is not None or gradescope is not None:
+            raise ScenarioError(
+                "check", str(files[0]), "schedules take --topology, --link-capacity, --root and --json only"
+            )
+        return check_schedules(files, topology, link_capacity, root, as_json=json)
+    if len(files) != 1:
+        reason = "expected one submission, or any number of schedules"
+        raise ScenarioError("check", str(next((file for file in files if not is_schedule(file)), None)), reason)
+    if link_capacity is not None or root:
+        raise ScenarioError("check", str(files[0]), "only schedules take --link-capacity and --root")
+    [file] = files
     if within is not None and not within >= 1:
         raise ScenarioError("within", within, "expected a multiple of the bound, 1 or more")
     limits = limits or LimitFlags()

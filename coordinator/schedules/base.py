@@ -1,0 +1,204 @@
+"""The common part of all formats of schedule files: the file, its network, and the judgement.
+
+A format is a subclass of `ScheduleFormat` in a module of `coordinator.schedules.formats`. Its `read` returns a
+`ScheduleFile`, or raises `RefusedScheduleError` for a file that cannot be judged. `ScheduleFile.judge` decides the rest.
+"""
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, ClassVar, Final, NamedTuple, Self
+
+from emunode.errors import ScenarioError
+from emunode.model import Collective, Rank, Step
+from emunode.topologies.base import Topology
+
+MOST_BYTES: Final = 64 << 20
+"""The largest schedule file that is read."""
+MOST_OPERATIONS: Final = 500_000
+"""The most operations, hops or nodes of one schedule."""
+MOST_RANKS: Final = 65_536
+"""The most ranks of one schedule."""
+
+
+class RefusedScheduleError(ScenarioError):
+    """A schedule file that cannot be judged or run; the message names place and value."""
+
+    def __init__(self, reason: str, file: str | None = None) -> None:
+        super().__init__("schedule", file, reason)
+
+    def within(self, file: str) -> Self:
+        """Return the same error with the name of the file."""
+        return type(self)(self.allowed, file)
+
+
+class FileVerdict(StrEnum):
+    """The verdict on a schedule file."""
+
+    HOLDS = "holds"
+    VIOLATED = "violated"
+    REFUSED = "refused"
+    UNDECIDED = "undecided"
+
+
+@dataclass(frozen=True)
+class FileJudgement:
+    """The verdict on one schedule file, and what was counted on the way."""
+
+    verdict: FileVerdict
+    reason: str = ""
+    line: int | None = None
+    """The line of the file that the reason is about."""
+    collective: str = ""
+    ranks: int | None = None
+    steps: Step | None = None
+    """The last step in which something crosses a link, as soon as possible."""
+    links: int | None = None
+    """Directed links that are used."""
+    chunks: int | None = None
+    """Chunks or messages that cross a link, over all links."""
+    largest_link_load: int | None = None
+    """Chunks or messages that cross the busiest directed link, over all steps."""
+    redundant: int = 0
+    """Chunks that came to a rank that had them."""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def words(self) -> str:
+        """The verdict in words: `holds, redundant` where chunks came twice."""
+        return f"{self.verdict}, redundant" if self.redundant and self.verdict is FileVerdict.HOLDS else self.verdict
+
+    def violated(self, reason: str, line: int | None = None) -> "FileJudgement":
+        """Return this judgement with a violation; the first violation stands."""
+        if self.verdict is FileVerdict.VIOLATED:
+            return self
+        return replace(self, verdict=FileVerdict.VIOLATED, reason=reason, line=line)
+
+    def record(self) -> dict[str, Any]:
+        """Return the judgement as plain values."""
+        return {**asdict(self), "verdict": str(self.verdict), "words": self.words, "notes": list(self.notes)}
+
+
+class TimedHop(NamedTuple):
+    """One chunk that crosses one link of a timetable.
+
+    A chunk of a sum has the sender as its origin while contributions are missing.
+    """
+
+    step: Step
+    sender: Rank
+    receiver: Rank
+    origin: Rank
+    target: Rank
+    """The rank that the chunk is for, or ALL_RANKS."""
+    segment: int
+    """The number of the chunk among all chunks from the origin to the target."""
+
+
+@dataclass(frozen=True)
+class HopTimetable:
+    """The hops of a schedule in the form in which algorithms run: which chunk crosses which link in which step."""
+
+    collective: Collective
+    source: Rank
+    ranks: int
+    messages: int
+    """Chunks from each origin to each target; each is a message of its own."""
+    hops: Sequence[TimedHop]
+
+
+class ScheduleFile(ABC):
+    """A schedule that was read, and whose parts fit together."""
+
+    format: ClassVar[str]
+    collective: str = ""
+    """The collective that the file names, in the words of the file; empty if it names none."""
+
+    @property
+    @abstractmethod
+    def labels(self) -> Sequence[str]:
+        """The names of the nodes, by rank."""
+
+    @abstractmethod
+    def sends(self) -> Iterable[tuple[str, str]]:
+        """Return (sender, receiver), by name, of every send over one link, in order of the file."""
+
+    @property
+    def place(self) -> str:
+        """The word for a node in messages, to stand before its name."""
+        return ""
+
+    @property
+    def switches(self) -> frozenset[str]:
+        """The names of nodes that only forward."""
+        return frozenset()
+
+    def require_network(self, topology: Topology) -> None:
+        """Refuse a network that lacks nodes or links of the schedule. Raises RefusedScheduleError."""
+        rank_of = self.ranks_on(topology)
+        sends = Counter(self.sends())
+        missing = {
+            pair: count
+            for pair, count in sends.items()
+            if rank_of[pair[1]] not in {peer for _, peer in topology.adjacent(rank_of[pair[0]])}
+        }
+        if missing:
+            # The lowest pair by ranks, so that the message does not depend on the order of the file.
+            sender, receiver = min(missing, key=lambda pair: (rank_of[pair[0]], rank_of[pair[1]]))
+            total = sum(missing.values())
+            raise RefusedScheduleError(
+                f"{self.place}{sender} sends to {receiver}, and no link joins them "
+                f"({total} of {sends.total()} sends, {len(missing)} links)"
+            )
+
+    def ranks_on(self, topology: Topology) -> Mapping[str, Rank]:
+        """Return the rank of every node of the schedule on a network: by label if all labels exist, else by number."""
+        labels = self.labels
+        if len(labels) != topology.order:
+            nodes = f"{len(labels)} {'gpus' if self.place else 'nodes'}"
+            raise RefusedScheduleError(f"the file has {nodes}, {topology.name} has {topology.order} nodes")
+        known = {topology.label(rank): rank for rank in topology.ranks()}
+        if self.switches and not known.keys() >= set(labels):
+            first = next(label for label in labels if label not in known)
+            raise RefusedScheduleError(f"the file has a node {first}, {topology.name} has no node of that name")
+        # The numbers of a file are ranks, whatever the labels of the network are.
+        return {label: known[label] if self.switches else rank for rank, label in enumerate(labels)}
+
+    @abstractmethod
+    def judge(self, capacity: int | None = None) -> FileJudgement:
+        """Return the judgement, for links that carry `capacity` chunks in one step; None: any number."""
+
+    @abstractmethod
+    def timetable(self, capacity: int | None = None) -> HopTimetable:
+        """Return the timetable by which the schedule runs. Raises RefusedScheduleError if it cannot run."""
+
+
+class ScheduleSource(NamedTuple):
+    """The bytes of a schedule file and the options for reading it."""
+
+    path: Path
+    data: bytes
+    root: Rank = 0
+    """The root of a collective whose file names none."""
+    collective: str = ""
+    """The collective of a file that names none."""
+
+
+class ScheduleFormat(ABC):
+    """One format of schedule files."""
+
+    name: ClassVar[str]
+    """The name of the format."""
+    suffixes: ClassVar[tuple[str, ...]]
+    """The suffixes of its files."""
+
+    @abstractmethod
+    def recognises(self, source: ScheduleSource) -> bool:
+        """Return whether a file has this format, by its first bytes; the file may still be refused."""
+
+    @abstractmethod
+    def read(self, source: ScheduleSource) -> ScheduleFile:
+        """Return the schedule in a file. Raises RefusedScheduleError."""

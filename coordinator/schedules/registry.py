@@ -1,0 +1,52 @@
+"""The formats of schedule files by name; every module of `coordinator.schedules.formats` adds its own."""
+
+from collections.abc import Mapping
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
+
+from coordinator.schedules import formats
+from coordinator.schedules.base import MOST_BYTES, RefusedScheduleError, ScheduleFile, ScheduleFormat, ScheduleSource
+from coordinator.stored.reading import read_bytes
+from emunode.model import Rank
+
+
+@cache
+def schedule_formats() -> Mapping[str, ScheduleFormat]:
+    """Return an object of every format, by name: the subclasses of `ScheduleFormat` in the folder of formats."""
+    for module in iter_modules(formats.__path__):
+        import_module(f"{formats.__name__}.{module.name}")
+    return {entry.name: entry() for entry in sorted(ScheduleFormat.__subclasses__(), key=lambda entry: entry.name)}
+
+
+def schedule_suffixes() -> frozenset[str]:
+    """Return the suffixes of schedule files."""
+    return frozenset(suffix for entry in schedule_formats().values() for suffix in entry.suffixes)
+
+
+def read_schedule(path: Path, *, root: Rank = 0, collective: str = "") -> ScheduleFile:
+    """Return the schedule in a file, whose format its content tells. Raises RefusedScheduleError."""
+    try:
+        source = ScheduleSource(path, read_bytes(path, MOST_BYTES), root, collective)
+        return _read(source)
+    except OSError as error:
+        raise RefusedScheduleError(f"the file cannot be read: {error.strerror}", str(path)) from None
+    except RefusedScheduleError as error:
+        raise error.within(str(path)) from None
+    except ValueError as error:
+        raise RefusedScheduleError(str(error), str(path)) from None
+
+
+def _read(source: ScheduleSource) -> ScheduleFile:
+    if not source.data.strip():
+        raise RefusedScheduleError("the file is empty")
+    for entry in schedule_formats().values():
+        if entry.recognises(source):
+            return entry.read(source)
+    for entry in reversed(list(schedule_formats().values())):
+        # The reader of the usual content of this suffix says what is wrong.
+        if source.path.suffix.lower() in entry.suffixes:
+            return entry.read(source)
+    known = ", ".join(schedule_formats())
+    raise RefusedScheduleError(f"its content has none of the known formats: {known}")

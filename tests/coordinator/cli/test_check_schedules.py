@@ -1,0 +1,60 @@
+"""`coordinator check` for schedule files."""
+
+from pathlib import Path
+from shutil import copy
+
+import pytest
+
+from tests.command_line import Call
+from tests.support import GOLDEN
+
+FOLDER = GOLDEN / "schedules"
+
+
+def test_one_line_for_each_file(call: Call) -> None:
+    ended = call("check", FOLDER / "allreduce-ring-4.xml", FOLDER / "wrong-swapped-receive.xml")
+    assert ended.status == 1
+    first, second, last = ended.out.splitlines()
+    assert first.endswith("allreduce-ring-4.xml: holds: msccl allreduce, 4 ranks, 6 steps, 4 links, 24 chunks")
+    assert second.endswith("2 of 16 chunks are wrong; gpu 2, o[0]: expected 0.0, found 1.0 (line 21)")
+    assert last == "2 schedules: 1 holds, 1 violated"
+
+
+@pytest.mark.parametrize(
+    ("files", "status"),
+    [
+        (("allgather-ring-4", "wrong-delivered-twice"), 0),
+        (("refused-type", "wrong-count"), 1),
+        (("refused-type", "allgather-ring-4"), 2),
+    ],
+)
+def test_status_of_a_folder(call: Call, tmp_path: Path, files: tuple[str, ...], status: int) -> None:
+    for name in files:
+        copy(FOLDER / f"{name}.xml", tmp_path)
+    ended = call("check", tmp_path, "--json")
+    assert ended.status == ended.data["exit_status"] == status
+    assert [Path(each["file"]).stem for each in ended.data["schedules"]] == sorted(files)
+
+
+def test_network_without_the_links(call: Call) -> None:
+    ended = call("check", FOLDER / "allgather-ring-4.xml", "--topology", "hypercube:2")
+    assert ended.status == 2
+    assert "refused: gpu 1 sends to 2, and no link joins them (6 of 12 sends, 2 links)" in ended.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "expected one submission, or any number of schedules"),
+        (
+            ("allgather-ring-4.xml", "--within", "2"),
+            "schedules take --topology, --link-capacity, --root and --json only",
+        ),
+        (("allgather-ring-4.xml", "--link-capacity", "0"), "expected the chunks that a link carries in a step"),
+        (("mine.py", "--root", "1"), "only schedules take --link-capacity and --root"),
+    ],
+)
+def test_wrong_flags(call: Call, arguments: tuple[str, ...], message: str) -> None:
+    ended = call("check", *(FOLDER / each if each.endswith((".xml", ".py")) else each for each in arguments))
+    assert ended.status == 2
+    assert message in ended.err
