@@ -1,26 +1,35 @@
 """Histories and trees with one error, and functions that judge them."""
 
-from collections.abc import Callable, Iterator
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
+from hashlib import blake2b
+from pathlib import Path
 from typing import Any, Final
 from zlib import crc32
 
 import numpy as np
 
+from coordinator.batch.derived import derived_claims
+from coordinator.execution.archive import Packed, files_of, zipped
 from coordinator.history.journal import RECORD, table
 from coordinator.planning.plan import Plan
 from coordinator.results.claims import Verdict
-from coordinator.results.conclude import History, conclude
+from coordinator.results.conclude import Conclusion, History, conclude
 from coordinator.results.differential import replay_mismatches
 from emunode.algorithms.base import ANY_FAMILY, Algorithm, Need
 from emunode.algorithms.registry import registered
 from emunode.engine.memory import MemoryEngine
+from emunode.engine.rank_set import AlteredCopy
 from emunode.errors import ScenarioError
 from emunode.model import HopOutcome, Port, Rank
 from emunode.play import play
 from emunode.topologies.base import FAMILIES
 from emunode.topologies.registry import parse_topology
 from emunode.trees.base import Trees
+from tests.command_line import ROOT
 from tests.scenarios import Case
 
 Records = np.ndarray[Any, np.dtype[Any]]
@@ -95,6 +104,68 @@ def verdict_on(plan: Plan, records: Records) -> Verdict:
 def replayed(plan: Plan, records: Records) -> int:
     """Number of hops that differ from a replay."""
     return replay_mismatches(plan, table(records).lazy())
+
+
+# --- two judges ------------------------------------------------------------------------------------------------------
+
+CHECKER: Final = ROOT / "docs" / "checkers" / "check_run.py"
+PATH_CHECKER: Final = CHECKER.with_name("check_paths.py")
+
+
+def judged_archive(plan: Plan, records: Records, altered: Sequence[AlteredCopy] = ()) -> tuple[Conclusion, bytes]:
+    """Judge these rows, and return the conclusion with an archive that states it."""
+    rows = table(records)
+    history = History(rows.lazy(), len(records), None, altered)
+    conclusion = conclude(plan, history, replay=False, derived=derived_claims)
+    summary = {
+        **conclusion.metrics,
+        "claims": [judgement.record() for judgement in conclusion.ruling.judgements],
+        "verdict": str(conclusion.ruling.verdict),
+        "journal_hash": blake2b(records.tobytes(), digest_size=16).hexdigest(),
+    }
+    packed = Packed(plan, conclusion, rows, json.loads(json.dumps(summary)), altered, b"")
+    return conclusion, zipped(files_of(packed))
+
+
+def disagreements(histories: Mapping[str, tuple[Plan, Records, Sequence[AlteredCopy]]], folder: Path) -> list[str]:
+    """Name where the checkers in docs/checkers and `conclude` judge these histories differently; `folder` is empty."""
+    conclusions = {}
+    for number, history in enumerate(histories.values()):
+        target = folder / f"{number}.zip"
+        conclusions[str(target)], data = judged_archive(*history)
+        target.write_bytes(data)
+    paths = list(conclusions)
+    found = []
+    by_paths = _ask(PATH_CHECKER, "", paths).splitlines()
+    results = map(json.loads, _ask(CHECKER, "--json", paths).splitlines())
+    for name, path, result in zip(histories, paths, results, strict=True):
+        conclusion = conclusions[path]
+        lines = result["wrong"] if "verdict" in result else [str(result)]
+        # Histories are changed where they stand, and the judges may count a breach several times.
+        counts = (
+            "journal.csv: its rows",
+            "journal.csv: its hash",
+            *(f"journal.csv: {rule}" for rule in result["breaches"]),
+        )
+        lines = [line for line in lines if not line.startswith(counts)]
+        legal = not conclusion.metrics["illegal_hops"]
+        # What protocols leave in a journal is judged by `conclude` alone.
+        if legal == bool(result["breaches"]) and (legal or not conclusion.plan.features):
+            lines.append(
+                f"{conclusion.metrics['illegal_hops']} illegal hops, and the checker says {result['breaches']}"
+            )
+        if conclusion.plan.features and not legal:
+            lines = [line for line in lines if not line.startswith(("the verdict", "the claim illegal_hops"))]
+        lines += [
+            line for line in by_paths if line.startswith(f"{path}:") and (", not " in line or "unreadable" in line)
+        ]
+        found += [f"{name}: {line}" for line in lines]
+    return found
+
+
+def _ask(checker: Path, option: str, paths: Sequence[str]) -> str:
+    words = [sys.executable, "-I", str(checker), *option.split(), *paths]
+    return subprocess.run(words, capture_output=True, text=True, check=False).stdout
 
 
 # --- one row ---------------------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from coordinator.api.pickling import KeptTopology, keep_topology, kept_plugins, 
 from coordinator.api.progress import ProgressOption, progress_display
 from coordinator.api.rows import run_row
 from coordinator.api.threads import call
+from coordinator.execution.archive import archive_of, pack, write_archive
 from coordinator.execution.run import run
 from coordinator.execution.sinks import DirectorySink, MemoryRun, MemorySink, RunResult
 from coordinator.networks.base import Progress
@@ -298,6 +299,20 @@ class Run(Judged):
         if not files:
             raise ScenarioError("export", None, "say what to write: gif=FILE, goal=FILE, graphml=FILE or trace=FILE")
         return files
+
+    def pack(self, file: Path | str) -> Path:
+        """Write an archive with everything that others need to judge the run, as `coordinator pack`, and return its path.
+
+        Raises ScenarioError (field `run`) if the run is too long, cannot be read or comes from a pickle, and (field
+        `file`) if the file cannot be written.
+        """
+        if self._kept_log is not None:
+            raise ScenarioError("run", self.name, "this run comes from a pickle; pack it in the process that ran it")
+        if isinstance(self._result, MemoryRun):
+            write_archive(archive_of(self._result), Path(file))
+        else:
+            pack(self.data.path, Path(file))
+        return Path(file)
 
     # --- display -------------------------------------------------------------------------------------------------------
 

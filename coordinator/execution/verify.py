@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from math import isclose
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import polars as pl
@@ -146,7 +146,28 @@ def errors_as_findings(verification: Verification, settings: str = "") -> Iterat
         verification.findings.append(f"{name}: it cannot be read: {error.strerror}")
 
 
-def _verify(path: Path, verification: Verification) -> None:
+class Recomputed(NamedTuple):
+    """A stored run, and what follows from its scenario and its journal."""
+
+    scenario: Scenario
+    plan: Plan
+    records: np.ndarray
+    """The rows of the journal."""
+    summary: Mapping[str, Any]
+    """As it is stored."""
+    history: History
+    replayed: Replay | None
+    """The replay in memory; None if the journal is too long."""
+    conclusion: Conclusion
+    cut_short: bool
+    """Whether the run ended early, for a reason that does not follow from the journal."""
+
+
+def recompute(path: Path, verification: Verification) -> Recomputed:
+    """Read a run directory and judge its journal; contradictions in what is read are added to the findings.
+
+    UnreadableError if a file is missing or malformed, or checking takes too long; OSError if one cannot be read.
+    """
     verification.findings += [f"{name}: it is a symbolic link" for name in links_in(path)]
     # First, for the version: another one may write other files.
     summary = _read(path / "summary.json", lambda file: read_summary(file.parent))
@@ -175,7 +196,13 @@ def _verify(path: Path, verification: Verification) -> None:
         verification.unchecked.append(
             f"summary.json: the reason of its early end ({_short(reason)}) does not follow from the journal"
         )
-        conclusion = conclude(plan, replace(history, ended=reason), replay=False, derived=derived_claims)
+        history = replace(history, ended=reason)
+        conclusion = conclude(plan, history, replay=False, derived=derived_claims)
+    return Recomputed(scenario, plan, records, summary, history, replayed, conclusion, cut_short)
+
+
+def _verify(path: Path, verification: Verification) -> None:
+    scenario, plan, _, summary, _, replayed, conclusion, cut_short = recompute(path, verification)
     strange = 0 if replayed is None else replayed.surplus if cut_short else replayed.differences
     if strange:
         verification.findings.append(f"journal.parquet: {strange} hops differ from what the algorithm does")

@@ -21,7 +21,7 @@ from coordinator.results.timed_audit import Possible, possible_outcomes, unplann
 from emunode.engine.known_paths import faults_by_steps
 from emunode.faults.byzantine import Treatment
 from emunode.faults.detection import StepDetection
-from emunode.faults.effects import Delays, Duplicates, Effect, LinkEnd
+from emunode.faults.effects import Delays, Duplicates, Effect, LinkEnd, Stops
 from emunode.faults.injector import Faults
 from emunode.faults.kinds import LinkFault, NodeFault
 from emunode.faults.timeline import FaultTimeline
@@ -260,6 +260,30 @@ def causality_violations(
     return pl.concat([wrong, unexplained.select("step")])
 
 
+def drawn_effects(plan: ResolvedRun, journal: pl.LazyFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return the effects of faults in lock-step that do not follow from the times and places of outages alone.
+
+    The first table has a row for each packet that such a fault, or a detector, can have affected: step, sender, port, news
+    (whether it is about the news of an agreement in the packet), may_arrive, may_be_lost, may_be_altered. The second
+    has the copies that byzantine nodes withheld, with the columns of `COPY`.
+    """
+    crossing = journal.filter(pl.col("outcome") != "withheld", ~IS_REPORT)
+    withheld = _withheld(plan, crossing)
+    sent = crossing.join(withheld.lazy(), on=withheld.columns, how="anti")
+    runs = {False: plan}
+    if plan.spec.agreement is not None:
+        runs[True] = replace(plan, spec=plan.spec._replace(detection=None))
+    tables = [_possible_outcomes(each, sent).with_columns(news=pl.lit(news)) for news, each in runs.items()]
+    found = pl.concat(tables).select(*_POSSIBLE[:3], "news", *_POSSIBLE[3:]).collect()
+    if plan.spec.detection is None:
+        places = {
+            place for place, _, effect in plan.timeline if not isinstance(effect, Stops)
+        } | plan.timeline.opaque_places
+        drawn = [sender in places or (sender, port) in places for sender, port in found["sender", "port"].iter_rows()]
+        found = found.filter(pl.Series(drawn, dtype=pl.Boolean))
+    return found.unique().sort(pl.all()), withheld.unique().sort(pl.all())
+
+
 COPY = {"step": pl.Int32, "sender": pl.Int32, "port": pl.Int16, **dict.fromkeys([*PIECE, "tree"], pl.Int32)}
 """The columns that identify a copy on a link."""
 
@@ -300,8 +324,8 @@ def _only_crashes(timeline: FaultTimeline) -> bool:
 
 
 def _after_crashes(plan: ResolvedRun, journal: pl.LazyFrame) -> pl.LazyFrame:
-    """Return the violations for crashes only, as one filter: crashed ranks send nothing, and exactly the hops to them
-    are lost.
+    """Return the violations for crashes only, as one filter: crashed ranks send nothing, exactly the hops to them are
+    lost, and no hop is altered.
     """
     lost = pl.col("outcome") == "lost"
     crashed = {rank: first.start for rank, (first, *_) in plan.timeline.stops.items()}
@@ -310,8 +334,10 @@ def _after_crashes(plan: ResolvedRun, journal: pl.LazyFrame) -> pl.LazyFrame:
         pl.col("step") >= pl.col(end).replace_strict(crashed, default=NEVER, return_dtype=pl.Int64)
         for end in ("sender", "receiver")
     )
+    # A crash alters nothing, but a partial sum that lacks the contributions of a crashed rank counts as corrupt.
+    altered = (pl.col("outcome") == "corrupt") & (plan.spec.collective not in FOLDING)
     # Both directions: a hop to a crashed rank has to be lost, and no other hop may be lost.
-    return journal.filter(sender_gone | (receiver_gone != lost)).select("step")
+    return journal.filter(sender_gone | (receiver_gone != lost) | altered).select("step")
 
 
 def _possible_outcomes(plan: ResolvedRun, journal: pl.LazyFrame) -> pl.LazyFrame:
@@ -333,9 +359,11 @@ def _possible_outcomes(plan: ResolvedRun, journal: pl.LazyFrame) -> pl.LazyFrame
     return _outcome_table(_replay(plan, rows)).lazy()
 
 
+_POSSIBLE = ("step", "sender", "port", "may_arrive", "may_be_lost", "may_be_altered")
+
+
 def _outcome_table(possible: Iterable[Possible]) -> pl.DataFrame:
-    names = ("step", "sender", "port", "may_arrive", "may_be_lost", "may_be_altered")
-    schema = dict(zip(names, (pl.Int32, pl.Int32, pl.Int16, pl.Boolean, pl.Boolean, pl.Boolean), strict=True))
+    schema = dict(zip(_POSSIBLE, (pl.Int32, pl.Int32, pl.Int16, pl.Boolean, pl.Boolean, pl.Boolean), strict=True))
     return pl.DataFrame(list(possible), schema=schema, orient="row")
 
 

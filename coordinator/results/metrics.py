@@ -143,9 +143,10 @@ def measure(
     steps, links, last_arrivals = collect(
         [step_table(plan, packets, arrivals), used_links(packets.lazy()), latest], rows
     )
-    illegal = count_rows(broken_rules(plan, hops, packets, timetable, cut_short=cut_short), rows) + nonexistent_links(
-        plan, links
-    )
+    # Control segments cross links too, on which no data need have crossed.
+    crossed = collect([used_links(packets_of(hops))], rows)[0] if plan.features else links
+    illegal = count_rows(broken_rules(plan, hops, packets, timetable, cut_short=cut_short), rows)
+    illegal += nonexistent_links(plan, crossed)
     heaviest_bytes = tuple(steps.drop_in_place("max_link_bytes"))
     traffic = Traffic(len(steps), len(packets), int(packets["segments"].sum()), int(packets["bytes"].sum()), outcomes)
     # Features measure before the tables are put together, because a repetition decides which nodes were cut off in the

@@ -33,14 +33,16 @@ INWARDS = (Collective.GATHER, Collective.REDUCE, Collective.REDUCE_SCATTER)
 
 def structure_metrics(plan: ResolvedRun, journal: pl.LazyFrame) -> dict[str, int]:
     """Return the metrics that the structure claims of a fault-free run need."""
-    # Faults cut paths short and leave trees incomplete, so a property of whole trees says nothing about such a run.
-    if plan.harmful_faults:
-        return {}
-    wanted = {claim.name for claim in plan.algorithm.structure_claims()}
-    paths = Paths(plan, journal)
+    wanted, paths = claimed_structure(plan), Paths(plan, journal)
     if not wanted or paths.hops.is_empty():
         return {}
-    return {name: METRICS[name](paths) for name in sorted(wanted)}
+    return {name: METRICS[name](paths) for name in wanted}
+
+
+def claimed_structure(plan: ResolvedRun) -> list[str]:
+    """Return the names of the metrics that the structure claims of a fault-free run need, in alphabetical order."""
+    # Faults cut paths short and leave trees incomplete, so a property of whole trees says nothing about such a run.
+    return [] if plan.harmful_faults else sorted({claim.name for claim in plan.algorithm.structure_claims()})
 
 
 @dataclass(frozen=True)
@@ -121,7 +123,9 @@ class Paths:
         trees = []
         # Different segments of one tree use the same arcs.
         # A rank has one parent in a tree, so an array with an entry for each rank holds the tree.
-        for _, arcs in hops.select("tree", "parent", "child").unique().group_by("tree"):
+        # In a journal that was altered a rank may have two: then the highest one counts, whatever the order of the rows.
+        arcs_of_trees = hops.select("tree", "parent", "child").unique().sort("child", "parent")
+        for _, arcs in arcs_of_trees.group_by("tree", maintain_order=True):
             parents = np.full(self.plan.topology.order, -1, dtype=np.int64)
             parents[arcs["child"].to_numpy()] = arcs["parent"].to_numpy()
             trees.append(parents)
@@ -227,9 +231,10 @@ def _shared_in_trees(paths: Paths, root: Rank, hops: pl.DataFrame) -> int:
     passed = [np.empty(0, dtype=np.int64)]
     for parents in trees:
         reached = np.flatnonzero(parents >= 0)[::step]
-        passed += [
-            ranks[above != root] * order + above[above != root] for _, ranks, above in _ascend(parents, root, reached)
-        ]
+        for _, ranks, above in _ascend(parents, root, reached):
+            # An altered journal may lack the parent of a rank.
+            inner = (above != root) & (above >= 0)
+            passed.append(ranks[inner] * order + above[inner])
     _, counts = np.unique(np.concatenate(passed), return_counts=True)
     return int(counts.max(initial=0))
 

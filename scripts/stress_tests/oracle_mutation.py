@@ -1,8 +1,13 @@
-"""Change one row of a history: claims and audit must reject impossible histories, the replay every change."""
+"""Change one row of a history: claims and audit must reject impossible histories, the replay every change.
+
+The checkers in docs/checkers judge each changed history as well, and have to agree.
+"""
 
 from collections import Counter
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from stress_tests.common import Attempt, Budget, Row
 
@@ -17,6 +22,7 @@ def change_rows(rows: int, number: int) -> Attempt:
         IMPOSSIBLE,
         MUTATIONS,
         case_name,
+        disagreements,
         history,
         replayed,
         small_plan,
@@ -27,27 +33,57 @@ def change_rows(rows: int, number: int) -> Attempt:
     plan, records = small_plan(case), history(case)
     tried = accepted = 0
     wrong = []
+    changes = {}
     for place in sorted({(salt * 104_729 + number * 7919) % len(records) for salt in range(rows)}):
         for name, mutation in MUTATIONS.items():
             changed = mutation(plan, records, place)
             if changed is None:
                 continue
             tried += 1
+            changes[f"{case_name(case)}: {name} (row {place})"] = plan, changed, ()
             holds = verdict_on(plan, changed) == "holds"
             accepted += holds
             if holds and name in IMPOSSIBLE:
                 wrong.append(f"{case_name(case)}: accepted by claims and audit: {name} (row {place})")
             if not replayed(plan, changed):
                 wrong.append(f"{case_name(case)}: accepted by the replay: {name} (row {place})")
+    with TemporaryDirectory() as folder:
+        wrong += [f"the judges disagree: {each}" for each in disagreements(changes, Path(folder))]
     return Attempt(wrong, Counter(accepted=accepted), tried)
+
+
+def change_faulty_rows(scenarios: list[str], number: int) -> Attempt:
+    """Apply every mutation to one row of a recorded run with faults, and compare the judges."""
+    from coordinator.history.journal import records_of_rows
+    from tests.mutation_support import MUTATIONS, disagreements
+    from tests.scenarios import Case
+
+    case = Case(scenarios[number])
+    run, records = case.run, records_of_rows(case.journal.lazy())
+    place = number * 7919 % max(len(records), 1)
+    changes = {scenarios[number]: (run.plan, records, run.execution.altered_copies)}
+    for name, mutation in MUTATIONS.items():
+        changed = mutation(run.plan, records, place) if len(records) else None
+        if changed is not None:
+            key = f"{scenarios[number]}: {name} (row {place})"
+            changes[key] = run.plan, changed, run.execution.altered_copies
+    with TemporaryDirectory() as folder:
+        wrong = [f"the judges disagree: {each}" for each in disagreements(changes, Path(folder))]
+    return Attempt(wrong, Counter(), len(changes))
 
 
 def run_section(budget: Budget) -> Iterator[Row]:
     """Run every algorithm, or every tenth."""
     from tests.mutation_support import CASES
+    from tests.recorded_runs import recorded
 
     row = Row("histories with one wrong row")
     numbers = range(0, len(CASES), budget.times(1, 10))
     counts = row.run_all(partial(change_rows, budget.times(ROWS, 1)), numbers, processes=2)
     row.note = f"{counts['accepted']} are equally valid histories, which only the replay rejects"
+    yield row
+    row = Row("runs with faults, and with one wrong row more")
+    scenarios = [record["scenario"] for record in recorded() if "clock=timed" not in record["scenario"]]
+    faulty = [scenario for scenario in scenarios if "fault=" in scenario]
+    row.run_all(partial(change_faulty_rows, faulty), range(0, len(faulty), budget.times(1, 60)), processes=2)
     yield row
