@@ -206,6 +206,13 @@ class Repair(NamedTuple):
     """Steps after which a packet that was expected and has not come is asked for; 0 if nodes never ask."""
 
 
+class OptionValue(NamedTuple):
+    """The value of an option that a feature or a plug-in adds to scenarios."""
+
+    name: str
+    value: int | float | bool | str
+
+
 class CollectiveSpec(NamedTuple):
     """All parameters of a run that a rank may know; every host of a run receives the same ones.
 
@@ -256,6 +263,12 @@ class CollectiveSpec(NamedTuple):
     """Blocks into which the vector of each rank is cut, one for each rank that owns data; 1 if it stays whole."""
     short_blocks: int = 0
     """How many of the last blocks are one byte shorter than `message_bytes`."""
+    settings: tuple[OptionValue, ...] = ()
+    """The values of added options that are for hosts."""
+
+    def setting(self, name: str) -> int | float | bool | str | None:
+        """Return the value of an added option, or None: it has no value, or is not for hosts."""
+        return next((value for each, value in self.settings if each == name), None)
 
     @property
     def contributed_bytes(self) -> int:

@@ -15,7 +15,7 @@ from coordinator.api.progress import ProgressOption
 from coordinator.api.runs import Run, run_plan
 from coordinator.planning.plan import make_plan
 from coordinator.reports.network_picture import draw_network
-from coordinator.scenario.model import Scenario
+from coordinator.scenario.model import OPTIONS
 from coordinator.scenario.networks import PREFIX, hold_network, load_topology
 from coordinator.scenario.plugins import load_plugins
 from emunode.errors import ScenarioError
@@ -261,7 +261,7 @@ def _method(collective: Collective, run: Callable[..., Any]) -> Callable[..., An
     method.__name__ = _identifier(collective)
     method.__qualname__ = f"{Network.__name__}.{method.__name__}"
     own = [each for each in inspect.signature(run).parameters.values() if each.name not in ("collective", "options")]
-    fields = [(name, Scenario.model_fields[name]) for name in Options.__annotations__]
+    fields = [(name, OPTIONS[name].field) for name in Options.__annotations__]
     kinds = get_type_hints(Options)
     given = [
         inspect.Parameter(

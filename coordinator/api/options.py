@@ -32,10 +32,11 @@ def scenario_values(
         if name in options:
             instead = "faults" if name == "fault" else "the arguments of network() and of the method"
             raise ScenarioError("scenario", name, f"it cannot be given here; use {instead}")
+    # Before anything else: plug-ins may add options.
+    loaded = load_plugins(as_list(options["plugin"])) if "plugin" in options else ()
     given = {name: _with_unit(value) if is_duration(name) else value for name, value in options.items()}
     if "plugin" in options:
-        named = as_list(options["plugin"])
-        given["plugin"] = list(dict.fromkeys((*as_list(values.get("plugin", ())), *load_plugins(named))))
+        given["plugin"] = list(dict.fromkeys((*as_list(values.get("plugin", ())), *loaded)))
     if isinstance(program := options.get("program"), str):
         given["program"] = allow_program(program)
     return {"driver": "memory", **values, "fault": as_list(faults), **given}

@@ -23,8 +23,9 @@ from coordinator.planning.worst_faults import worst_set
 from coordinator.scenario.fault_draws import FaultSites, sample_numbers, set_count
 from coordinator.scenario.fault_sets import FaultSetSpec, parse_fault_sets
 from coordinator.scenario.fault_syntax import parse_faults
-from coordinator.scenario.model import DEFAULT_BYTES, OPTIONS, Scenario, make_scenario
+from coordinator.scenario.model import DEFAULT_BYTES, Scenario, make_scenario
 from coordinator.scenario.networks import network_of
+from coordinator.scenario.option import options_of
 from coordinator.scenario.plugins import loaded_plugins
 from emunode.errors import ScenarioError
 from emunode.faults.kinds import is_random
@@ -402,7 +403,8 @@ def _described(scenario: Scenario) -> dict[str, object]:
     a new option changes no fingerprint.
     """
     values = scenario.model_dump(mode="json", exclude=set(UNCOUNTED))
-    values = {name: value for name, value in values.items() if getattr(scenario, name) != OPTIONS[name].field.default}
+    options = options_of(type(scenario))
+    values = {name: value for name, value in values.items() if getattr(scenario, name) != options[name].field.default}
     if scenario.plugin:  # wherever their files are
         values["plugin"] = sorted(plugin.sha256 for plugin in loaded_plugins(scenario.plugin, all_of_them=True))
     if scenario.message_bytes == DEFAULT_BYTES and scenario.collective not in VECTOR:

@@ -11,6 +11,8 @@ from coordinator.cli.direct import direct_call
 from coordinator.cli.failures import report_error
 from coordinator.cli.interrupts import Interrupts
 
+WITH_OPTIONS = ("run", "plan", "serve", "campaign", "sweep", "certify")
+"""The commands that take the options of a scenario."""
 NETNS = ("auto", "always", "never", "true", "false")
 
 
@@ -32,6 +34,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _invoke(arguments: list[str], as_json: bool, interrupts: Interrupts) -> int:
     try:
+        if arguments and arguments[0] in WITH_OPTIONS:
+            load_named_plugins(arguments[1:])
         call = direct_call(arguments)
         status = _call_by_cyclopts(arguments) if call is None else call()
         sys.stdout.flush()
@@ -40,6 +44,18 @@ def _invoke(arguments: list[str], as_json: bool, interrupts: Interrupts) -> int:
         # A library may have turned the interrupt into an exception of its own.
         return _fail(KeyboardInterrupt() if interrupts.received else error, as_json)
     return status if isinstance(status, int) else 0
+
+
+def load_named_plugins(words: Sequence[str]) -> None:
+    """Execute the plug-ins that a command line names, before it is parsed: they may add flags. Raises ScenarioError."""
+    flag = "--plugin"
+    following = [*words[1:], ""]
+    named = [after for word, after in zip(words, following, strict=True) if word == flag and not after.startswith("-")]
+    named += [word.removeprefix(f"{flag}=") for word in words if word.startswith(f"{flag}=")]
+    if named := [name for name in named if name]:
+        from coordinator.scenario.plugins import load_plugins  # noqa: PLC0415  # most command lines name none
+
+        load_plugins(named)
 
 
 def _call_by_cyclopts(arguments: list[str]) -> object:

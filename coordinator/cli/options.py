@@ -15,7 +15,7 @@ from cyclopts import Parameter, Token
 from coordinator.scenario.model import OPTIONS
 from coordinator.scenario.option import OptionGroup, ScenarioOption
 
-GROUPS = {group: FlagGroup(group, sort_key=number) for number, group in enumerate(OptionGroup)}
+GROUPS: Mapping[str, FlagGroup] = {group: FlagGroup(group, sort_key=number) for number, group in enumerate(OptionGroup)}
 
 
 def make_flags(
@@ -36,7 +36,8 @@ def make_flags(
 
 def flag_type(option: ScenarioOption, defaults: Mapping[str, object]) -> Any:
     """Return the annotated type of a flag, by which cyclopts shows, completes and converts it."""
-    group = GROUPS[option.group]
+    # A feature may have a group of its own, which stands below the others.
+    group = GROUPS.get(option.group, FlagGroup(option.group, sort_key=len(GROUPS)))
     if option.is_switch:
         return Annotated[bool | None, Parameter(help=option.help(), negative=(), group=group)]
     # `| str`: cyclopts must not refuse a value; `make_scenario` does, with the same message for flags and files.

@@ -38,7 +38,7 @@ from coordinator.results.conclude import Conclusion, History, conclude
 from coordinator.results.cut_off import faults_without_effect
 from coordinator.results.differential import REPLAYED_ROWS, Replay, replay
 from coordinator.results.run_metrics import RUN_METRICS
-from coordinator.scenario.model import Scenario, costs_of, make_scenario
+from coordinator.scenario.model import OPTIONS, Scenario, costs_of, make_scenario
 from coordinator.scenario.networks import network_of, with_absolute_network
 from coordinator.scenario.plugins import altered_files
 from coordinator.scenario.programs import command_of, is_allowed
@@ -251,8 +251,8 @@ def _list(path: Path) -> Any:
 def _read_scenario(path: Path, verification: Verification) -> Scenario:
     """Return the scenario of a run directory."""
     values = _read(path / "scenario.toml", lambda file: read_scenario_file(file.parent))
-    verification.unchecked += unknown_keys("scenario.toml", values, Scenario.model_fields)
-    values = {name: value for name, value in values.items() if name in Scenario.model_fields}
+    verification.unchecked += unknown_keys("scenario.toml", values, OPTIONS)
+    values = {name: value for name, value in values.items() if name in OPTIONS}
     try:
         return make_scenario(with_absolute_network(values, path))
     except ScenarioError as error:

@@ -3,7 +3,8 @@
 from typing import Any
 
 from coordinator.features.registry import FEATURES
-from coordinator.scenario.model import DEFAULT_BYTES, DEFAULT_VECTOR_BYTES, MOST_BYTES, OPTIONS, Scenario
+from coordinator.scenario.model import DEFAULT_BYTES, DEFAULT_VECTOR_BYTES, MOST_BYTES, Scenario
+from coordinator.scenario.option import options_of
 from coordinator.scenario.programs import command_of
 from coordinator.scenario.traffic_patterns import targets_of
 from emunode.algorithms.base import with_blocks
@@ -19,12 +20,15 @@ from emunode.model import (
     VECTOR,
     Collective,
     CollectiveSpec,
+    OptionValue,
     Rank,
 )
 from emunode.topologies.base import SEARCH_LIMIT, Topology
 
 CAPACITIES = {None: OWN_CAPACITY, "unlimited": UNLIMITED, "auto": AUTOMATIC}
 """Values of `link_capacity` that are no numbers."""
+LONGEST_SETTING = 4096
+"""Characters of the longest text that hosts receive as the value of an added option."""
 
 
 def collective_spec(scenario: Scenario, topology: Topology) -> CollectiveSpec:
@@ -42,10 +46,12 @@ def collective_spec(scenario: Scenario, topology: Topology) -> CollectiveSpec:
         "link_capacity": capacity if isinstance(capacity, int) else CAPACITIES[capacity],
         "reliable": None,
         "repair": None,
+        "settings": _settings(scenario),
     }
     # Every other option that has the name of a field of the record for hosts is one.
+    options = options_of(type(scenario))
     same = {
-        name: getattr(scenario, name) for name in CollectiveSpec._fields if name in OPTIONS and name not in computed
+        name: getattr(scenario, name) for name in CollectiveSpec._fields if name in options and name not in computed
     }
     spec = _with_targets(scenario, topology, CollectiveSpec(**same, **computed))
     spec = with_blocks(find_algorithm(topology, spec), topology, spec)
@@ -55,6 +61,18 @@ def collective_spec(scenario: Scenario, topology: Topology) -> CollectiveSpec:
         return spec
     entry = find_algorithm(topology, spec)
     return spec._replace(segments=entry.auto_segments(topology, spec, scenario.startup, scenario.per_byte))
+
+
+def _settings(scenario: Scenario) -> tuple[OptionValue, ...]:
+    """Return the options of features and plug-ins that hosts receive, as far as they have a value."""
+    options = [name for name, each in options_of(type(scenario)).items() if each.option.for_hosts]
+    values = {name: getattr(scenario, name) for name in options}
+    for name, value in values.items():
+        if isinstance(value, int) and not -(2**63) <= value < 2**63:
+            raise ScenarioError(name, value, "hosts receive whole numbers from -2**63 to 2**63 - 1")
+        if isinstance(value, str) and len(value) > LONGEST_SETTING:
+            raise ScenarioError(name, f"{value[:20]}..", f"hosts receive at most {LONGEST_SETTING} characters")
+    return tuple(OptionValue(name, value) for name, value in values.items() if value is not None)
 
 
 def _message_bytes(scenario: Scenario, topology: Topology) -> int:

@@ -1,7 +1,8 @@
 """Scenarios that are refused: networks too large for a journal row, settings that a driver or a clock does not support."""
 
 from coordinator.scenario.drivers import DRIVERS
-from coordinator.scenario.model import OPTIONS, Scenario
+from coordinator.scenario.model import Scenario
+from coordinator.scenario.option import options_of
 from coordinator.scenario.programs import DRIVERS as PROGRAM_DRIVERS
 from coordinator.scenario.programs import command_of
 from emunode.algorithms.program import PROGRAM
@@ -39,11 +40,12 @@ def require_size(topology: Topology) -> None:
 
 def require_used(scenario: Scenario) -> None:
     """Refuse an option that has no effect without another one, unless that is given too."""
-    for name, option in OPTIONS.items():
+    options = options_of(type(scenario))
+    for name, option in options.items():
         needs, value = option.needs, getattr(scenario, name)
         if needs is None or value == option.field.default:
             continue
-        if getattr(scenario, needs.option) == OPTIONS[needs.option].field.default:
+        if getattr(scenario, needs.option) == options[needs.option].field.default:
             raise ScenarioError(name, value, needs.reason)
 
 
@@ -67,9 +69,10 @@ def require_consistent(scenario: Scenario) -> None:
 
 def _require_driver_options(scenario: Scenario) -> None:
     """Refuse an option of other drivers."""
+    options = options_of(type(scenario))
     for name in dict.fromkeys(name for driver in DRIVERS.values() for name in driver.options):
         value = getattr(scenario, name)
-        if value != OPTIONS[name].field.default and name not in DRIVERS[scenario.driver].options:
+        if value != options[name].field.default and name not in DRIVERS[scenario.driver].options:
             *others, last = (driver.name for driver in DRIVERS.values() if name in driver.options)
             supported = f"drivers {', '.join(others)} and {last} support" if others else f"{last} driver supports"
             raise ScenarioError(name, value, f"only the {supported} it, not {scenario.driver}")

@@ -15,7 +15,7 @@ from typing import Final
 import polars as pl
 
 from coordinator.planning.plan import Plan
-from coordinator.scenario.model import Scenario
+from coordinator.scenario.model import OPTIONS
 from coordinator.scenario.plugins import loaded_plugins
 from emunode.algorithms.claims import METRICS
 from emunode.errors import RegistrationError, RunError
@@ -57,7 +57,7 @@ def _check(metric: RunMetric) -> None:
     """Refuse a name that `summary.json` has already, or that cannot be a key."""
     if not NAME.fullmatch(metric.name):
         raise RegistrationError(f"metric {metric.name!r}: expected a name of small letters, digits and _")
-    if metric.name in METRICS or metric.name in Scenario.model_fields or metric.name in TAKEN:
+    if metric.name in METRICS or metric.name in OPTIONS or metric.name in TAKEN:
         raise RegistrationError(f"metric {metric.name!r}: summary.json has that key already")
     if not metric.meaning.strip():
         raise RegistrationError(f"metric {metric.name!r}: say in `meaning` what it counts")

@@ -3,6 +3,7 @@
 import shlex
 
 from coordinator.scenario.model import Scenario
+from coordinator.scenario.option import options_of
 from coordinator.scenario.plugins import plugin_flags
 
 LONGEST_COMMAND = 100_000
@@ -16,12 +17,12 @@ def run_command(scenario: Scenario) -> str:
     """
     words = ["coordinator", "run"]
     values = scenario.model_dump(mode="json")
-    for name, field in Scenario.model_fields.items():
+    for name, option in options_of(type(scenario)).items():
         if name == "plugin":
             continue
         value = values[name]
         flag = f"--{name.replace('_', '-')}"
-        if getattr(scenario, name) == field.default:
+        if getattr(scenario, name) == option.field.default:
             continue
         if value is True:
             words.append(flag)

@@ -5,19 +5,30 @@ value and the allowed values.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from enum import StrEnum
+from functools import lru_cache
 from numbers import Integral
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import tomli_w
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    ValidationError,
+    create_model,
+)
 
+from coordinator.scenario.added_options import ADDED, TAKEN, AddedOptions
 from coordinator.scenario.drivers import DRIVERS, driver_name
 from coordinator.scenario.durations import format_duration, parse_duration
-from coordinator.scenario.option import PLUGIN, Form, Needs, Option, OptionGroup, options_of
+from coordinator.scenario.option import PLUGIN, Form, Needs, Option, OptionGroup, ScenarioOption, options_of
 from emunode.errors import ScenarioError
 from emunode.model import Collective, Detection, Duplex, FaultKnowledge, PortModel
 from emunode.timed.cost_model import NANO, LinearCostModel
@@ -139,7 +150,8 @@ class Scenario(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    # All that a new option needs outside the code that uses it is its field here: `coordinator.scenario.options`.
+    # All that a new option needs outside the code that uses it is its field here, or a field of `AddedOptions` beside
+    # the feature that uses it.
     topology: Annotated[str, Option(OptionGroup.COLLECTIVE)] = Field(
         description="network such as star:5, torus:4x4 or file:NET.graphml; see `coordinator list topologies`"
     )
@@ -312,11 +324,44 @@ class Scenario(BaseModel):
 
     def without(self, group: OptionGroup) -> "Scenario":
         """Return the same scenario with the defaults of all options of a group."""
-        defaults = {name: option.field.default for name, option in OPTIONS.items() if option.group is group}
+        defaults = {name: each.field.default for name, each in options_of(type(self)).items() if each.group == group}
         return self.model_copy(update=defaults)
 
 
-OPTIONS = options_of(Scenario)
+TAKEN.update(dir(Scenario), Scenario.model_fields)
+
+
+def scenario_model() -> type[Scenario]:
+    """Return the model of new scenarios: `Scenario` with the options of all features and plug-ins that are loaded."""
+    return _model_with(tuple(ADDED.values()))
+
+
+# Pydantic takes milliseconds for a model, and a process loads few plug-ins.
+@lru_cache(maxsize=16)
+def _model_with(added: tuple[type[AddedOptions], ...]) -> type[Scenario]:
+    if not added:
+        return Scenario
+    # The fields of the last base come first in files and help.
+    bases: Any = (*reversed(added), Scenario)
+    model: type[Scenario] = create_model(Scenario.__name__, __base__=bases, __doc__=Scenario.__doc__)
+    return model
+
+
+class _Options(Mapping[str, ScenarioOption]):
+    """The options of `scenario_model()`, which plug-ins change."""
+
+    def __getitem__(self, name: str) -> ScenarioOption:
+        return options_of(scenario_model())[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(options_of(scenario_model()))
+
+    def __len__(self) -> int:
+        return len(options_of(scenario_model()))
+
+
+OPTIONS: Mapping[str, ScenarioOption] = _Options()
+"""Every option that a new scenario may have, by name. The options of a given scenario are the options of its class."""
 
 
 def costs_of(scenario: Scenario) -> LinearCostModel:
@@ -326,20 +371,19 @@ def costs_of(scenario: Scenario) -> LinearCostModel:
 
 def make_scenario(values: Mapping[str, object]) -> Scenario:
     """Validate plain values; ScenarioError names all missing fields, or else the first invalid one."""
+    model = scenario_model()
     for key in values:
-        if key not in Scenario.model_fields:
-            near = get_close_matches(key, Scenario.model_fields, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"known are: {', '.join(Scenario.model_fields)}"
+        if key not in OPTIONS:
+            near = get_close_matches(key, OPTIONS, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"known are: {', '.join(OPTIONS)}"
             raise ScenarioError("scenario", key, f"there is no such key; {hint}")
     try:
-        return Scenario.model_validate(dict(values))
+        return model.model_validate(dict(values))
     except ValidationError as error:
         missing = [str(each["loc"][0]) for each in error.errors() if each["type"] == "missing"]
-        described = [f"{field} ({Scenario.model_fields[field].description})" for field in missing]
+        described = [f"{field} ({OPTIONS[field].field.description})" for field in missing]
         if len(missing) == 1:
-            raise ScenarioError(
-                missing[0], None, f"it is required: {Scenario.model_fields[missing[0]].description}"
-            ) from None
+            raise ScenarioError(missing[0], None, f"it is required: {OPTIONS[missing[0]].field.description}") from None
         if missing:
             raise ScenarioError("scenario", None, f"these are required: {'; '.join(described)}") from None
         first = error.errors()[0]
@@ -364,7 +408,7 @@ def scenario_from_environment(environment: Mapping[str, str]) -> dict[str, objec
     by spaces.
     """
     values: dict[str, object] = {}
-    for key in Scenario.model_fields:
+    for key in OPTIONS:
         text = environment.get(VARIABLE_PREFIX + key.upper(), "").strip()
         if text:
             values[key] = text.split() if OPTIONS[key].is_repeatable else text

@@ -1,4 +1,4 @@
-"""The options of a scenario as its fields state them.
+"""The options of a scenario as its fields state them, and options that features and plug-ins add.
 
 Beside its type, a field states its group, the form of its values and its prerequisites. Flags, help, the Python API,
 refusals and the reference pages read all of that here, so a new option is one field. This module imports no model, so
@@ -59,8 +59,11 @@ class Needs(NamedTuple):
 class Option(NamedTuple):
     """The part of an option that its type does not state; part of the annotation of every field of `Scenario`."""
 
-    group: OptionGroup
+    group: str
+    """The heading in `--help`: an `OptionGroup`, or a group of its own."""
     needs: Needs | None = None
+    for_hosts: bool = False
+    """Whether hosts receive the value, which is a number, a text or a bool: `CollectiveSpec.setting`."""
 
 
 METAVARS = {"integer": "INT", "number": "FLOAT", "string": "TEXT"}
@@ -99,7 +102,7 @@ class ScenarioOption:
         return self.option.needs
 
     @property
-    def group(self) -> OptionGroup:
+    def group(self) -> str:
         """The group under which `--help` shows the option."""
         return self.option.group
 
@@ -185,7 +188,9 @@ def _schema(model: "type[BaseModel]") -> Mapping[str, Any]:
     return model.model_json_schema()
 
 
-def options_of(model: "type[BaseModel]") -> dict[str, ScenarioOption]:
+# Cached, and so are the schemas that the options read.
+@cache
+def options_of(model: "type[BaseModel]") -> Mapping[str, ScenarioOption]:
     """Return every option of a scenario by the name of its field."""
     return {name: ScenarioOption(name, model) for name in model.model_fields}
 

@@ -1,7 +1,7 @@
 """Named tuples on the wire: plain values in the order of the fields, checked by the annotations when they arrive.
 
 A field of another type than these is a TypeError when its record is first decoded: int, float, bool, str, bytes, an enum of
-texts, another named tuple, a tuple of one or of fixed types, and all of these or None.
+texts, another named tuple, a tuple of one or of fixed types, all of these or None, and one of several simple types.
 """
 
 from collections.abc import Callable, Sequence
@@ -59,6 +59,8 @@ def _decoder(hint: Any) -> Decoder:
         return partial(integer, least=bounds.least, most=bounds.most)
     if kind is UnionType and arguments[1:] == (NoneType,):
         return partial(_optional, _decoder(arguments[0]))
+    if kind is UnionType and SIMPLE.keys() >= {*arguments}:
+        return partial(_any_of, arguments)
     if kind is tuple:
         several = arguments[1:] == (...,)
         return partial(_list_of, _decoder(arguments[0])) if several else partial(_fixed, [*map(_decoder, arguments)])
@@ -72,6 +74,13 @@ def _decoder(hint: Any) -> Decoder:
 
 def _optional(decode: Decoder, value: object) -> object:
     return None if value is None else decode(value)
+
+
+def _any_of(kinds: Sequence[type], value: object) -> object:
+    # Not isinstance: a bool is no int here, and no other type can arrive.
+    if type(value) not in kinds:
+        raise FrameError(f"expected {' or '.join(kind.__name__ for kind in kinds)}, got {value!r:.80}")
+    return value
 
 
 def _list_of(decode: Decoder, value: object) -> tuple[object, ...]:

@@ -43,6 +43,7 @@ class PatientSpec(NamedTuple):
     link_capacity: Annotated[int, Bounds(-2)]
     reliable: None
     repair: None
+    settings: tuple[()]
     redundancy: int
     patience: Annotated[int, Bounds(1, 9)]
 
@@ -75,17 +76,15 @@ def test_a_new_field_is_a_typed_keyword_argument() -> None:
     assert set(option_types(PATIENT).splitlines()) - set(option_types(OPTIONS).splitlines()) == {"    patience: int"}
 
 
-def test_a_new_field_is_refused_without_the_option_that_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(consistency, "OPTIONS", PATIENT)
+def test_a_new_field_is_refused_without_the_option_that_it_needs() -> None:
     consistency.require_used(patient(patience=3))
     consistency.require_used(patient(patience=4, reliable=True))
     with pytest.raises(ScenarioError, match="invalid patience 4: only reliable links have patience"):
         consistency.require_used(patient(patience=4))
 
 
-def test_a_new_field_leaves_other_fingerprints_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_field_leaves_other_fingerprints_unchanged() -> None:
     before = grid._described(Scenario.model_validate(BASE))
-    monkeypatch.setattr(grid, "OPTIONS", PATIENT)
     assert grid._described(patient()) == before
     assert grid._described(patient(patience=4)) == before | {"patience": 4}
 
@@ -98,7 +97,6 @@ def test_a_new_field_of_the_record_takes_the_value_of_its_option(monkeypatch: py
         raise ScenarioError("patience", None, "enough seen")
 
     record._fields = PatientSpec._fields  # type: ignore[attr-defined]  # the plan reads them
-    monkeypatch.setattr(collective, "OPTIONS", PATIENT)
     monkeypatch.setattr(collective, "CollectiveSpec", record)
     with pytest.raises(ScenarioError, match="enough seen"):
         collective.collective_spec(patient(patience=5, redundancy=2), parse_topology("star:3"))
