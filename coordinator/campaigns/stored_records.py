@@ -170,12 +170,12 @@ def _is_claim(value: object) -> bool:
 
 
 def _are_measured(value: object) -> bool:
-    return isinstance(value, dict) and all(map(_is_number, value.values()))
+    return isinstance(value, dict) and all(each is None or _is_number(each) for each in value.values())
 
 
 SWEEP: Final[Mapping[str, tuple[str, RecordCheck]]] = {
     "key": TEXT, "order": COUNT, "degree": COUNT, "verdict": ("a verdict", lambda value: value in VERDICTS),
-    "journal_hash": TEXT, "measured": ("an object of numbers", _are_measured),
+    "journal_hash": TEXT, "measured": ("an object of numbers or null", _are_measured),
     "claims": ("a list of claims", _list_of(_is_claim)),
 }  # fmt: skip
 

@@ -8,7 +8,7 @@ import json
 import os
 import re
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import product
@@ -22,6 +22,8 @@ from coordinator.campaigns.stored_records import read_records, require_row
 from coordinator.execution.run import run
 from coordinator.execution.sinks import FinishedRun, MemorySink
 from coordinator.execution.stop_signal import InterruptGuard
+from coordinator.features.base import Feature
+from coordinator.features.registry import FEATURES
 from coordinator.history.run_directory import replace_file, require_no_links
 from coordinator.networks.base import Progress
 from coordinator.planning.claims import run_bounds
@@ -54,9 +56,23 @@ SERIES: Final = (
     "receivers_per_step",
     "heaviest_link_segments_per_step",
     "heaviest_link_bytes_per_step",
+    "repairs_per_step",
 )
+"""Metrics with a number for each step."""
 METRICS: Final = tuple(name for name in (*TRAFFIC, *DELIVERY) if name not in SERIES)
 """The metrics that every run has, one number each."""
+
+
+def feature_metrics(features: Iterable[Feature]) -> list[str]:
+    """Return the metrics that features add, one number each, in alphabetical order."""
+    return sorted({name for feature in features for name in feature.metrics} - {*SERIES, *METRICS})
+
+
+def known_metrics() -> list[str]:
+    """Return every metric that a sweep can have: metrics of all runs, of plug-ins, and of features."""
+    return [*METRICS, *RUN_METRICS, *feature_metrics(FEATURES.values())]
+
+
 KINDS: Final = {
     "topology": pl.String, "form": pl.String, "n": pl.Int64, "nodes": pl.Int64, "degree": pl.Int64,
     "collective": pl.String, "algorithm": pl.String, "metric": pl.String, "measured": pl.Float64, "predicted": pl.Float64,
@@ -164,9 +180,10 @@ def sweep(
     metric, for an algorithm that is defined on none of the networks, and for a folder that holds something else; RunError
     for a run that this machine cannot do.
     """
-    if metric not in METRICS and metric not in RUN_METRICS:
-        raise ScenarioError("metric", metric, f"expected one of {', '.join((*METRICS, *RUN_METRICS))}")
+    if metric not in (allowed := known_metrics()):
+        raise ScenarioError("metric", metric, f"expected one of {', '.join(allowed)}")
     points, left_out = points_of(topologies, collective, algorithms, values)
+    _require_measured(metric, points)
     known = {key: record for key, record in (_read_rows(out) if out else {}).items() if metric in record["measured"]}
     for point in points:
         if point.key not in known:
@@ -188,11 +205,30 @@ def sweep(
                     break
                 if out:
                     _append(out, {"key": point.key, **record})
-            rows.append(row_of(point, metric, record))
+            if record["measured"][metric] is None:
+                left_out.append(without_number(point, metric))
+            else:
+                rows.append(row_of(point, metric, record))
     result = Sweep(collective, metric, rows, left_out, finished)
     if out:
         result.write(out)
     return result
+
+
+def _require_measured(metric: str, points: Sequence[SweepPoint]) -> None:
+    """Refuse a metric that only runs with a certain feature have, unless all runs have the feature."""
+    if metric in METRICS or metric in RUN_METRICS:
+        return
+    for point in points:
+        if metric not in feature_metrics(point.plan.features):
+            names = " or ".join(name for name, feature in FEATURES.items() if metric in feature.metrics)
+            where = f"{point.plan.scenario.algorithm} on {point.plan.topology.name}"
+            raise ScenarioError("metric", metric, f"only runs with the feature {names} have it, and {where} has not")
+
+
+def without_number(point: SweepPoint, metric: str) -> str:
+    """Return the line about a run that is left out because it has no number for the metric."""
+    return f"{point.plan.scenario.algorithm} on {point.plan.topology.name}: the run has no {metric}"
 
 
 # --- the runs --------------------------------------------------------------------------------------------------------
@@ -263,19 +299,25 @@ def run_point(point: SweepPoint, driver: str | None = None) -> dict[str, Any] | 
     result = run(plan, MemorySink())
     if result.execution.interrupted:
         return None
-    return _record(result)
+    return _record(result, feature_metrics(plan.features))
 
 
-def _record(result: FinishedRun) -> dict[str, Any]:
+def _record(result: FinishedRun, optional: Sequence[str]) -> dict[str, Any]:
+    """Return the record of a run; its metrics in `optional` are None where it has no number for them."""
     summary = result.summary
     claims = [
         (judgement.claim.name, judgement.claim.relation, judgement.claim.predicted, judgement.claim.source)
         for judgement in result.judgements
-        if judgement.claim.name in METRICS and judgement.claim.relation != "<="
+        if judgement.claim.name in (*METRICS, *optional) and judgement.claim.relation != "<="
     ]
     measured = {name: summary[name] for name in (*METRICS, *RUN_METRICS) if isinstance(summary.get(name), int | float)}
+    measured |= {name: _number(summary.get(name)) for name in optional}
     facts = {name: summary[name] for name in ("order", "degree", "verdict", "journal_hash")}
     return {**facts, "measured": measured, "claims": claims}
+
+
+def _number(value: object) -> int | float | None:
+    return value if isinstance(value, int | float) else None
 
 
 def row_of(point: SweepPoint, metric: str, record: Mapping[str, Any]) -> Row:

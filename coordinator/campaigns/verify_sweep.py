@@ -9,15 +9,16 @@ from typing import Any, Final
 
 from coordinator.campaigns.stored_records import TEXT, TEXTS, RecordCheck, read_records, require_row
 from coordinator.campaigns.sweep import (
-    METRICS,
     ROWS,
     SETTINGS,
     Sweep,
     SweepPoint,
+    known_metrics,
     points_of,
     read_settings,
     row_of,
     run_point,
+    without_number,
 )
 from coordinator.execution.verify import (
     MOST_FINDINGS,
@@ -44,7 +45,8 @@ MOST_PACKETS: Final = 1_000_000
 """About the most packets of the runs that are made again."""
 VALUES: Final[Mapping[str, tuple[str, RecordCheck]]] = {
     VERSION_KEY: TEXT, "topologies": TEXTS, "collective": TEXT, "algorithms": TEXTS,
-    "metric": ("a metric", lambda value: value in METRICS), "scenario": ("a table", lambda value: isinstance(value, dict)),
+    "metric": ("a metric", lambda value: value in known_metrics()),
+    "scenario": ("a table", lambda value: isinstance(value, dict)),
 }  # fmt: skip
 """The values of sweep.toml."""
 
@@ -82,7 +84,10 @@ def _verify(folder: Path, verification: Verification) -> None:
         # An interrupted sweep shows the runs before the first missing one.
         if point.key not in records:
             break
-        rows.append(row_of(point, metric, records[point.key]))
+        if records[point.key]["measured"][metric] is None:
+            left_out.append(without_number(point, metric))
+        else:
+            rows.append(row_of(point, metric, records[point.key]))
     sweep = Sweep(settings["collective"], metric, rows, left_out, len(known) == len(points))
     _check_files(folder, sweep.files, settings[VERSION_KEY] == __version__, verification)
     verification.statement = (

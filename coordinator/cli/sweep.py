@@ -45,7 +45,12 @@ def sweep(  # its flags
         ),
     ] = None,
     collective: Annotated[str, Parameter(help=f"one of {', '.join(Collective)}", group=SWEEP)] = "broadcast",
-    metric: Annotated[str, Parameter(help=f"one of {', '.join(METRICS)}", group=SWEEP)] = "steps",
+    metric: Annotated[
+        str,
+        Parameter(
+            help=f"one of {', '.join(METRICS)}, or a metric of the protocol of the nodes or of a plug-in", group=SWEEP
+        ),
+    ] = "steps",
     flags: SweepFlags = None,
     out: Annotated[
         Path | None, Parameter(group=OUTPUT, help="folder for table, chart and page; an interrupted sweep is resumed")

@@ -7,7 +7,7 @@ from coordinator.features.base import Evidence, Feature, Findings, Metric, Resol
 from coordinator.features.timing import bound_on_packets, control_packet, longest_news
 from coordinator.scenario.model import OnFailure, Scenario, knowledge_of
 from emunode.algorithms.any_network.disjoint_paths import disjoint_families
-from emunode.algorithms.claims import Assumption, Claim
+from emunode.algorithms.claims import AGREEMENT, Assumption, Claim
 from emunode.algorithms.program import PROGRAM
 from emunode.algorithms.registry import make_algorithm
 from emunode.errors import ScenarioError
@@ -31,6 +31,7 @@ class AgreementFeature(Feature):
     """Agreement on the set of failures, and on request a repetition of the collective on the remaining network."""
 
     name = "agreement"
+    metrics = frozenset(AGREEMENT)
     breaks_symmetry = True
     counted_in_trials = True
     judged_anyway = frozenset(

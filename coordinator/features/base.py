@@ -83,7 +83,7 @@ class Feature(ABC):
 
     name: ClassVar[str]
     metrics: ClassVar[frozenset[str]] = frozenset()
-    """Metrics about which the feature makes claims, as far as no algorithm does."""
+    """The metrics that the feature adds to a run. Claims and sweeps accept them."""
     counted_in_trials: ClassVar[bool] = False
     """Whether trials of campaigns measure the feature, which costs a journal in polars for each trial."""
     judged_anyway: ClassVar[frozenset[str]] = frozenset()

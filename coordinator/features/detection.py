@@ -12,7 +12,7 @@ from coordinator.scenario.durations import format_duration
 from coordinator.scenario.model import Scenario, knowledge_of
 from coordinator.theory import outage_claims
 from emunode.algorithms.base import Algorithm
-from emunode.algorithms.claims import Assumption, Claim
+from emunode.algorithms.claims import DETECTION, Assumption, Claim
 from emunode.errors import ScenarioError
 from emunode.faults.effects import Alters, Delays, Duplicates, Effect, Loses, Place, Slows, Stops
 from emunode.faults.timeline import FaultTimeline
@@ -32,6 +32,7 @@ class DetectionFeature(Feature):
     """Signs of life on every link, and suspicions of silent neighbours."""
 
     name = "detection"
+    metrics = frozenset(DETECTION)
 
     def is_active(self, spec: CollectiveSpec) -> bool:
         return spec.detection is not None

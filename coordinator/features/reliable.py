@@ -9,7 +9,7 @@ from coordinator.features.timing import control_packet, longest_packet
 from coordinator.scenario.durations import format_duration, parse_duration
 from coordinator.scenario.model import Scenario, costs_of
 from emunode.algorithms.base import Algorithm
-from emunode.algorithms.claims import Assumption, Claim
+from emunode.algorithms.claims import PROTOCOL, Assumption, Claim
 from emunode.errors import ScenarioError
 from emunode.faults.effects import Delays, Duplicates, Loses, Stops
 from emunode.faults.timeline import FaultTimeline, Spell
@@ -33,6 +33,7 @@ class ReliableFeature(Feature):
     """Acknowledgements on every link; a segment is sent again until one comes, or the attempts run out."""
 
     name = "reliable"
+    metrics = frozenset(PROTOCOL)
     unpredictable = "reliable links send again what was lost"
 
     def is_active(self, spec: CollectiveSpec) -> bool:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from coordinator.features import reliable
 from coordinator.features.base import BrokenAssumption, Evidence, Feature, Findings, ResolvedRun
 from coordinator.scenario.model import Scenario, knowledge_of
-from emunode.algorithms.claims import Assumption, Claim
+from emunode.algorithms.claims import REPAIR, Assumption, Claim
 from emunode.algorithms.repair import PlannedRule, rule_of
 from emunode.algorithms.tree_collective import TreeCollective
 from emunode.errors import ScenarioError
@@ -27,6 +27,7 @@ class RepairFeature(Feature):
     """Requests of nodes for overdue segments, or trees that avoid known faults."""
 
     name = "repair"
+    metrics = frozenset(REPAIR)
     unpredictable = "nodes repair what was lost"
 
     def is_active(self, spec: CollectiveSpec) -> bool:

@@ -83,11 +83,38 @@ def test_networks_without_the_algorithm_are_left_out() -> None:
     assert [reason.partition(":5:")[0] for reason in result.left_out] == ["edt on ring"]
 
 
+def test_metrics_of_features_have_rows_and_are_verified(tmp_path: Path, call: Call) -> None:
+    line = "sweep --topology star:3..4 --algorithm edt --reliable --out out --metric"
+    assert call(line, "acknowledgements").status == 0
+    # A folder serves every metric of its runs, and the claims of the feature are the predictions.
+    (small, large) = call(line, "acknowledgements", "--json").data["rows"]
+    assert (small["measured"], small["predicted"]) == (5, 5)
+    assert (large["measured"], large["predicted"]) == (23, 23)
+    (first, _) = call(line, "retransmissions", "--json").data["rows"]
+    assert (first["measured"], first["predicted"]) == (0, 0)
+    assert len((tmp_path / "out" / ROWS).read_text().splitlines()) == 2
+    assert "verified: 2 runs, 2 of them made again" in call("verify out").out
+
+
+def test_runs_without_a_number_are_left_out(call: Call) -> None:
+    line = "sweep --topology star:3..4 --algorithm flood --fault-knowledge detect:2 --out out --metric"
+    # Times are measured under the timed clock alone.
+    found = call(line, "mean_detection_seconds", "--json").data
+    assert found["rows"] == []
+    assert found["left_out"] == [f"flood on star:{n}: the run has no mean_detection_seconds" for n in (3, 4)]
+    assert call("verify out").status == 0
+
+
 @pytest.mark.parametrize(
     ("values", "message"),
     [
         ({"metric": "colour"}, "invalid metric 'colour': expected one of steps, packets"),
         ({"metric": "receivers_per_step"}, "invalid metric"),
+        ({"metric": "repairs_per_step", "repair": "edges"}, "invalid metric"),
+        (
+            {"metric": "repairs"},
+            "invalid metric 'repairs': only runs with the feature repair have it, and flood on star:3",
+        ),
         ({"algorithms": ["edt"], "topologies": ["ring:3..5"]}, "invalid algorithm 'edt'"),
         ({"algorithms": []}, "at least one algorithm"),
         ({"topologies": []}, "at least one topology"),
