@@ -10,8 +10,7 @@ from coordinator.api.comparisons import compare
 from coordinator.cli import render
 from coordinator.cli.documents import print_json
 from coordinator.cli.markup import escape
-from coordinator.cli.output import OUTPUT, JsonFlag, RunArgument, as_command
-from coordinator.cli.plugin_flags import PluginFlag
+from coordinator.cli.output import OUTPUT, JsonFlag, PluginFlag, RunArgument, as_command
 from coordinator.cli.verify import warn_unverified
 from coordinator.reports.compare import claims_of_one, differing_rows
 from coordinator.reports.data import find_run

@@ -10,8 +10,7 @@ from coordinator.api.campaigns import export_curves
 from coordinator.api.runs import Run
 from coordinator.campaigns.store import GRID, read_grid_file
 from coordinator.cli.documents import print_json
-from coordinator.cli.output import OUTPUT, JsonFlag, RunArgument, as_command
-from coordinator.cli.plugin_flags import PluginFlag
+from coordinator.cli.output import OUTPUT, JsonFlag, PluginFlag, RunArgument, as_command
 from coordinator.cli.verify import warn_unverified
 from coordinator.reports.export import graphml_of_plan, write_lines
 from coordinator.reports.pgfplots import read_curves

@@ -10,8 +10,7 @@ from cyclopts import Parameter
 from coordinator.cli import render
 from coordinator.cli.documents import print_json
 from coordinator.cli.markup import escape
-from coordinator.cli.output import OUTPUT, JsonFlag, as_command
-from coordinator.cli.plugin_flags import PluginFlag
+from coordinator.cli.output import OUTPUT, JsonFlag, PluginFlag, as_command
 from coordinator.history.run_directory import replace_file
 from coordinator.reports.network_picture import draw_network
 from coordinator.scenario.network_files import is_network_file

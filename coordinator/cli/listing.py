@@ -20,8 +20,7 @@ from coordinator.api.lists import (
 from coordinator.cli import render
 from coordinator.cli.documents import print_json
 from coordinator.cli.markup import escape
-from coordinator.cli.output import JsonFlag, as_command
-from coordinator.cli.plugin_flags import PluginFlag
+from coordinator.cli.output import JsonFlag, PluginFlag, as_command
 from coordinator.reports.numbers import plural
 from coordinator.scenario.plugins import load_plugins
 from emunode.algorithms.base import ANY_FAMILY, Algorithm, Need

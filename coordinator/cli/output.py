@@ -9,6 +9,7 @@ from typing import Annotated, Any, get_args
 from cyclopts import App, Group, Parameter
 
 from coordinator.cli.run_flags import PageFlags, RunOutput
+from coordinator.scenario.option import PLUGIN
 
 OUTPUT = Group("Output", sort_key=90)
 PAGE = Group("Page in a browser", sort_key=90)
@@ -17,6 +18,9 @@ JsonFlag = Annotated[
     Parameter(negative=(), show_default=False, group=OUTPUT, help="print one JSON document instead of text"),
 ]
 
+PluginFlag = Annotated[list[str] | None, Parameter(name="--plugin", negative=(), help=PLUGIN)]
+"""`load_plugins` executes the given files and modules."""
+ProgramFlag = Annotated[str | None, Parameter(help="program of the runs, so that their hops can be replayed")]
 RunArgument = Annotated[Path, Parameter(help="run directory, or a folder of runs/, which stands for its latest run")]
 
 

@@ -7,8 +7,7 @@ from cyclopts import Parameter
 
 from coordinator.api.contradictions import contradictions_named
 from coordinator.cli.documents import print_json
-from coordinator.cli.output import OUTPUT, JsonFlag, RunArgument, as_command
-from coordinator.cli.plugin_flags import PluginFlag
+from coordinator.cli.output import OUTPUT, JsonFlag, PluginFlag, RunArgument, as_command
 from coordinator.cli.verify import warn_unverified
 from coordinator.reports.data import find_run
 from coordinator.reports.run_report import write_report

@@ -11,8 +11,7 @@ from coordinator.api.progress import on_stderr
 from coordinator.api.reproductions import Reproductions, run_reproductions
 from coordinator.cli.documents import print_json
 from coordinator.cli.markup import escape
-from coordinator.cli.output import OUTPUT, JsonFlag, as_command
-from coordinator.cli.plugin_flags import PluginFlag
+from coordinator.cli.output import OUTPUT, JsonFlag, PluginFlag, as_command
 from coordinator.cli.render import console, print_rows, show_rows, verdict_text
 from coordinator.papers.base import LEFT_OUT, Figure, Reproduction, Section
 from coordinator.papers.costs import RunEstimate, cost_of, duration

@@ -5,8 +5,7 @@ from pathlib import Path
 
 from coordinator.api.verification import verify as verify_run
 from coordinator.cli.documents import print_json
-from coordinator.cli.output import JsonFlag, RunArgument, as_command
-from coordinator.cli.plugin_flags import PluginFlag, ProgramFlag
+from coordinator.cli.output import JsonFlag, PluginFlag, ProgramFlag, RunArgument, as_command
 from coordinator.scenario.plugins import load_plugins
 from coordinator.scenario.programs import allow_program
 from emunode.errors import ScenarioError

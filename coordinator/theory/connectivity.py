@@ -7,9 +7,26 @@ once. Its paths are short, because neighbours of a node are mostly among the ear
 
 from collections.abc import Callable, Collection, Iterable
 
-from coordinator.theory.time_limit import Expired, check_time, never
 from emunode.model import Rank
 from emunode.topologies.all_pairs import Adjacency
+
+Expired = Callable[[], bool]
+"""Whether the time of a computation is over. This module does not look at the clock: the caller, such as a command, does."""
+
+
+class OutOfTimeError(Exception):
+    """A computation was stopped because its time was over."""
+
+
+def never() -> bool:
+    """Return False: there is no time limit."""
+    return False
+
+
+def check_time(expired: Expired) -> None:
+    """Raise OutOfTimeError if the time is over."""
+    if expired():
+        raise OutOfTimeError
 
 
 def edge_connectivity(adjacency: Adjacency, expired: Expired = never) -> int:

@@ -12,8 +12,14 @@ from typing import Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from coordinator.theory.connectivity import edge_connectivity, vertex_connectivity
-from coordinator.theory.time_limit import Expired, OutOfTimeError, check_time, never
+from coordinator.theory.connectivity import (
+    Expired,
+    OutOfTimeError,
+    check_time,
+    edge_connectivity,
+    never,
+    vertex_connectivity,
+)
 from emunode.errors import ScenarioError
 from emunode.model import Rank
 from emunode.topologies.all_pairs import Adjacency, blocks_of_roots, reach_by_distance

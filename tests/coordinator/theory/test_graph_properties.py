@@ -8,9 +8,8 @@ import networkx
 import pytest
 
 from coordinator.scenario.network_files import from_networkx, read_network
-from coordinator.theory.connectivity import edge_connectivity, vertex_connectivity
+from coordinator.theory.connectivity import OutOfTimeError, edge_connectivity, vertex_connectivity
 from coordinator.theory.graph_properties import NAMES, GraphProperties, NotComputed, distance_table, girth
-from coordinator.theory.time_limit import OutOfTimeError
 from emunode.errors import ScenarioError
 from emunode.topologies.registry import parse_topology
 from emunode.topologies.table import TableTopology
