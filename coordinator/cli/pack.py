@@ -7,8 +7,7 @@ from cyclopts import Parameter
 
 from coordinator.api.runs import Run
 from coordinator.cli.documents import print_json
-from coordinator.cli.output import JsonFlag, RunArgument, as_command
-from coordinator.cli.plugin_flags import PluginFlag
+from coordinator.cli.output import JsonFlag, PluginFlag, RunArgument, as_command
 from coordinator.cli.verify import warn_unverified
 from coordinator.scenario.plugins import load_plugins
 from emunode.terminal import say

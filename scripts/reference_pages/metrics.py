@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from coordinator.planning.claims import run_claims
 from coordinator.planning.plan import make_plan
-from coordinator.scenario.model import Scenario, make_scenario
+from coordinator.scenario.model import OPTIONS, make_scenario
 from reference_pages.markdown import command_json, page, table
 
 GLOSSARY: Final = Path(__file__).resolve().parents[2] / "docs" / "reference" / "glossary.md"
@@ -71,7 +71,7 @@ def summary_types() -> dict[str, str]:
         for number, arguments in enumerate(RUNS):
             summary = command_json("run", *arguments, "--out", f"{folder}/{number}")
             found |= {key: _type_of(value) for key, value in summary.items() if value is not None or key not in found}
-    return {key: kind for key, kind in found.items() if key not in Scenario.model_fields and key != "path"}
+    return {key: kind for key, kind in found.items() if key not in OPTIONS and key != "path"}
 
 
 def _type_of(value: Any) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from coordinator.cli.app import app
-from coordinator.scenario.model import OPTIONS, Scenario
+from coordinator.scenario.model import OPTIONS, scenario_model
 from reference_pages.markdown import page, table
 
 
@@ -35,7 +35,7 @@ def commands_page() -> str:
 
 def scenario_page() -> str:
     """Return the keys of a scenario, from the model that validates them."""
-    schema = Scenario.model_json_schema()
+    schema = scenario_model().model_json_schema()
     definitions = schema.get("$defs", {})
     rows = [
         (f"`{key}`", _kind(key, described, definitions), _default(key, described), described.get("description"))
