@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Final, NamedTuple, Self
 
 from emunode.errors import ScenarioError
 from emunode.model import Collective, Rank, Step
+from emunode.registry import Registry
 from emunode.topologies.base import Topology
 
 MOST_BYTES: Final = 64 << 20
@@ -202,3 +203,9 @@ class ScheduleFormat(ABC):
     @abstractmethod
     def read(self, source: ScheduleSource) -> ScheduleFile:
         """Return the schedule in a file. Raises RefusedScheduleError."""
+
+
+FORMATS: Final = Registry[str, type[ScheduleFormat]](
+    "schedule format", ScheduleFormat, key=lambda entry: entry.name, required=("name", "suffixes")
+)
+"""The formats by name; `coordinator.schedules.registry.schedule_formats` has all of them."""

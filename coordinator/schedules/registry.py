@@ -1,23 +1,28 @@
 """The formats of schedule files by name; every module of `coordinator.schedules.formats` adds its own."""
 
 from collections.abc import Mapping
-from functools import cache
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
 
 from coordinator.schedules import formats
-from coordinator.schedules.base import MOST_BYTES, RefusedScheduleError, ScheduleFile, ScheduleFormat, ScheduleSource
+from coordinator.schedules.base import (
+    FORMATS,
+    MOST_BYTES,
+    RefusedScheduleError,
+    ScheduleFile,
+    ScheduleFormat,
+    ScheduleSource,
+)
 from coordinator.stored.reading import read_bytes
 from emunode.model import Rank
 
 
-@cache
 def schedule_formats() -> Mapping[str, ScheduleFormat]:
-    """Return an object of every format, by name: the subclasses of `ScheduleFormat` in the folder of formats."""
+    """Return an object of every format, by name: those of the folder of formats, and those of plug-ins."""
     for module in iter_modules(formats.__path__):
         import_module(f"{formats.__name__}.{module.name}")
-    return {entry.name: entry() for entry in sorted(ScheduleFormat.__subclasses__(), key=lambda entry: entry.name)}
+    return {name: FORMATS[name]() for name in sorted(FORMATS)}
 
 
 def schedule_suffixes() -> frozenset[str]:

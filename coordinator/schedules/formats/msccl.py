@@ -16,6 +16,7 @@ from coordinator.schedules.chunk_program import (
     ThreadBlock,
 )
 from coordinator.schedules.xml_elements import XmlElement, parse_xml
+from emunode.registry import register
 
 NUMBER: Final = re.compile(r"-?[0-9]{1,9}", re.ASCII)
 WANTED_BY_RCCL: Final = ("nchannels", "minBytes", "maxBytes")
@@ -24,6 +25,7 @@ LIMITS: Final = {"thread blocks of a gpu": 64, "steps of a thread block": 64, "c
 BEGINNING: Final = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:<\?xml[^>]*\?>\s*)?(?:<!--.*?-->\s*)*<algo[\s>/]", re.DOTALL)
 
 
+@register
 class MscclFormat(ScheduleFormat):
     """The XML that MSCCL, RCCL and TACCL read."""
 

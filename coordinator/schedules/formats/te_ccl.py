@@ -1,0 +1,208 @@
+"""TE-CCL JSON: flows that name chunk, source, link and epoch, and demands that name the epoch in which they are met."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any, Final
+
+from coordinator.schedules.base import (
+    MOST_OPERATIONS,
+    MOST_RANKS,
+    FileJudgement,
+    FileVerdict,
+    HopTimetable,
+    RefusedScheduleError,
+    ScheduleFormat,
+    ScheduleSource,
+)
+from coordinator.schedules.hop_file import ChunkHop, HopFile, sorted_names
+from coordinator.stored.reading import parse_json
+from emunode.registry import register
+
+FLOW: Final = re.compile(
+    r"Chunk ([0-9]{1,9}) from ([0-9]{1,9}) traveled over ([0-9]{1,9})->([0-9]{1,9})"
+    r"(?: with volume ([0-9.eE+-]{1,30}))? in epoch ([0-9]{1,9})(?: via switches ([0-9, ]{1,200}))?",
+    re.ASCII,
+)
+DEMAND: Final = re.compile(
+    r"Demand at ([0-9]{1,9}) for chunk ([0-9]{1,9}) from ([0-9]{1,9}) met by epoch ([0-9]{1,9})", re.ASCII
+)
+EPOCHS: Final = "Epochs_Required"
+
+
+@register
+class TecclFormat(ScheduleFormat):
+    """The JSON that TE-CCL writes."""
+
+    name = "te-ccl"
+    suffixes = (".json",)
+
+    def recognises(self, source: ScheduleSource) -> bool:
+        return source.data.lstrip()[:1] == b"{" and b"-Flows" in source.data
+
+    def read(self, source: ScheduleSource) -> "TecclFile":
+        document = parse_json(source.data)
+        if not isinstance(document, dict):
+            raise RefusedScheduleError("an object expected, as TE-CCL writes")
+        flows = _under(document, lambda key: key.endswith("-Flows"), "-Flows")
+        if not isinstance(flows, list) or not flows:
+            raise RefusedScheduleError("no flow: nothing to check")
+        if len(flows) > MOST_OPERATIONS:
+            raise RefusedScheduleError(f"it has {len(flows):,} flows; at most {MOST_OPERATIONS:,} are read")
+        return TecclFile(document, flows)
+
+
+def _under(document: Mapping[str, Any], matches: Any, name: str) -> Any:
+    keys = [key for key in document if matches(key)]
+    if len(keys) != 1:
+        raise RefusedScheduleError(f"one key that ends with {name!r} expected, found {len(keys)}")
+    return document[keys[0]]
+
+
+class TecclFile(HopFile):
+    """The flows of a TE-CCL file."""
+
+    format = TecclFormat.name
+
+    def __init__(self, document: Mapping[str, Any], flows: Sequence[Any]) -> None:
+        self._via: list[tuple[str, ...]] = []
+        hops = []
+        for number, flow in enumerate(flows):
+            found = FLOW.fullmatch(flow) if isinstance(flow, str) else None
+            if found is None:
+                raise RefusedScheduleError(f"flow {number}: {str(flow)[:60]!r} is not a flow of TE-CCL")
+            chunk, origin, sender, receiver, volume, epoch, switches = found.groups()
+            if volume is not None and _number(volume) != 1:
+                raise RefusedScheduleError(f"flow {number}: volume {volume} of a chunk; parts of chunks are not run")
+            if sender == receiver:
+                raise RefusedScheduleError(f"flow {number}: {sender} sends to itself")
+            hops.append(ChunkHop(int(epoch) + 1, _name(sender), _name(receiver), _name(origin), int(chunk)))
+            self._via.append(tuple(_name(each.strip()) for each in switches.split(",")) if switches else ())
+        # Epochs in order; within an epoch the order of the file.
+        order = sorted(range(len(hops)), key=lambda place: hops[place].step)
+        self.hops = [hops[place] for place in order]
+        self._via = [self._via[place] for place in order]
+        self.claimed = next((value for key, value in document.items() if key.endswith(EPOCHS)), None)
+        self.demands = _demands(document)
+        self._nodes = sorted_names(name for hop in self.hops for name in hop[1:4])
+        self._switches = frozenset(name for via in self._via for name in via)
+        if self._switches & set(self._nodes):
+            raise RefusedScheduleError(
+                f"{min(self._switches & set(self._nodes))} is a switch, and it sends or receives"
+            )
+        if len(self._nodes) > MOST_RANKS:
+            raise RefusedScheduleError(f"it has {len(self._nodes):,} nodes; at most {MOST_RANKS:,} are read")
+        wanted: dict[tuple[str, int], set[str]] = {}
+        for receiver, origin, chunk in self.demands:
+            wanted.setdefault((origin, chunk), set()).add(receiver)
+        if wanted and len(self._nodes) > 2 and all(len(each) == 1 for each in wanted.values()):
+            self.targets = {key: min(each) for key, each in wanted.items()}
+            for hop in self.hops:
+                if (hop.origin, hop.chunk) not in self.targets:
+                    raise RefusedScheduleError(f"chunk {hop.chunk} of {hop.origin} is in no demand")
+        self.collective = "allgather" if self.targets is None else "alltoall"
+
+    @property
+    def labels(self) -> Sequence[str]:
+        return [*self._nodes, *sorted_names(self._switches)]
+
+    @property
+    def switches(self) -> frozenset[str]:
+        return self._switches
+
+    def sends(self) -> Iterable[tuple[str, str]]:
+        for hop, via in zip(self.hops, self._via, strict=True):
+            way = (hop.sender, *via, hop.receiver)
+            yield from pairwise(way)
+
+    def judge(self, capacity: int | None = None) -> FileJudgement:
+        found = FileJudgement(
+            FileVerdict.HOLDS,
+            collective=self.collective,
+            ranks=len(self._nodes),
+            steps=max(hop.step for hop in self.hops),
+            links=len(self.loads),
+            chunks=len(self.hops),
+            largest_link_load=max(self.loads.values()),
+        )
+        found = self._causality(found)
+        if capacity is not None:
+            found = self._load(found, capacity)
+        found = self._missing(found)
+        if isinstance(self.claimed, int) and self.claimed < (found.steps or 0):
+            found = found.violated(f"{self.claimed} epochs are claimed, {found.steps} are used")
+        return found
+
+    def _causality(self, found: FileJudgement) -> FileJudgement:
+        since: dict[tuple[str, str, int], int] = {}
+        redundant = 0
+        for hop in self.hops:
+            key = hop.receiver, hop.origin, hop.chunk
+            redundant += key in since or hop.receiver == hop.origin
+            since[key] = min(hop.step, since.get(key, hop.step))
+        for hop in self.hops:
+            if hop.sender != hop.origin and since.get((hop.sender, hop.origin, hop.chunk), hop.step) >= hop.step:
+                what = f"{hop.sender} sends chunk {hop.chunk} of {hop.origin}, which it has not"
+                found = found.violated(f"epoch {hop.step - 1}: {what}")
+        self._since = since
+        if redundant and found.verdict is FileVerdict.HOLDS:
+            reason = f"{redundant} chunk{'s' * (redundant > 1)} came to a node that had it"
+            found = replace(found, redundant=redundant, reason=reason)
+        return found
+
+    def _load(self, found: FileJudgement, capacity: int) -> FileJudgement:
+        loads: Counter[tuple[int, str, str]] = Counter()
+        for hop, via in zip(self.hops, self._via, strict=True):
+            way = (hop.sender, *via, hop.receiver)
+            loads.update((hop.step, one, other) for one, other in pairwise(way))
+        for (step, sender, receiver), load in sorted(loads.items()):
+            if load > capacity:
+                reason = f"epoch {step - 1}: {load} chunks on the link {sender} to {receiver}, which carries {capacity}"
+                found = found.violated(reason)
+        return found
+
+    def _missing(self, found: FileJudgement) -> FileJudgement:
+        """Find demands that are never met: those of the file, or every chunk at every node."""
+        chunks = sorted({(hop.origin, hop.chunk) for hop in self.hops}, key=lambda each: (int(each[0]), each[1]))
+        wanted = self.demands or [
+            (receiver, origin, chunk) for origin, chunk in chunks for receiver in self._nodes if receiver != origin
+        ]
+        missing = [key for key in wanted if key not in self._since and key[0] != key[1]]
+        if missing:
+            receiver, origin, chunk = missing[0]
+            return found.violated(
+                f"{receiver} never gets chunk {chunk} of {origin} ({len(missing)} of {len(wanted)} are missing)"
+            )
+        return found
+
+    def timetable(self, capacity: int | None = None) -> HopTimetable:
+        if self._switches:
+            raise RefusedScheduleError("hops that cross switches within an epoch are judged, and not run")
+        return super().timetable(capacity)
+
+
+def _demands(document: Mapping[str, Any]) -> list[tuple[str, str, int]]:
+    """Return (node, origin, chunk) of the demands that are listed with their paths."""
+    paths: Any = next((value for key, value in document.items() if key.lower().endswith("chunk paths")), {})
+    if not isinstance(paths, dict):
+        raise RefusedScheduleError("the paths of chunks are no object")
+    found = []
+    for text in paths:
+        demand = DEMAND.fullmatch(text)
+        if demand is None:
+            raise RefusedScheduleError(f"{text[:60]!r} is not a demand of TE-CCL")
+        found.append((_name(demand[1]), _name(demand[3]), int(demand[2])))
+    return found
+
+
+def _name(text: str) -> str:
+    return str(int(text)) if text.isdecimal() else text
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return -1.0

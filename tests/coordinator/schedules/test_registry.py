@@ -1,0 +1,113 @@
+"""Formats of schedule files: golden verdicts of all formats without buffers, and files that are refused."""
+
+import random
+import time
+from pathlib import Path
+
+import pytest
+
+from coordinator.schedules.base import FileVerdict, RefusedScheduleError
+from coordinator.schedules.folder import judge_file
+from coordinator.schedules.formats.forestcoll import split_path
+from coordinator.schedules.registry import read_schedule, schedule_formats
+from emunode.topologies.base import Topology
+from emunode.topologies.registry import parse_topology
+from emunode.topologies.table import TableTopology
+from tests.support import GOLDEN, golden_rows
+
+FOLDER = GOLDEN / "schedules"
+SWITCHED = TableTopology("switched", ["0", "1", "2", "3", "sw"], [(rank, 4) for rank in range(4)], switches=[4])
+
+
+def network(row: dict[str, str]) -> Topology | None:
+    """Return the network of a row; None for a file of two ranks."""
+    if row["file"] == "goal-wrong-cycle.goal":
+        return None
+    name = row["network"].partition(",")[0]
+    if name.startswith("star of"):
+        return SWITCHED
+    return parse_topology("complete:3" if name == "complete" else name)
+
+
+@pytest.mark.parametrize("row", golden_rows("schedules", "expected-others"), ids=lambda row: row["file"])
+def test_golden_verdicts(row: dict[str, str]) -> None:
+    found = judge_file(FOLDER / row["file"], network(row), None if row["file"].startswith("goal") else 1).judgement
+    assert (found.verdict, found.reason) == (row["verdict"], row["reason"])
+    for number, column in ((found.steps, "steps"), (found.largest_link_load, "largest_link_load")):
+        assert row[column] in ("", str(number))
+
+
+TECCL = (FOLDER / "teccl-allgather-ring-4.json").read_text()
+FOREST = (FOLDER / "forest-allgather-ring-4.xml").read_text()
+GOAL = (FOLDER / "goal-broadcast-4.goal").read_text()
+PLAN = '{"name": "a", "gpus": [{"id": 0, "threadblocks": [{"ops": [{"name": "nop"}, {"name": "signal"}]}]}]}'
+REFUSED = {
+    "volume.json": (TECCL.replace("0->1 in", "0->1 with volume 0.25 in"), "flow 0: volume 0.25 of a chunk"),
+    "flow.json": (
+        TECCL.replace("traveled", "went"),
+        "flow 0: 'Chunk 0 from 0 went over 0->1 in epoch 0' is not a flow",
+    ),
+    "flows.json": ('{"7-Flows": []}', "no flow: nothing to check"),
+    "deep.json": ('{"7-Flows": ' + "[" * 5000 + "]" * 5000 + "}", "it has more than 32 levels"),
+    "plan.json": (PLAN, "one-sided operations are not run; first: gpu 0, threadblock 0, op 1, signal"),
+    "path.xml": (FOREST.replace('path="0,1"', 'path="0"', 1), "is not a path of two nodes or more"),
+    "chunks.xml": (FOREST.replace('nchunks="1"', 'nchunks="999999999"'), "hops of chunks; at most 500,000 are read"),
+    "no-tree.xml": ('<Algo nchunkspernode="1"/>', "no tree sends: nothing to check"),
+    "statement.goal": (GOAL.replace("recv", "receive", 1), "line 9: 'l1: receive 64b from 0 tag 2' is no statement"),
+    "open.goal": (GOAL.rstrip()[:-1], "the file ends inside rank 3"),
+    "rank.goal": (GOAL.replace("rank 3", "rank 2"), "line 18: rank 2 stands in line 12 already"),
+    "ranks.goal": (GOAL.replace("num_ranks 4", "num_ranks 999999999"), "num_ranks is 999999999; expected 2 to 65536"),
+    "bytes.goal": ("num_ranks 2\n\xff", "is not UTF-8"),
+    "other.json": ("[1, 2]", "an object expected, as TE-CCL writes"),
+    "other.goal": ("hello", "line 1: num_ranks expected"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused_files(name: str, tmp_path: Path) -> None:
+    text, reason = REFUSED[name]
+    (tmp_path / name).write_bytes(text.encode("latin-1"))
+    found = judge_file(tmp_path / name).judgement
+    assert found.verdict is FileVerdict.REFUSED
+    assert reason in found.reason
+
+
+def test_damaged_files_end_in_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "damaged"
+    for name in (
+        "teccl-allgather-ring-4.json",
+        "forest-allgather-ring-4.xml",
+        "goal-any-source.goal",
+        "allreduce-ring-4.xml",
+    ):
+        data = (FOLDER / name).read_bytes()
+        for seed in range(60):
+            draw = random.Random(seed)
+            damaged = bytearray(data)
+            for _ in range(draw.randrange(1, 4)):
+                damaged[draw.randrange(len(damaged))] = draw.randrange(256)
+            path.write_bytes(damaged[: draw.choice([len(damaged), draw.randrange(len(damaged))])])
+            assert judge_file(path).judgement.verdict in FileVerdict
+
+
+def test_many_receipts_that_wait_take_no_quadratic_time(tmp_path: Path) -> None:
+    count = 20_000
+    receipts = "\n".join(f"recv 1b from 0 tag {tag}" for tag in range(count))
+    sends = "\n".join(f"send 1b to 1 tag {tag}" for tag in reversed(range(count)))
+    (tmp_path / "a.goal").write_text(f"num_ranks 2\nrank 0 {{\n{sends}\n}}\nrank 1 {{\n{receipts}\n}}\n")
+    began = time.process_time()
+    assert judge_file(tmp_path / "a.goal").judgement.verdict is FileVerdict.HOLDS
+    assert time.process_time() - began < 10
+
+
+def test_names_with_commas_in_parentheses() -> None:
+    assert list(split_path("(0, 'GPU', 1),sw,(1, 'GPU', 0)")) == ["(0, 'GPU', 1)", "sw", "(1, 'GPU', 0)"]
+
+
+def test_link_to_a_device_is_refused() -> None:
+    with pytest.raises(RefusedScheduleError, match="not a regular file"):
+        read_schedule(Path("/dev/zero"))
+
+
+def test_every_module_of_formats_has_one() -> None:
+    assert list(schedule_formats()) == ["forestcoll", "goal", "msccl", "mscclpp", "te-ccl"]
