@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING
 
 from coordinator.api.styles import may_have_styles
@@ -32,6 +33,11 @@ class TextOutput:
         utf8 = str(getattr(sys.stdout, "encoding", "")).lower().startswith("utf")
         self._is_plain = utf8 and not may_have_styles(sys.stdout)
         self._columns = _columns()
+
+    @property
+    def columns(self) -> int:
+        """The width of the output."""
+        return get_terminal_size().columns if self.is_terminal else self._columns
 
     def print(self, text: str = "", *, soft_wrap: bool = False, markup: bool = True) -> None:
         """Print a text, which is markup unless `markup` is false; without `soft_wrap`, long lines wrap between words."""

@@ -1,7 +1,9 @@
 """`coordinator list runs` and `coordinator open`: find stored runs, and show their reports."""
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from textwrap import wrap
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -11,34 +13,46 @@ from coordinator.cli.browser import open_page
 from coordinator.cli.documents import print_json
 from coordinator.cli.output import JsonFlag, as_command
 from coordinator.history.run_directory import RUNS
-from coordinator.history.run_index import REPORT, read_runs, write_index
-from coordinator.reports.numbers import plural
+from coordinator.history.run_index import REPORT, RunEntry, read_runs, write_index
+from coordinator.history.run_selection import GROUPS, ORDERS, grouped, matching, sort_runs
+from coordinator.reports.numbers import plural, show
 from emunode.errors import ScenarioError
 from emunode.terminal import say
 
 LAST = 20
+LEAST_ROOM = 26
+"""Columns for the time and seed in the name of a run."""
 
 
 def list_runs(
     folder: Annotated[Path, Parameter(help="folder that holds runs")] = RUNS,
     *,
-    last: Annotated[int, Parameter(metavar="N", help="show the newest N runs; 0: all")] = LAST,
+    last: Annotated[int, Parameter(metavar="N", help="show the first N runs; 0: all")] = LAST,
+    filter: Annotated[  # noqa: A002  # the name of the flag
+        str, Parameter(metavar="WORDS", show_default=False, help="show runs that contain all of these words")
+    ] = "",
+    sort: Annotated[str, Parameter(metavar="COLUMN", help=f"one of {', '.join(ORDERS)}")] = "time",
+    group: Annotated[str | None, Parameter(metavar="KEY", help=f"one table for each {', '.join(GROUPS)}")] = None,
     json: JsonFlag = False,
 ) -> None:
     """List the stored runs, newest first.
 
     Folders that hold no run, or a damaged one, are left out. A run of another minor version shows that version in place of
-    a verdict. `coordinator open` shows one of the runs.
+    a verdict. `coordinator open` shows one of the runs, and the page runs/index.html the same table.
 
     Examples:
-      coordinator list runs
       coordinator list runs --last 0 --json
+      coordinator list runs --filter "star:4 crash" --sort steps --group algorithm
     """
     if last < 0:
         raise ScenarioError("last", last, "expected a number of runs, or 0 for all")
+    for name, value, known in (("sort", sort, ORDERS), ("group", group, GROUPS)):
+        if value is not None and value not in known:
+            raise ScenarioError(name, value, f"expected one of {', '.join(known)}")
     if folder != RUNS and not folder.is_dir():
         raise ScenarioError("folder", str(folder), "no such folder")
-    runs = read_runs(folder)
+    stored = read_runs(folder)
+    runs = sort_runs(matching(stored, filter), sort)
     shown = runs[: last or None]
     if json:
         print_json(
@@ -48,11 +62,38 @@ def list_runs(
             ]
         )
         return
-    render.show_rows("", [{"run": run.path, "steps": run.steps, "verdict": run.outcome} for run in shown])
-    if not runs:
+    for title, members in grouped(shown, group).items() if group else [("", shown)]:
+        _show_runs(title, members)
+    if not stored:
         say(f"no runs in {folder}")
+    elif not runs:
+        say(f"no runs that contain {filter!r}", lines=False)
     elif len(shown) < len(runs):
-        say(f"and {plural(len(runs) - len(shown), 'older run')}: --last 0 lists all")
+        say(f"and {plural(len(runs) - len(shown), 'older run' if sort == 'time' else 'more run')}: --last 0 lists all")
+
+
+def _show_runs(title: str, entries: Sequence[RunEntry]) -> None:
+    """Print runs as a table, the names of runs in several lines if it is wider than the output."""
+    rows: list[dict[str, object]] = [
+        {
+            "run": run.path,
+            "delivered": run.deliveries or None,
+            "steps": run.steps,
+            "packets": run.packets,
+            "faults": run.fault_count,
+            "verdict": run.outcome,
+        }
+        for run in entries
+    ]
+    widths = {name: max(len(name), *(len(show(row[name])) for row in rows)) for name in rows[0]} if rows else {}
+    # Each column has a space before and after it.
+    room = render.console().columns - sum(width + 2 for name, width in widths.items() if name != "run") - 2
+    for row in rows:
+        # A name has hyphens and a slash, at which lines may end.
+        folder, slash, stamp = str(row["run"]).rpartition("/")
+        if len(str(row["run"])) > room >= LEAST_ROOM:
+            row["run"] = "\n".join([*wrap(folder + slash, room), stamp])
+    render.show_rows(title, rows)
 
 
 def open_run(

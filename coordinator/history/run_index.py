@@ -45,6 +45,15 @@ WORDS: Final = (
     "undecided_because",
     "journal_hash",
 )
+COUNTS: Final = {
+    "seed": "seed",
+    "redundancy": "redundancy",
+    "steps": "steps",
+    "packets": "packets",
+    "delivered": "intact_deliveries",
+    "expected": "expected_deliveries",
+}
+"""Whole numbers of an entry, with their keys in the summary."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,8 +71,15 @@ class RunEntry:
     clock: str
     faults: str
     """Separated by commas."""
+    fault_count: int
     seed: int
+    redundancy: int | None
     steps: int | None
+    packets: int | None
+    delivered: int | None
+    """Intact deliveries."""
+    expected: int | None
+    """Deliveries that were due."""
     verdict: str
     undecided_because: str
     journal_hash: str
@@ -78,6 +94,16 @@ class RunEntry:
     def outcome(self) -> str:
         """The verdict, or which other minor version can read the run."""
         return self.verdict if is_readable(self.version) else f"version {minor_version(self.version)}"
+
+    @property
+    def title(self) -> str:
+        """Network, collective and algorithm."""
+        return f"{self.topology} {self.collective} by {self.algorithm}"
+
+    @property
+    def deliveries(self) -> str:
+        """Intact deliveries of those that were due; empty if they are unknown."""
+        return "" if self.delivered is None or self.expected is None else f"{self.delivered:,} of {self.expected:,}"
 
 
 TYPES: Final = get_type_hints(RunEntry)
@@ -131,14 +157,19 @@ def _entry(root: Path, path: str, known: Mapping[str, RunEntry]) -> RunEntry | N
         version = version_of(summary)
     except RefusedError:
         return None
-    faults, seed, steps = summary.get("faults"), summary.get("seed"), summary.get("steps")
+    faults = faults if isinstance(faults := summary.get("faults"), list) else []
+    words: dict[str, Any] = {key: _text(summary.get(key)) for key in WORDS}
+    counts: dict[str, Any] = {
+        name: value if type(value := summary.get(key)) is int else None for name, key in COUNTS.items()
+    }
     return RunEntry(
         path=path,
         time=_time(path, status.st_mtime),
-        **{key: _text(summary.get(key)) for key in WORDS},
-        faults=_text(", ".join(map(str, faults)) if isinstance(faults, list) else None),
-        seed=seed if isinstance(seed, int) else 0,
-        steps=steps if isinstance(steps, int) else None,
+        **words,
+        faults=_text(", ".join(map(str, faults))),
+        fault_count=len(faults),
+        seed=counts.pop("seed") or 0,
+        **counts,
         has_picture=(root / path / THUMBNAIL).is_file(),
         version=version,
         modified=status.st_mtime_ns,

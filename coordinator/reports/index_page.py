@@ -1,7 +1,7 @@
-"""The page that lists the runs of a folder. It works without its script, which only filters the list."""
+"""The page that lists the runs of a folder as a table. Its script sorts, filters, groups and compares them."""
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import quote
 
 from markupsafe import Markup
@@ -17,6 +17,26 @@ MOST_KEPT: Final = 5_000
 """Runs whose data the page holds; the next update reads the summaries of the others again."""
 
 
+class SortableColumn(NamedTuple):
+    """A column of the page, and the key by which its heading sorts."""
+
+    title: str
+    key: str
+    number: bool = False
+
+
+COLUMNS: Final = (
+    SortableColumn("run", "title"),
+    SortableColumn("delivered", "delivered", True),
+    SortableColumn("steps", "steps", True),
+    SortableColumn("packets", "packets", True),
+    SortableColumn("faults", "faults"),
+    SortableColumn("seed", "seed", True),
+    SortableColumn("verdict", "outcome"),
+    SortableColumn("time", "time"),
+)
+
+
 def index_page(entries: Sequence[RunEntry]) -> str:
     """Render the page of these runs, newest first."""
     shown = entries[:MOST_SHOWN]
@@ -26,8 +46,10 @@ def index_page(entries: Sequence[RunEntry]) -> str:
         older=len(entries) - len(shown),
         runs=[_record(entry) for entry in shown],
         data=Markup(index_data(entries[:MOST_KEPT])),
-        css=Markup((FOLDER / "page.css").read_text(encoding="utf-8")),
+        columns=COLUMNS,
+        css=Markup("".join((FOLDER / name).read_text(encoding="utf-8") for name in ("page.css", "index.css"))),
         colours=Markup(theme.colour_variables()),
+        js=Markup((FOLDER / "index.js").read_text(encoding="utf-8")),
     )
 
 
@@ -36,19 +58,22 @@ def _record(entry: RunEntry) -> dict[str, object]:
     return {
         "time": f"{entry.time[:10]} {entry.time[11:19]}",
         "iso": entry.time,
-        "title": f"{entry.topology} {entry.collective} by {entry.algorithm}",
+        "title": entry.title,
         "details": ", ".join(
             filter(
                 None,
                 (
                     entry.driver,
                     "timed clock" if entry.clock == "timed" else "",
-                    f"seed {entry.seed}" if entry.seed else "",
-                    "" if entry.steps is None else plural(entry.steps, "step"),
-                    f"faults: {entry.faults}" if entry.faults else "",
+                    f"redundancy {entry.redundancy}" if (entry.redundancy or 1) > 1 else "",
                 ),
             )
         ),
+        "deliveries": entry.deliveries,
+        "steps": "" if entry.steps is None else f"{entry.steps:,}",
+        "packets": "" if entry.packets is None else f"{entry.packets:,}",
+        "faults": entry.faults,
+        "seed": entry.seed,
         "because": entry.undecided_because,
         "verdict": entry.outcome,
         "mark": MARKS.get(entry.outcome, "?"),

@@ -44,8 +44,8 @@ def test_every_run_updates_the_index(call: Call, tmp_path: Path) -> None:
     for run in (first, second, Path(third).relative_to(tmp_path)):
         assert f'href="{Path(run).relative_to("runs")}/report.html"' in page
         assert (Path(run) / "thumbnail.svg").read_text().startswith("<svg")
-    assert page.count("<li>") == 3
-    assert "faults: crash:213@1" in page
+    assert page.count('<td class="run">') == 3
+    assert '<td class="faults">crash:213@1</td>' in page
     assert not (tmp_path / "index.html").exists()
     ended = call("list runs --json")
     assert [run["path"] for run in ended.data] == ["runs/mine", second, first]
@@ -61,17 +61,54 @@ def test_a_run_is_complete_even_if_the_index_cannot_be_written(call: Call, tmp_p
     assert (tmp_path / "runs" / "index.html").read_text() == "mine"
 
 
-def test_the_list_fits_80_columns(call: Call) -> None:
+def test_the_list_fits_80_columns(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
     assert call("list runs").out == "no runs in runs\n"
     for seed in range(3):
-        call(f"run {FLOOD} --seed {seed}")
+        call(f"run {FLOOD} --seed {seed} --name a-name-with-hyphens-and-more-of-them")
+    folder = "a-name-with-hyphens-and-more-of-them/2"
+    whole = call("list runs --last 2").out.splitlines()
+    assert sum(folder in line for line in whole) == 2
+    assert whole[0].split() == ["run", "delivered", "steps", "packets", "faults", "verdict"]
+    assert whole[-1] == "and 1 older run: --last 0 lists all"
+    monkeypatch.setenv("COLUMNS", "80")
     lines = call("list runs --last 2").out.splitlines()
     assert max(map(len, lines)) <= 80
-    assert sum("star-3-broadcast-flood/2" in line for line in lines) == 2
-    assert lines[-1] == "and 1 older run: --last 0 lists all"
+    assert sum(line.startswith(" a-name-with-hyphens-") for line in lines) == 2
     assert sum("holds" in line for line in call("list runs --last 0").out.splitlines()) == 3
-    assert call("list runs --last -1").status == 2
-    assert "invalid folder 'nowhere': no such folder" in call("list runs nowhere").err
+
+
+def test_runs_are_filtered_sorted_and_grouped(call: Call) -> None:
+    for name, flags in {"three": "", "two": "--fault crash:213@1", "four": "--message-bytes 9"}.items():
+        line = FLOOD.replace("star:3", "star:4") if name == "four" else FLOOD
+        assert call(f"run {line} --name {name} {flags}").status in (0, 3)
+
+    def listed(flags: str) -> list[str]:
+        return [run["path"].split("/")[1] for run in call(f"list runs --json {flags}").data]
+
+    assert listed("") == ["four", "two", "three"]
+    assert listed("--sort packets") == ["two", "three", "four"]
+    assert listed("--sort run") == ["four", "three", "two"]
+    assert listed("--filter 'STAR:3 crash'") == ["two"]
+    assert listed("--sort time --last 1 --filter star:3") == ["two"]
+    text = call("list runs --group topology").out
+    assert text.index("star:4") < text.index("four/") < text.index("star:3") < text.index("two/")
+    assert "no runs that contain 'star:9'" in call("list runs --filter star:9").out
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("list runs --last -1", "expected a number of runs"),
+        ("list runs nowhere", "invalid folder 'nowhere': no such folder"),
+        ("list runs --sort size", "invalid sort 'size': expected one of time, run, delivered"),
+        ("list runs --group seed", "invalid group 'seed': expected one of topology"),
+    ],
+)
+def test_a_wrong_list_is_refused(call: Call, line: str, message: str) -> None:
+    ended = call(line)
+    assert ended.status == 2
+    assert message in ended.err
 
 
 def test_open_shows_the_newest_run(call: Call, tmp_path: Path, opened: list[str]) -> None:

@@ -37,7 +37,7 @@ def add_run(root: Path, path: str, **values: object) -> Path:
 
 def listed(page: Path) -> list[str]:
     """The runs that the page shows, by the addresses of their reports."""
-    return re.findall(r'<p><a href="([^"]*)/report.html">', page.read_text())
+    return re.findall(r'<div><a href="([^"]*)/report.html">', page.read_text())
 
 
 def stamp(number: int) -> str:
@@ -95,7 +95,7 @@ def test_an_update_reads_only_what_has_changed(tmp_path: Path, monkeypatch: pyte
     page = write_index(tmp_path, index_page)
     assert len(read) == 3, "the data of the page, the new run and the changed one"
     assert listed(page) == [f"a/{stamp(number)}" for number in (3, 2, 1, 0)]
-    assert page.read_text().count('<p class="state violated">') == 1
+    assert page.read_text().count('<td class="state violated">') == 1
 
 
 def test_the_page_is_made_again_from_the_runs_alone(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_old_runs_are_counted(tmp_path: Path) -> None:
     add_run(tmp_path, "one")
     (entry,) = read_runs(tmp_path)
     page = index_page([entry] * (MOST_SHOWN + 2))
-    assert page.count("<li>") == MOST_SHOWN
+    assert page.count('<td class="run">') == MOST_SHOWN
     assert "1,002 runs, newest first" in page
     assert "2 older: " in page
 
@@ -139,8 +139,13 @@ def test_no_text_becomes_markup(text: str, path: str) -> None:
         time=text,
         **words,
         faults=text,
+        fault_count=1,
         seed=1,
+        redundancy=None,
         steps=None,
+        packets=None,
+        delivered=3,
+        expected=4,
         has_picture=False,
         version=__version__,
         modified=2,

@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from coordinator.history.run_index import write_index
+from coordinator.history.run_index import read_runs, write_index
 from coordinator.reports.data import read_run
 from coordinator.reports.index_page import index_page
 from coordinator.reports.scene.nodes import lacking
@@ -87,15 +87,60 @@ def test_the_page_in_a_browser(page: Browser, runs: Path, tmp_path: Path) -> Non
         page.resize(width)
         page.prefer(prefers_color_scheme=theme)
         page.open(index)
-        page.wait_until("[...document.images].every((image) => image.complete && image.naturalWidth)")
+        if width > 640:  # a small screen has no room for pictures
+            page.wait_until("[...document.images].every((image) => image.complete && image.naturalWidth)")
         assert page.evaluate("document.images.length") == 3
         assert page.evaluate("document.documentElement.scrollWidth") == width
-    visible = "[...document.querySelectorAll('.runs li:not([hidden]) a[href$=html]')].map((link) => link.textContent)"
+    visible = "[...document.querySelectorAll('.runs td.run a')].map((link) => link.textContent)"
     assert len(page.evaluate(visible)) == 3
     page.evaluate("document.getElementById('filter').focus()")
     page.call("Input.insertText", text="Star:5  HOLDS")
     assert page.evaluate(visible) == ["star:5 broadcast by greedy-tree"]
     assert page.evaluate("document.getElementById('shown').textContent") == "1 of 3"
     # The link leads to the report.
-    page.open(page.evaluate("document.querySelector('.runs li:not([hidden]) a').href"))
+    page.open(page.evaluate("document.querySelector('.runs td.run a').href"))
     assert "S_5" in page.evaluate("document.title")
+
+
+@pytest.mark.browser
+@pytest.mark.skipif(find_chromium() is None, reason="Chromium not found")
+def test_runs_are_sorted_grouped_and_compared(page: Browser, runs: Path) -> None:
+    entries = {entry.topology: entry for entry in read_runs(runs)}
+    page.resize(1000)
+    page.open(write_index(runs, index_page))
+    networks = "[...document.querySelectorAll('.runs td.run a')].map((link) => link.textContent.split(' ')[0])"
+
+    page.click("[data-key=packets] button")
+    assert page.evaluate(networks) == sorted(entries, key=lambda name: entries[name].packets or 0, reverse=True)
+    page.click("[data-key=packets] button")
+    assert page.evaluate(networks) == sorted(entries, key=lambda name: entries[name].packets or 0)
+    assert page.evaluate("document.querySelector('[data-key=packets]').getAttribute('aria-sort')") == "ascending"
+
+    page.evaluate(
+        "(() => { const group = document.getElementById('group'); group.value = 'outcome';"
+        "group.dispatchEvent(new Event('change')); })()"
+    )
+    headings = page.evaluate("[...document.querySelectorAll('tr.group')].map((row) => row.textContent)")
+    assert sorted(headings) == ["holds: 2 runs, 2 hold", "undecided: 1 run, 0 hold"]
+
+    tick = "document.querySelectorAll('.tick input')[%d].click()"
+    assert page.evaluate("document.getElementById('comparison').hidden")
+    page.evaluate(tick % 0)
+    page.evaluate(tick % 1)
+    assert not page.evaluate("document.getElementById('comparison').hidden")
+    rows = page.evaluate(
+        "[...document.getElementById('differences').rows].map((row) => [...row.cells].map((cell) => cell.textContent))"
+    )
+    differences = {name: (one, other) for name, one, other in rows}
+    one, other = differences["network"]
+    assert differences["steps"] == (str(entries[one].steps), str(entries[other].steps))
+    assert "seed" not in differences
+    page.wait_until("[...document.querySelectorAll('.frames iframe')].every((frame) => frame.src.endsWith('#network'))")
+    # A third run takes the place of the first.
+    page.evaluate(tick % 2)
+    assert page.evaluate("[...document.querySelectorAll('.tick input')].map((box) => box.checked)") == [
+        False,
+        True,
+        True,
+    ]
+    assert page.complaints() == []
