@@ -22,7 +22,9 @@ from coordinator.campaigns.cut_certifier import (
 )
 from coordinator.campaigns.engines import ENGINES, Engine
 from coordinator.dependence.size import InexactError
+from coordinator.execution.every_order import EXECUTIONS, EveryOrder, every_order
 from coordinator.networks.base import Progress
+from coordinator.planning.plan import make_plan
 from coordinator.scenario.model import Scenario
 from emunode.errors import ScenarioError
 
@@ -65,6 +67,12 @@ def certify(  # noqa: PLR0913  # all but the first three are optional
     if found.interrupted:
         raise KeyboardInterrupt
     return found
+
+
+def run_every_order(scenario: Scenario, executions: int | None) -> EveryOrder:
+    """Run every order of events of a scenario; errors as of `every_order`."""
+    plan = make_plan(scenario.on_driver("memory"))
+    return every_order(plan, EXECUTIONS if executions is None else executions)
 
 
 def certify_scenario(

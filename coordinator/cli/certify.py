@@ -6,7 +6,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from coordinator.api.certificates import certify_scenario
+from coordinator.api.certificates import certify_scenario, run_every_order
 from coordinator.api.progress import on_stderr
 from coordinator.campaigns.certificate import Certificate, Level, record
 from coordinator.campaigns.engines import Engine
@@ -17,9 +17,11 @@ from coordinator.cli.markup import escape
 from coordinator.cli.options import ScenarioFile
 from coordinator.cli.output import OUTPUT, JsonFlag, as_command
 from coordinator.cli.trials import TRIAL_DEFAULTS, TrialFlags, WorkersFlag
+from coordinator.execution.every_order import EveryOrder
 from coordinator.reports.numbers import plural
 from coordinator.scenario.model import make_scenario
 from coordinator.scenario.plugins import plugin_flags
+from emunode.errors import ScenarioError
 
 
 def certify(  # noqa: PLR0913  # its flags
@@ -56,6 +58,18 @@ def certify(  # noqa: PLR0913  # its flags
         ),
     ] = None,
     workers: WorkersFlag = None,
+    every_order: Annotated[
+        bool,
+        Parameter(
+            negative=(),
+            show_default=False,
+            help="run every order of arrivals, orders and reports that hosts allow, one process for each of at most eight "
+            "nodes, in place of sets of faults: holds if there is one journal",
+        ),
+    ] = False,
+    executions: Annotated[
+        int | None, Parameter(help="most executions of --every-order, beyond which it is undecided; default: 100000")
+    ] = None,
     out: Annotated[
         Path | None,
         Parameter(
@@ -76,6 +90,16 @@ def certify(  # noqa: PLR0913  # its flags
       coordinator certify counterexample.toml
     """
     base = make_scenario({**TRIAL_DEFAULTS, **values_from(scenario, flags)})
+    if executions is not None and not every_order:
+        raise ScenarioError("executions", executions, "it bounds --every-order; give that too")
+    if every_order:
+        if faults or sample is not None or engine or workers or out or method != "auto":
+            raise ScenarioError(
+                "every_order",
+                None,
+                "it takes a scenario with its --fault and --executions, and no other flag of certify",
+            )
+        return _show_every_order(run_every_order(base, executions), as_json=json)
     with on_stderr("certify") as progress:
         certificate = certify_scenario(base, faults or [], sample, workers, progress, method, engine or "auto")
     path = None
@@ -90,6 +114,24 @@ def certify(  # noqa: PLR0913  # its flags
     else:
         show_certificate(certificate, path)
     return 130 if certificate.interrupted else certificate.exit_status
+
+
+def _show_every_order(found: EveryOrder, *, as_json: bool) -> int:
+    """Print the result of running every order; return the exit status."""
+    if as_json:
+        print_json(found.record())
+        return found.exit_status
+    out, plan = render.console(), found.plan
+    out.print(
+        f"[bold]{plan.topology.title}[/bold]: {plan.spec.collective} by {plan.spec.algorithm}, every order of arrivals",
+        soft_wrap=True,
+    )
+    if found.deviation is not None:
+        out.print(f"shortest deviation: {escape(found.deviation.words())}", soft_wrap=True)
+    counted = f"{plural(found.executions, 'execution')}, {plural(found.steps, 'step')}"
+    bound = f"; the bound of {found.most:,} was reached" if found.exceeded else ""
+    out.print(f"verdict: {render.verdict_text(found.verdict)}   {counted}{bound}", soft_wrap=True)
+    return found.exit_status
 
 
 def _symmetries(count: int) -> str:

@@ -121,9 +121,9 @@ class StepEngine:
         # The last rank to start: the host is ready once all its tasks are parked.
         if len(self._tasks) == len(self._links.ranks):
             on_all_parked()
-        await at_every_wake(self._parked, partial(self._take_turn, rank))
+        await at_every_wake(self._parked, partial(self.take_turn, rank))
 
-    def _take_turn(self, rank: Rank) -> None:
+    def take_turn(self, rank: Rank) -> None:
         """Run one step of one rank; the last rank of the step reports."""
         try:
             self.run_node(rank)
@@ -199,7 +199,11 @@ class StepEngine:
             self._report()
         # Ascending order is not needed for correctness; it makes logs of equal runs comparable.
         for rank in sorted(waking):
-            trio.lowlevel.reschedule(self._tasks[rank])
+            self.wake(rank)
+
+    def wake(self, rank: Rank) -> None:
+        """Let a rank with work take its turn soon."""
+        trio.lowlevel.reschedule(self._tasks[rank])
 
     def _apply_faults(self, order: OpenStep, waking: AbstractSet[Rank]) -> set[Rank]:
         """Put faults into force on ranks and links; return the ranks that wake in this step."""
