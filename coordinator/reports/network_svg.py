@@ -19,6 +19,7 @@ CSS = """
 .map .flow { stroke: var(--blue); fill: none; stroke-linecap: round; }
 .map .head { fill: var(--blue); }
 .map .forged { stroke: var(--purple); fill: none; stroke-linecap: round; }
+.map .forged-head { fill: var(--purple); }
 .map .withheld { stroke: var(--grey); fill: var(--paper); stroke-width: 1.5; }
 .map .gone { stroke: var(--red); fill: none; stroke-dasharray: 5 4; }
 .map .node { stroke: var(--ink); stroke-width: 1; stroke-opacity: .55; }

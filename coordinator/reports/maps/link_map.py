@@ -27,8 +27,8 @@ NODES_WITH_IDLE_LINKS = 420
 NODES_WITH_ARROWS = 420
 LINE = "\n"
 """Between two paths of one element."""
-MANY_LINKS = 1_500
-"""From this number on, links are translucent."""
+FAINT = ((1_500, 0.35), (300, 0.6))
+"""Opacities of links in maps with more links than a number: lines behind others stay visible."""
 WIDTHS = (0.7, 1.4, 2.4)
 
 
@@ -88,7 +88,10 @@ class Links:
         self.most = _most(totals)
         """Segments on the busiest link in the whole run."""
         self.most_in_frame = _most(scene.marks.links)
-        classes = [width_class(load, self.most) for load in totals["segments"].to_list()]
+        loads = totals["segments"].to_list()
+        classes = [width_class(load, self.most) for load in loads]
+        if classes and min(classes) == len(WIDTHS) - 1:
+            classes = [1] * len(loads)  # equal loads: thick lines would say nothing, and hide one another
         self.table = totals.with_columns(pl.Series("class", classes, pl.Int8)).sort("class", maintain_order=True)
         self.withheld = scene.marks.withheld.select("sender", "port", "receiver").unique().sort("sender", "port")
         self.paths, heads = self._drawn(self.table)
@@ -128,24 +131,27 @@ class Links:
         ones.
         """
         if at is None:
-            table, most, stops = self.table.with_row_index("link"), self.most, self.stops
+            table, stops = self.table.with_row_index("link"), self.stops
+            classes = self.table["class"].to_list()
         else:
             marks, most = self.scene.marks, self.most_in_frame
             table = self.numbered(marks.links.filter(pl.col("frame") == at)).sort("link")
+            classes = [width_class(load, most) for load in table["segments"].to_list()]
             stops = [
                 self.stops[link]
                 for link in self.numbered(marks.withheld.filter(pl.col("frame") == at), self.withheld)["link"]
             ]
         by_width: list[list[str]] = [[] for _ in WIDTHS]
-        for link, load in table.select("link", "segments").iter_rows():
-            by_width[width_class(load, most)].append(self.paths[link])
+        for link, width in zip(table["link"].to_list(), classes, strict=True):
+            by_width[width].append(self.paths[link])
         unit = max(0.55, min(2.6, 0.12 * self.layout.radius))
-        faint = ' stroke-opacity="0.5"' if len(self.paths) > MANY_LINKS else ""
+        faint = next((f' stroke-opacity="{opacity}"' for least, opacity in FAINT if len(self.paths) > least), "")
         flows = [
             f'<path class="flow" id="flow{width}"{faint} stroke-width="{unit * wide:.2f}" d="{LINE.join(lines)}"/>'
             for width, (lines, wide) in enumerate(zip(by_width, WIDTHS, strict=True))
         ]
         heads = [self.heads[link] for link in table["link"]] if self.heads else []
+        altered = table.filter(pl.col("altered") > 0)["link"]
         lost, forged = (
             LINE.join(self.paths[link] for link in table.filter(pl.col(kind) > 0)["link"])
             for kind in ("lost", "altered")
@@ -156,6 +162,9 @@ class Links:
             *flows,
             f'<path class="head" id="heads" d="{LINE.join(heads)}"/>',
             f'<path class="forged" id="forged" stroke-width="{1.2 * wide:.2f}" d="{forged}"/>',
+            f'<path class="forged-head" id="forged-heads" d="{LINE.join(self.heads[link] for link in altered)}"/>'
+            if self.heads
+            else "",
             f'<path class="gone" id="lost" stroke-width="{wide:.2f}" d="{lost}"/>',
             *([f'<path class="withheld" id="withheld" d="{LINE.join(stops)}"/>'] if self.stops else []),
         ]

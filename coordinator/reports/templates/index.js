@@ -70,7 +70,7 @@
     steps: (entry) => entry.steps ?? "-", packets: (entry) => entry.packets ?? "-", verdict: (entry) => entry.verdict,
     history: (entry) => (entry.journal_hash || "-").slice(0, 12),
   };
-  const frames = [...document.querySelectorAll(".frames iframe")];
+  let frames = []; // none without a comparison: an empty page would be one more page for a screen reader
   const address = (entry) => `${entry.path.split("/").map(encodeURIComponent).join("/")}/report.html`;
 
   function choose(each, box) {
@@ -91,10 +91,15 @@
   function compare() {
     const both = chosen.map(({ entry }) => entry);
     $("comparison").hidden = both.length < 2;
-    if (both.length < 2) {
-      for (const frame of frames) frame.removeAttribute("src");
-      return;
-    }
+    frames = both.map((entry, at) => {
+      const frame = document.createElement("iframe");
+      frame.title = `Report of run ${"AB"[at]}`;
+      // A report begins with its summary; its map is what the slider moves.
+      frame.src = `${address(entry)}#network`;
+      return frame;
+    });
+    $("frames").replaceChildren(...(both.length < 2 ? [] : frames));
+    if (both.length < 2) return;
     const differing = Object.entries(SHOWN).map(([name, value]) => [name, ...both.map((entry) => String(value(entry)))])
       .filter(([, one, other]) => one !== other);
     $("differences").replaceChildren(...differing.map((cells) => {
@@ -111,8 +116,6 @@
     $("command").textContent = `coordinator compare ${quoted.map((path) => `runs/${path}`).join(" ")} --out comparison.html`;
     $("slider").max = Math.max(1, ...both.map((entry) => entry.steps ?? 0));
     $("slider").value = 0;
-    // A report begins with its summary; its map is what the slider moves.
-    both.forEach((entry, at) => { frames[at].src = `${address(entry)}#network`; });
     $("step").textContent = "whole run";
   }
 

@@ -163,6 +163,21 @@ def test_step_in_the_address_is_shown_and_played_from(show: Show) -> None:
     assert run.drawn_links() == run.links_of(4)
 
 
+def test_a_tangle_of_links_begins_with_its_first_tree(show: Show) -> None:
+    run = show("star:5 broadcast edt redundancy=4 source=12345")
+    pressed = "document.querySelector('[data-choice][aria-pressed=true]').textContent"
+    trees = "[...document.querySelectorAll('#overlay path')].map((path) => path.dataset.tree)"
+    assert (run.page.evaluate(pressed), run.page.evaluate(trees)) == ("Tree 1", ["0"])
+    assert run.text().endswith("; drawn is tree 1")
+    run.move_to(3)
+    assert (run.page.evaluate(pressed), run.drawn_links()) == ("Traffic", run.links_of(3))
+    run.page.click("#whole")
+    assert run.page.evaluate(pressed) == "Tree 1"
+    run.page.click("[data-choice=traffic]")
+    assert (run.page.evaluate(pressed), run.page.evaluate(trees)) == ("Traffic", [])
+    run.page.wait_until("location.hash === '#tree=traffic'")
+
+
 def test_contrast_in_dark_light_and_print(show: Show) -> None:
     """The lightness of text and background differs by at least a half."""
     run = show(STAR)

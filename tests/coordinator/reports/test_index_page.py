@@ -135,7 +135,7 @@ def test_runs_are_sorted_grouped_and_compared(page: Browser, runs: Path) -> None
     one, other = differences["network"]
     assert differences["steps"] == (str(entries[one].steps), str(entries[other].steps))
     assert "seed" not in differences
-    page.wait_until("[...document.querySelectorAll('.frames iframe')].every((frame) => frame.src.endsWith('#network'))")
+    page.wait_until("[...document.querySelectorAll('#frames iframe')].every((frame) => frame.src.endsWith('#network'))")
     # A third run takes the place of the first.
     page.evaluate(tick % 2)
     assert page.evaluate("[...document.querySelectorAll('.tick input')].map((box) => box.checked)") == [

@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter, defaultdict
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,12 +13,15 @@ from coordinator.live.frames import Frames
 from coordinator.networks.base import StepResult
 from coordinator.planning.plan import Plan
 from coordinator.reports.data import read_run
+from coordinator.reports.maps.marks import STATE_COLOURS, VOTE_COLOURS
 from coordinator.reports.panels.base import Report
+from coordinator.reports.run_report import write_report
 from coordinator.reports.scene.scene import Scene
 from coordinator.reports.scene.votes import State
 from emunode.engine.rank_set import AlteredCopy
 from emunode.model import Step
 from emunode.topologies.base import Topology
+from tests.browser import Browser, find_chromium
 from tests.command_line import fields
 from tests.scenarios import Case
 from tests.support import run_scenario
@@ -43,6 +47,11 @@ PLAIN = [
     "star:4 broadcast greedy-tree clock=timed fault=crash:4231@6ms",
     "hypercube:3 broadcast sbt clock=timed reliable=true fault=loss:000~001:0.5 seed=3",
     "torus:4x4 broadcast edge-disjoint-trees redundancy=2 fault=duplicate:0,0~0,1:1 fault=delay:0,0~1,0:2",
+    "hypercube:4 broadcast sbt repair=next-port fault=crash:0001@1 fault=down:0010~0110@2",
+    "star:4 broadcast greedy-tree repair=next-port fault=crash:4231@2 fault=loss:1234~3214:1",
+    "star:4 broadcast edt clock=timed segments=3 fault=hang:2134@2ms-6ms",
+    "hypercube:3 allgather brg port_model=exchange fault=loss:000~001:1@2",
+    "star:4 broadcast greedy-tree reliable=true fault=drop:1234~2134:1",
 ]
 VOTED = [
     "star:4 broadcast edt redundancy=3 fault=byzantine:2134",
@@ -59,6 +68,11 @@ VOTED = [
     "star:4 reduce greedy-tree messages=2 fault=byzantine:2134",
     "ej:2+3 broadcast independent-trees redundancy=3 fault=byzantine:1,0 fault=selective:0,1:0.5",
     "torus:4x4 broadcast edge-disjoint-trees redundancy=2 fault=down:0,0~0,1@1-2 fault=corrupt:0,0~1,0:1",
+    "star:4 broadcast edt redundancy=3 clock=timed fault=byzantine:2134 fault=byzantine:3214",
+    "star:4 broadcast edt redundancy=3 fault=selective:2134:0.5 fault=silent:4231",
+    "hypercube:3 broadcast nesbt redundancy=3 fault=byzantine:001 fault=byzantine:010@2-3",
+    "star:4 broadcast edt redundancy=3 fault=equivocate:2134 fault=equivocate:3214",
+    "ej:2+3 broadcast independent-trees redundancy=6 fault=byzantine:1,0 fault=crash:0,1@2",
 ]
 
 
@@ -133,6 +147,33 @@ class Recorded:
         return dict(+heard), dict(settled)
 
 
+DRAWN = """((at) => {
+  const slider = document.getElementById("slider");
+  slider.value = at + 1;
+  slider.dispatchEvent(new Event("input", { bubbles: true }));
+  const circles = [...document.getElementById("nodes").children];
+  const centres = circles.map((node) => ["cx", "cy"].map((name) => +node.getAttribute(name)));
+  const nearest = (x, y) => {
+    const away = centres.map(([cx, cy]) => Math.hypot(cx - x, cy - y));
+    return away.indexOf(Math.min(...away));
+  };
+  const texts = (name) => document.getElementById(name)?.getAttribute("d") ?? "";
+  const lines = (...names) => names.flatMap((name) => texts(name).split("\\n").filter(Boolean));
+  const ends = (...names) => lines(...names).map((d) => {
+    const path = document.createElementNS("http://www.w3.org/2000/svg", "path");
+    path.setAttribute("d", d);
+    const length = path.getTotalLength();
+    return [0, length].map((share) => path.getPointAtLength(share)).map(({ x, y }) => nearest(x, y));
+  });
+  return {
+    busy: ends("flow0", "flow1", "flow2"), lost: ends("lost"), altered: ends("forged"),
+    heads: lines("heads").length, forgedHeads: lines("forged-heads").length, withheld: lines("withheld").length,
+    fills: circles.map((node) => node.getAttribute("fill")),
+  };
+})(%d)"""
+"""What the map shows at one position of the slider: the nodes at which lines begin and end, and the colours of nodes."""
+
+
 class Run(NamedTuple):
     """A run with its scene, and if it can be watched, its frames."""
 
@@ -140,6 +181,7 @@ class Run(NamedTuple):
     recorded: Recorded
     scene: Scene
     watched: "Watched | None"
+    path: Path
 
 
 class Watched(Script):
@@ -175,7 +217,7 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
         plan = Case(scenario).plan
         watched = Watched(plan)
         run_quietly(plan, watched)
-    return Run(scenario, Recorded(path, scenario, scene.topology), scene, watched)
+    return Run(scenario, Recorded(path, scenario, scene.topology), scene, watched, path)
 
 
 @pytest.mark.exhaustive(one_in=5)
@@ -197,6 +239,38 @@ def test_a_scene_shows_what_the_journal_says(run: Run) -> None:
             heard, settled = recorded.votes(step, altered, over=step == recorded.last)
             assert numbered(held.heard.tolist()) == heard
             assert states(held.settled.tolist()) == settled
+
+
+@pytest.mark.browser
+@pytest.mark.exhaustive(one_in=10)
+@pytest.mark.skipif(find_chromium() is None, reason="Chromium not found")
+def test_the_picture_shows_what_the_journal_says(run: Run, page: Browser) -> None:
+    """The drawn lines, by the nodes at their ends, and in runs with votes the colours of nodes."""
+    write_report(run.path)
+    page.open(run.path / "report.html")
+    recorded, topology = run.recorded, run.scene.topology
+    altered = run.watched.altered if run.watched else None
+    for at, step in enumerate(run.scene.positions.last):
+        drawn = page.evaluate(DRAWN % at)
+        links = recorded.links(step)
+
+        def ends(wanted: Iterable[tuple[int, int]]) -> list[list[int]]:
+            return sorted([sender, topology.end(sender, port)[0]] for sender, port in wanted)
+
+        assert sorted(drawn["busy"]) == ends(links)
+        assert sorted(drawn["lost"]) == ends(link for link, (_, lost, _) in links.items() if lost)
+        assert sorted(drawn["altered"]) == ends(link for link, (_, _, forged) in links.items() if forged)
+        assert (drawn["heads"], drawn["forgedHeads"]) == (len(links), len(drawn["altered"]))
+        assert drawn["withheld"] == len(recorded.withheld(step))
+        one_segment = set(run.scene.full) <= {0, 1}
+        if run.scene.votes is not None and one_segment and altered is not None:
+            heard, settled = recorded.votes(step, altered, over=step == recorded.last)
+            ended = {rank: STATE_COLOURS[State(state)] for rank, state in settled}
+            for rank in topology.ranks():
+                if rank in recorded.faulty or rank == run.scene.source or not run.scene.full[rank]:
+                    continue
+                colour = ended.get(rank, VOTE_COLOURS[State.WAITING] if heard.get(rank) else "var(--paper)")
+                assert drawn["fills"][rank] == colour, (step, rank)
 
 
 def test_a_watched_run_shows_what_the_journal_says(run: Run) -> None:

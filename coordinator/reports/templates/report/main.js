@@ -19,6 +19,8 @@ const steps = slider ? stepView(data) : null;
 const run = data.answers ? new RunData(data.answers) : null;
 const overlay = run && new Overlay(map, run, steps);
 const lastStep = steps ? data.last[data.last.length - 1] : 0;
+// Until the reader chooses, the whole run of a tangled map is its first tree: `treeFirst`.
+let treeFirst = Boolean(steps?.tangled && run?.trees);
 const state = { frame: -1, node: -1, tree: "traffic", root: 0, links: false, levels: false };
 let timer = 0, writer = 0, known = location.hash;
 
@@ -33,7 +35,9 @@ function show() {
     slider.setAttribute("aria-valuetext", state.frame < 0 ? "whole run" : `step ${data.names[state.frame]}`);
   }
   if (!run) return;
-  const { frame, node, tree, root } = state;
+  const { frame, node, root } = state, isFirst = treeFirst && frame < 0 && node < 0;
+  const tree = isFirst ? 0 : state.tree;
+  if (isFirst) $("now").textContent += "; drawn is tree 1";
   const links = state.links && run.packets ? frame < 0 ? [1, lastStep] : [data.first[frame], data.last[frame]] : null;
   overlay.draw({ choice: tree, root, node, links });
   for (const button of document.querySelectorAll("[data-choice]")) button.setAttribute("aria-pressed", button.dataset.choice === String(tree));
@@ -82,6 +86,7 @@ function writeAddress() {
   const parts = [];
   if (state.frame >= 0) parts.push(`step=${data.last[state.frame]}`);
   if (state.node >= 0) parts.push(`node=${encodeURIComponent(run.labels[state.node])}`);
+  if (state.tree === "traffic" && steps?.tangled && !treeFirst) parts.push("tree=traffic");
   if (state.tree !== "traffic") parts.push(`tree=${state.tree === "all" ? "all" : state.tree + 1}`);
   const wanted = parts.length ? `#${parts.join("&")}` : "";
   // A fragment without a part that is read here, such as that of a section, stays while there is nothing to write.
@@ -104,6 +109,7 @@ function readAddress() {
   state.frame = steps && step > 0 ? data.last.findIndex((last) => step <= last) : -1;
   if (run) {
     const tree = asked.get("tree"), number = Number(tree) - 1;
+    if (tree) treeFirst = false;
     state.tree = tree === "all" && run.trees ? "all" : run.trees && number >= 0 && number < run.trees.count && Number.isInteger(number) ? number : "traffic";
     state.node = run.ranks.get(asked.get("node")) ?? -1;
     if (asked.get("node")) say(state.node < 0 ? `There is no node ${asked.get("node")}.` : "");
@@ -256,6 +262,7 @@ function listenToTools() {
   for (const button of document.querySelectorAll("[data-choice]")) {
     button.addEventListener("click", () => {
       const { choice } = button.dataset;
+      treeFirst = false;
       state.tree = choice === "all" || choice === "traffic" ? choice : Number(choice);
       show();
     });

@@ -3,6 +3,8 @@
 import { stateOf } from "../shared/marks.js";
 import { unpack } from "./packing.js";
 
+const TANGLE = 300; // links
+
 export function stepView(data) {
   const $ = (id) => document.getElementById(id);
   const map = $("map"), circles = $("nodes") ? [...$("nodes").children] : [], names = $("names") ? [...$("names").children] : [];
@@ -11,7 +13,7 @@ export function stepView(data) {
   const cursors = [...document.querySelectorAll(".cursor")];
   const slices = $("slices"), progress = $("progress") ? [...$("progress").children] : [];
   const initial = circles.map((circle) => circle.getAttribute("fill")), inks = names.map((name) => name.getAttribute("fill"));
-  const layers = ["flow0", "flow1", "flow2", "heads", "forged", "lost", "withheld"].map($).filter(Boolean);
+  const layers = ["flow0", "flow1", "flow2", "heads", "forged", "forged-heads", "lost", "withheld"].map($).filter(Boolean);
   const whole = layers.map((layer) => layer.getAttribute("d"));
   const lines = (name) => $(name)?.getAttribute("d").split("\n").filter(Boolean) ?? [];
   const paths = ["flow0", "flow1", "flow2"].flatMap(lines), tips = lines("heads"), stops = lines("withheld");
@@ -31,6 +33,7 @@ export function stepView(data) {
       if (tips.length) d.heads.push(tips[link]);
     });
     for (const name of ["lost", "forged"]) d[name] = Array.from(read[name][frame], (link) => paths[link]);
+    d["forged-heads"] = Array.from(read.forged[frame], (link) => tips[link]);
     d.withheld = Array.from(read.withheld[frame], (link) => stops[link]);
     for (const layer of layers) layer.setAttribute("d", d[layer.id].join("\n"));
   }
@@ -139,5 +142,8 @@ export function stepView(data) {
   /** The colour of a node on the map. */
   const colour = (rank) => circles[rank]?.getAttribute("fill");
 
-  return { show, text, path, colour, count: data.names.length };
+  /** Whether the whole run is a tangle of links, none of which has anything to say by itself. */
+  const tangled = senders.length > TANGLE && !["lost", "forged", "withheld"].some((name) => read[name].some((links) => links.length));
+
+  return { show, text, path, colour, tangled, count: data.names.length };
 }
