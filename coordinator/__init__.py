@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from coordinator.api.networks import Network, network
     from coordinator.api.reproductions import reproduce
     from coordinator.api.runs import Run
+    from coordinator.api.schedules import CollectiveSchedule, schedule
     from coordinator.api.sweeps import sweep
     from coordinator.api.verification import verify
     from coordinator.api.watching import watch
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Campaign",
     "Certificate",
+    "CollectiveSchedule",
     "ContractError",
     "DeadlineError",
     "EmulatorError",
@@ -63,6 +65,7 @@ __all__ = [
     "map",
     "network",
     "reproduce",
+    "schedule",
     "sweep",
     "topologies",
     "verify",
@@ -78,6 +81,7 @@ _HOMES = {
     "coordinator.api.networks": ("Network", "network"),
     "coordinator.api.reproductions": ("reproduce",),
     "coordinator.api.runs": ("Run",),
+    "coordinator.api.schedules": ("CollectiveSchedule", "schedule"),
     "coordinator.api.sweeps": ("sweep",),
     "coordinator.api.verification": ("verify",),
     "coordinator.api.watching": ("watch",),

@@ -23,6 +23,7 @@ from coordinator.api import (
     mapping,
     networks,
     reproductions,
+    schedules,
     sweeps,
     verification,
     watching,
@@ -45,6 +46,7 @@ __all__ = [
     "map",
     "network",
     "reproduce",
+    "schedule",
     "sweep",
     "topologies",
     "verify",
@@ -127,6 +129,7 @@ compare = as_async(comparisons.compare)
 faults = as_async(lists.faults)
 map = as_async(mapping.map)  # noqa: A001  # as `coordinator.map`
 reproduce = as_async(reproductions.reproduce)
+schedule = as_async(schedules.schedule)
 sweep = as_async(sweeps.sweep)
 topologies = as_async(lists.topologies)
 verify = as_async(verification.verify)

@@ -247,6 +247,8 @@ class CollectiveSpec(NamedTuple):
     """Unicast: by rank, the target of its message, or the rank itself if it sends none; empty if one rank sends."""
     program: str = ""
     """The command line of the program that plays each rank, for the algorithm `program`; else empty."""
+    schedule: str | None = None
+    """The hops of a schedule file as text, for the algorithm `schedule`; else None."""
     program_deadline: float = 5.0
     """How long the program may take to answer a line, in seconds."""
     reliable: ReliableLinks | None = None

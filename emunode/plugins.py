@@ -21,6 +21,7 @@ from typing import Final, NamedTuple
 # With the built-in algorithms and topologies, with which no plug-in may clash.
 import emunode.algorithms.registry  # noqa: F401
 from emunode.algorithms.base import ALGORITHMS, ANY_FAMILY, Algorithm
+from emunode.algorithms.given_schedule import SCHEDULE
 from emunode.algorithms.program import PROGRAM
 from emunode.errors import RegistrationError, ScenarioError
 from emunode.faults.kinds import KINDS
@@ -169,10 +170,10 @@ def _require_new_names(additions: list[Addition]) -> None:
     for _, entry in additions:
         if not isinstance(entry, type) or not issubclass(entry, Algorithm):
             continue
-        if entry.name == PROGRAM:
+        if entry.name in (PROGRAM, SCHEDULE):
             _, line = getsourcelines(entry)
             raise RegistrationError(
-                f"line {line}: algorithm {entry.__qualname__} is called {PROGRAM!r}, a name already taken"
+                f"line {line}: algorithm {entry.__qualname__} is called {entry.name!r}, a name already taken"
             )
         for other in ALGORITHMS.values():
             same = (other.collective, other.name) == (entry.collective, entry.name)

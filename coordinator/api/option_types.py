@@ -49,6 +49,7 @@ class Options(TypedDict, total=False):
     plugin: str | Sequence[str]
     program: str
     program_deadline: Duration
+    schedule: str
     seed: int
     step_limit: int
     name: str

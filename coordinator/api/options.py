@@ -6,6 +6,7 @@ from typing import Any
 from coordinator.scenario.model import OPTIONS, Scenario, make_scenario
 from coordinator.scenario.plugins import load_plugins
 from coordinator.scenario.programs import allow_program
+from coordinator.scenario.schedules import with_schedule
 from emunode.errors import ScenarioError
 
 FaultTexts = str | Sequence[str]
@@ -39,7 +40,7 @@ def scenario_values(
         given["plugin"] = list(dict.fromkeys((*as_list(values.get("plugin", ())), *loaded)))
     if isinstance(program := options.get("program"), str):
         given["program"] = allow_program(program)
-    return {"driver": "memory", **values, "fault": as_list(faults), **given}
+    return with_schedule({"driver": "memory", **values, "fault": as_list(faults), **given})
 
 
 def is_duration(name: str) -> bool:

@@ -12,6 +12,7 @@ from coordinator.scenario.model import Scenario, make_scenario, read_scenario
 from coordinator.scenario.networks import with_absolute_network
 from coordinator.scenario.plugins import load_plugins, require_loaded
 from coordinator.scenario.programs import allow_program, require_named
+from coordinator.scenario.schedules import with_schedule
 from emunode.errors import ScenarioError
 
 DAY = 86400.0
@@ -36,7 +37,7 @@ def values_from(file: Path | None, flags: Any) -> dict[str, object]:
         values |= with_absolute_network(given, Path.cwd())
         if "topology" in given and "network_sha256" not in given:
             values.pop("network_sha256", None)  # the digest of the network in the file
-    return values
+    return with_schedule(values)
 
 
 def texts_of(flags: Any) -> dict[str, Any]:

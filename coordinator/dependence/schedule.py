@@ -21,7 +21,6 @@ from coordinator.dependence.bit_rows import Groups, Indices, grouped
 from coordinator.dependence.size import MOST_HOPS, MOST_STEPS, InexactError
 from coordinator.history.journal import RECORD, Records, sorted_records
 from emunode.algorithms.base import Algorithm
-from emunode.algorithms.classical.doubling import RecursiveDoubling
 from emunode.engine.memory import MemoryEngine
 from emunode.model import ALL_RANKS, FOLDING, Step
 from emunode.play import play
@@ -121,8 +120,9 @@ def _linked(algorithm: Algorithm, records: Records) -> Schedule:
     if folds.any():
         partial = np.flatnonzero(target != ALL_RANKS)
         # Recursive doubling folds all arrivals; a tree folds the arrivals for the same root.
-        exchange = isinstance(algorithm, RecursiveDoubling)
-        root = np.zeros(count, np.int64) if exchange else np.where(target == ALL_RANKS, sender, target)
+        root = (
+            np.zeros(count, np.int64) if algorithm.folds_all_arrivals else np.where(target == ALL_RANKS, sender, target)
+        )
         arrived, wanted = _keys((receiver[partial], root[partial], segment[partial]), (sender, root, segment))
         # Key and step as one number: arrivals with the same key are sorted by step, and never meet the arrivals of the
         # next key.

@@ -308,6 +308,12 @@ class Scenario(BaseModel):
     program_deadline: Annotated[Seconds, Option(OptionGroup.CODE)] = Field(
         5.0, gt=0, le=60, description="how long a program may take for an answer"
     )
+    schedule: Annotated[str | None, Option(OptionGroup.CODE)] = Field(
+        None,
+        max_length=2**25,
+        description="schedule file (MSCCL, TE-CCL, ForestColl) that says collective and algorithm; without --topology on "
+        "the links that it uses",
+    )
     seed: Annotated[Whole, Option(OptionGroup.REPETITION)] = Field(
         0, ge=0, lt=2**63, description="seed of payloads and of every random choice"
     )

@@ -14,6 +14,7 @@ from weakref import WeakValueDictionary
 
 from coordinator.scenario.model import Scenario, dump_scenario
 from coordinator.scenario.plugins import absolute_plugins, keep_plugins
+from coordinator.scenario.schedule_text import is_text
 from coordinator.scenario.traffic_patterns import is_file
 from emunode.errors import ScenarioError
 from emunode.topologies.base import Topology
@@ -103,13 +104,18 @@ def absolute_network(name: object, folder: Path) -> object:
 
 
 def with_absolute_network(values: Mapping[str, object], folder: Path) -> dict[str, object]:
-    """Return the values of a scenario whose `topology`, `permutation` and `plugin` may name files relative to `folder`."""
+    """Return the values of a scenario with absolute paths of its files, which are relative to `folder`: of `topology`,
+    `permutation`, `schedule` and `plugin`.
+    """
     absolute = dict(values)
     if "topology" in values:
         absolute["topology"] = absolute_network(values["topology"], folder)
     permutation = values.get("permutation")
     if isinstance(permutation, str) and is_file(permutation):
         absolute["permutation"] = str(folder.absolute() / permutation)
+    schedule = values.get("schedule")
+    if isinstance(schedule, str) and not is_text(schedule):
+        absolute["schedule"] = str(folder.absolute() / schedule)
     if "plugin" in values:
         absolute["plugin"] = absolute_plugins(values["plugin"], folder)
     return absolute

@@ -36,6 +36,10 @@ class RefusedScheduleError(ScenarioError):
         return type(self)(self.allowed, file)
 
 
+class WrongScheduleError(RefusedScheduleError):
+    """A schedule file that is not run because its judgement is `violated`: exit status 1."""
+
+
 class FileVerdict(StrEnum):
     """The verdict on a schedule file."""
 
@@ -109,6 +113,10 @@ class HopTimetable:
     messages: int
     """Chunks from each origin to each target; each is a message of its own."""
     hops: Sequence[TimedHop]
+    folders: tuple[Rank, ...] = ()
+    """Allreduce in one block: the ranks that complete the sum; empty where every rank owns a block of it."""
+    stated_steps: Step = 0
+    """The most steps that the file says it takes; 0 if it does not say."""
 
 
 class ScheduleFile(ABC):

@@ -8,6 +8,7 @@ from functools import cached_property, lru_cache
 from coordinator.schedules.base import FileJudgement, FileVerdict, HopTimetable, ScheduleFile
 from coordinator.schedules.chunk_program import SENDING, ChunkProgram, Contribution
 from coordinator.schedules.chunk_run import NOTHING, SECOND, ChunkExecution, Sum
+from coordinator.schedules.chunk_timetable import chunk_timetable
 
 
 class ChunkFile(ScheduleFile):
@@ -140,4 +141,4 @@ class ChunkFile(ScheduleFile):
         return " + ".join(parts if len(parts) <= 16 else [*parts[:16], f"{len(parts) - 16} more"])
 
     def timetable(self, capacity: int | None = None) -> HopTimetable:
-        raise NotImplementedError
+        return chunk_timetable(self.execution(capacity))

@@ -169,8 +169,9 @@ class Algorithm(ABC):
     """True if the copies of a message take paths without common inner nodes, so that a fault stops one copy at most."""
     negative_control: ClassVar[bool] = False
     """True if the algorithm reproduces a printed error, so that runs violate the claims of the paper."""
-    copies_keep_trees: ClassVar[bool] = True
-    """True if a copy stays on its tree and crosses a link once per step at most; False in some negative controls."""
+    copies_keep_trees: bool = True
+    """True if a copy stays on its tree and crosses a link once per step at most; False in some negative controls and
+    schedule files."""
     citation: ClassVar[str]
     """The literature, with section, table or theorem."""
     needs: ClassVar[frozenset[Need]] = frozenset()
@@ -503,6 +504,9 @@ class Algorithm(ABC):
     def kept_trees(self) -> "Trees | None":
         """The trees whose links a repair prefers; None if it keeps nothing of any."""
         return None
+
+    folds_all_arrivals: bool = False
+    """Whether a rank folds every partial result that arrives, and not only those for the rank to which it sends."""
 
     dependence = Dependence.UNSTATED
     """How sends depend on receipts. It tells which losses follow from the schedule of a run without faults."""

@@ -9,6 +9,7 @@ from typing import Final
 
 import emunode.topologies.registry  # noqa: F401  # declares the families
 from emunode.algorithms.base import ALGORITHMS, ANY_FAMILY, Algorithm, Need
+from emunode.algorithms.given_schedule import SCHEDULE, find_given
 from emunode.algorithms.program import PROGRAM, find_program
 from emunode.algorithms.repair import make_repaired
 from emunode.errors import ScenarioError
@@ -116,6 +117,8 @@ def find_algorithm(topology: Topology, spec: CollectiveSpec) -> RegisteredAlgori
     """Return the class of the algorithm that `spec` names; ScenarioError when `topology` has none of that name."""
     if spec.algorithm == PROGRAM:
         return find_program(spec)
+    if spec.algorithm == SCHEDULE:
+        return find_given(spec)
     for family in (topology.family, ANY_FAMILY):
         if entry := ALGORITHMS.get((family, spec.collective, spec.algorithm)):
             return entry

@@ -180,7 +180,8 @@ class TecclFile(HopFile):
     def timetable(self, capacity: int | None = None) -> HopTimetable:
         if self._switches:
             raise RefusedScheduleError("hops that cross switches within an epoch are judged, and not run")
-        return super().timetable(capacity)
+        stated = self.claimed if isinstance(self.claimed, int) else 0
+        return replace(super().timetable(capacity), stated_steps=stated)
 
 
 def _demands(document: Mapping[str, Any]) -> list[tuple[str, str, int]]:

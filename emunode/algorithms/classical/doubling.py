@@ -27,6 +27,7 @@ class RecursiveDoubling(Algorithm):
     name = "recursive-doubling"
     collective = Collective.ALLREDUCE
     dependence = Dependence.FIXED
+    folds_all_arrivals = True
     port_models = (PortModel.EXCHANGE, *ONE_WAY)
     duplexes = (Duplex.FULL,)
     citation = "Thakur-Rabenseifner-Gropp 2005, recursive doubling"

@@ -27,6 +27,7 @@ FULL: dict[str, object] = {
     "source": "2134",
     "target": "3214",
     "permutation": "shift:3",
+    "schedule": "{}",
     "port_model": "one-port",
     "duplex": "half",
     "network_sha256": "0" * 64,
