@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from coordinator.api.campaigns import Campaign, campaign
     from coordinator.api.certificates import certify
     from coordinator.api.comparisons import compare
+    from coordinator.api.judging import judge
     from coordinator.api.lists import algorithms, faults, topologies
     from coordinator.api.mapping import map  # noqa: A004
     from coordinator.api.networks import Network, network
@@ -62,6 +63,7 @@ __all__ = [
     "certify",
     "compare",
     "faults",
+    "judge",
     "map",
     "network",
     "reproduce",
@@ -76,6 +78,7 @@ _HOMES = {
     "coordinator.api.campaigns": ("Campaign", "campaign"),
     "coordinator.api.certificates": ("certify",),
     "coordinator.api.comparisons": ("compare",),
+    "coordinator.api.judging": ("judge",),
     "coordinator.api.lists": ("algorithms", "faults", "topologies"),
     "coordinator.api.mapping": ("map",),
     "coordinator.api.networks": ("Network", "network"),

@@ -19,6 +19,7 @@ from coordinator.api import (
     campaigns,
     certificates,
     comparisons,
+    judging,
     lists,
     mapping,
     networks,
@@ -43,6 +44,7 @@ __all__ = [
     "certify",
     "compare",
     "faults",
+    "judge",
     "map",
     "network",
     "reproduce",
@@ -127,6 +129,7 @@ campaign = as_async(campaigns.campaign)
 certify = as_async(certificates.certify)
 compare = as_async(comparisons.compare)
 faults = as_async(lists.faults)
+judge = as_async(judging.judge)
 map = as_async(mapping.map)  # noqa: A001  # as `coordinator.map`
 reproduce = as_async(reproductions.reproduce)
 schedule = as_async(schedules.schedule)

@@ -158,16 +158,17 @@ _recorders: list[list[Addition]] = []
 """The records of plug-ins that are being loaded, the innermost last."""
 
 
-def register(entry: Registered) -> Registered:
+def register(entry: Registered, module: str | None = None) -> Registered:
     """Add a class (or an instance of `Driver` or `Reproduction`) to its registry, and return it: usable as a decorator.
 
-    Raises RegistrationError if no registry takes such an entry, or its registry refuses it (see `Registry.add`).
+    `module` is the module that defines the entry, by default that of the caller. Raises RegistrationError if no registry
+    takes such an entry, or its registry refuses it (see `Registry.add`).
     """
     for registry in _registries:
         if registry.takes(entry):
             registry.prepare()
             # Not the module of the entry: a class derived from a built-in one has the module of that one.
-            built_in = registry.declares(sys._getframe(1).f_globals.get("__name__", ""))
+            built_in = registry.declares(module or sys._getframe(1).f_globals.get("__name__", ""))
             # A plug-in may be the first to import a built-in entry, which stays when the plug-in is withdrawn.
             if registry.add(entry, built_in=built_in) and _recorders and not built_in:
                 _recorders[-1].append((registry, entry))

@@ -65,7 +65,7 @@ BELOW: Final[Mapping[str, set[str]]] = {
     "coordinator.reports": {"coordinator.results"},
     "coordinator.maintenance": {"coordinator.networks"},
     "coordinator.execution": {"coordinator.networks", "coordinator.reports", "coordinator.batch"},
-    "coordinator.mpi": {"coordinator.execution"},
+    "coordinator.mpi": {"coordinator.additions", "coordinator.execution"},
     "coordinator.papers": {"coordinator.execution", "emunode.testing"},
     "coordinator.batch": {"coordinator.results"},
     "coordinator.campaigns": {"coordinator.execution", "coordinator.batch"},

@@ -50,7 +50,6 @@ REPEATED: Final = frozenset(
 
 ONLY_TESTS_USE: Final = frozenset(
     {
-        "EACH",
         "FLOAT_TYPES",
         "MOST_ELEMENTS",
         "MOST_PROBED",
@@ -63,13 +62,11 @@ ONLY_TESTS_USE: Final = frozenset(
         "edge_colouring",
         "fold_in_order",
         "improved_broadcast",
-        "is_complete",
         "mean_depth",
         "parting_node",
         "partition_problem",
         "phase_loads",
         "probe_contribution",
-        "probed_tree",
         "spt_children",
         "sum_in_order",
         "unit_roundoff",

@@ -212,7 +212,7 @@ class Run(Judged):
     def _table(self, name: str, table: Table | None) -> Table:
         require_usable()
         if table is None:
-            raise RunError(f"{name} of this run cannot be read: {'; '.join(self.data.notes)}")
+            raise RunError(f"{name} of this run cannot be read: {self.data.reasons}")
         return table
 
     # --- files ---------------------------------------------------------------------------------------------------------

@@ -22,6 +22,8 @@ from coordinator.campaigns.verify_sweep import verify_sweep
 from coordinator.execution.certificates.check import verify_certificate
 from coordinator.execution.verify import UnreadableError, Verification, require_verifiable
 from coordinator.execution.verify import verify as verify_run
+from coordinator.history.foreign import FOREIGN_FILE
+from coordinator.mpi.history import verify_history
 from coordinator.reports.data import find_run
 from coordinator.reports.numbers import plural
 from coordinator.scenario.model import Scenario, make_scenario
@@ -58,7 +60,7 @@ def verify(run: Run | Path | str) -> Verification:
     found = run.path if isinstance(run, Run) else find_run(Path(run))
     if found is None:
         raise ScenarioError("run", repr(run), "it is only in memory; save it, or run with out=FOLDER")
-    return verify_run(found)
+    return verify_history(found) if exists(found / FOREIGN_FILE) else verify_run(found)
 
 
 def verify_campaign(folder: Path) -> Verification:

@@ -17,7 +17,7 @@ app = App(
     suppress_keyboard_interrupt=False,
 )
 lister = App(name="list", help="List the topologies, the algorithms, the kinds of fault, and stored runs.")
-judges = App(name="judge", help="Judge what other software sent: an MPI library of this machine.")
+judges = App(name="judge", help="Judge what other software sent: an MPI library, a program, a table of traffic.")
 maker = App(name="new", help="Write a file to start from: an algorithm or a network of your own.")
 
 # Each summary repeats the first line of the command's docstring, which cannot be read without importing its module.
@@ -65,6 +65,10 @@ JUDGES = {
     "mpi": (
         "judge:mpi_command",
         "Judge the collectives of the MPI library on this machine: who sent how much to whom.",
+    ),
+    "traffic": (
+        "traffic:traffic_command",
+        "Show a table of traffic that another tool measured, and compare it with a rule.",
     ),
 }
 

@@ -7,25 +7,44 @@ from typing import Annotated
 
 from cyclopts import Group, Parameter
 
+from coordinator.api.judging import save_calls
 from coordinator.api.progress import on_stderr
 from coordinator.cli import render
 from coordinator.cli.documents import print_json
 from coordinator.cli.markup import escape
 from coordinator.cli.output import JsonFlag, as_command
+from coordinator.cli.plugin_flags import PluginFlag
+from coordinator.cli.traffic import (
+    CALLS,
+    OutFlag,
+    PlacementFlag,
+    TopologyFlag,
+    collectives_of,
+    cost_on,
+    names_of,
+    save_traffic,
+    show_placed,
+    show_traffic,
+)
 from coordinator.mpi.judge import MOST_RANKS, ROOTED, JudgeSettings, MpiJudgement, judge
+from coordinator.mpi.orders import OrderVerdict
+from coordinator.mpi.program_run import ProgramTraffic, measure_program
 from coordinator.mpi.relations import relation_of
 from coordinator.mpi.rules.base import ELEMENT_BYTES
-from coordinator.mpi.verdicts import OWN_CHOICE, CallVerdict, count_verdicts
+from coordinator.mpi.traffic import summary_rows
+from coordinator.mpi.verdicts import OWN_CHOICE, CallVerdict, Ruled, count_verdicts
 from coordinator.reports.numbers import plural
 from coordinator.scenario.durations import parse_duration
+from coordinator.scenario.networks import load_topology
+from coordinator.scenario.plugins import load_plugins
 from emunode.errors import ScenarioError
 from emunode.terminal import say
+from emunode.topologies.base import Topology
 
-CALLS = Group("Calls", sort_key=0)
-LIBRARY = Group("Library", sort_key=1)
+PROGRAM = Group("Traffic of a program", sort_key=2)
+LIBRARY = Group("Library", sort_key=4)
+DEFAULT_RANKS = "5,8"
 NUMBERS = re.compile(r"(\d{1,9})(?:\.\.(\d{1,9}))?", re.ASCII)
-BENCH_NAMES = {"broadcast": "bcast"}
-"""Names of collectives in this bench for which MPI has other ones."""
 
 
 def judge_mpi(  # noqa: PLR0913  # its flags
@@ -39,7 +58,7 @@ def judge_mpi(  # noqa: PLR0913  # its flags
     ] = "all",
     ranks: Annotated[
         str, Parameter(group=CALLS, help=f"numbers of ranks up to {MOST_RANKS}, such as 5,8 or 2..12")
-    ] = "5,8",
+    ] = DEFAULT_RANKS,
     bytes: Annotated[  # noqa: A002  # the flag
         str,
         Parameter(
@@ -49,6 +68,27 @@ def judge_mpi(  # noqa: PLR0913  # its flags
     ] = "1000",
     root: Annotated[str, Parameter(group=CALLS, help="ranks at which rooted collectives begin or end")] = "0",
     segment: Annotated[str, Parameter(group=CALLS, help="segment sizes in bytes; 0: none")] = "0",
+    order: Annotated[
+        bool,
+        Parameter(
+            negative=(),
+            show_default=False,
+            group=CALLS,
+            help="also judge the order of operations: the same bits on all ranks, and rank order of operations that do not "
+            "commute",
+        ),
+    ] = False,
+    program: Annotated[
+        str | None,
+        Parameter(
+            group=PROGRAM,
+            help="run this MPI program in place of calls, such as 'python train.py', and show its traffic",
+        ),
+    ] = None,
+    plugin: PluginFlag = None,
+    topology: TopologyFlag = None,
+    placement: PlacementFlag = "in-order",
+    out: OutFlag = None,
     mpirun: Annotated[
         Path | None, Parameter(group=LIBRARY, help="the mpirun of an Open MPI 5; default: beside this Python")
     ] = None,
@@ -77,39 +117,77 @@ def judge_mpi(  # noqa: PLR0913  # its flags
       coordinator judge mpi --collective allreduce --algorithm ring --ranks 2..12
       coordinator judge mpi --collective all --ranks 5,8 --bytes 8,1000
     """
+    load_plugins(plugin or ())
+    network = None if topology is None else load_topology(topology)
+    if program is not None:
+        numbers = _numbers("ranks", ranks)[: 1 if ranks == DEFAULT_RANKS else None]
+        if len(numbers) != 1:
+            raise ScenarioError("ranks", ranks, "one number of ranks for --program")
+        found = measure_program(
+            program,
+            numbers[0],
+            mpirun,
+            open_ports=open_ports,
+            time_limit=_seconds(time_limit),
+            echo=lambda text: say(text, err=True, end="", flush=True),
+        )
+        return _show_program(found, network, placement, out, as_json=json)
     settings = JudgeSettings(
-        collectives=_collectives(collective),
-        algorithms=[] if algorithm == "all" else _names("algorithm", algorithm),
+        collectives=collectives_of(collective),
+        algorithms=[] if algorithm == "all" else names_of("algorithm", algorithm),
         ranks=_numbers("ranks", ranks),
         sizes=_numbers("bytes", bytes),
         roots=_numbers("root", root),
         segments=_numbers("segment", segment),
+        order=order,
         mpirun=mpirun,
         open_ports=open_ports,
         time_limit=_seconds(time_limit),
     )
     with on_stderr("judge") as progress:
         judgement = judge(settings, lambda done, total: progress("numbers of ranks", done, total))
+    placed = [] if network is None else _placed(judgement.verdicts, network, placement)
+    saved = [] if out is None else save_calls(judgement, out)
     if json:
-        print_json(judgement.record())
+        print_json({**judgement.record(), "placed": placed, "runs": [str(path) for path in saved]})
     else:
-        _show(judgement)
+        _show(judgement, placed, saved)
     return judgement.exit_status
 
 
-def _collectives(text: str) -> Sequence[str]:
-    if text == "all":
-        from coordinator.mpi.judge import WITHOUT_RULES, judged_collectives  # noqa: PLC0415  # imports all rules
+def _show_program(
+    found: ProgramTraffic, network: Topology | None, placement: str, out: Path | None, *, as_json: bool
+) -> int:
+    """Print the traffic of a program. Nothing is judged; without traffic the status is 3."""
+    if found.table is None:
+        if as_json:
+            print_json({"program": found.program, "verdict": "undecided", "reason": found.reason})
+        else:
+            say(f"undecided: {found.reason}")
+        return 3
+    table = found.table
+    placed = [] if network is None else [{"collective": "all", **cost_on(network, table.ranks, table.total, placement)}]
+    origin = f"the program {found.program!r}, by pml_monitoring"
+    saved = None if out is None else save_traffic(table, origin, None, out)
+    if as_json:
+        rows = list(summary_rows(table))
+        print_json({"program": found.program, "ranks": table.ranks, "traffic": rows, "placed": placed})
+    else:
+        show_traffic(table, placed, saved)
+    return 0
 
-        return [name for name in judged_collectives() if name not in WITHOUT_RULES]
-    return [BENCH_NAMES.get(name, name.replace("-", "_")) for name in _names("collective", text)]
 
-
-def _names(field: str, text: str) -> list[str]:
-    names = [name.strip() for name in text.split(",")]
-    if not all(names):
-        raise ScenarioError(field, text, "names, separated by commas")
-    return list(dict.fromkeys(names))
+def _placed(verdicts: Sequence[CallVerdict], network: Topology, placement: str) -> list[Mapping[str, object]]:
+    """Return the cost of each measured call on a network."""
+    return [
+        {
+            "algorithm": each.algorithm,
+            "ranks": each.call.ranks,
+            **cost_on(network, each.call.ranks, each.counts, placement),
+        }
+        for each in verdicts
+        if each.counts is not None
+    ]
 
 
 def _numbers(field: str, text: str) -> list[int]:
@@ -133,7 +211,7 @@ def _seconds(text: str) -> float:
         raise ScenarioError("time-limit", text, str(error)) from None
 
 
-def _show(judgement: MpiJudgement) -> None:
+def _show(judgement: MpiJudgement, placed: Sequence[Mapping[str, object]], saved: Sequence[Path]) -> None:
     """Print one line for each call, what the verdicts do not cover, and the verdict on all."""
     out = render.console()
     place = "in a network namespace of its own" if judgement.network == "own" else "with open ports"
@@ -146,14 +224,19 @@ def _show(judgement: MpiJudgement) -> None:
         tables.setdefault(_title(each), []).append(each)
     for title, verdicts in tables.items():
         render.show_rows(title, [_row(each, notes) for each in verdicts])
+    show_placed(placed)
+    render.show_rows("order of operations", [_order_row(each, notes) for each in judgement.orders])
     for note, number in notes.items():
         out.print(escape(f"{number:>3}  {note}"))
     for line in _relations(judgement.verdicts):
         out.print(escape(line))
     for collective, names in judgement.unknown.items():
         out.print(escape(f"no rule, not judged: {collective} {', '.join(names)}"))
-    counts = ", ".join(f"{count} {verdict}" for verdict, count in count_verdicts(judgement.verdicts).items() if count)
-    out.print(f"verdict: {render.verdict_text(judgement.verdict)}   {counts}", soft_wrap=True)
+    for path in saved:
+        out.print(f"saved: {escape(str(path))}", soft_wrap=True)
+    ruled: list[Ruled] = [*judgement.verdicts, *judgement.orders]
+    counts = ", ".join(f"{verdict} {count}" for verdict, count in count_verdicts(ruled).items() if count)
+    out.print(f"verdict: {render.verdict_text(judgement.verdict)}   ({counts})", soft_wrap=True)
 
 
 def _title(verdict: CallVerdict) -> str:
@@ -182,6 +265,24 @@ def _row(verdict: CallVerdict, notes: dict[str, int]) -> Mapping[str, object]:
         "messages": verdict.messages,
         "bytes": verdict.bytes,
         "note": ", ".join(numbers),
+    }
+
+
+def _order_row(verdict: OrderVerdict, notes: dict[str, int]) -> Mapping[str, object]:
+    """Return the columns of an order of operations; its trees are notes."""
+    trees = list(verdict.trees)
+    texts = [f"{name.replace('_', ' ')}: {reason}" for name, reason in verdict.reasons.items()]
+    if len(trees) == 1:
+        texts.append(f"all elements are reduced as {trees[0]}")
+    elif trees:
+        texts.append(f"elements are reduced in {len(trees)} orders, the first {trees[0]}, the last {trees[-1]}")
+    return {
+        "collective": verdict.collective,
+        "algorithm": verdict.algorithm,
+        "ranks": verdict.ranks,
+        "same bits": verdict.same_bits,
+        "rank order": verdict.rank_order,
+        "note": ", ".join(str(notes.setdefault(text, len(notes) + 1)) for text in texts),
     }
 
 

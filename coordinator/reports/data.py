@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import polars as pl
 
 from coordinator.features.journals.rows import IS_DATA
+from coordinator.history.foreign import FOREIGN_FILE, is_foreign, read_foreign_links, read_origin
 from coordinator.history.run_directory import LATEST, RUNS, require_no_links
 from coordinator.history.stored_run import (
     open_journal,
@@ -61,6 +62,8 @@ class RunData:
     """Under the timed clock, each healthy node with the time at which it had everything."""
     suspicions: list[dict[str, Any]] = field(default_factory=list)
     """Under the timed clock, the changes of mind of detectors."""
+    origin: dict[str, Any] = field(default_factory=dict)
+    """Of a foreign history: where its numbers come from, and the traffic that a rule states."""
     notes: list[str] = field(default_factory=list)
     """One sentence per missing or unreadable part; empty for a complete run."""
 
@@ -101,6 +104,11 @@ class RunData:
         return None if self.journal is None else self.journal.filter(IS_DATA)
 
     @property
+    def reasons(self) -> str:
+        """Why a part of the run is absent."""
+        return "; ".join(self.notes) or ("it was measured elsewhere, without steps" if self.origin else "")
+
+    @property
     def order(self) -> int:
         """Number of nodes; 0 if unknown."""
         return self.topology.order if self.topology else 0
@@ -139,6 +147,8 @@ def read_run(path: Path, name: str | None = None) -> RunData:
     """
     data = RunData(path, name or path.name)
     data.summary = _read(data, "summary.json", lambda _: read_summary(path)) or {}
+    if is_foreign(data.summary):
+        return _foreign(data)
     data.scenario = _read(data, "scenario.toml", lambda _: read_scenario_file(path)) or {}
     data.faults = _entries(data, "faults")
     for part in ("served", "suspicions"):
@@ -153,6 +163,17 @@ def read_run(path: Path, name: str | None = None) -> RunData:
             setattr(data, table, _table(data, table))
     if data.nodes is None or data.links is None or data.steps is None:
         _measure_again(data)
+    _drop_unfitting(data)
+    return data
+
+
+def _foreign(data: RunData) -> RunData:
+    """Read a history that was measured elsewhere, which has no steps, journal, nodes or faults."""
+    data.origin = _read(data, FOREIGN_FILE, lambda _: read_origin(data.path)) or {}
+    described = ("topology", "collective", "algorithm", "source", "message_bytes", "driver")
+    data.scenario = {name: data.summary[name] for name in described if name in data.summary}
+    data.topology = _topology(data)
+    data.links = _read(data, "links.parquet", lambda _: read_foreign_links(data.path))
     _drop_unfitting(data)
     return data
 

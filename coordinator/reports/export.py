@@ -108,7 +108,8 @@ def graphml_of_run(data: RunData) -> Iterator[str]:
         of_nodes = ("rank", "first_step", "last_step", "state")
         nodes = {row["rank"]: row for row in data.nodes.select(of_nodes).iter_rows(named=True)}
     if data.links is not None:
-        of_links = ("sender", "port", "packets", "segments", "bytes")
+        # A foreign history has no segments.
+        of_links = [name for name in ("sender", "port", "packets", "segments", "bytes") if name in data.links.columns]
         links = {(row.pop("sender"), row["port"]): row for row in data.links.select(of_links).iter_rows(named=True)}
     about = {key: data.get(key) for key in ("collective", "algorithm")} | {"root": data.get("source")}
     return graphml(topology, executed_trees(data), about, nodes, links)
@@ -151,7 +152,7 @@ def goal_of_run(data: RunData) -> Iterator[str]:
     """
     topology = _topology(data)
     if data.hops is None:
-        raise ScenarioError("run", str(data.path), "the journal is missing or unreadable; " + "; ".join(data.notes))
+        raise ScenarioError("run", str(data.path), "the journal is missing or unreadable; " + data.reasons)
     packets = (
         data.hops.group_by("step", "sender", "port", "receiver")
         .agg(pl.col("bytes").cast(pl.Int64).sum(), lost=(pl.col("outcome").cast(pl.String) == "lost").all())

@@ -96,4 +96,6 @@ def headline(data: RunData) -> str:
         if isinstance(size, int) and isinstance(many, int)
         else ""
     )
+    if data.origin:
+        return f"{collective}{where} by {algorithm}{load}, measured elsewhere"
     return f"{collective}{where} by {algorithm}, {data.get('port_model') or 'unknown port model'}{load}, {by}"

@@ -29,7 +29,7 @@ def trace_of_run(data: RunData) -> Iterator[str]:
     """
     packets = packet_times(data)
     if data.topology is None or packets is None:
-        raise ScenarioError("run", str(data.path), "its network or journal is missing; " + "; ".join(data.notes))
+        raise ScenarioError("run", str(data.path), "its network or journal is missing; " + data.reasons)
     about = {key: data.get(key) for key in ("topology", "collective", "algorithm", "clock", "journal_hash")}
     yield f'{{"displayTimeUnit":"ms","otherData":{dumps(about)},"traceEvents":[\n'
     events = _events(data.topology, packets, data.faults, data.suspicions)

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
+from emunode.registry import Registry, register
+
 ELEMENT_BYTES: Final = 4
 """Size of the elements of every call: 32-bit integers."""
 CHECKED_RANKS: Final = (*range(2, 10), 12)
@@ -130,8 +132,27 @@ class MpiAlgorithm:
         return self.send(call, MessageList()) or self.name
 
 
-ALGORITHMS: Final[dict[tuple[str, str], MpiAlgorithm]] = {}
-"""Every declared algorithm by collective and name, in the order of declaration."""
+MPI_ALGORITHMS: Final[Registry[tuple[str, str], MpiAlgorithm]] = Registry(
+    "MPI algorithm", MpiAlgorithm, lambda each: (each.collective, each.name), instances=True, scope=lambda key: key[0]
+)
+"""Every declared algorithm by collective and name."""
+
+RULES: Final = "coordinator.mpi.rules"
+MPI_ALGORITHMS.declare(
+    (collective, f"{RULES}.{module}")
+    for collective, module in (
+        ("allgather", "allgather"),
+        ("allreduce", "allreduce"),
+        ("alltoall", "alltoall"),
+        ("barrier", "barrier"),
+        ("bcast", "bcast"),
+        ("gather", "gather"),
+        ("scatter", "gather"),
+        ("reduce", "reduce"),
+        ("reduce_scatter", "reduce_scatter"),
+        ("reduce_scatter_block", "reduce_scatter"),
+    )
+)
 
 
 def algorithm(
@@ -143,11 +164,13 @@ def algorithm(
     parts: PartsOfCall | None = None,
     keeps_order: bool | None = None,
 ) -> Callable[[SendMessages], SendMessages]:
-    """Declare the decorated function as the rule of an algorithm; an algorithm is declared once."""
+    """Declare the decorated function as the rule of an algorithm, also in a plug-in.
+
+    RegistrationError if there is a rule of this name.
+    """
 
     def declare(send: SendMessages) -> SendMessages:
-        assert (collective, name) not in ALGORITHMS, f"{collective} {name} is declared twice"
-        ALGORITHMS[collective, name] = MpiAlgorithm(collective, number, name, text, send, parts, keeps_order)
+        register(MpiAlgorithm(collective, number, name, text, send, parts, keeps_order), send.__module__)
         return send
 
     return declare
@@ -165,7 +188,7 @@ def distances(ranks: int) -> list[int]:
 
 def same_counts(call: MpiCall, counts: PairCounts) -> list[str]:
     """Return the names of the algorithms whose rule states `counts` for a call; composed ones have no rule alone."""
-    return [each.name for each in ALGORITHMS.values() if each.parts is None and _states(each, call, counts)]
+    return [each.name for each in MPI_ALGORITHMS.values() if each.parts is None and _states(each, call, counts)]
 
 
 def _states(each: MpiAlgorithm, call: MpiCall, counts: PairCounts) -> bool:

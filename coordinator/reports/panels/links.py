@@ -41,7 +41,8 @@ def _equal_loads(report: Report) -> str | None:
     """Return the load of busy links in words if they all carry the same; None otherwise."""
     links = report.data.links
     used = None if links is None else links.filter(pl.col("packets") > 0)
-    if used is None or not len(used) or used["segments"].n_unique() > 1:
+    # A foreign history has no segments: what was a segment of a message was not measured.
+    if used is None or not len(used) or "segments" not in used.columns or used["segments"].n_unique() > 1:
         return None
     busy = f"{len(used):,} of {report.directed_links:,} directed links" if report.directed_links else "the busy links"
     return f"Each of {busy} carries {plural(int(used['segments'][0]), 'segment')}; the others are idle."
@@ -50,7 +51,7 @@ def _equal_loads(report: Report) -> str | None:
 def _histogram(report: Report) -> str | None:
     """Count the directed links by the segments that they carried."""
     links = report.data.links
-    if links is None:
+    if links is None or "segments" not in links.columns:
         return None
     counts = dict(links["segments"].value_counts().iter_rows())
     idle = report.directed_links - len(links)
@@ -80,7 +81,7 @@ def _idle_left_out(links: int) -> str | None:
 def _busiest(report: Report) -> list[tuple[str, ...]]:
     """Return the busiest links; with labels if the network is known, else with ranks."""
     data = report.data
-    if data.links is None or not len(data.links):
+    if data.links is None or not len(data.links) or "segments" not in data.links.columns:
         return []
     topology = data.topology
     used = data.links.filter(pl.col("packets") > 0)

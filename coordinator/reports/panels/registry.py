@@ -9,6 +9,7 @@ from coordinator.reports.panels.network import network_panel
 from coordinator.reports.panels.space_time import space_time_panel
 from coordinator.reports.panels.steps import steps_panel
 from coordinator.reports.panels.summary import claims_panel, details_panel, tiles_panel
+from coordinator.reports.panels.traffic import traffic_panel
 
 PANELS: list[Panel] = [
     tiles_panel,
@@ -21,5 +22,6 @@ PANELS: list[Panel] = [
     delivery_times_panel,
     space_time_panel,
     links_panel,
+    traffic_panel,
     details_panel,
 ]

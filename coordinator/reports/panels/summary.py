@@ -78,4 +78,4 @@ def details_panel(report: Report) -> Markup:
     metrics = [
         (key.replace("_", " "), show(value)) for key, value in data.measured.items() if key not in SHOWN_ELSEWHERE
     ]
-    return fragment("details", name=data.name, scenario=scenario, metrics=metrics)
+    return fragment("details", name=data.name, scenario=scenario, metrics=metrics, repeatable=not data.origin)

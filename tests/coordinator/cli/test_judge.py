@@ -20,7 +20,7 @@ def test_a_judged_ring_is_one_line_for_each_number_of_ranks(call: Call, tmp_path
     assert "1 same messages as rabenseifner: decides nothing between them" in lines
     relation = "allreduce ring against this bench: equal in totals (allreduce ring on complete:P)"
     assert relation in " ".join(lines)
-    assert lines[-1] == "verdict: holds 2 holds"
+    assert lines[-1] == "verdict: holds (holds 2)"
     assert all(len(line) <= 80 for line in ended.out.splitlines())
 
 
@@ -59,3 +59,24 @@ def test_impossible_flags_are_refused_by_name(call: Call, flags: str, message: s
     ended = call(f"judge mpi {flags}")
     assert (ended.status, ended.out) == (2, "")
     assert message in ended.err
+
+
+RULE = """
+from coordinator.mpi.rules.base import MessageList, MpiCall, algorithm
+
+
+@algorithm("allreduce", 7, "allgather_reduce", "as basic_linear")
+def allgather_reduce(call: MpiCall, messages: MessageList) -> None:
+    for rank in range(1, call.ranks):
+        messages.send(rank, 0, call.elements)
+        messages.send(0, rank, call.elements)
+"""
+
+
+def test_a_plug_in_adds_the_rule_of_a_new_algorithm(call: Call, tmp_path: Path) -> None:
+    flags = f"--ranks 3 --open-ports --mpirun {played_library(tmp_path, 'new')}"
+    assert "no rule, not judged: allreduce allgather_reduce" in call(f"judge mpi --algorithm ring {flags}").out
+    (tmp_path / "rule.py").write_text(RULE)
+    ended = call(f"judge mpi --plugin {tmp_path}/rule.py --algorithm allgather_reduce {flags}")
+    assert (ended.status, "no rule" in ended.out) == (0, False)
+    assert "same messages as basic_linear: decides nothing between them" in ended.out

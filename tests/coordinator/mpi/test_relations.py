@@ -7,8 +7,7 @@ import polars as pl
 import pytest
 
 from coordinator.mpi.relations import RELATIONS, BenchRelation, relation_of
-from coordinator.mpi.rules.base import ELEMENT_BYTES, MpiCall, PairCount, PairCounts
-from coordinator.mpi.rules.table import all_algorithms
+from coordinator.mpi.rules.base import ELEMENT_BYTES, MPI_ALGORITHMS, MpiCall, PairCount, PairCounts
 from tests.scenarios import Case
 
 RANKS = 8
@@ -27,7 +26,7 @@ def bench_counts(collective: str, algorithm: str) -> PairCounts:
 def library_counts(collective: str, name: str) -> PairCounts:
     """Return the messages that the rule of the library states for the same data."""
     size = VECTOR if collective in ("allreduce", "reduce_scatter", "bcast", "reduce") else BLOCK
-    return all_algorithms()[collective, name].counts(MpiCall(collective, RANKS, elements=size // ELEMENT_BYTES))
+    return MPI_ALGORITHMS[collective, name].counts(MpiCall(collective, RANKS, elements=size // ELEMENT_BYTES))
 
 
 def mirrored(counts: PairCounts) -> PairCounts:

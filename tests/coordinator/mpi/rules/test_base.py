@@ -4,13 +4,12 @@ from collections.abc import Mapping
 
 import pytest
 
-from coordinator.mpi.rules.base import MpiAlgorithm, MpiCall, PairCount, RefusedCall, same_counts
-from coordinator.mpi.rules.table import all_algorithms
+from coordinator.mpi.rules.base import MPI_ALGORITHMS, MpiAlgorithm, MpiCall, PairCount, RefusedCall, same_counts
 from tests.mpi_support import golden_tables
 
-COLLECTIVES = list(dict.fromkeys(collective for collective, _ in all_algorithms()))
+COLLECTIVES = list(dict.fromkeys(collective for collective, _ in MPI_ALGORITHMS))
 NUMBERS: Mapping[tuple[str, int], MpiAlgorithm] = {
-    (each.collective, each.number): each for each in all_algorithms().values()
+    (each.collective, each.number): each for each in MPI_ALGORITHMS.values()
 }
 
 
@@ -35,7 +34,7 @@ def test_every_table_of_the_own_choice_is_that_of_a_known_rule(collective: str) 
 @pytest.mark.parametrize("collective", COLLECTIVES)
 def test_every_golden_file_has_all_algorithms_of_its_collective(collective: str) -> None:
     found = {number for number, _, _ in golden_tables(collective)}
-    declared = {each.number for each in all_algorithms().values() if each.collective == collective}
+    declared = {each.number for each in MPI_ALGORITHMS.values() if each.collective == collective}
     assert found - {0} == declared
 
 
@@ -43,7 +42,7 @@ def test_every_golden_file_has_all_algorithms_of_its_collective(collective: str)
     ("collective", "name"), [("allreduce", "nonoverlapping"), ("reduce_scatter", "non-overlapping")]
 )
 def test_composed_algorithms_add_what_their_parts_send(collective: str, name: str) -> None:
-    composed = all_algorithms()[collective, name]
+    composed = MPI_ALGORITHMS[collective, name]
     assert composed.parts is not None
     own = {
         (part, call): counts
@@ -61,20 +60,20 @@ def test_composed_algorithms_add_what_their_parts_send(collective: str, name: st
 
 
 def test_the_ring_sends_two_rounds_to_the_right() -> None:
-    ring = all_algorithms()["allreduce", "ring"]
+    ring = MPI_ALGORITHMS["allreduce", "ring"]
     counts = ring.counts(MpiCall("allreduce", 5, elements=5))
     assert counts == {(rank, (rank + 1) % 5): PairCount(8, 32) for rank in range(5)}
 
 
 def test_the_ring_of_short_vectors_falls_back() -> None:
-    ring = all_algorithms()["allreduce", "ring"]
+    ring = MPI_ALGORITHMS["allreduce", "ring"]
     assert ring.runs(MpiCall("allreduce", 5, elements=4)) == "recursive_doubling"
     assert ring.runs(MpiCall("allreduce", 5, elements=5)) == "ring"
 
 
 @pytest.mark.parametrize("collective", ["allgather", "alltoall", "barrier"])
 def test_two_proc_is_refused_for_three_ranks(collective: str) -> None:
-    algorithm = all_algorithms()[collective, "two_proc"]
+    algorithm = MPI_ALGORITHMS[collective, "two_proc"]
     algorithm.counts(MpiCall(collective, 2, elements=1))
     with pytest.raises(RefusedCall):
         algorithm.counts(MpiCall(collective, 3, elements=1))
