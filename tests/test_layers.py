@@ -109,6 +109,7 @@ SHELLS: Final = (
     "coordinator.mpi.enter",
     "coordinator.mpi.launch",
     "coordinator.mpi.library",
+    "coordinator.mpi.mpich",
     "coordinator.mpi.program",
     "coordinator.networks",
     "coordinator.papers.run_store",

@@ -84,7 +84,7 @@ def save_calls(judgement: MpiJudgement, folder: Path) -> list[Path]:
     if not measured:
         raise ScenarioError("out", str(folder), "nothing was measured that could be stored")
     paths = [folder] if len(measured) == 1 else [folder / _folder(each) for each in measured]
-    origin = f"{judgement.library}, counted by its MPI_T counters on this machine"
+    origin = f"{judgement.library_name}, whose messages were counted on this machine"
     return [save_call(each, origin, path) for each, path in zip(measured, paths, strict=True)]
 
 

@@ -12,8 +12,7 @@ from coordinator.api.progress import on_stderr
 from coordinator.cli import render
 from coordinator.cli.documents import print_json
 from coordinator.cli.markup import escape
-from coordinator.cli.output import JsonFlag, as_command
-from coordinator.cli.plugin_flags import PluginFlag
+from coordinator.cli.output import JsonFlag, PluginFlag, as_command
 from coordinator.cli.traffic import (
     CALLS,
     OutFlag,
@@ -215,7 +214,7 @@ def _show(judgement: MpiJudgement, placed: Sequence[Mapping[str, object]], saved
     """Print one line for each call, what the verdicts do not cover, and the verdict on all."""
     out = render.console()
     place = "in a network namespace of its own" if judgement.network == "own" else "with open ports"
-    out.print(f"{escape(judgement.library.split(', package')[0] or 'the library')}, {place}", soft_wrap=True)
+    out.print(f"{escape(judgement.library_name)}, {place}", soft_wrap=True)
     if judgement.network != "own":
         say("warning: mpirun listened on all addresses of this machine", err=True)
     notes: dict[str, int] = {}

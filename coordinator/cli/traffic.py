@@ -128,8 +128,8 @@ def show_placed(placed: Sequence[Mapping[str, object]]) -> None:
     if not placed:
         return
     names = {
-        "algorithm": "algorithm", "collective": "collective", "ranks": "ranks", "busiest_link_bytes": "bytes at most",
-        "congestion": "messages at most", "hops": "hops", "steps_at_least": "steps at least",
+        "algorithm": "algorithm", "collective": "collective", "ranks": "ranks", "busiest_link_bytes": "most bytes",
+        "congestion": "most messages", "hops": "hops", "steps_at_least": "least steps",
     }  # fmt: skip
     rows = [{title: row[name] for name, title in names.items() if name in row} for row in placed]
     render.show_rows(f"on {placed[0]['topology']}, by one shortest path for each pair", rows)

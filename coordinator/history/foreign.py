@@ -49,5 +49,3 @@ def _are_rows(rows: object) -> bool:
         isinstance(row, list) and len(row) == ROW_LENGTH and all(type(each) is int and each >= 0 for each in row)
         for row in rows
     )
-
-

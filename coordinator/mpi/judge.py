@@ -1,6 +1,7 @@
 """The judge of an MPI library: which calls are measured, in how many starts, and the verdict on each."""
 
 import json
+import re
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -8,11 +9,19 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from coordinator.mpi.launch import network_of, run_mpi, temporary_folder
-from coordinator.mpi.library import COUNTED, MpiLibrary, find_library
+from coordinator.mpi.library import MpiLibrary, find_library
 from coordinator.mpi.orders import MOST_PROBED_RANKS, OPERATIONS, REDUCTIONS, OrderVerdict, judge_order, order_call
 from coordinator.mpi.records import CallReport, JobReport, MalformedReport, read_job_report
 from coordinator.mpi.rules.base import ELEMENT_BYTES, MPI_ALGORITHMS, MpiAlgorithm, MpiCall
-from coordinator.mpi.verdicts import OWN_CHOICE, CallVerdict, count_verdicts, judge_call, judge_own_choice, overall
+from coordinator.mpi.verdicts import (
+    OWN_CHOICE,
+    CallVerdict,
+    count_verdicts,
+    judge_call,
+    judge_own_choice,
+    judge_without_rules,
+    overall,
+)
 from coordinator.results.claims import EXIT_STATUS, Verdict
 from emunode.errors import ScenarioError
 
@@ -67,6 +76,11 @@ class MpiJudgement:
     orders: list[OrderVerdict] = field(default_factory=list)
     unknown: dict[str, list[str]] = field(default_factory=dict)
     """Algorithms that the library offers and for which no rule is declared, by collective."""
+
+    @property
+    def library_name(self) -> str:
+        """Name and version of the library, without the details of its build."""
+        return re.split(r", package| MPICH Release", self.library)[0] or "the library"
 
     @property
     def verdict(self) -> Verdict:
@@ -196,7 +210,8 @@ def judge(
         )
         measured = Measurements(library, judgement.network, settings.time_limit, program)
         orders = list(_order_keys(settings, ranks)) if settings.order else []
-        measured.measure([*_needed(judged), *(key for key, _ in orders)])
+        needed = list(_needed(judged)) if library.has_rules else judged
+        measured.measure([*needed, *(key for key, _ in orders)])
         judgement.library = judgement.library or measured.library
         judgement.verdicts += [_verdict(key, measured) for key in judged]
         judgement.orders += _order_verdicts(orders, measured)
@@ -261,13 +276,23 @@ class Measurements:
         self.names: Mapping[str, Sequence[str]] = {}
         self.reports: dict[MeasuredKey, CallReport] = {}
         self.reasons: dict[MeasuredKey, str] = {}
+        self.has_rules = library.has_rules
         self._installed, self._network, self._silent, self._program = library, network, silent_seconds, program
 
     def measure(self, keys: Sequence[MeasuredKey]) -> None:
-        """Measure all calls in one start; calls that hang or crash are tried again, then left out by another start."""
+        """Measure all calls, in one start if the library can change its algorithm, else in one for each algorithm."""
         order = list(dict.fromkeys(keys))
         if len(order) > MOST_CALLS:
             raise ScenarioError("calls", len(order), f"at most {MOST_CALLS:,} for one number of ranks")
+        groups: dict[tuple[str, str | None] | None, list[MeasuredKey]] = {}
+        for key in order:
+            group = None if self._installed.has_rules else (key.call.collective, key.algorithm)
+            groups.setdefault(group, []).append(key)
+        for together in groups.values():
+            self._measure_together(together)
+
+    def _measure_together(self, order: Sequence[MeasuredKey]) -> None:
+        """Measure calls in one start; calls that hang or crash are tried again, then left out by another start."""
         first, failures = 0, 0
         while first < len(order):
             report, reason = self._start(order, first)
@@ -295,11 +320,13 @@ class Measurements:
         with temporary_folder() as folder:
             job = {"nonce": nonce, "ranks": ranks, "first": first, "calls": [_line(key) for key in order]}
             (folder / "job.json").write_text(json.dumps(job))
+            self._installed.prepare(folder)
+            choice = self._installed.choice(order[0].call.collective, order[0].algorithm)
             command = [str(self._installed.python), "-P", str(self._program), str(folder)]
             files = [folder / f"rank-{rank}.jsonl" for rank in range(ranks)]
             ended = run_mpi(
                 self._installed,
-                self._installed.command(ranks, folder, command, COUNTED),
+                self._installed.command(ranks, folder, command, choice),
                 folder,
                 self._network,
                 self._silent,
@@ -342,6 +369,8 @@ def _verdict(key: MeasuredKey, measured: Measurements) -> CallVerdict:
     if report is None:
         reason = measured.reasons.get(key, "not measured")
         return CallVerdict(key.call, name, Verdict.UNDECIDED, "", reason)
+    if not measured.has_rules:
+        return judge_without_rules(key.call, name, report)
     if key.algorithm is None:
         return judge_own_choice(key.call, report)
     if known is not None and key.algorithm not in known:

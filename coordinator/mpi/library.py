@@ -28,6 +28,16 @@ class MpiLibrary:
     mpirun: Path
     python: Path
 
+    has_rules = True
+    """Whether rules of its algorithms are declared, and one start can choose among all of them."""
+
+    def prepare(self, folder: Path) -> None:
+        """Write to the folder of a start what the library needs; RunError if that is not possible."""
+
+    def choice(self, collective: str, algorithm: str | None) -> Mapping[str, object]:
+        """Return the parameters of a start that choose an algorithm; none where the measuring program chooses."""
+        return COUNTED
+
     def command(self, ranks: int, folder: Path, program: Sequence[str], settings: Mapping[str, object]) -> list[str]:
         """Return the command that starts a program on all ranks of this machine, with these parameters of the library.
 
@@ -71,7 +81,17 @@ def find_library(mpirun: Path | None = None) -> MpiLibrary:
         if not mpirun.is_file() or not os.access(mpirun, os.X_OK):
             raise ScenarioError("mpirun", str(mpirun), "the path of a program mpirun")
         beside = mpirun.absolute().parent / "python"
-        found = MpiLibrary(mpirun.absolute(), beside if os.access(beside, os.X_OK) else own)
+        kind = _kind_of(mpirun.absolute().parent)
+        found = kind(mpirun.absolute(), beside if os.access(beside, os.X_OK) else own)
     if platform.system() != "Linux":
         raise RunError("MPI libraries are judged on Linux only")
     return found
+
+
+def _kind_of(folder: Path) -> type[MpiLibrary]:
+    """Return the kind of the library whose programs are in a folder."""
+    if not (folder / "mpichversion").exists():
+        return MpiLibrary
+    from coordinator.mpi.mpich import Mpich  # noqa: PLC0415  # it derives from the class of this module
+
+    return Mpich

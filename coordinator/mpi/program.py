@@ -102,6 +102,63 @@ class Tools:
             found[text.value.decode(errors="replace")] = number.value
         return found
 
+    def communicator(self, mpi: Any, call: "dict[str, Any]") -> Any:
+        """Return a communicator on which a call uses its algorithm; RuntimeError if the library cannot choose it."""
+        variable = f"coll_tuned_{call['collective']}_algorithm"
+        known = self.names(variable)
+        if call["algorithm"] is not None and call["algorithm"] not in known:
+            raise RuntimeError("unknown algorithm")
+        segments = call["segment"] > 0
+        if segments:
+            self.write(f"{variable}_segmentsize", call["segment"])
+        self.write(variable, known[call["algorithm"]] if call["algorithm"] is not None else 0)
+        # The choice is fixed when a communicator is made.
+        comm = mpi.COMM_WORLD.Dup()
+        self.write(variable, 0)
+        if segments:
+            self.write(f"{variable}_segmentsize", 0)
+        return comm
+
+
+class Spied:
+    """Counters of a library that was preloaded: messages of each endpoint, of which one leads to each rank."""
+
+    ENDPOINTS = 256
+
+    def __init__(self, world: Any) -> None:
+        self.library = ctypes.CDLL(None)
+        self.ranks = world.size
+        self.endpoints: list[int | None] = [None] * world.size
+        for distance in range(1, world.size):
+            right, left = (world.rank + distance) % world.size, (world.rank - distance) % world.size
+            before = self.read_endpoints()[0]
+            world.Sendrecv(bytearray(1), right, 1, bytearray(1), left, 1)
+            after = self.read_endpoints()[0]
+            moved = [at for at in range(self.ENDPOINTS) if after[at] != before[at]]
+            self.endpoints[right] = moved[0] if moved else None
+
+    def read_endpoints(self) -> list[list[int]]:
+        """Return messages and bytes of each endpoint."""
+        values = [(ctypes.c_ulonglong * self.ENDPOINTS)() for _ in range(2)]
+        self.library.spy_read(*values)
+        return [list(each) for each in values]
+
+    def counts(self) -> list[list[int]]:
+        """Return messages and bytes to each rank since the start of the library."""
+        return [[0 if at is None else row[at] for at in self.endpoints] for row in self.read_endpoints()]
+
+    def names(self, variable: str) -> "dict[str, int]":
+        """Return no names: the algorithm was chosen when the library started."""
+        return {}
+
+    def read(self, name: str) -> int:
+        """Return 1: the choice is in force."""
+        return 1
+
+    def communicator(self, mpi: Any, call: "dict[str, Any]") -> Any:
+        """Return a communicator for a call."""
+        return mpi.COMM_WORLD.Dup()
+
 
 def value_of(rank: int, index: int) -> int:
     """Return the contribution of a rank for an element: small enough for exact sums, different for all nearby ones."""
@@ -274,7 +331,8 @@ def measure(calls: "type[Calls]", job: "dict[str, Any]", write: Any) -> None:
     if world.size != job["ranks"]:
         write(heading)
         return
-    tools = Tools(world, MPI._addressof(world))
+    spied = hasattr(ctypes.CDLL(None), "spy_read")
+    tools: Any = Spied(world) if spied else Tools(world, MPI._addressof(world))
     collectives = sorted({call["collective"] for call in job["calls"]})
     names = {name: tools.names(f"coll_tuned_{name}_algorithm") for name in collectives}
     write({**heading, "names": names, "dynamic": tools.read("coll_tuned_use_dynamic_rules")})
@@ -282,11 +340,11 @@ def measure(calls: "type[Calls]", job: "dict[str, Any]", write: Any) -> None:
     for number, call in enumerate(job["calls"]):
         if number >= job["first"]:
             write({"call": number})
-            write({"call": number, **report(calls, MPI, tools, call, names)})
+            write({"call": number, **report(calls, MPI, tools, call)})
     write({"end": job["nonce"]})
 
 
-def calibrate(world: Any, tools: Tools) -> list[list[int]]:
+def calibrate(world: Any, tools: Any) -> list[list[int]]:
     """Send two messages to the next rank, and return what was counted."""
     before = tools.counts()
     for size in CALIBRATION_BYTES:
@@ -300,24 +358,10 @@ def differences(before: list[list[int]], after: list[list[int]]) -> list[list[in
     return [[b - a for a, b in zip(*rows, strict=True)] for rows in zip(before, after, strict=True)]
 
 
-def report(
-    calls: "type[Calls]", mpi: Any, tools: Tools, call: "dict[str, Any]", names: "dict[str, dict[str, int]]"
-) -> "dict[str, Any]":
+def report(calls: "type[Calls]", mpi: Any, tools: Any, call: "dict[str, Any]") -> "dict[str, Any]":
     """Make one call on a communicator made for it, and return its counts and its result."""
-    variable = f"coll_tuned_{call['collective']}_algorithm"
-    known = names[call["collective"]]
-    if call["algorithm"] is not None and call["algorithm"] not in known:
-        return {"error": "unknown algorithm"}
     try:
-        segments = call["segment"] > 0
-        if segments:
-            tools.write(f"{variable}_segmentsize", call["segment"])
-        tools.write(variable, known[call["algorithm"]] if call["algorithm"] is not None else 0)
-        # The choice is fixed when a communicator is made.
-        comm = mpi.COMM_WORLD.Dup()
-        tools.write(variable, 0)
-        if segments:
-            tools.write(f"{variable}_segmentsize", 0)
+        comm = tools.communicator(mpi, call)
     except RuntimeError as error:
         return {"error": str(error)}
     program = calls(mpi, comm, call)
@@ -343,7 +387,7 @@ def main(calls: "type[Calls]" = Calls) -> None:
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, SIGKILL)
     folder = Path(sys.argv[1])
     job = json.loads((folder / "job.json").read_text())
-    rank = os.environ.get("OMPI_COMM_WORLD_RANK", "0")
+    rank = os.environ.get("OMPI_COMM_WORLD_RANK") or os.environ.get("PMI_RANK", "0")
     with (folder / f"rank-{rank}.jsonl").open("w") as file:
 
         def write(line: "dict[str, Any]") -> None:

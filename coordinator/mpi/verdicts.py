@@ -150,6 +150,17 @@ def judge_own_choice(call: MpiCall, measured: CallReport) -> CallVerdict:
     return CallVerdict(call, OWN_CHOICE, Verdict.HOLDS, " or ".join(names), _size_remark(call), measured.counts)
 
 
+def judge_without_rules(call: MpiCall, algorithm: str, measured: CallReport) -> CallVerdict:
+    """Judge the results of a call of a library whose algorithms have no rules here, and name rules with its messages."""
+    if measured.error:
+        return CallVerdict(call, algorithm, Verdict.UNDECIDED, "", measured.error)
+    if wrong := wrong_result(call, measured.results):
+        return CallVerdict(call, algorithm, Verdict.VIOLATED, "", wrong, measured.counts, wrong_result=wrong)
+    names = " or ".join(same_counts(call, measured.counts)) or "no algorithm"
+    reason = f"experimental: no rules for this library; right results, and the messages of {names} of Open MPI 5"
+    return CallVerdict(call, algorithm, Verdict.UNDECIDED, "", reason, measured.counts)
+
+
 def first_difference(measured: PairCounts, expected: PairCounts) -> str:
     """Describe the first pair whose messages or bytes differ, with both numbers; empty if none does."""
     for pair in sorted({*measured, *expected}):
