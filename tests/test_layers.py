@@ -6,6 +6,7 @@ beyond this test. A new folder fails here first; one line in `BELOW` decides whe
 
 import ast
 from collections.abc import Iterator, Mapping
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Final
@@ -152,13 +153,29 @@ def closure(below: Mapping[str, set[str]]) -> dict[str, set[str]]:
 REACH: Final = closure(BELOW)
 
 
+parse = cache(ast.parse)  # several tests read all modules
+
+
 def violations(module: str, source: str) -> list[str]:
     """Return the rules that `source`, the text of the dotted `module`, breaks: one line each."""
-    tree = ast.parse(source)
+    tree = parse(source)
     if folder(module) not in BELOW:
         return [f"{module} has no place in the import order: give its folder one in {Path(__file__).name}"]
     judged = (problem for name in imports(tree) for problem in judge(module, name))
     return [f"{module} {problem}" for problem in (*judged, *unseeded(tree))]
+
+
+def circles(sources: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Return the pairs of modules that import each other, by their texts; also where only types are imported."""
+    used = {module: set(imports(parse(text))) for module, text in sources.items()}
+    # `from a import b` may name the module a.b, or something in the module a.
+    used = {module: names | {name.rpartition(".")[0] for name in names} for module, names in used.items()}
+    return [
+        (low, high)
+        for high, names in used.items()
+        for low in sorted(names & used.keys())
+        if low < high and high in used[low]
+    ]
 
 
 def folder(module: str) -> str:
@@ -240,10 +257,16 @@ def test_every_module_keeps_to_the_import_order() -> None:
     assert [problem for name, source in sources.items() for problem in violations(name, source)] == []
 
 
+def test_no_two_modules_import_each_other() -> None:
+    sources = {name: path.read_text(encoding="utf-8") for name, path in modules()}
+    assert circles(sources) == []
+    assert circles({"a": "from b import c", "b": "import a", "d": "import b"}) == [("a", "b")]
+
+
 def test_modules_that_name_kinds_of_fault_still_do() -> None:
     """A module that asks for effects by now leaves the list."""
     sources = {name: path.read_text(encoding="utf-8") for name, path in modules() if name in NAME_KINDS}
-    named = {name: {each.rpartition(".")[2] for each in imports(ast.parse(text))} for name, text in sources.items()}
+    named = {name: {each.rpartition(".")[2] for each in imports(parse(text))} for name, text in sources.items()}
     assert [name for name in NAME_KINDS if KINDS_OF_FAULT.isdisjoint(named.get(name, set()))] == []
 
 

@@ -111,8 +111,8 @@ def _pull_claims(run: ResolvedRun) -> Iterator[Claim]:
 
 def _service_claims(run: ResolvedRun) -> Iterator[Claim]:
     spec, topology, faulty, outages = run.spec, run.topology, run.states, run.outages
-    algorithm, rule = run.algorithm.over_trees, rule_of(spec)
-    assert algorithm is not None
+    algorithm, rule = run.algorithm, rule_of(spec)
+    assert isinstance(algorithm, TreeCollective)
     assert isinstance(rule, PullRule)
     # Nodes pass altered bytes on, and request nothing that has arrived.
     if any(fault.alters_payload for fault in run.harmful_faults) or spec.source in faulty:

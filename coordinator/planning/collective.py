@@ -7,8 +7,7 @@ from coordinator.scenario.model import DEFAULT_BYTES, DEFAULT_VECTOR_BYTES, MOST
 from coordinator.scenario.option import options_of
 from coordinator.scenario.programs import command_of
 from coordinator.scenario.traffic_patterns import targets_of
-from emunode.algorithms.base import with_blocks
-from emunode.algorithms.registry import find_algorithm
+from emunode.algorithms.registry import find_algorithm, with_blocks
 from emunode.errors import ScenarioError
 from emunode.model import (
     ALL_RANKS,

@@ -118,16 +118,19 @@ def symmetries(algorithm: Algorithm) -> list[Symmetry]:
     """Return the candidates that are symmetries of the runs of `algorithm`, the identity first."""
     topology = algorithm.topology
     # Without trees there is nothing to check a candidate against; a rule of repair may go by the numbers of ports.
-    over_trees = algorithm.over_trees
-    if over_trees is None or algorithm.collective is not Collective.BROADCAST or algorithm.spec.repair is not None:
+    if (
+        not isinstance(algorithm, TreeCollective)
+        or algorithm.collective is not Collective.BROADCAST
+        or algorithm.spec.repair is not None
+    ):
         return [identity(topology)]
     network = Neighbourhood(topology, algorithm.spec.source)
-    trees = _trees(over_trees)
+    trees = _trees(algorithm)
     if isinstance(topology, CayleyTopology):
         found = (network.automorphism(ports) for ports in candidates(topology))
     else:
         found = (network.checked(ranks) for ranks in searched_automorphisms(topology, algorithm.spec.source))
-    return [symmetry for symmetry in found if symmetry is not None and keeps(symmetry, over_trees, trees)]
+    return [symmetry for symmetry in found if symmetry is not None and keeps(symmetry, algorithm, trees)]
 
 
 def searched_automorphisms(topology: Topology, source: Rank) -> list[Ranks]:

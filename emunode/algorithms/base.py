@@ -9,14 +9,15 @@ access to the state of other ranks: it knows its own address, the arithmetic of 
 import sys
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
-from enum import StrEnum
-from functools import cached_property, partial
+from collections.abc import Callable, Collection, Container, Iterator, Sequence
+from functools import cached_property
 from itertools import product
-from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, get_args
+from typing import TYPE_CHECKING, ClassVar, Final, get_args
 
 from emunode.algorithms.claims import Claim, Relation, UnknownMetricError
 from emunode.algorithms.payload import Payloads
+from emunode.algorithms.rule import LocalView, Rule
+from emunode.algorithms.traits import FORMER, Dependence, Need, Pipe, Timing
 from emunode.errors import RegistrationError, ScenarioError
 from emunode.model import (
     ALL_RANKS,
@@ -30,17 +31,31 @@ from emunode.model import (
     Duplex,
     Port,
     PortModel,
-    PortPacket,
     Rank,
-    ScheduledSend,
     Step,
 )
 from emunode.registry import Registry
 from emunode.topologies.base import FAMILIES, CayleyTopology, Topology
 
 if TYPE_CHECKING:
-    from emunode.algorithms.tree_collective import TreeCollective
     from emunode.trees.base import Trees
+
+# Plug-ins import the interface from here; its parts without an Algorithm have modules of their own.
+__all__ = [
+    "ALGORITHMS",
+    "ANY_FAMILY",
+    "Algorithm",
+    "Content",
+    "Crosses",
+    "Dependence",
+    "LocalView",
+    "Need",
+    "Pipe",
+    "Rule",
+    "Timing",
+    "check_metrics",
+    "with_target",
+]
 
 ANY_FAMILY: Final = "any"
 ROW_BYTES: Final = 1000
@@ -50,101 +65,6 @@ UNCHECKED: Final = {PortModel.ALL_PORT: sys.maxsize, PortModel.ONE_PORT: 1}
 Content = Callable[[Rank, Rank, int], bytes | None]
 Crosses = Callable[[Step, Rank, Port, Rank], bool]
 """Whether a packet crosses in a step, from a sender by its port to a receiver."""
-
-
-class LocalView:
-    """The view of a rule: its own rank, its address relative to a root, and which of its ports are known to work.
-
-    `live_ports` contains all ports unless the scenario lets ranks know the faults next to them; engines update it.
-    """
-
-    __slots__ = ("live_ports", "rank", "relative")
-
-    def __init__(self, topology: Topology, rank: Rank) -> None:
-        self.rank = rank
-        self.live_ports: Sequence[int] = topology.ports(rank)
-        self.relative: Callable[[Rank], Rank] = partial(topology.relative, rank)
-        """The address of this rank under the translation that maps a given root to 0."""
-
-
-class Rule(ABC):
-    """The part of an algorithm that runs at one rank."""
-
-    __slots__ = ()
-
-    def start(self) -> Iterable[ScheduledSend]:
-        """Return the sends that need no arrival, in order of steps. They are drawn lazily, so a long schedule costs no
-        memory.
-        """
-        return ()
-
-    @abstractmethod
-    def receive(self, step: Step, packets: Sequence[PortPacket]) -> Iterable[ScheduledSend]:
-        """Process all arrivals of `step`, ordered by port, and return sends for step + 1 or later."""
-
-
-class Pipe(NamedTuple):
-    """A broadcast down one tree, over all ports, of one segment in each packet: a path is a pipe of links."""
-
-    segments: int
-    links: Step
-    """The step in which the first segment reaches the end of the longest path."""
-    period: Step
-    """Steps from one segment to the next at the source."""
-
-
-class Dependence(StrEnum):
-    """The things that a send depends on, besides its step."""
-
-    UNSTATED = "unstated"
-    """Anything that comes in, or that does not."""
-    FIXED = "fixed"
-    """The content: a rank sends in the scheduled step what it has, and folds the contributions that it has."""
-    WAITING = "waiting"
-    """As `FIXED`, but a rank sends only after all packets of earlier steps: `Algorithm.awaited_steps`."""
-    QUEUED = "queued"
-    """The content alone: a packet keeps its path, but waits in queues, so its step depends on others."""
-    FIRST_ARRIVAL = "first arrival"
-    """The first of several copies that arrives: `Algorithm.follow`."""
-
-
-class Timing(StrEnum):
-    """The effect of packets that are late, or do not come, on the rules of an algorithm."""
-
-    FIXED = "fixed"
-    """A rule takes the step in which a packet arrives for its scheduled step. Late packets are misrouted."""
-    ON_ARRIVAL = "on arrival"
-    """A rule forwards packets, whenever they arrive, and waits for nothing, so other packets keep their steps."""
-    ADAPTIVE = "adaptive"
-    """A rule waits for packets, or chooses by the arrivals: where one is missing, others leave in other steps."""
-
-
-class Need(StrEnum):
-    """The needs that an algorithm may have beyond the address of a rank and the links of its network."""
-
-    TABLE = "table"
-    """A table of the whole network, which ranks compute from the network and the job before the first step. Without it a
-    rank derives its sends from its own address. The locality check holds it against what rules ask."""
-    EVERY_NODE = "every node"
-    """A look at every node of the network in planning, which limits the networks that are accepted to `VISITED_ENDS`."""
-    SPECIAL_LINKS = "special links"
-    """Links that many networks of its families lack; it refuses those."""
-    BLOCKS = "blocks"
-    """The vector of each rank of an allreduce in one block for each rank; a reduce-scatter always has that."""
-    OPEN_CAPACITY = "open capacity"
-    """A capacity of packets from the scenario, whatever that is; `link_capacity` is the default."""
-
-
-FORMER: Final = {
-    "precomputed": "needs = frozenset({Need.TABLE})",
-    "visits_all": "needs = frozenset({Need.EVERY_NODE})",
-    "some_networks": "needs = frozenset({Need.SPECIAL_LINKS})",
-    "cuts_vector": "needs = frozenset({Need.BLOCKS})",
-    "packs": "needs = frozenset({Need.OPEN_CAPACITY})",
-    "fixed_steps": "timing = Timing.FIXED",
-    "keeps_time": "timing = Timing.ADAPTIVE",
-}
-"""Attributes of version 0.2, and their present form."""
 
 
 class Algorithm(ABC):
@@ -476,11 +396,6 @@ class Algorithm(ABC):
     # --- trees, for what is claimed of collectives that run over them
 
     @property
-    def over_trees(self) -> "TreeCollective | None":
-        """This algorithm, if it runs down or up spanning trees."""
-        return None
-
-    @property
     def tree_count(self) -> int:
         """The number of spanning trees that messages travel over; 0 if they take other ways."""
         return 0
@@ -573,29 +488,6 @@ def with_target(topology: Topology, spec: CollectiveSpec) -> CollectiveSpec:
     if spec.collective is not Collective.UNICAST or spec.target != ALL_RANKS or spec.permutation:
         return spec
     return spec._replace(target=topology.farthest_from(spec.source))
-
-
-def cuts_vector(entry: type[Algorithm]) -> bool:
-    """Return whether an algorithm cuts the vector of each rank into blocks."""
-    return entry.collective is Collective.REDUCE_SCATTER or Need.BLOCKS in entry.needs
-
-
-def with_blocks(entry: type[Algorithm], topology: Topology, spec: CollectiveSpec) -> CollectiveSpec:
-    """Return `spec` with the vector of each rank, of `message_bytes`, cut into blocks.
-
-    The blocks differ by at most one byte, the longer ones first. Unchanged for an algorithm that does not cut the
-    vector; ScenarioError if a block would have no byte.
-    """
-    if not cuts_vector(entry):
-        return spec
-    blocks, vector = len(topology.data_ranks), spec.message_bytes
-    if vector < blocks:
-        raise ScenarioError(
-            "message_bytes",
-            vector,
-            f"{entry.name} on {topology.name} cuts the vector of each rank into {blocks} blocks: at least {blocks} bytes",
-        )
-    return spec._replace(message_bytes=-(-vector // blocks), blocks=blocks, short_blocks=-vector % blocks)
 
 
 # --- registration ----------------------------------------------------------------------------------------------------

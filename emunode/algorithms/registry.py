@@ -135,6 +135,29 @@ def make_algorithm(topology: Topology, spec: CollectiveSpec) -> Algorithm:
     return entry(topology, spec) if spec.repair is None else make_repaired(entry, topology, spec)
 
 
+def cuts_vector(entry: RegisteredAlgorithm) -> bool:
+    """Return whether an algorithm cuts the vector of each rank into blocks."""
+    return entry.collective is Collective.REDUCE_SCATTER or Need.BLOCKS in entry.needs
+
+
+def with_blocks(entry: RegisteredAlgorithm, topology: Topology, spec: CollectiveSpec) -> CollectiveSpec:
+    """Return `spec` with the vector of each rank, of `message_bytes`, cut into blocks.
+
+    The blocks differ by at most one byte, the longer ones first. Unchanged for an algorithm that does not cut the
+    vector; ScenarioError if a block would have no byte.
+    """
+    if not cuts_vector(entry):
+        return spec
+    blocks, vector = len(topology.data_ranks), spec.message_bytes
+    if vector < blocks:
+        raise ScenarioError(
+            "message_bytes",
+            vector,
+            f"{entry.name} on {topology.name} cuts the vector of each rank into {blocks} blocks: at least {blocks} bytes",
+        )
+    return spec._replace(message_bytes=-(-vector // blocks), blocks=blocks, short_blocks=-vector % blocks)
+
+
 def require_visitable(topology: Topology, entry: RegisteredAlgorithm) -> None:
     """Refuse a network that is too large for an algorithm that looks at all of it; ScenarioError (field `topology`)."""
     if entry.needs & {Need.EVERY_NODE, Need.TABLE}:

@@ -51,8 +51,7 @@ class RepairRule(ABC):
         spec = algorithm.spec
         if spec.collective is not Collective.BROADCAST:
             raise self.refusal(f"it repairs a broadcast, not {spec.collective}")
-        narrowed = algorithm.over_trees
-        if narrowed is None or not narrowed.forwards:
+        if not isinstance(algorithm, TreeCollective) or not algorithm.forwards:
             raise self.refusal(f"{algorithm.name} is no broadcast in which every node forwards along trees")
         if spec.redundancy > 1:
             raise self.refusal("copies over several trees are not asked for; use --redundancy 1")
@@ -60,7 +59,7 @@ class RepairRule(ABC):
             raise self.refusal(f"it needs {' or '.join(self.port_models)}, not {spec.port_model}")
         if spec.duplex is not Duplex.FULL:
             raise self.refusal("it needs full-duplex links")
-        return narrowed
+        return algorithm
 
     def refusal(self, reason: str) -> ScenarioError:
         """Return the error for a job that this rule does not cover."""

@@ -102,10 +102,6 @@ class TreeCollective(FoldingSchedule):
     # --- derived from that -----------------------------------------------------------------------------------------
 
     @property
-    def over_trees(self) -> "TreeCollective":
-        return self
-
-    @property
     def tree_count(self) -> int:
         return self.trees.count
 

@@ -11,9 +11,9 @@ from enum import IntEnum
 from functools import lru_cache, partial
 from typing import Any, Final, NamedTuple
 
-from emunode.algorithms.base import Algorithm, with_blocks
+from emunode.algorithms.base import Algorithm
 from emunode.algorithms.payload import Payloads
-from emunode.algorithms.registry import find_algorithm, make_algorithm
+from emunode.algorithms.registry import find_algorithm, make_algorithm, with_blocks
 from emunode.errors import ScenarioError
 from emunode.model import (
     AGAIN_TREE,

@@ -75,15 +75,15 @@ def _recovery(run: ResolvedRun, firsts: pl.LazyFrame, times: Timetable | None) -
 
 def over_trees(run: ResolvedRun) -> TreeCollective:
     """Return the algorithm as an algorithm that runs over trees; repair refuses others."""
-    algorithm = run.algorithm.over_trees
-    assert algorithm is not None
+    algorithm = run.algorithm
+    assert isinstance(algorithm, TreeCollective)
     return algorithm
 
 
 def fault_free(run: ResolvedRun) -> TreeCollective:
     """Return the algorithm as it runs without faults."""
-    algorithm = run.algorithm.original.over_trees
-    assert algorithm is not None
+    algorithm = run.algorithm.original
+    assert isinstance(algorithm, TreeCollective)
     return algorithm
 
 

@@ -46,9 +46,8 @@ class PullRule(RepairRule):
 
     def layer(self, algorithm: Algorithm, view: LocalView, timing: Durations) -> Protocol:
         """Return the layer of one rank."""
-        over_trees = algorithm.over_trees
-        assert over_trees is not None, "repair refuses other algorithms"
-        return PullLayer(self, over_trees, view, timing)
+        assert isinstance(algorithm, TreeCollective), "repair refuses other algorithms"
+        return PullLayer(self, algorithm, view, timing)
 
 
 def overdue(timing: Durations, repair: Repair, crossing: Step) -> int:
