@@ -1,10 +1,12 @@
 """Recorded runs have the same hash, verdict and claims as when they were recorded, in memory and over sockets."""
 
+from pathlib import Path
+
 import pytest
 
 from emunode.algorithms.registry import registered
 from emunode.faults.kinds import KINDS
-from tests.recorded_runs import Record, record_of, recorded
+from tests.recorded_runs import Record, permits_other_hashes, record_of, recorded
 
 RECORDS = recorded()
 CHUNKS = [RECORDS[start::100] for start in range(100)]
@@ -36,6 +38,13 @@ def test_records_use_every_algorithm_and_kind_of_fault() -> None:
         "keep_alive=",
     ):
         assert any(words in line for line in lines), words
+
+
+def test_a_changed_hash_needs_a_news_fragment(tmp_path: Path) -> None:
+    (tmp_path / "speed.changed.md").write_text("Runs are faster.\n")
+    assert not permits_other_hashes(tmp_path)
+    (tmp_path / "hashes.changed.md").write_text("The journal hash of runs with delays changes.\n")
+    assert permits_other_hashes(tmp_path)
 
 
 @pytest.mark.exhaustive(one_in=6)

@@ -7,6 +7,7 @@
     soak             execute thousands of short runs in one process
     trials           execute thousands of trials over TCP, under faults of every kind
     determinism      run 100 scenarios twice on every driver, with events reordered and delayed
+    everywhere       run 300 recorded scenarios with every Python, in other locales, time zones, as another user
     disk             run on full, read-only and vanished file systems, and set the clock
     mutants          change the code of the core in one place: its tests must fail
     small_graphs     run every algorithm for any network on every connected graph of at most six nodes

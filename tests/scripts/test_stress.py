@@ -12,6 +12,7 @@ from emunode.algorithms.registry import algorithms
 from emunode.model import Collective
 from stress_tests.__main__ import table
 from stress_tests.common import Attempt, Row
+from stress_tests.everywhere import Surroundings, chosen, compare
 
 BUSY = "3: not reached: the machine is busy"
 
@@ -34,6 +35,18 @@ def test_a_section_in_which_no_attempt_was_reached_is_wrong() -> None:
     row = Row("kills")
     row.run_all(attempt, [3, 3], processes=1)
     assert row.wrong == ["no attempt was reached"]
+
+
+def test_hashes_are_the_same_in_other_surroundings(tmp_path: Path) -> None:
+    """A sample of `scripts/stress everywhere`."""
+    row = Row("hashes")
+    there = Surroundings("all", {"PYTHONHASHSEED": "7", "TZ": "Asia/Kathmandu", "LC_ALL": "POSIX", "PYTHONUTF8": "0"})
+    cases = chosen(6)
+    compare(row, Path(sys.executable), there, cases, tmp_path)
+    assert (row.wrong, row.tried) == ([], len(cases))
+    line, more, _ = cases[0]
+    compare(row, Path(sys.executable), there, [(line, more, "another")], tmp_path)
+    assert len(row.wrong) == 1
 
 
 CASES = """
