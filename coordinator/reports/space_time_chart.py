@@ -90,7 +90,9 @@ def space_time(
     chart.heading(14)
     chart.rule("".join(f"M{left} {y(row):.1f}H{width - MARGIN}" for row in range(len(labels))))
     chart.row_names(names, ROW)
+    chart.add('<g class="ticks">')
     chart.time_axis(axis)
+    chart.add('</g><g class="plot">')
     chart.body += [_bar(mark, x(mark.start), x(last if mark.end is None else mark.end), y(mark.row)) for mark in marks]
     for kind in STYLES:
         there = [line for line in lines if line.kind == kind]
@@ -105,7 +107,10 @@ def space_time(
         crosses = "".join(f"M{x(line.end) - 3:.1f} {y(line.receiver) - 3}l6 6m0 -6l-6 6" for line in lost)
         chart.add(f'<path fill="none" stroke="var(--red)" stroke-width="1.5" d="{crosses}"/>')
     chart.body += [_diamond(x(each.at), y(each.row), each) for each in suspicions if each.at <= last]
-    return chart.svg(bottom + 34)
+    chart.add("</g>")
+    # The script of the page zooms what is in the group `plot` (`templates/report/zoom.js`).
+    times = f'<svg data-times="{left} {width - MARGIN} {1000 * last:.6g} {bottom}"'
+    return chart.svg(bottom + 34).replace("<svg", times, 1)
 
 
 def symbol(kind: str, path: str) -> str:

@@ -178,6 +178,31 @@ def test_a_tangle_of_links_begins_with_its_first_tree(show: Show) -> None:
     run.page.wait_until("location.hash === '#tree=traffic'")
 
 
+def test_time_is_zoomed(show: Show) -> None:
+    run = show("star:4 broadcast greedy-tree clock=timed fault=crash:4231@6ms")
+    chart = "document.querySelector('svg.full[data-times]')"
+    starts = f"[...{chart}.querySelector('.plot path[stroke*=blue]').getAttribute('d').matchAll(/M([\\d.-]+)/g)]"
+    places = f"{starts}.map((found) => Number(found[1]))"
+    ticks = f"[...{chart}.querySelectorAll('.ticks .middle')].map((text) => Number(text.textContent))"
+    left, right, last, _ = map(float, run.page.evaluate(f"{chart}.dataset.times").split())
+    before = run.page.evaluate(places)
+    times = [(x - left) / (right - left) * last for x in before]
+    for _ in range(2):
+        run.page.click("#times-closer")
+    run.page.evaluate(
+        "(() => { const slider = document.getElementById('times-slider'); slider.value = 0;"
+        "slider.dispatchEvent(new Event('input')); })()"
+    )
+    # The first quarter of the time takes the whole width.
+    assert run.page.evaluate(places) == pytest.approx([left + 4 * t / last * (right - left) for t in times], abs=0.3)
+    shown = run.page.evaluate(ticks)
+    assert len(shown) > 2
+    assert 0 <= min(shown) < max(shown) <= last / 4
+    run.page.click("#times-whole")
+    assert run.page.evaluate(places) == before
+    assert max(run.page.evaluate(ticks)) > last / 4
+
+
 def test_contrast_in_dark_light_and_print(show: Show) -> None:
     """The lightness of text and background differs by at least a half."""
     run = show(STAR)

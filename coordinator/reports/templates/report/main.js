@@ -7,6 +7,7 @@ import { chosenTrees, Overlay } from "./overlay.js";
 import { RunData } from "./run_data.js";
 import { saveSvg, savePng } from "./save.js";
 import { stepView } from "./steps.js";
+import { zoomTimes } from "./zoom.js";
 
 const REACH = 14; // pixels around a node that count as a click on it
 const WRITE_AFTER = 250; // milliseconds until the address follows: browsers limit how often it may change
@@ -286,6 +287,7 @@ function listenToTools() {
 }
 
 if (steps) listenToSteps();
+zoomTimes();
 listenToTools();
 listenToPointer($("picture"));
 if (run) {
