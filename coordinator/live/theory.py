@@ -5,7 +5,7 @@ Both are computed in threads of the server, with an algorithm of their own, so t
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from emunode.algorithms.claims import Claim
 from emunode.algorithms.registry import make_algorithm
 from emunode.engine.rank_set import AlteredCopy
 from emunode.errors import EmulatorError
+
+VOTED: Final = {"delivery_ratio", "elected_none", "elected_right", "elected_wrong", "intact_deliveries"}
+"""Metrics that are known when every vote is settled."""
 
 
 @dataclass(frozen=True)
@@ -72,4 +75,8 @@ def measure_so_far(
     """Return the metrics of a run whose journal has these steps so far; none without a journal."""
     if journal is None or not len(journal):
         return {}
-    return measure(plan, table(sorted_records([journal.tobytes()])).lazy(), altered_copies).metrics
+    metrics = measure(plan, table(sorted_records([journal.tobytes()])).lazy(), altered_copies).metrics
+    if plan.spec.redundancy > 1 and altered_copies:
+        # `measure` takes the votes as they stand, and copies to come may still change them.
+        return {name: value for name, value in metrics.items() if name not in VOTED}
+    return metrics

@@ -209,8 +209,14 @@ def test_altered_copies_and_votes_have_the_colours_of_reports(page: Browser, sta
     judged = [rank for rank in star.ranks() if rank and rank not in byzantine]
     places = [run.at(star, rank, 0.7) for rank in judged]
     shown, words = run.colours(places), run.text("shown")
+    page.wait_until("document.getElementById('measured-title').textContent === 'after step 5'")
+    figures = "[...document.getElementById('claims').rows].map((row) => [...row.cells].map((cell) => cell.textContent))"
+    so_far = {name: measured for name, _, measured in page.evaluate(figures)}
+    assert (so_far["elected wrong"], so_far["intact deliveries"]) == ("\N{EN DASH}", "\N{EN DASH}"), "votes are open"
     summary = run.run()
     final = run.colours(places)
+    ended = {name: (predicted, measured) for name, predicted, measured in page.evaluate(figures)}
+    assert ended["elected wrong"] == ("21", "21 ? undecided")
     journal = pl.read_parquet(f"{summary['path']}/journal.parquet").filter(
         pl.col("outcome").is_in(["first", "duplicate", "corrupt"])
     )
