@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from coordinator.mpi.installed import find_library
 from coordinator.mpi.judge import PROGRAM
-from coordinator.mpi.library import find_library
 from coordinator.mpi.rules.base import ELEMENT_BYTES, MpiCall, PairCount, PairCounts
 from coordinator.planning.namespace import unavailable_reason
 from emunode.errors import RunError

@@ -108,6 +108,7 @@ SHELLS: Final = (
     "coordinator.live.watch",
     "coordinator.maintenance",
     "coordinator.mpi.enter",
+    "coordinator.mpi.installed",
     "coordinator.mpi.launch",
     "coordinator.mpi.library",
     "coordinator.mpi.mpich",

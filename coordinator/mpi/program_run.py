@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from coordinator.mpi.installed import find_library
 from coordinator.mpi.judge import MOST_RANKS
 from coordinator.mpi.launch import network_of, run_mpi, temporary_folder
-from coordinator.mpi.library import find_library
 from coordinator.mpi.traffic import TrafficTable, read_profiles
 from emunode.errors import ScenarioError
 

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.mpi.library import COUNTED, MpiLibrary, find_library
+from coordinator.mpi.installed import find_library
+from coordinator.mpi.library import COUNTED, MpiLibrary
 from emunode.errors import RunError, ScenarioError
 
 

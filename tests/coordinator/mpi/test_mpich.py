@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from coordinator.mpi.installed import find_library
 from coordinator.mpi.judge import JudgeSettings, judge
-from coordinator.mpi.library import MpiLibrary, find_library
+from coordinator.mpi.library import MpiLibrary
 from coordinator.mpi.mpich import Mpich
 from coordinator.mpi.verdicts import OWN_CHOICE
 from coordinator.results.claims import Verdict
