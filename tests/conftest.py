@@ -23,6 +23,8 @@ from tests.browser import Browser, find_chromium
 from tests.command_line import ROOT, Call, Ended, Running, Start, arguments, command
 from tests.support import REPEATABLE_EXAMPLES, forget_plugins
 
+pytest.register_assert_rewrite("tests.contract")
+
 # No verdict may depend on the speed or load of the machine.
 UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 

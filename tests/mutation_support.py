@@ -4,11 +4,9 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final
-from zlib import crc32
 
 import numpy as np
 
@@ -19,68 +17,16 @@ from coordinator.planning.plan import Plan
 from coordinator.results.claims import Verdict
 from coordinator.results.conclude import Conclusion, History, conclude
 from coordinator.results.differential import replay_mismatches
-from emunode.algorithms.base import ANY_FAMILY, Algorithm, Need
-from emunode.algorithms.registry import registered
+from emunode.algorithms.base import Algorithm
 from emunode.engine.memory import MemoryEngine
 from emunode.engine.rank_set import AlteredCopy
-from emunode.errors import ScenarioError
 from emunode.model import HopOutcome, Port, Rank
 from emunode.play import play
-from emunode.topologies.base import FAMILIES
-from emunode.topologies.registry import parse_topology
 from emunode.trees.base import Trees
 from tests.command_line import ROOT
-from tests.scenarios import Case
 
 Records = np.ndarray[Any, np.dtype[Any]]
 """Journal rows, packed, in the order of the journal."""
-
-SMALL: Final = {
-    name: next(example for example in family.small_examples if parse_topology(example).order > 6)
-    for name, family in FAMILIES.items()
-}
-"""By family, its first small example with at least seven nodes."""
-KINDS: Final = ("star", "hypercube", "ej", "bubble-sort", "mesh", "debruijn", "fat-tree")
-"""Families of every kind: with algorithms of their own, with translations, with absent ports, and with switches."""
-CASES: Final = [
-    (family, entry)
-    for family, entry in registered()
-    if (family in KINDS and Need.SPECIAL_LINKS not in entry.needs) or entry.family != ANY_FAMILY
-]
-"""Every algorithm on every family that has algorithms of its own; those for any network on a family of every kind.
-
-Those that need links which most networks lack have tests of their own, `tests/emunode/algorithms/classical`.
-"""
-
-
-def once(case: tuple[str, type[Algorithm]]) -> bool:
-    """Whether tests that take long include a case: an algorithm for any network runs on one family, a different one each."""
-    family, entry = case
-    return (
-        entry.family != ANY_FAMILY or family == KINDS[crc32(f"{entry.collective}-{entry.name}".encode()) % len(KINDS)]
-    )
-
-
-def examples(family: str, entry: type[Algorithm]) -> tuple[str, ...]:
-    """The networks of a family on which the suite runs an algorithm; one is enough if it runs on every family."""
-    anywhere = entry.family == ANY_FAMILY and family not in ("star", "mesh")
-    return FAMILIES[family].small_examples[: 1 if anywhere else 2]
-
-
-def case_name(case: tuple[str, type[Algorithm]]) -> str:
-    """The test id of a case."""
-    return f"{case[0]}-{case[1].collective}-{case[1].name}"
-
-
-@cache
-def small_plan(case: tuple[str, type[Algorithm]]) -> Plan:
-    """A plan of an algorithm on the small network of its family, under its paper's own port model."""
-    family, entry = case
-    small = Case(f"{SMALL[family]} {entry.collective} {entry.name} port_model={entry.port_models[0]}")
-    try:
-        return small.plan
-    except ScenarioError:  # some want messages for several trees at once
-        return small.but(messages=parse_topology(SMALL[family]).degree).plan
 
 
 def history_of(plan: Plan, algorithm: Algorithm | None = None) -> Records:
@@ -88,12 +34,6 @@ def history_of(plan: Plan, algorithm: Algorithm | None = None) -> Records:
     rows = b"".join(play(MemoryEngine(algorithm or plan.algorithm), plan.faults))
     records = np.frombuffer(rows, dtype=RECORD)
     return np.sort(records, order=["step", "sender", "port", "origin", "target", "tree", "segment"])
-
-
-@cache
-def history(case: tuple[str, type[Algorithm]]) -> Records:
-    """The correct history of a case."""
-    return history_of(small_plan(case))
 
 
 def verdict_on(plan: Plan, records: Records) -> Verdict:

@@ -10,7 +10,7 @@ import polars as pl
 from hypothesis import settings
 
 from coordinator.execution.run import run
-from coordinator.execution.sinks import DirectorySink, RunResult
+from coordinator.execution.sinks import DirectorySink, FinishedRun, RunResult
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.scenario.model import make_scenario
 from coordinator.scenario.plugins import load_plugins
@@ -98,7 +98,7 @@ def run_journal(out: Path, **values: object) -> tuple[RunResult, pl.DataFrame]:
     return result, pl.read_parquet(result.path / "journal.parquet")
 
 
-def failures(result: RunResult) -> list[str]:
+def failures(result: FinishedRun) -> list[str]:
     """Return the claims that do not hold, as readable lines."""
     return [
         f"{judgement.claim.name}: measured {judgement.measured}, predicted {judgement.claim.relation} "

@@ -13,6 +13,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from stress_tests.common import ROOT, Attempt, Budget, Row
@@ -39,14 +40,17 @@ TESTS = {
     "trees/eisenstein_jacobi/sectors.py": "test_conformance.py",
     "trees/hypercube/binomial.py": "trees/test_hypercube.py test_conformance.py",
     "trees/hypercube/balanced.py": "trees/test_hypercube.py",
-    "algorithms/tree_collective.py": (
-        "algorithms/test_expected_runs.py algorithms/star/test_allgather.py algorithms/test_losses.py"
-    ),
-    "algorithms/routed_collective.py": (
-        "algorithms/star/test_personalized.py algorithms/test_expected_runs.py algorithms/test_losses.py"
-    ),
+    "algorithms/tree_collective.py": "algorithms/test_expected_runs.py algorithms/star/test_allgather.py",
+    "algorithms/routed_collective.py": "algorithms/star/test_personalized.py algorithms/test_expected_runs.py",
 }
 """Modules of emunode with their tests in tests/emunode, the fastest first: a mutant is killed by the first failure."""
+CHECKS = {
+    "engine/node.py": "conforms or memory_engine",
+    "algorithms/payload.py": "conforms or memory_engine",
+    "algorithms/tree_collective.py": "outages or crashes",
+    "algorithms/routed_collective.py": "outages or crashes",
+}
+"""Modules whose mutants also meet checks of every algorithm, in `tests/contract`, where the tests of the module pass."""
 SLOW = " test_conformance.py"
 """Every tree on every network, 20 s of processor time; not in a sample."""
 SWAPS: dict[type[ast.AST], type[ast.AST]] = {
@@ -118,20 +122,24 @@ def run_tests(budget: Budget, chosen: list[tuple[str, str, str]], number: int) -
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-n", "0", "-p", "no:cacheprovider"]
     if not budget.sample:
         command += ["-m", "not slow"]  # also every parameter set of exhaustive tests
-    tests = [f"tests/emunode/{name}" for name in TESTS[module].split()]
+    selections = [[f"tests/emunode/{name}" for name in TESTS[module].split()]]
+    if module in CHECKS:
+        selections.append(["tests/contract/test_algorithms.py", "-k", CHECKS[module]])
     # The copy has the bytecode that `ensure_venv` left beside the sources: compiling takes longer than most of these tests.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPYCACHEPREFIX"}
     environment |= {"PYTHONPATH": str(project), "PYTHONDONTWRITEBYTECODE": "1", "HYPOTHESIS_PROFILE": "unshrunk"}
-    passed = False
-    try:
-        done = subprocess.run(
-            [*command, *tests], cwd=project, env=environment, capture_output=True, timeout=SECONDS, check=False
-        )
-        passed = done.returncode == 0
-    except subprocess.TimeoutExpired:
-        pass
+    passed = all(_pass([*command, *selection], project, environment) for selection in selections)
     shutil.rmtree(project)
     return Attempt([], Counter([f"{module} {description}"] if passed else []))
+
+
+def _pass(command: list[str], project: Path, environment: dict[str, str]) -> bool:
+    """Return whether tests pass in time."""
+    try:
+        done = subprocess.run(command, cwd=project, env=environment, capture_output=True, timeout=SECONDS, check=False)
+    except subprocess.TimeoutExpired:
+        return False
+    return done.returncode == 0
 
 
 def run_section(budget: Budget) -> Iterator[Row]:

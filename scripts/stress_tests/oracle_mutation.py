@@ -17,20 +17,11 @@ ROWS = 6
 
 def change_rows(rows: int, number: int) -> Attempt:
     """Apply every mutation to some rows of the history of one algorithm."""
-    from tests.mutation_support import (
-        CASES,
-        IMPOSSIBLE,
-        MUTATIONS,
-        case_name,
-        disagreements,
-        history,
-        replayed,
-        small_plan,
-        verdict_on,
-    )
+    from tests.contract.cases import CASES
+    from tests.mutation_support import IMPOSSIBLE, MUTATIONS, disagreements, replayed, verdict_on
 
     case = CASES[number]
-    plan, records = small_plan(case), history(case)
+    plan, records = case.plan, case.history
     tried = accepted = 0
     wrong = []
     changes = {}
@@ -40,13 +31,13 @@ def change_rows(rows: int, number: int) -> Attempt:
             if changed is None:
                 continue
             tried += 1
-            changes[f"{case_name(case)}: {name} (row {place})"] = plan, changed, ()
+            changes[f"{case.name}: {name} (row {place})"] = plan, changed, ()
             holds = verdict_on(plan, changed) == "holds"
             accepted += holds
             if holds and name in IMPOSSIBLE:
-                wrong.append(f"{case_name(case)}: accepted by claims and audit: {name} (row {place})")
+                wrong.append(f"{case.name}: accepted by claims and audit: {name} (row {place})")
             if not replayed(plan, changed):
-                wrong.append(f"{case_name(case)}: accepted by the replay: {name} (row {place})")
+                wrong.append(f"{case.name}: accepted by the replay: {name} (row {place})")
     with TemporaryDirectory() as folder:
         wrong += [f"the judges disagree: {each}" for each in disagreements(changes, Path(folder))]
     return Attempt(wrong, Counter(accepted=accepted), tried)
@@ -74,7 +65,7 @@ def change_faulty_rows(scenarios: list[str], number: int) -> Attempt:
 
 def run_section(budget: Budget) -> Iterator[Row]:
     """Run every algorithm, or every tenth."""
-    from tests.mutation_support import CASES
+    from tests.contract.cases import CASES
     from tests.recorded_runs import recorded
 
     row = Row("histories with one wrong row")

@@ -1,4 +1,4 @@
-"""The batch engine against brute force of the literature's values, and against the message engine."""
+"""The batch engine against brute force of the literature's values, and where it is exact."""
 
 from itertools import combinations
 from random import Random
@@ -12,13 +12,10 @@ from coordinator.batch.fault_batch import Episode, FaultBatch, batch_of
 from coordinator.dependence.bit_rows import unpacked
 from coordinator.scenario.fault_draws import FaultSites
 from coordinator.scenario.fault_syntax import parse_faults
-from emunode.algorithms.base import Algorithm
 from emunode.faults.byzantine import Byzantine
 from emunode.faults.effects import Alters, Interval, Stops
 from emunode.faults.kinds import FOREVER, Crash, Delay, Down
-from tests.coordinator.batch.support import compare, reason, run
-from tests.emunode.algorithms.test_losses import plans_of
-from tests.mutation_support import CASES, case_name
+from tests.coordinator.batch.support import compare, run
 from tests.scenarios import Case
 
 ALWAYS = Interval(1, FOREVER + 1)
@@ -97,25 +94,6 @@ def test_votes_under_byzantine_nodes_are_those_of_brute_force(
 
 
 # --- against messages --------------------------------------------------------------------------------------------------
-
-SAMPLE = [case for at, case in enumerate(CASES) if at % 17 == 5]
-
-
-@pytest.mark.exhaustive(one_in=3)
-@pytest.mark.parametrize(("family", "entry"), [pytest.param(*case, id=case_name(case)) for case in SAMPLE])
-def test_random_faults_have_the_same_results_as_with_messages(family: str, entry: type[Algorithm]) -> None:
-    for number, given in enumerate(plans_of(family, entry)[:2]):
-        if reason(given) is None:
-            compare(given, Random(f"{case_name((family, entry))}/{number}"), 3)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("family", "entry"), [pytest.param(*case, id=case_name(case)) for case in CASES])
-def test_every_algorithm_has_the_same_results_as_with_messages(family: str, entry: type[Algorithm]) -> None:
-    """About 10,000 fault sets over every algorithm: some ten minutes on one core."""
-    for number, given in enumerate(plans_of(family, entry)):
-        if reason(given) is None:
-            compare(given, Random(f"slow/{case_name((family, entry))}/{number}"), 12)
 
 
 @pytest.mark.parametrize(

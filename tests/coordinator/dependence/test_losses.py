@@ -61,7 +61,7 @@ def test_losses_are_those_of_the_structure(line: str) -> None:
 
 
 def test_algorithms_without_a_structure_lose_what_runs_lose() -> None:
-    """All others are compared with runs in `tests/emunode/algorithms/test_losses.py`."""
+    """All others are compared with runs in `tests/contract/losses.py`."""
     unstated = {line for line in FAULT_FREE if algorithm_of(line).dependence is Dependence.UNSTATED}
     names = {line.split()[2] for line in unstated}
     assert names == {"edt-dfs-ack", "improved-printed", "three-phase-restart", "three-phase-restart-own"}

@@ -15,21 +15,13 @@ import coordinator as tb
 from coordinator.execution.archive import archive_of, files_of, zipped
 from emunode.errors import ScenarioError
 from tests.command_line import Call, Ended
-from tests.mutation_support import (
-    CASES,
-    CHECKER,
-    MUTATIONS,
-    PATH_CHECKER,
-    case_name,
-    disagreements,
-    history,
-    small_plan,
-)
+from tests.contract.cases import CASES
+from tests.mutation_support import CHECKER, MUTATIONS, PATH_CHECKER, disagreements
 from tests.recorded_runs import recorded
 from tests.scenarios import Case
 
 CHECKERS = sorted(CHECKER.parent.glob("*.py"))
-FORGED = [case for case in CASES[::41] if len(history(case)) < 300]
+FORGED = [case for case in CASES[::41] if len(case.history) < 300]
 LOSSES = Case("star:4 broadcast edt redundancy=3 messages=2", "byzantine:4231", "loss:1234~2134:0.4")
 
 
@@ -72,11 +64,11 @@ def test_both_judges_agree_on_recorded_runs(tmp_path: Path) -> None:
 def test_both_judges_agree_on_histories_with_one_wrong_row(tmp_path: Path) -> None:
     changes: dict[str, Any] = {}
     for number, case in enumerate(FORGED):
-        plan, records = small_plan(case), history(case)
+        plan, records = case.plan, case.history
         for name, mutation in MUTATIONS.items():
             changed = mutation(plan, records, number * 7919 % len(records))
             if changed is not None:
-                changes[f"{case_name(case)} {name}"] = plan, changed, ()
+                changes[f"{case.name} {name}"] = plan, changed, ()
     assert len(changes) > 40
     assert disagreements(changes, tmp_path) == []
 

@@ -8,20 +8,12 @@ import pytest
 
 from coordinator.execution.sinks import MemoryRun
 from coordinator.features.journals.rows import IS_DATA
-from coordinator.history.journal import sorted_records
-from coordinator.planning.plan import Plan
 from coordinator.results.claims import Verdict
 from coordinator.results.metrics import count_trial
-from emunode.algorithms.base import Algorithm
-from emunode.algorithms.registry import make_algorithm
-from emunode.engine.memory import MemoryEngine
 from emunode.errors import ScenarioError
-from emunode.faults.kinds import Loss
-from emunode.model import CONTROL_TREE, PortModel, ReliableLinks
-from emunode.play import play
 from tests.command_line import fields
+from tests.contract.losses import history_over
 from tests.coordinator.features.support import RELIABLE, Values
-from tests.mutation_support import CASES, case_name, once, small_plan
 from tests.scenarios import Case
 
 LINK: Values = fields("mesh:2 broadcast bfs-tree reliable=true")
@@ -163,39 +155,6 @@ def test_loss_falls_with_the_power_of_the_attempts() -> None:
     # No formula says how many arrive, but the losses that the seed draws do.
     (claim,) = [each.claim for each in result.judgements if each.claim.name == "intact_deliveries"]
     assert (claim.predicted, claim.derived, result.verdict) == (messages - lost, True, Verdict.HOLDS)
-
-
-# --- every algorithm -------------------------------------------------------------------------------------------------
-
-
-def history_over(algorithm: Algorithm, plan: Plan, rate: float) -> np.ndarray:
-    topology, network = plan.topology, MemoryEngine(algorithm)
-    faults = [Loss(1, rank, port, rate) for rank in topology.ranks() for port in topology.ports(rank)]
-    rows = list(play(network, faults if rate else (), limit=3000))
-    assert not network.busy, "the run does not end"
-    return sorted_records(rows)
-
-
-def firsts(records: np.ndarray) -> list[tuple[int, ...]]:
-    rows = records[(records["outcome"] == 0)][["receiver", "origin", "target", "segment"]]
-    return sorted(rows.tolist())
-
-
-@pytest.mark.exhaustive(one_in=5)
-@pytest.mark.parametrize("case", [case for case in CASES if once(case)], ids=case_name)
-def test_every_algorithm_delivers_everything_despite_loss(case: tuple[str, type[Algorithm]]) -> None:
-    plan = small_plan(case)
-    spec = plan.spec
-    if spec.port_model not in (PortModel.ALL_PORT, PortModel.ONE_PORT) or not plan.algorithm.tolerates_delay:
-        pytest.skip("refused")
-    after = 2 if spec.port_model is PortModel.ALL_PORT else 1 + plan.topology.degree
-    algorithm = make_algorithm(plan.topology, spec._replace(reliable=ReliableLinks(after, 30)))
-    plain = firsts(history_over(plan.algorithm, plan, 0))
-    whole = history_over(algorithm, plan, 0)
-    data = whole[whole["tree"] < CONTROL_TREE]
-    assert firsts(data) == plain
-    assert len(whole) == 2 * len(data), "one acknowledgement for each segment"
-    assert firsts(history_over(algorithm, plan, 0.2)) == plain
 
 
 @pytest.mark.parametrize(

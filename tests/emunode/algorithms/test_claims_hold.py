@@ -1,77 +1,11 @@
-"""Runs keep all claims, those about structure and virtual time included; combinations that cannot work are refused.
-
-`test_conformance` runs every combination of port model, duplex, messages, segments and redundancy without an engine. Here
-every algorithm makes one complete run for each of its port models, with one of these variants in turn; by default a sample
-of them, with half of the algorithms on their own family.
-"""
-
-from zlib import crc32
+"""Claims about virtual time, and runs over sockets on larger networks; `tests/contract/execution.py` has every algorithm."""
 
 import pytest
 
 from coordinator.results.claims import Judgement
-from emunode.algorithms.base import ANY_FAMILY, Algorithm
-from emunode.errors import ScenarioError
-from emunode.model import VECTOR, Duplex
-from emunode.topologies.registry import parse_topology
-from tests.mutation_support import CASES, SMALL, case_name, once
+from tests.contract.execution import assert_one_history
+from tests.scenarios import Case
 from tests.support import failures, run_scenario
-
-VARIANTS = (
-    {"messages": 3, "message_bytes": 36},
-    {"messages": 4, "message_bytes": 35, "redundancy": 2},
-    {"segments": 2, "message_bytes": 37},
-    {"messages": 6, "message_bytes": 36, "duplex": Duplex.HALF},
-    {"messages": 6, "message_bytes": 31, "segments": 2, "packet_limit": 9},
-)
-
-
-@pytest.mark.parametrize(
-    ("topology", "entry"),
-    [
-        pytest.param(
-            topology,
-            entry,
-            id=f"{topology}-{entry.collective}-{entry.name}",
-            marks=pytest.mark.exhaustive(one_in=6 if once((family, entry)) and topology == SMALL[family] else 40),
-        )
-        for family, entry in CASES
-        for topology in (SMALL[family], *({"hypercube": ["hypercube:4"]}.get(family, ())))
-        if not entry.negative_control
-    ],
-)
-def test_runs_keep_their_claims(topology: str, entry: type[Algorithm]) -> None:
-    first = crc32(entry.name.encode())
-    for number, port_model in enumerate(entry.port_models, first):
-        scenario = {"topology": topology, "collective": entry.collective, "algorithm": entry.name}
-        ran = ran_with_its_claims({**scenario, "port_model": port_model}, number)
-        # An algorithm for any network may have its further port models on some networks only.
-        assert ran or (entry.family == ANY_FAMILY and port_model != entry.port_models[0])
-
-
-def ran_with_its_claims(scenario: dict[str, object], number: int) -> bool:
-    """Run the first variant from `number` on that the algorithm accepts, and check its claims."""
-    for place in range(len(VARIANTS)):
-        variant: dict[str, object] = dict(VARIANTS[(number + place) % len(VARIANTS)])
-        size = variant.get("message_bytes")
-        if scenario["collective"] in VECTOR and isinstance(size, int):
-            # As many bytes for each block of the vector as elsewhere for a message.
-            variant["message_bytes"] = size * len(parse_topology(str(scenario["topology"])).data_ranks)
-        try:
-            result = run_scenario(None, **scenario, **variant)
-        except ScenarioError:
-            continue
-        assert not failures(result), variant
-        return True
-    return False
-
-
-@pytest.mark.exhaustive(one_in=80)
-@pytest.mark.parametrize(("family", "entry"), [pytest.param(*case, id=case_name(case)) for case in CASES if once(case)])
-def test_sockets_give_the_history_of_the_memory_engine(family: str, entry: type[Algorithm]) -> None:
-    same_history(
-        SMALL[family], entry.collective, entry.name, entry.port_models[0], messages=parse_topology(SMALL[family]).degree
-    )
 
 
 @pytest.mark.exhaustive(one_in=8)
@@ -95,15 +29,7 @@ def test_sockets_give_the_history_of_the_memory_engine(family: str, entry: type[
 def test_sockets_give_the_history_of_a_larger_network(
     topology: str, collective: str, algorithm: str, port_model: str, values: dict[str, object]
 ) -> None:
-    same_history(topology, collective, algorithm, port_model, **values)
-
-
-def same_history(topology: str, collective: str, algorithm: str, port_model: str, **values: object) -> None:
-    """Run a scenario in memory and over sockets, and compare verdict and journal."""
-    scenario = {"topology": topology, "collective": collective, "algorithm": algorithm, "port_model": port_model}
-    memory, sockets = (run_scenario(None, **scenario, **values, driver=driver) for driver in ("memory", "local"))
-    assert sockets.verdict == memory.verdict
-    assert sockets.summary["journal_hash"] == memory.summary["journal_hash"]
+    assert_one_history(Case(f"{topology} {collective} {algorithm} port_model={port_model}", **values))
 
 
 @pytest.mark.parametrize("topology", ["star:4", "hypercube:3"])

@@ -1,67 +1,18 @@
-"""The conformance suite over the registry, on algorithms that break it, and beside the memory engine."""
+"""The conformance suite on algorithms that break it; `tests/contract/execution.py` has all registered ones."""
 
 from collections.abc import Iterable, Sequence
-from itertools import product
 from typing import Any
 
 import pytest
 
-from emunode.algorithms.base import ANY_FAMILY, Algorithm, LocalView, Need, Rule
+from emunode.algorithms.base import LocalView, Rule
 from emunode.algorithms.breadth_first import BreadthFirstBroadcast
 from emunode.algorithms.claims import Claim
-from emunode.algorithms.conformance import check_algorithm, execute
-from emunode.algorithms.registry import registered
+from emunode.algorithms.conformance import check_algorithm
 from emunode.algorithms.tree_collective import ForwardRule
-from emunode.engine.memory import MemoryEngine
 from emunode.errors import ContractError
-from emunode.model import CollectiveSpec, Duplex, HopOutcome, PortModel, PortPacket, ScheduledSend, Step
-from emunode.net.wire import ROW
-from emunode.play import play
+from emunode.model import Duplex, PortModel, PortPacket, ScheduledSend, Step
 from emunode.topologies.registry import parse_topology
-from tests.mutation_support import CASES, SMALL, examples
-
-MORE = {"ej": ("ej:0+3", "ej:1+2^2")}
-"""Networks beside the two smallest examples of a family: other kinds of alpha, and two dimensions."""
-COUNTERS = ("improved-printed", "three-phase-restart", "three-phase-restart-own")
-UNDEFINED = {("hypercube:2", "sbt-reflections"), *product(("ej:2+2", "ej:0+3"), COUNTERS)}
-"""Combinations that a paper does not define: k < 2 reflections, and counters for other networks than b = a + 1."""
-
-
-@pytest.mark.exhaustive(one_in=40)
-@pytest.mark.parametrize(
-    ("topology", "entry"),
-    [
-        pytest.param(name, entry, id=f"{name}-{entry.collective}-{entry.name}")
-        for family, entry in registered()
-        for name in (*examples(family, entry), *(() if entry.family == ANY_FAMILY else MORE.get(family, ())))
-        if (name, entry.name) not in UNDEFINED and Need.SPECIAL_LINKS not in entry.needs
-    ],
-)
-def test_every_registered_algorithm(topology: str, entry: type[Algorithm]) -> None:
-    check_algorithm(entry, parse_topology(topology))
-
-
-@pytest.mark.exhaustive(one_in=8)
-@pytest.mark.parametrize(
-    ("family", "entry"),
-    [pytest.param(family, entry, id=f"{family}-{entry.collective}-{entry.name}") for family, entry in CASES],
-)
-def test_memory_engine_sends_the_same_segments(family: str, entry: type[Algorithm]) -> None:
-    topology = parse_topology(SMALL[family])
-    spec = CollectiveSpec(topology.name, entry.collective, entry.name, 0, entry.port_models[0])
-    algorithm = entry(topology, spec._replace(messages=topology.degree))
-    rows = b"".join(play(MemoryEngine(algorithm)))
-    expected = sorted(
-        (step, sender, port, receiver, (origin, target, tree, index, len(payload)))
-        for step, sender, port, receiver, (origin, target, tree, index, payload) in execute(algorithm)
-    )
-    found = sorted(
-        (step, sender, port, receiver, (origin, target, tree, index, size))
-        for step, sender, receiver, origin, target, index, size, tree, port, outcome in ROW.iter_unpack(rows)
-        if outcome != HopOutcome.LOST
-    )
-    assert found == expected
-
 
 # Algorithms that break the contract.
 

@@ -6,9 +6,7 @@ gives another history.
 """
 
 import gc
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain
-from types import FunctionType, ModuleType
+from collections.abc import Iterable, Iterator, Sequence
 
 import pytest
 
@@ -16,10 +14,8 @@ from emunode.algorithms.base import Algorithm, LocalView, Rule
 from emunode.algorithms.claims import Claim
 from emunode.engine.memory import MemoryEngine
 from emunode.engine.node import Node
-from emunode.engine.rank_set import RankSet
-from emunode.errors import RuleError, ScenarioError
+from emunode.errors import RuleError
 from emunode.faults.injector import Faults
-from emunode.faults.kinds import Crash
 from emunode.model import (
     ALL_RANKS,
     Collective,
@@ -31,54 +27,8 @@ from emunode.model import (
     Segment,
     Step,
 )
-from emunode.play import play
 from emunode.topologies.registry import parse_topology
-from tests.mutation_support import CASES, SMALL, case_name
-
-EVERY = [pytest.param(*case, id=case_name(case)) for case in CASES]
-FAULTS = {2: [Crash(step=2, rank=5)]}
-
-
-def algorithm_of(family: str, entry: type[Algorithm]) -> Algorithm:
-    """Return an algorithm on the small network of its family, under its paper's own port model."""
-    topology = parse_topology(SMALL[family])
-    spec = CollectiveSpec(topology.name, entry.collective, entry.name, 0, entry.port_models[0])
-    try:
-        return entry(topology, spec)
-    except ScenarioError:  # some want messages for several trees at once
-        return entry(topology, spec._replace(messages=topology.degree))
-
-
-def live(network: MemoryEngine, limit: int = 10_000) -> list[bytes]:
-    """Run a network to its end, with a crash on the way; the journal rows of each step."""
-    rows = list(map(bytes, play(network, chain.from_iterable(FAULTS.values()), limit=limit)))
-    assert not network.busy
-    return rows
-
-
-# --- nothing leads anywhere else -------------------------------------------------------------------------------------
-
-
-def referents(thing: object) -> Iterator[object]:
-    """Yield the objects that a rule could reach through `thing`, without modules and types, which lead to everything."""
-    if isinstance(thing, ModuleType | type):
-        return
-    if isinstance(thing, FunctionType):
-        yield from (thing.__closure__, thing.__defaults__, thing.__kwdefaults__, thing.__dict__)
-        return
-    yield from gc.get_referents(thing)
-
-
-def reachable(*things: object) -> list[object]:
-    """Return everything that can be reached from `things`, themselves included."""
-    seen: dict[int, object] = {}
-    waiting = list(things)
-    while waiting:
-        thing = waiting.pop()
-        if id(thing) not in seen:
-            seen[id(thing)] = thing
-            waiting += referents(thing)
-    return list(seen.values())
+from tests.contract.locality import AlgorithmPerRank, live, reachable
 
 
 def test_reachable_objects_are_found() -> None:
@@ -96,47 +46,6 @@ def test_reachable_objects_are_found() -> None:
     assert any(thing is secret for thing in reachable(Slotted({"deep": [closure]})))
     assert any(thing is secret for thing in reachable(iter([(secret,)])))
     assert not any(thing is secret for thing in reachable(Faults, gc, LocalView))
-
-
-@pytest.mark.exhaustive(one_in=6)
-@pytest.mark.parametrize(("family", "entry"), EVERY)
-def test_rule_reaches_no_other_rank(family: str, entry: type[Algorithm]) -> None:
-    algorithm = algorithm_of(family, entry)
-    network = MemoryEngine(algorithm)
-    for step in range(1, 4):  # in the middle of things, with packets on their way and a crash in force
-        network.step(step, FAULTS.get(step, ()))
-    nodes = list(network._runner.rank_set.nodes.values())
-    assert len(nodes) > 1
-    for node in (nodes[0], nodes[-1]):
-        mine = reachable(node._rule)
-        assert [view.rank for view in mine if isinstance(view, LocalView)] in ([], [node.rank])
-        # An allreduce has a rule for each phase; no other rank leads to them.
-        rules = [thing for thing in mine if isinstance(thing, Rule)]
-        theirs = reachable(next(other._rule for other in nodes if other is not node))
-        assert node._rule in rules
-        assert not [rule for rule in rules if any(rule is thing for thing in theirs)]
-        assert not [thing for thing in mine if isinstance(thing, Node | MemoryEngine | RankSet | Faults | Crash)]
-
-
-@pytest.mark.exhaustive(one_in=8)
-@pytest.mark.parametrize(("family", "entry"), EVERY)
-def test_a_shared_algorithm_gives_the_same_history(family: str, entry: type[Algorithm]) -> None:
-    algorithm = algorithm_of(family, entry)
-    shared = live(MemoryEngine(algorithm))
-    alone = live(MemoryEngine(algorithm, AlgorithmPerRank(algorithm, lambda: algorithm_of(family, entry))))
-    assert shared == alone
-
-
-class AlgorithmPerRank(RankSet):
-    """Nodes that have an algorithm each, as with a process per rank."""
-
-    def __init__(self, algorithm: Algorithm, make: Callable[[], Algorithm]) -> None:
-        super().__init__(algorithm, algorithm.topology.ranks())
-        self._make = make
-
-    def create_node(self, view: LocalView) -> Node:
-        its = self._make()
-        return Node(view.rank, its, its.rule(LocalView(its.topology, view.rank)))
 
 
 # --- rules that break the isolation --------------------------------------------------------------------------------
@@ -274,14 +183,6 @@ def test_local_view_is_immutable_and_minimal() -> None:
         view.live_ports[0] = 9  # type: ignore[index]
     public = {name for name in dir(view) if not name.startswith("_")}
     assert public == {"live_ports", "rank", "relative"}
-
-
-@pytest.mark.exhaustive(one_in=3)
-@pytest.mark.parametrize(("family", "entry"), EVERY)
-def test_rule_has_no_instance_dictionary(family: str, entry: type[Algorithm]) -> None:
-    algorithm = algorithm_of(family, entry)
-    rule = algorithm.rule(LocalView(algorithm.topology, 0))
-    assert not hasattr(rule, "__dict__")
 
 
 def test_changing_an_inbox_affects_no_other_step() -> None:
