@@ -44,7 +44,7 @@ PHRASES: Final[Mapping[str, str]] = {
     r"tortur(e|ing)": "stress test",
     r'"{3}wh(at|o)\b': "a docstring that begins with a noun or a verb",
 }
-BANNED: Final = re.compile("|".join(f"({phrase})" for phrase in PHRASES), re.IGNORECASE)
+BANNED: Final = re.compile("|".join(f"(?:{phrase})" for phrase in PHRASES), re.IGNORECASE)
 
 ALLOWED: Final[Mapping[str, int]] = {
     "README.md": 1,

@@ -204,12 +204,18 @@ LONGEST: Final = 60
 """Characters of the longest name of a test, `test_` included."""
 
 
-def long_names(source: str) -> list[str]:
-    """Return the names of tests that are no short phrase."""
+@cache
+def tests_of(source: str) -> list[str]:
+    """Return the names of the tests that a file defines."""
     functions = (
         node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     )
-    return [each.name for each in functions if each.name.startswith("test_") and len(each.name) > LONGEST]
+    return [each.name for each in functions if each.name.startswith("test_")]
+
+
+def long_names(source: str) -> list[str]:
+    """Return the names of tests that are no short phrase."""
+    return [name for name in tests_of(source) if len(name) > LONGEST]
 
 
 def test_names_of_tests_are_short_phrases() -> None:
@@ -217,17 +223,9 @@ def test_names_of_tests_are_short_phrases() -> None:
     assert {path: names for path, names in named.items() if names} == {}
 
 
-def has_test(source: str) -> bool:
-    """Return whether a file defines a test."""
-    functions = (
-        node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    )
-    return any(each.name.startswith("test_") for each in functions)
-
-
 def test_every_test_file_has_a_test() -> None:
     paths = sorted((ROOT / "tests").rglob("test_*.py"))
-    assert [str(path.relative_to(ROOT)) for path in paths if not has_test(path.read_text())] == []
+    assert [str(path.relative_to(ROOT)) for path in paths if not tests_of(path.read_text())] == []
 
 
 # --- the judges are judged -------------------------------------------------------------------------------------------
@@ -254,7 +252,7 @@ def test_a_long_name_of_a_test_is_found(length: int, found: int) -> None:
     [("", False), ("test_a = 1\ndef helper(): ...\n", False), ("class TestA:\n    def test_b(self): ...\n", True)],
 )
 def test_a_file_without_a_test_is_found(source: str, found: bool) -> None:
-    assert has_test(source) is found
+    assert bool(tests_of(source)) is found
 
 
 def test_a_type_in_two_modules_is_found() -> None:

@@ -4,6 +4,7 @@ The source folder is the project, so the pages keep their places and their links
 nor by the finished pages.
 """
 
+import gc
 import re
 from pathlib import Path
 from typing import Final
@@ -11,6 +12,9 @@ from typing import Final
 from sphinx.application import Sphinx
 
 import emunode
+
+# A build keeps nearly all that it makes: collections take time and free nothing.
+gc.disable()
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 

@@ -128,7 +128,7 @@ REDUNDANT = [
 ]
 
 
-@check(one_in=8, cases=REDUNDANT)
+@check(one_in=16, cases=REDUNDANT)
 def copies_on_disjoint_paths_survive_fewer_crashes(case: AlgorithmCase) -> None:
     """Nothing is lost to fewer crashes than there are copies, and that is claimed."""
     chance = Random(f"{case.network}/{case.entry.name}")

@@ -52,6 +52,7 @@ from emunode.trees.statistics import arc_congestion, shared_rank
 # --- topologies ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.exhaustive(one_in=2)
 @pytest.mark.parametrize("name", small_examples())
 def test_topology(name: str) -> None:
     topology = parse_topology(name)

@@ -71,7 +71,7 @@ def random_fault(random: Random, network: Topology, links: list[tuple[int, int]]
     ])  # fmt: skip
 
 
-@pytest.mark.exhaustive(one_in=3)
+@pytest.mark.exhaustive(one_in=5)
 @pytest.mark.parametrize(("topology", "collective", "algorithm"), ALGORITHMS)
 def test_random_faults_over_reliable_links_are_followed(topology: str, collective: str, algorithm: str) -> None:
     network, random, judged = parse_topology(topology), Random(f"{topology} {algorithm}"), 0

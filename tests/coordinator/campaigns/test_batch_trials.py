@@ -44,7 +44,7 @@ def figures(store: FinishedTrials) -> list[Row]:
     ]
 
 
-@pytest.mark.exhaustive(one_in=2)
+@pytest.mark.exhaustive(one_in=3)
 @pytest.mark.parametrize(
     ("faults", "more"),
     [

@@ -241,6 +241,7 @@ def test_interval_of_a_mean_covers_the_mean(name: str, trials: int) -> None:
     assert coverage(name, trials, lambda shares: mean_interval(sum(shares), len(shares))) >= 0.94
 
 
+@pytest.mark.exhaustive(one_in=3)
 @pytest.mark.parametrize(
     ("name", "trials", "width"),
     [("four values near 1", 400, 0.015), ("six values 0.3 to 1", 400, 0.050), ("1 (99 %), 0.3", 2000, 0.008),

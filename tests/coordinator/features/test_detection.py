@@ -115,6 +115,7 @@ def edges_of(line: str) -> set[tuple[int, int]]:
     return set(Case(line).journal.select("sender", "receiver").iter_rows())
 
 
+@pytest.mark.exhaustive(one_in=2)
 @pytest.mark.parametrize("mode", ["continue", "agree"])
 @pytest.mark.parametrize("line", TREES)
 def test_a_crash_costs_no_more_than_the_subtree_of_the_node(line: str, mode: str) -> None:

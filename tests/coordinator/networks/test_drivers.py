@@ -27,7 +27,7 @@ from emunode.topologies.base import Topology
 from emunode.topologies.registry import parse_topology
 from tests.command_line import SECONDS, fields, wait_until
 from tests.scenarios import Case
-from tests.support import run_scenario, same_tables
+from tests.support import examples, run_scenario, same_tables
 
 Values = dict[str, object]
 
@@ -338,7 +338,7 @@ def small_scenarios(draw: st.DrawFn) -> Values:
     }
 
 
-@settings(max_examples=8)
+@settings(max_examples=examples(8))
 @given(small_scenarios())
 def test_any_small_scenario_has_one_history(values: Values) -> None:
     local = values | {"driver": "local"}

@@ -273,6 +273,7 @@ def test_the_picture_shows_what_the_journal_says(run: Run, page: Browser) -> Non
                 assert drawn["fills"][rank] == colour, (step, rank)
 
 
+@pytest.mark.exhaustive(one_in=3)
 def test_a_watched_run_shows_what_the_journal_says(run: Run) -> None:
     if run.watched is None:
         return

@@ -68,7 +68,7 @@ def crashes_of(network: str) -> list[tuple[str, tuple[tuple[int, int], ...]]]:
 PAIRS = [case for network in NETWORKS for case in crashes_of(network)]
 
 
-@pytest.mark.exhaustive(one_in=12)
+@pytest.mark.exhaustive(one_in=24)
 @pytest.mark.parametrize(("network", "crashes"), PAIRS)
 def test_after_two_crashes_survivors_agree_and_are_served(network: str, crashes: tuple[tuple[int, int], ...]) -> None:
     topology = parse_topology(network)
@@ -88,7 +88,7 @@ def test_after_two_crashes_survivors_agree_and_are_served(network: str, crashes:
     assert {row[2] for row in again if row[7] == last} == set(survivors) - {0}
 
 
-@pytest.mark.exhaustive(one_in=72)
+@pytest.mark.exhaustive(one_in=144)
 @pytest.mark.parametrize(("network", "crashes"), PAIRS)
 @pytest.mark.parametrize("mode", ["agree", "shrink"])
 def test_claims_hold_after_every_pair_of_crashes(network: str, crashes: tuple[tuple[int, int], ...], mode: str) -> None:
