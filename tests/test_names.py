@@ -205,7 +205,7 @@ LONGEST: Final = 60
 
 
 @cache
-def tests_of(source: str) -> list[str]:
+def named_tests(source: str) -> list[str]:
     """Return the names of the tests that a file defines."""
     functions = (
         node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
@@ -215,7 +215,7 @@ def tests_of(source: str) -> list[str]:
 
 def long_names(source: str) -> list[str]:
     """Return the names of tests that are no short phrase."""
-    return [name for name in tests_of(source) if len(name) > LONGEST]
+    return [name for name in named_tests(source) if len(name) > LONGEST]
 
 
 def test_names_of_tests_are_short_phrases() -> None:
@@ -225,7 +225,7 @@ def test_names_of_tests_are_short_phrases() -> None:
 
 def test_every_test_file_has_a_test() -> None:
     paths = sorted((ROOT / "tests").rglob("test_*.py"))
-    assert [str(path.relative_to(ROOT)) for path in paths if not tests_of(path.read_text())] == []
+    assert [str(path.relative_to(ROOT)) for path in paths if not named_tests(path.read_text())] == []
 
 
 # --- the judges are judged -------------------------------------------------------------------------------------------
@@ -252,7 +252,7 @@ def test_a_long_name_of_a_test_is_found(length: int, found: int) -> None:
     [("", False), ("test_a = 1\ndef helper(): ...\n", False), ("class TestA:\n    def test_b(self): ...\n", True)],
 )
 def test_a_file_without_a_test_is_found(source: str, found: bool) -> None:
-    assert bool(tests_of(source)) is found
+    assert bool(named_tests(source)) is found
 
 
 def test_a_type_in_two_modules_is_found() -> None:
