@@ -20,12 +20,14 @@ from coordinator.campaigns.trial_runner import Trial, TrialRunner
 from coordinator.campaigns.verify_campaign import is_finished, verify_records
 from coordinator.campaigns.verify_sweep import verify_sweep
 from coordinator.execution.certificates.check import verify_certificate
-from coordinator.execution.verify import UnreadableError, Verification, require_verifiable
+from coordinator.execution.verify import UnreadableError, Verification, recompute, require_verifiable
 from coordinator.execution.verify import verify as verify_run
 from coordinator.history.foreign import FOREIGN_FILE
+from coordinator.history.journal import table
 from coordinator.mpi.history import verify_history
 from coordinator.reports.data import find_run
 from coordinator.reports.numbers import plural
+from coordinator.results.explain import explain, place_of
 from coordinator.scenario.model import Scenario, make_scenario
 from coordinator.scenario.networks import with_absolute_network
 from coordinator.stored.reading import exists, read_bytes, read_toml
@@ -36,6 +38,28 @@ from emunode.errors import EmulatorError, ScenarioError
 
 CLOSE: Final = 1e-9
 """Relative difference of numbers in a table that another machine may have computed."""
+
+
+def explained_state(run: Path, place: str) -> list[str]:
+    """Return lines about the hops and faults that the state of a node depends on; `place` is NODE@STEP.
+
+    ScenarioError (field `explain`) for another place, and for a run that cannot be read.
+    """
+    path = find_run(run)
+    try:
+        found = recompute(path, Verification(path))
+    except (UnreadableError, OSError) as error:
+        raise ScenarioError("explain", place, f"the run cannot be read: {error}") from None
+    plan = found.conclusion.plan
+    rank, step = place_of(plan, place)
+    lines = explain(plan, table(found.records), rank, step)
+    label = plan.topology.label(rank)
+    # Hops that were never sent leave no row.
+    missed = [because for name, because in found.conclusion.cut_off.nodes if name == label]
+    return [
+        *lines,
+        *(f"{label} misses messages to the end, because of {because or 'the faults'}" for because in missed),
+    ]
 
 
 def verify(run: Run | Path | str) -> Verification:

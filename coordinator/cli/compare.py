@@ -94,6 +94,11 @@ def show_comparison(comparison: Mapping[str, Any], rows: Sequence[Mapping[str, o
     )
     for source, number in sources.items():
         out.print(f"{number:>3}  {escape(_plain(source))}", soft_wrap=True)
+    if found := comparison.get("parting"):
+        out.print(f"the journals part in row {found['row']:,}, step {found['step']}:", soft_wrap=True)
+        for name, row in zip(comparison["runs"], found["rows"], strict=True):
+            out.print(f"  {escape(_plain(name))}: {escape(row or 'it has ended')}", soft_wrap=True)
+        out.print(f"before that step {escape('; '.join(found['known']))}", soft_wrap=True)
     if rows is None:
         for name, claims in claims_of_one(comparison).items():
             out.print(escape(_plain(f"claims of {name} only: {', '.join(claims)}")), soft_wrap=True)

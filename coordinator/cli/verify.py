@@ -2,7 +2,11 @@
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Annotated
 
+from cyclopts import Parameter
+
+from coordinator.api.verification import explained_state
 from coordinator.api.verification import verify as verify_run
 from coordinator.cli.documents import print_json
 from coordinator.cli.output import JsonFlag, PluginFlag, ProgramFlag, RunArgument, as_command
@@ -12,7 +16,20 @@ from emunode.errors import ScenarioError
 from emunode.terminal import say
 
 
-def verify(*runs: RunArgument, plugin: PluginFlag = None, program: ProgramFlag = None, json: JsonFlag = False) -> int:
+def verify(
+    *runs: RunArgument,
+    explain: Annotated[
+        str | None,
+        Parameter(
+            metavar="NODE@STEP",
+            help="print the hops that the state of a node of these runs depends on when a step begins, and the faults "
+            "that lost others",
+        ),
+    ] = None,
+    plugin: PluginFlag = None,
+    program: ProgramFlag = None,
+    json: JsonFlag = False,
+) -> int:
     """Check stored runs, campaigns, sweeps and certificate files.
 
     Hash, tables, claims and verdict of a run are computed again from the journal. Of campaigns and sweeps, faults are drawn
@@ -30,8 +47,11 @@ def verify(*runs: RunArgument, plugin: PluginFlag = None, program: ProgramFlag =
     if program is not None:
         allow_program(program)
     checked = [verify_run(run) for run in runs]
+    explained = {} if explain is None else {str(run): explained_state(run, explain) for run in runs}
     if json:
-        print_json([found.record() for found in checked])
+        records = [found.record() for found in checked]
+        because = [{"explained": lines} for lines in explained.values()] or [{}] * len(records)
+        print_json([record | more for record, more in zip(records, because, strict=True)])
     else:
         for found in checked:
             for finding in found.findings:
@@ -42,6 +62,8 @@ def verify(*runs: RunArgument, plugin: PluginFlag = None, program: ProgramFlag =
             if found.verified and found.statement:
                 outcome += f": {found.statement}"
             say(f"{found.path}: {outcome}", lines=False)
+        for line in (line for lines in explained.values() for line in lines):
+            say(line, lines=False)
     if not all(found.verified for found in checked):
         return 1
     return 3 if any(found.undecided for found in checked) else 0

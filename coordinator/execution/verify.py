@@ -37,6 +37,7 @@ from coordinator.results.claims import Verdict
 from coordinator.results.conclude import Conclusion, History, conclude
 from coordinator.results.cut_off import faults_without_effect
 from coordinator.results.differential import REPLAYED_ROWS, Replay, replay
+from coordinator.results.explain import hop_words
 from coordinator.results.run_metrics import RUN_METRICS
 from coordinator.scenario.model import OPTIONS, Scenario, costs_of, make_scenario
 from coordinator.scenario.networks import network_of, with_absolute_network
@@ -205,7 +206,9 @@ def _verify(path: Path, verification: Verification) -> None:
     scenario, plan, _, summary, _, replayed, conclusion, cut_short = recompute(path, verification)
     strange = 0 if replayed is None else replayed.surplus if cut_short else replayed.differences
     if strange:
-        verification.findings.append(f"journal.parquet: {strange} hops differ from what the algorithm does")
+        verification.findings.append(
+            f"journal.parquet: {strange} hops differ from what the algorithm does{_first_in(replayed, plan)}"
+        )
     _check_tables(path, conclusion, verification)
     faults = _read(path / "faults.json", _list)
     if json.loads(json.dumps(conclusion.measurement.faults)) != faults:
@@ -219,6 +222,14 @@ def _verify(path: Path, verification: Verification) -> None:
         verification.findings.append(
             f"journal.parquet: {conclusion.metrics['illegal_hops']} hops that the model, the network or the faults rule out"
         )
+
+
+def _first_in(replayed: Replay | None, plan: Plan) -> str:
+    """Return the first hop that only the journal or only the replay has, to follow the number of such hops."""
+    if replayed is None or replayed.first is None:
+        return ""
+    place = "journal" if replayed.first["times"] > 0 else "replay"
+    return f"; the first, only in the {place}: {hop_words(replayed.first, plan.topology.label)}"
 
 
 def links_in(folder: Path) -> list[str]:

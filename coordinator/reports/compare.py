@@ -4,11 +4,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
+from coordinator.history.journal import Difference, first_difference
 from coordinator.history.run_directory import replace_file
 from coordinator.reports.charts import grouped_bars
 from coordinator.reports.data import RunData
 from coordinator.reports.raster import png_of
 from coordinator.reports.theme import standalone
+from coordinator.results.explain import parting
 from emunode.errors import ScenarioError
 
 NOT_METRICS = {"claims", "dropped_claims", "faults", "source"}
@@ -40,7 +44,33 @@ def compare_data(runs: Mapping[str, RunData]) -> dict[str, Any]:
         "metrics": _columns(summaries, list(keys)),
         "claims": _claims(data),
         "missing": {name: run.notes for name, run in runs.items() if run.notes},
+        **({"parting": found} if len(data) == 2 and (found := _parting(*data)) else {}),
     }
+
+
+def journals_part(one: RunData, other: RunData) -> tuple[Difference | None, str | None]:
+    """Return the first difference of the journals, or the reason why it is not known."""
+    if one.journal is None or other.journal is None:
+        return None, "The journals cannot be compared: one of them is missing or damaged."
+    try:
+        return first_difference(one.journal, other.journal), None
+    except (OSError, pl.exceptions.PolarsError) as error:
+        return None, f"The journals cannot be compared: {(str(error).splitlines() or ['damaged'])[0][:200]}"
+
+
+def _parting(one: RunData, other: RunData) -> dict[str, object] | None:
+    """Return the first row in which the journals of two runs on one network part, and what its nodes knew there."""
+    topology = one.topology
+    if topology is None or other.topology is None or topology.name != other.topology.name or one.journal is None:
+        return None
+    difference, _ = journals_part(one, other)
+    if difference is None:
+        return None
+
+    def label(rank: int) -> str:
+        return topology.label(rank) if 0 <= rank < topology.order else str(rank)
+
+    return {"row": difference.number, **parting((difference.one, difference.other), one.journal, label)}
 
 
 def _model_seconds(run: RunData) -> dict[str, Any]:

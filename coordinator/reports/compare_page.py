@@ -7,12 +7,11 @@ The script of the page moves the sliders in the frames.
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-import polars as pl
 from markupsafe import Markup
 
-from coordinator.history.journal import COLUMNS, Difference, first_difference
+from coordinator.history.journal import COLUMNS, Difference
 from coordinator.reports import theme
-from coordinator.reports.compare import as_rows, claims_of
+from coordinator.reports.compare import as_rows, claims_of, journals_part
 from coordinator.reports.data import RunData
 from coordinator.reports.numbers import show, verdict_sentence
 from coordinator.reports.pages import FOLDER, MARKS, template, typeset
@@ -52,7 +51,7 @@ def compare_page(runs: Mapping[str, RunData], comparison: Mapping[str, Any]) -> 
     metrics = [row for row in as_rows(comparison) if row["about"] == "metric"]
     differing = [row for row in metrics if _value(row, runs, 0) != _value(row, runs, 1)]
     same = comparison["same_history"]
-    difference, problem = (None, None) if same else _first_difference(one, other)
+    difference, problem = (None, None) if same else journals_part(one, other)
     return template(FOLDER / "compare.html.jinja").render(
         title=" and ".join(runs),
         runs=[_head(letter, name, data) for letter, (name, data) in zip("AB", runs.items(), strict=True)],
@@ -128,16 +127,6 @@ def _value_text(value: object) -> str:
 
 
 # --- the journals ----------------------------------------------------------------------------------------------------
-
-
-def _first_difference(one: RunData, other: RunData) -> tuple[Difference | None, str | None]:
-    """Return the first difference of the journals, or the reason why it is not known."""
-    if one.journal is None or other.journal is None:
-        return None, "The journals cannot be compared: one of them is missing or damaged."
-    try:
-        return first_difference(one.journal, other.journal), None
-    except (OSError, pl.exceptions.PolarsError) as error:
-        return None, f"The journals cannot be compared: {(str(error).splitlines() or ['damaged'])[0][:200]}"
 
 
 def _difference(difference: Difference, one: RunData, other: RunData) -> dict[str, object]:

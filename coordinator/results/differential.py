@@ -4,13 +4,14 @@ Claims and the audit accept any order and any route of equal quality. This check
 memory engine, faults included, and every hop that is in only one of the two histories counts.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import polars as pl
 
-from coordinator.history.journal import COLUMNS, RECORD, table
+from coordinator.history.journal import COLUMNS, RECORD, SORT_KEY, table
 from coordinator.history.timetable import PredictionInputs
 from coordinator.planning.plan import Plan
 from emunode.engine.memory import MemoryEngine
@@ -32,6 +33,9 @@ class Replay:
     """Hops that are only in the journal."""
     altered: Sequence[AlteredCopy]
     """Altered copies that arrived in the replay."""
+    first: Mapping[str, Any] | None = None
+    """The first hop that is in only one of the two, in the order of a journal; its `times` is positive if the journal has
+    it."""
 
 
 def replay_mismatches(plan: Plan, journal: pl.LazyFrame, inputs: PredictionInputs | None = None) -> int:
@@ -68,4 +72,11 @@ def replay(
     counted = both.group_by(COLUMNS).agg(pl.col("times").sum())
     times = counted.select("times").collect(engine="streaming")["times"]
     # Every hop that is left over counts, also if it occurs several times.
-    return Replay(int(times.abs().sum()), int(times.clip(0).sum()), network.altered_copies)
+    differences = int(times.abs().sum())
+    first = counted.filter(pl.col("times") != 0).sort(*SORT_KEY, "outcome").head(1).collect() if differences else None
+    return Replay(
+        differences,
+        int(times.clip(0).sum()),
+        network.altered_copies,
+        None if first is None else first.row(0, named=True),
+    )
