@@ -20,6 +20,7 @@ from coordinator.campaigns.trial_runner import Trial, TrialRunner
 from coordinator.campaigns.verify_campaign import is_finished, verify_records
 from coordinator.campaigns.verify_sweep import verify_sweep
 from coordinator.execution.certificates.check import verify_certificate
+from coordinator.execution.inevitable import inevitable_from
 from coordinator.execution.verify import UnreadableError, Verification, recompute, require_verifiable
 from coordinator.execution.verify import verify as verify_run
 from coordinator.history.foreign import FOREIGN_FILE
@@ -38,6 +39,26 @@ from emunode.errors import EmulatorError, ScenarioError
 
 CLOSE: Final = 1e-9
 """Relative difference of numbers in a table that another machine may have computed."""
+
+
+def inevitable_loss(run: Path, name: str) -> str:
+    """Return in words from which step on a node missed messages whatever began later.
+
+    ScenarioError (field `inevitable`) for another node, one that is faulty, and a run that cannot be read.
+    """
+    path = find_run(run)
+    try:
+        plan = recompute(path, Verification(path)).plan
+    except (UnreadableError, OSError) as error:
+        raise ScenarioError("inevitable", name, f"the run cannot be read: {error}") from None
+    try:
+        rank = plan.topology.rank(name)
+    except ScenarioError as error:
+        raise ScenarioError("inevitable", name, f"there is no such node: {error.allowed}") from None
+    step = inevitable_from(plan, rank)
+    if step is None:
+        return f"{name} has everything that is due to it"
+    return f"{name} misses messages " + (f"from step {step} on, whatever begins later" if step else "without any fault")
 
 
 def explained_state(run: Path, place: str) -> list[str]:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from coordinator.api.verification import explained_state
+from coordinator.api.verification import explained_state, inevitable_loss
 from coordinator.api.verification import verify as verify_run
 from coordinator.cli.documents import print_json
 from coordinator.cli.output import JsonFlag, PluginFlag, ProgramFlag, RunArgument, as_command
@@ -24,6 +24,13 @@ def verify(
             metavar="NODE@STEP",
             help="print the hops that the state of a node of these runs depends on when a step begins, and the faults "
             "that lost others",
+        ),
+    ] = None,
+    inevitable: Annotated[
+        str | None,
+        Parameter(
+            metavar="NODE",
+            help="print the first step so that a node misses messages although every fault that begins later is left out",
         ),
     ] = None,
     plugin: PluginFlag = None,
@@ -48,10 +55,12 @@ def verify(
         allow_program(program)
     checked = [verify_run(run) for run in runs]
     explained = {} if explain is None else {str(run): explained_state(run, explain) for run in runs}
+    lost = {} if inevitable is None else {str(run): [inevitable_loss(run, inevitable)] for run in runs}
     if json:
         records = [found.record() for found in checked]
         because = [{"explained": lines} for lines in explained.values()] or [{}] * len(records)
-        print_json([record | more for record, more in zip(records, because, strict=True)])
+        steps = [{"inevitable": lines} for lines in lost.values()] or [{}] * len(records)
+        print_json([{**record, **more, **step} for record, more, step in zip(records, because, steps, strict=True)])
     else:
         for found in checked:
             for finding in found.findings:
@@ -62,7 +71,7 @@ def verify(
             if found.verified and found.statement:
                 outcome += f": {found.statement}"
             say(f"{found.path}: {outcome}", lines=False)
-        for line in (line for lines in explained.values() for line in lines):
+        for line in (line for lines in (*explained.values(), *lost.values()) for line in lines):
             say(line, lines=False)
     if not all(found.verified for found in checked):
         return 1
