@@ -1,17 +1,19 @@
 """Progress of long calls: in a notebook, on a terminal, or as lines in a pipe."""
 
 import contextlib
+import os
 import sys
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
-from coordinator.api.styles import may_have_styles
 from emunode.terminal import say
 
 if TYPE_CHECKING:  # importing it takes longer than all of `coordinator list topologies`
     from coordinator.networks.base import Progress
 
+STYLED_BY = ("FORCE_COLOR", "TTY_COMPATIBLE")
+"""Variables by which a user asks for styles outside of a terminal."""
 NOTEBOOK_SECONDS = 0.2
 """Shortest time between two updates in a notebook."""
 SPARSE_SECONDS = 2.0
@@ -20,6 +22,11 @@ SPARSE_SECONDS = 2.0
 ProgressOption: TypeAlias = "bool | Progress | None"
 """True: show progress, False: show none, None: show it in a notebook only. A function is called with a phase, the amount
 done, and the total (0: unknown)."""
+
+
+def may_have_styles(stream: TextIO) -> bool:
+    """Report whether rich may show styles on a stream; elsewhere it is not imported, which takes time."""
+    return stream.isatty() or any(map(os.environ.get, STYLED_BY))
 
 
 @contextlib.contextmanager

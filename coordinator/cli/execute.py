@@ -138,7 +138,7 @@ def _write_metrics(observer: "RunObserver", path: Path) -> None:
 
 
 def _open(report: Path) -> None:
-    from coordinator.cli.browser import open_page  # noqa: PLC0415  # rarely used
+    from coordinator.cli.runs import open_page  # noqa: PLC0415  # rarely used
 
     problem = open_page(report)
     if problem is not None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING
 
-from coordinator.api.styles import may_have_styles
+from coordinator.api.progress import may_have_styles
 from coordinator.cli.documents import print_json
 from coordinator.cli.markup import escape, unmarked
 from coordinator.reports.numbers import show

@@ -1,5 +1,7 @@
 """`coordinator list runs` and `coordinator open`: find stored runs, and show their reports."""
 
+import os
+import webbrowser
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -9,7 +11,6 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from coordinator.cli import render
-from coordinator.cli.browser import open_page
 from coordinator.cli.documents import print_json
 from coordinator.cli.output import JsonFlag, as_command
 from coordinator.history.run_directory import RUNS
@@ -19,6 +20,8 @@ from coordinator.reports.numbers import plural, show
 from emunode.errors import ScenarioError
 from emunode.terminal import say
 
+DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
+"""The variables of which one is set where a browser can show a page."""
 LAST = 20
 LEAST_ROOM = 26
 """Columns for the time and seed in the name of a run."""
@@ -155,6 +158,18 @@ def _report(run: Path | None) -> Path:
         except OSError as error:
             raise ScenarioError("run", str(run), f"its report cannot be written: {error.strerror}") from None
     return page
+
+
+def open_page(page: Path | str) -> str | None:
+    """Open a file or an address in the browser; return the reason if that is not possible.
+
+    Without a display, `webbrowser` would start a browser for terminals, which shows neither a map nor a slider. It is
+    started only if the variable BROWSER names it.
+    """
+    if not any(map(os.environ.get, DISPLAYS)):
+        return f"this machine has no display (none of {', '.join(DISPLAYS)} is set)"
+    address = page if isinstance(page, str) else page.resolve().as_uri()
+    return None if webbrowser.open(address) else "no browser could be started; BROWSER may name one"
 
 
 runs_command = as_command(list_runs, "runs")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from coordinator.history.timetable import HOP, Timetable
+from coordinator.history.timetable import PACKET, Timetable
 from emunode.net.wire import TIME
 from emunode.timed.cost_model import NANO
 
@@ -42,16 +42,16 @@ def judge_times(timetable: Timetable, times: Iterable[bytes]) -> LatenessReport:
     for ended, name, achieved in ((0, "start", "started"), (1, "end", "ended")):
         # By the intended time as well: under faults a step may have a packet that was lost and a late one by the same port.
         one = reported.filter(pl.col("ended") == ended).select(
-            *HOP, pl.col("intended").alias(name), achieved=pl.col("achieved")
+            *PACKET, pl.col("intended").alias(name), achieved=pl.col("achieved")
         )
-        one = one.unique([*HOP, name], keep="first", maintain_order=True).rename({"achieved": achieved})
-        other += len(one.join(hops, on=[*HOP, name], how="anti"))
-        hops = hops.join(one, on=[*HOP, name], how="left", maintain_order="left")
+        one = one.unique([*PACKET, name], keep="first", maintain_order=True).rename({"achieved": achieved})
+        other += len(one.join(hops, on=[*PACKET, name], how="anti"))
+        hops = hops.join(one, on=[*PACKET, name], how="left", maintain_order="left")
     done = hops.filter(pl.col("ended").is_not_null())
     late = pl.concat([done["ended"] - done["end"], (hops["started"] - hops["start"]).drop_nulls()])
     intended, last = (int(done[name].max() or 0) / NANO for name in ("end", "ended"))  # type: ignore[arg-type]
     seconds = hops.select(
-        *HOP, "receiver", "bytes", *(pl.col(name) / NANO for name in ("start", "started", "end", "ended"))
+        *PACKET, "receiver", "bytes", *(pl.col(name) / NANO for name in ("start", "started", "end", "ended"))
     )
     metrics: dict[str, int | float | tuple[int, ...]] = {
         "intended_seconds": timetable.intended_seconds,

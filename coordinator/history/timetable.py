@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Final
 
 import numpy as np
 import polars as pl
@@ -26,7 +27,8 @@ from emunode.timed.cost_model import NANO, LinearCostModel, PortOccupancy
 from emunode.timed.memory_engine import EventHistory, TimedMemoryEngine
 from emunode.timed.transmission import RankTimetable
 
-HOP = ("step", "sender", "port")
+PACKET: Final = ["step", "sender", "port"]
+"""The columns that identify a packet."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,7 @@ class Timetable:
         """Return the times that hosts report on a machine that is never late."""
         return b"".join(
             TIME.pack(step, sender, port, ended, moment, moment)
-            for step, sender, port, *moments in self.packets.select(*HOP, "start", "end").iter_rows()
+            for step, sender, port, *moments in self.packets.select(*PACKET, "start", "end").iter_rows()
             for ended, moment in enumerate(moments)
             if moment is not None
         )
@@ -151,10 +153,10 @@ def make_timetable(
     # In a fault-free run all rows are arrivals, so every row belongs to a packet that was sent and received.
     records = np.frombuffer(b"".join(rows), dtype=RECORD)
     packets = (
-        pl.DataFrame({name: records[name] for name in (*HOP, "receiver", "bytes")})
-        .group_by(*HOP, "receiver")
+        pl.DataFrame({name: records[name] for name in (*PACKET, "receiver", "bytes")})
+        .group_by(*PACKET, "receiver")
         .agg(pl.col("bytes").cast(pl.Int64).sum())
-        .sort(*HOP)
+        .sort(*PACKET)
     )
     starts, ends = [], []
     for start, end in _times(packets, model, degree, costs):
@@ -180,3 +182,15 @@ def _times(packets: pl.DataFrame, model: PortModel, degree: int, costs: LinearCo
             crossing.append((ports[sender].depart(step, port, duration), duration, receiver))
         for start, duration, receiver in crossing:
             yield start, ports[receiver].arrive(step, start + duration, duration)
+
+
+def with_starts(journal: pl.LazyFrame, timetable: Timetable) -> pl.LazyFrame:
+    """Add the times of each packet in nanoseconds, in the columns `start` and `end`.
+
+    `start` is null for an unplanned packet, `end` also for a lost one.
+    """
+    planned = timetable.packets.select(*PACKET, "start", "end", is_lost=pl.col("end").is_null())
+    # A late packet and one of its own time may be in the same step of a port: then the earlier start counts.
+    earliest = planned.lazy().group_by(*PACKET, "is_lost").agg(pl.col("start", "end").min())
+    lost = journal.with_columns(is_lost=pl.col("outcome") == "lost")
+    return lost.join(earliest, on=[*PACKET, "is_lost"], how="left").drop("is_lost")

@@ -3,6 +3,7 @@
 import ast
 import operator
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from math import ceil, comb, isclose, log2, pi, sqrt
@@ -97,3 +98,22 @@ def evaluate_terms(text: str, **names: Number) -> list[Number]:
 def same(value: Number, other: Number) -> bool:
     """Compare two numbers up to the rounding of roots and logarithms."""
     return isclose(value, other)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """The linear cost of a collective: T = startups x startup time + transfer x transfer time.
+
+    `transfer` is in bytes or in messages, as the paper counts.
+    """
+
+    startups: Number
+    transfer: Number
+
+    def time(self, startup: float, per_unit: float) -> float:
+        """Return T for these times of one start-up and one unit of transfer."""
+        return float(self.startups) * startup + float(self.transfer) * per_unit
+
+    def equals(self, other: "Cost") -> bool:
+        """Return both parts, up to the rounding of roots and logarithms."""
+        return same(self.startups, other.startups) and same(self.transfer, other.transfer)

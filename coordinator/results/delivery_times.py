@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from coordinator.history.timetable import HOP
+from coordinator.history.timetable import PACKET
 from coordinator.planning.plan import Plan
 from coordinator.results.metrics import Measurement
 from emunode.model import Collective
@@ -22,8 +22,8 @@ def delivery_records(
     if plan.spec.collective is Collective.GATHER and measurement.metrics["delivery_ratio"] != 1.0:
         # There the nodes that are cut off are origins, and the target is what misses something.
         missing = {plan.spec.source}
-    firsts = journal.filter(pl.col("outcome") == "first").select(*HOP, "receiver").unique().collect()
-    last = firsts.join(timeline.select(*HOP, "end", "ended").drop_nulls("end"), on=HOP).group_by("receiver")
+    firsts = journal.filter(pl.col("outcome") == "first").select(*PACKET, "receiver").unique().collect()
+    last = firsts.join(timeline.select(*PACKET, "end", "ended").drop_nulls("end"), on=PACKET).group_by("receiver")
     times = {rank: times for rank, *times in last.agg(pl.col("end", "ended").max()).iter_rows()}
     due = measurement.nodes.filter(pl.col("expected") > 0, pl.col("state") == "alive").select("rank", "label")
     records = []

@@ -10,7 +10,7 @@ import polars as pl
 
 from coordinator.features.base import ResolvedRun
 from coordinator.history.journal import Records
-from coordinator.history.timetable import HOP, Timetable
+from coordinator.history.timetable import PACKET, Timetable
 from coordinator.results.deliveries import Arrivals, Deliveries, Integers, silent_sources
 from emunode.model import ALL_RANKS, HopOutcome
 from emunode.timed.cost_model import NANO
@@ -56,6 +56,6 @@ def completion_seconds(plan: ResolvedRun, records: Records, timetable: Timetable
     meant = ((target == ALL_RANKS) | (target == receiver)) & healthy[receiver]
     rows = records[(records["outcome"] == HopOutcome.FIRST) & meant & (receiver != records["origin"])]
     # The segments of a packet have one row each, and the same end.
-    hops = pl.DataFrame({name: rows[name] for name in HOP}).unique()
-    ends = hops.join(timetable.arriving, on=HOP)["end"]
+    hops = pl.DataFrame({name: rows[name] for name in PACKET}).unique()
+    ends = hops.join(timetable.arriving, on=PACKET)["end"]
     return int(ends.max() or 0) / NANO  # type: ignore[arg-type]

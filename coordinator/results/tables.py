@@ -8,8 +8,7 @@ import numpy as np
 import polars as pl
 
 from coordinator.features.base import ResolvedRun
-from coordinator.history.dated_rows import with_starts
-from coordinator.history.timetable import Timetable
+from coordinator.history.timetable import Timetable, with_starts
 from coordinator.results.deliveries import messages_due
 from emunode.faults.effects import ALWAYS
 from emunode.faults.kinds import FOREVER, Fault, LinkFault, NodeFault, kind_of, value_names

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from coordinator.features.base import ResolvedRun
-from coordinator.history.dated_rows import PACKET, with_starts
-from coordinator.history.timetable import PredictionInputs, Timetable
+from coordinator.history.timetable import PACKET, PredictionInputs, Timetable, with_starts
 from emunode.faults.effects import Delays, Duplicates
 from emunode.faults.in_time import FaultsInTime
 from emunode.timed.memory_engine import faults_of

@@ -12,8 +12,7 @@ import polars as pl
 from coordinator.features.base import ResolvedRun
 from coordinator.features.journals.decisions import LinkNews, Reported
 from coordinator.features.journals.detection import suspicions
-from coordinator.history.dated_rows import with_starts
-from coordinator.history.timetable import Timetable
+from coordinator.history.timetable import Timetable, with_starts
 from emunode.faults.effects import ALWAYS, Interval, Stops
 from emunode.faults.injector import Faults
 from emunode.model import Agreement, FaultKnowledge, Port, Rank, Step

@@ -4,8 +4,7 @@ import polars as pl
 
 from coordinator.features.base import ResolvedRun
 from coordinator.features.journals.rows import ARRIVED, IS_ANSWER, IS_DATA, IS_REQUEST, LINK
-from coordinator.history.dated_rows import with_starts
-from coordinator.history.timetable import Timetable
+from coordinator.history.timetable import Timetable, with_starts
 from emunode.faults.effects import Delays, Drifts
 from emunode.model import ReliableLinks
 

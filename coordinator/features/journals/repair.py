@@ -9,9 +9,8 @@ import polars as pl
 from coordinator.features.base import ResolvedRun
 from coordinator.features.journals.rows import ARRIVED, IS_DATA, IS_REQUEST, LINK
 from coordinator.features.reliable import last_data_step
-from coordinator.history.dated_rows import PACKET, with_starts
 from coordinator.history.prediction import completed, prediction
-from coordinator.history.timetable import Timetable
+from coordinator.history.timetable import PACKET, Timetable, with_starts
 from coordinator.scenario.model import costs_of
 from emunode.algorithms.tree_collective import TreeCollective
 from emunode.faults.effects import Delays, Drifts, Duplicates

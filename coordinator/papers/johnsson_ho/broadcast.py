@@ -13,8 +13,7 @@ from math import ceil, isclose, sqrt
 import polars as pl
 
 from coordinator.papers.base import Section, described
-from coordinator.papers.communication_cost import Cost
-from coordinator.papers.formulas import Number
+from coordinator.papers.formulas import Cost, Number
 from coordinator.papers.johnsson_ho.common import ALL, ONE, PORTS, SIZES, cost_row, formula, text
 from coordinator.papers.run_cache import CachedRun, RunCache
 from coordinator.papers.tables import VERDICT, Table, marked, notes, printed, row_verdict

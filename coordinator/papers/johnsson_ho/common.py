@@ -15,8 +15,7 @@ from fractions import Fraction
 from itertools import product
 from math import ceil
 
-from coordinator.papers.communication_cost import Cost
-from coordinator.papers.formulas import Number, evaluate, evaluate_terms, same
+from coordinator.papers.formulas import Cost, Number, evaluate, evaluate_terms, same
 from coordinator.papers.run_cache import CachedRun, RunCache
 from coordinator.papers.tables import ERRATUM, VERDICT, Table, marked, notes, printed, row_verdict
 

@@ -9,7 +9,7 @@ from itertools import combinations, pairwise, product
 from math import ceil
 
 from coordinator.papers.base import Section, described
-from coordinator.papers.communication_cost import Cost
+from coordinator.papers.formulas import Cost
 from coordinator.papers.johnsson_ho.common import (
     BESIDE,
     MESSAGE_BYTES,

@@ -6,7 +6,7 @@ D_n is the diameter, and h the largest height of the trees Lhat.
 from collections.abc import Callable
 from math import ceil, factorial, gcd, log2, sqrt
 
-from coordinator.papers.communication_cost import Cost
+from coordinator.papers.formulas import Cost
 from emunode.algorithms.star.multiple_trees import best_segments
 from emunode.topologies.star import StarGraph
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from math import ceil, factorial, log2, sqrt
 
 from coordinator.papers.base import Figure
-from coordinator.papers.communication_cost import Cost
+from coordinator.papers.formulas import Cost
 from coordinator.papers.growth import spread, status
 from coordinator.papers.run_cache import CachedRun, RunCache
 from coordinator.papers.tables import VERDICT, compared, compared_metric, printed, unmeasured

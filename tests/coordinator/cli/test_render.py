@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from rich import markup as rich_markup
 
-from coordinator.api.styles import STYLED_BY
+from coordinator.api.progress import STYLED_BY
 from coordinator.cli import render
 from coordinator.cli.markup import escape, unmarked
 from emunode.terminal import visible

@@ -11,7 +11,7 @@ import pytest
 
 from coordinator.papers import johnsson_ho
 from coordinator.papers.base import Reproduction
-from coordinator.papers.communication_cost import Cost
+from coordinator.papers.formulas import Cost
 from coordinator.papers.johnsson_ho import (
     allgather,
     alltoall,
