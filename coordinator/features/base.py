@@ -258,6 +258,11 @@ class ResolvedRun:
         one_tree = self.algorithm.tree_count == 1
         return one_tree and self.spec.collective in (Collective.BROADCAST, Collective.SCATTER)
 
+    @property
+    def delivers_late(self) -> bool:
+        """Whether a protocol sends lost segments again, so that an outage makes a segment late."""
+        return any(feature.delivers_late(self) for feature in self.features)
+
     # --- faults
 
     def faults_at(self, step: Step) -> tuple[Fault, ...]:
@@ -285,7 +290,7 @@ class ResolvedRun:
         early = tuple(fault for fault in self.faults if fault.step <= last or isinstance(fault.step, Moment))
         # Over reliable links, and with repair, an outage makes a segment late, not lost; and a source that recovers may
         # send when the other nodes have ended.
-        late = any(feature.delivers_late(self) for feature in self.features) or any(fault.revives for fault in early)
+        late = self.delivers_late or any(fault.revives for fault in early)
         # Outages lose packets, and faults such as altered payloads leave every packet in its step.
         timing = [fault for fault in early if fault.affects_timing]
         # Whether the early faults leave the last step where it is: the algorithm keeps its schedule, the faults move no

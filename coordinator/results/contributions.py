@@ -48,7 +48,7 @@ def count_contributions(plan: ResolvedRun, journal: pl.LazyFrame) -> Contributio
     place = np.full(order, 0 if whole else -1, dtype=np.int64)
     place[list(sampled)] = range(len(sampled))
     hops = _hops(journal, order, segments)
-    if plan.spec.reliable is not None:
+    if plan.delivers_late:
         # A segment that is sent again is folded once.
         hops = hops.unique(["sender", "receiver", "segment", "finished", "block"], keep="first", maintain_order=True)
     block = place[hops["block"].to_numpy()]
@@ -65,7 +65,7 @@ def count_contributions(plan: ResolvedRun, journal: pl.LazyFrame) -> Contributio
     wrong = sum(int((results[number][:, _holders(plan, owner)] != total).sum()) for number, owner in enumerate(sampled))
     metrics = {"miscounted_results": wrong + late}
     # Under the timed clock the step of a recovery does not follow from the journal.
-    if not plan.harmful_faults or plan.scenario.clock != "steps" or plan.spec.reliable is not None:
+    if not plan.harmful_faults or plan.scenario.clock != "steps" or plan.delivers_late:
         return Contributions(metrics)
     # The same folds with 1 in place of the numbers count the contributions.
     counts = np.tile((own > 0).astype(np.uint64), len(sampled) * segments)
