@@ -60,10 +60,8 @@ class ChunkFile(ScheduleFile):
             found = found.violated(f"gpu {sender} to gpu {receiver}, channel {channel}: {reason}")
         found = self._race(run, found)
         if run.reads_nothing is not None:
-            place, step, (buffer, offset) = run.reads_nothing
-            block = run.blocks[place]
-            reason = f"{block.at(step)} reads {buffer}[{offset}], which holds nothing"
-            found = found.violated(reason, block.operations[step].line)
+            place, step, _ = run.reads_nothing
+            found = found.violated(self.read_of_nothing(capacity), run.blocks[place].operations[step].line)
         found = self._contents(run, found)
         if found.verdict is FileVerdict.HOLDS and run.redundant:
             chunks = "1 chunk" if run.redundant == 1 else f"{run.redundant} chunks"
@@ -72,6 +70,14 @@ class ChunkFile(ScheduleFile):
             reason = f"races are not judged in {len(run.blocks):,} thread blocks"
             return replace(found, verdict=FileVerdict.UNDECIDED, reason=reason)
         return found
+
+    def read_of_nothing(self, capacity: int | None = None) -> str:
+        """Return the first read of a cell that holds nothing, in words; empty if there is no such read."""
+        run = self.execution(capacity)
+        if run.reads_nothing is None:
+            return ""
+        place, step, (buffer, offset) = run.reads_nothing
+        return f"{run.blocks[place].at(step)} reads {buffer}[{offset}], which holds nothing"
 
     def _deadlock(self, run: ChunkExecution, found: FileJudgement) -> FileJudgement:
         stuck = run.stuck()

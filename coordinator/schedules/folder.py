@@ -1,5 +1,6 @@
 """Many schedule files at once: which files of a folder are schedules, and the judgement on each."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,8 @@ from coordinator.schedules.registry import read_schedule, schedule_suffixes
 from emunode.model import Rank
 from emunode.topologies.base import Topology
 
+SET_FILE: Final = re.compile(r"(.*)\.\d+\.et")
+"""One file of a set that has a file for each rank."""
 MOST_FILES: Final = 100_000
 """The most schedule files that are judged at once."""
 STATUS: Final[Mapping[FileVerdict, int]] = {
@@ -41,7 +44,7 @@ def schedule_paths(paths: Iterable[Path]) -> Iterator[Path]:
 
     Raises RefusedScheduleError for a folder without any, and for too many files.
     """
-    suffixes, count = schedule_suffixes(), 0
+    suffixes, count, seen = schedule_suffixes(), 0, set[Path]()
     for path in paths:
         # Links to folders are not followed, so that a loop of links has an end.
         found = sorted(
@@ -54,7 +57,12 @@ def schedule_paths(paths: Iterable[Path]) -> Iterator[Path]:
         count += len(found)
         if count > MOST_FILES:
             raise RefusedScheduleError(f"these are more than {MOST_FILES:,} files", str(path))
-        yield from found
+        for each in found:
+            # The files of one set have one line: the file of the lowest rank stands for all.
+            first = SET_FILE.sub(r"\1.*.et", each.name)
+            if each.with_name(first) not in seen:
+                seen.add(each.with_name(first))
+                yield each
 
 
 def judge_file(path: Path, topology: Topology | None = None, capacity: int | None = None, root: Rank = 0) -> JudgedFile:

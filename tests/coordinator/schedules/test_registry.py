@@ -110,4 +110,4 @@ def test_link_to_a_device_is_refused() -> None:
 
 
 def test_every_module_of_formats_has_one() -> None:
-    assert list(schedule_formats()) == ["forestcoll", "goal", "msccl", "mscclpp", "te-ccl"]
+    assert list(schedule_formats()) == ["chakra", "forestcoll", "goal", "msccl", "mscclpp", "te-ccl"]

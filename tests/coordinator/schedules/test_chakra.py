@@ -1,0 +1,80 @@
+"""Chakra traces: golden verdicts, cut files, embedded MSCCL texts, and hostile bytes."""
+
+import gzip
+import random
+from pathlib import Path
+from shutil import copy
+
+import pytest
+
+from coordinator.schedules.base import FileVerdict
+from coordinator.schedules.folder import judge_file, schedule_paths
+from coordinator.schedules.protobuf import WireError, fields, signed, unzigzag, whole_numbers
+from emunode.topologies.registry import parse_topology
+from tests.support import GOLDEN, golden_rows
+
+FOLDER = GOLDEN / "schedules" / "chakra"
+
+
+@pytest.mark.parametrize("row", golden_rows("schedules/chakra", "expected-chakra"), ids=lambda row: row["file"])
+def test_golden_verdicts(row: dict[str, str]) -> None:
+    path = FOLDER / f"{row['file']}.0.et"
+    found, one = judge_file(path).judgement, judge_file(path, None, 1).judgement
+    assert (found.verdict, found.reason or "contents judged") == (row["verdict"], row["reason"])
+    if row["steps_unlimited"]:
+        numbers = map(str, (found.steps, one.steps, found.chunks, found.links))
+        assert list(numbers) == [row[name] for name in ("steps_unlimited", "steps_capacity_1", "messages", "pairs")]
+    ranks = int(row["ranks"] or 0)
+    for network in (f"ring:{ranks}", f"hypercube:{ranks.bit_length() - 1}") if ranks > 2 else ():
+        expected = row[f"verdict_on_{network.partition(':')[0]}"]
+        assert judge_file(path, parse_topology(network)).judgement.verdict == expected
+
+
+def copied(name: str, folder: Path) -> Path:
+    """Copy a set of four files, and return the second one."""
+    for rank in range(4):
+        copy(FOLDER / f"{name}.{rank}.et", folder / f"a.{rank}.et")
+    return folder / "a.1.et"
+
+
+def test_every_cut_is_refused(tmp_path: Path) -> None:
+    path = copied("allreduce-ring-4", tmp_path)
+    data = path.read_bytes()
+    # Every place in the first two messages, and a sample of the others.
+    for end in (*range(600), *range(600, len(data), 29)):
+        path.write_bytes(data[:end])
+        assert judge_file(path).judgement.verdict is FileVerdict.REFUSED
+
+
+def test_damaged_bytes_end_in_one_line(tmp_path: Path) -> None:
+    path = copied("allreduce-ring-4", tmp_path)
+    data = path.read_bytes()
+    for seed in range(150):
+        draw = random.Random(seed)
+        damaged = bytearray(data)
+        for _ in range(draw.randrange(1, 4)):
+            damaged[draw.randrange(len(damaged))] = draw.randrange(256)
+        path.write_bytes(damaged)
+        assert judge_file(path).judgement.verdict in FileVerdict
+
+
+def test_compressed_files_are_read_with_a_bound(tmp_path: Path) -> None:
+    path = copied("allreduce-ring-4", tmp_path)
+    path.write_bytes(gzip.compress(path.read_bytes()))
+    assert judge_file(path).judgement.verdict is FileVerdict.HOLDS
+    path.write_bytes(gzip.compress(bytes(100 << 20)))
+    assert "bytes unpacked" in judge_file(path).judgement.reason
+
+
+def test_a_set_has_one_line(tmp_path: Path) -> None:
+    copied("allreduce-ring-4", tmp_path)
+    assert [path.name for path in schedule_paths([tmp_path])] == ["a.0.et"]
+
+
+def test_wire_format() -> None:
+    assert list(fields(b"\x08\x96\x01\x12\x02hi")) == [(1, 0, 150), (2, 2, b"hi")]
+    assert list(whole_numbers(2, b"\x03\x8e\x02")) == [3, 270]
+    assert (signed(2**64 - 1), unzigzag(3), unzigzag(4)) == (-1, -2, 2)
+    for data in (b"\x07\x00", b"\x0b", b"\x08", b"\x12\x05ab", b"\x08" + b"\xff" * 11):
+        with pytest.raises(WireError):
+            list(fields(data))
