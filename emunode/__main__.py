@@ -9,7 +9,7 @@ import socket
 from ipaddress import IPv4Address
 
 from emunode import __version__
-from emunode.host.launched import JOIN_FILE, endpoint_of
+from emunode.launched import JOIN_FILE, endpoint_of
 from emunode.model import ANY_HOST
 from emunode.runtime import TOKEN_VARIABLE, exit_at_once
 

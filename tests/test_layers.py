@@ -36,6 +36,7 @@ BELOW: Final[Mapping[str, set[str]]] = {
     "emunode.terminal": set(),
     "emunode.values": set(),
     "emunode.state_folder": set(),
+    "emunode.launched": {"emunode.errors", "emunode.state_folder"},
     "emunode.runtime": {"emunode.errors", "emunode.terminal"},
     "emunode.play": {"emunode.model"},
     "emunode.registry": {"emunode.errors"},
@@ -50,7 +51,7 @@ BELOW: Final[Mapping[str, set[str]]] = {
     "emunode.locality": {"emunode.engine", "emunode.runtime"},
     "emunode.testing": {"emunode.locality"},
     "emunode.timed": {"emunode.engine", "emunode.runtime", "emunode"},
-    "emunode.host": {"emunode.timed", "emunode.plugins", "emunode.state_folder"},
+    "emunode.host": {"emunode.timed", "emunode.plugins", "emunode.launched"},
     "emunode.__main__": {"emunode.host"},
     "coordinator.stored": {"emunode", "emunode.errors"},
     "coordinator.additions": {"emunode.errors", "emunode.model", "emunode.values"},
@@ -65,6 +66,7 @@ BELOW: Final[Mapping[str, set[str]]] = {
     "coordinator.results": {"coordinator.planning"},
     "coordinator.reports": {"coordinator.results"},
     "coordinator.maintenance": {"coordinator.networks"},
+    "coordinator.manifests": {"coordinator.planning"},
     "coordinator.execution": {"coordinator.networks", "coordinator.reports", "coordinator.batch"},
     "coordinator.mpi": {"coordinator.additions", "coordinator.execution"},
     "coordinator.papers": {"coordinator.execution", "emunode.testing"},
@@ -75,7 +77,7 @@ BELOW: Final[Mapping[str, set[str]]] = {
     "coordinator.api": {"coordinator.papers", "coordinator.campaigns", "coordinator.live", "coordinator.mpi"},
     "coordinator.aio": {"coordinator.api"},
     "coordinator": {"coordinator.api"},
-    "coordinator.cli": {"coordinator", "coordinator.grading", "coordinator.maintenance"},
+    "coordinator.cli": {"coordinator", "coordinator.grading", "coordinator.maintenance", "coordinator.manifests"},
     "coordinator.__main__": {"coordinator.cli"},
 }
 

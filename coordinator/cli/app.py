@@ -18,6 +18,7 @@ app = App(
 )
 lister = App(name="list", help="List the topologies, the algorithms, the kinds of fault, and stored runs.")
 judges = App(name="judge", help="Judge what other software sent: an MPI library, a program, a table of traffic.")
+manifests = App(name="manifest", help="Print a file from which a cluster starts a run.")
 maker = App(name="new", help="Write a file to start from: an algorithm or a network of your own.")
 
 # Each summary repeats the first line of the command's docstring, which cannot be read without importing its module.
@@ -30,7 +31,7 @@ COMMANDS = {
     "sweep": ("sweep:sweep_command", "Run algorithms over networks and sizes, and draw a metric with its lower bound."),
     "certify": ("certify:certify_command", "Decide every set of faults up to symmetry, or find a smallest counterexample."),
     "verify": ("verify:verify_command", "Check stored runs, campaigns, sweeps and certificate files."),
-    "check": ("check:check_command", "Grade a submission: an algorithm, a network or trees from a file."),
+    "check": ("check:check_command", "Grade a submission, an algorithm, a network or trees, or judge schedules from files."),
     "report": ("report:report_command", "Draw the report of a stored run again."),
     "open": ("runs:open_command", "Show the report of a run in the browser, and print its path."),
     "compare": ("compare:compare_command", "Compare stored runs: what differs in their scenarios, metrics and claims."),
@@ -72,10 +73,15 @@ JUDGES = {
     ),
 }
 
+MANIFESTS = {
+    "kubernetes": ("manifest:kubernetes_command", "Print a manifest that runs a scenario on Kubernetes."),
+}
+
 app.command(lister)
 app.command(judges)
+app.command(manifests)
 app.command(maker)
-for parent, table in ((app, COMMANDS), (lister, LISTS), (judges, JUDGES), (maker, NEW)):
+for parent, table in ((app, COMMANDS), (lister, LISTS), (judges, JUDGES), (manifests, MANIFESTS), (maker, NEW)):
     for name, (target, summary) in table.items():
         parent.command(f"coordinator.cli.{target}", name=name, help=summary)
 app.command(

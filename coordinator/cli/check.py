@@ -102,7 +102,6 @@ def check(  # noqa: PLR0913  # its flags
 
     Examples:
       coordinator check mine.py --topology star:4 --port-model one-port --within 1.5 --json
-      coordinator check trees.csv --topology star:4 --property edge-disjoint
       coordinator check schedules/ ring.xml --topology ring:8
     """
     if files and all(map(is_schedule, files)):

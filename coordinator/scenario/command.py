@@ -15,7 +15,12 @@ def run_command(scenario: Scenario) -> str:
 
     Relative file names are relative to the folder in which the scenario was read.
     """
-    words = ["coordinator", "run"]
+    return shlex.join(["coordinator", "run", *scenario_flags(scenario)]) + plugin_flags(scenario.plugin)
+
+
+def scenario_flags(scenario: Scenario) -> list[str]:
+    """Return a flag for every field that differs from its default, without plug-ins."""
+    words: list[str] = []
     values = scenario.model_dump(mode="json")
     for name, option in options_of(type(scenario)).items():
         if name == "plugin":
@@ -30,4 +35,4 @@ def run_command(scenario: Scenario) -> str:
         for each in value if isinstance(value, list) else [value]:
             # Joined by `=` where the value could be taken for a flag: labels such as -1,2.
             words += [f"{flag}={each}"] if str(each).startswith("-") else [flag, str(each)]
-    return shlex.join(words) + plugin_flags(scenario.plugin)
+    return words

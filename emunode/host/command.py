@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from emunode.errors import FrameError, RunError, ScenarioError
-from emunode.host.launched import (
+from emunode.launched import (
     JOIN_FILE,
     MOST_JOIN_BYTES,
     JoinFile,

@@ -27,7 +27,7 @@ from coordinator.networks.launchers.local import state_in
 from coordinator.planning.plan import Plan
 from coordinator.stored.reading import read_text
 from emunode.errors import RunError, ScenarioError
-from emunode.host.launched import JOIN_FILE, job_join_file, join_text
+from emunode.launched import JOIN_FILE, job_join_file, join_text
 
 JOIN_SECONDS: Final = 120.0
 """How long to wait for the next host: an interpreter on a network file system starts slowly."""

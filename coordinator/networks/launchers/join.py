@@ -14,7 +14,7 @@ from coordinator.planning.plan import Plan
 from coordinator.scenario.drivers import JoinEndpoint
 from coordinator.stored.reading import read_bytes
 from emunode.errors import ScenarioError
-from emunode.host.launched import job_join_file
+from emunode.launched import job_join_file
 from emunode.runtime import MOST_TOKEN_BYTES
 
 

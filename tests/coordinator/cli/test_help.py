@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from coordinator.cli.app import COMMANDS, JUDGES, LISTS, NEW, app
+from coordinator.cli.app import COMMANDS, JUDGES, LISTS, MANIFESTS, NEW, app
 from emunode import __version__
 from tests.command_line import ROOT, Call
 
@@ -19,6 +19,7 @@ ALL: dict[tuple[str, ...], tuple[str, str]] = {
     **{(name,): entry for name, entry in COMMANDS.items()},
     **{("list", name): entry for name, entry in LISTS.items()},
     **{("judge", name): entry for name, entry in JUDGES.items()},
+    **{("manifest", name): entry for name, entry in MANIFESTS.items()},
     **{("new", name): entry for name, entry in NEW.items()},
 }
 
@@ -49,9 +50,10 @@ def examples(command: tuple[str, ...]) -> list[list[str]]:
 
 
 def test_the_tables_have_all_commands() -> None:
-    assert {name for name in app if not name.startswith("-")} == {*COMMANDS, "judge", "list", "new"}
+    assert {name for name in app if not name.startswith("-")} == {*COMMANDS, "judge", "list", "manifest", "new"}
     assert {name for name in app["list"] if not name.startswith("-")} == {*LISTS}
     assert {name for name in app["judge"] if not name.startswith("-")} == {*JUDGES}
+    assert {name for name in app["manifest"] if not name.startswith("-")} == {*MANIFESTS}
     assert {name for name in app["new"] if not name.startswith("-")} == {*NEW}
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from emunode.errors import RunError
-from emunode.host.launched import (
+from emunode.launched import (
     MOST_JOIN_BYTES,
     JoinFile,
     LauncherPlace,

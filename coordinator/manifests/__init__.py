@@ -1,0 +1,1 @@
+"""Manifests: files from which other programs start a coordinator and its hosts."""

@@ -1,0 +1,151 @@
+"""A manifest for Kubernetes: the coordinator in a pod of its own, and its hosts as the pods of an Indexed Job.
+
+Hosts find the coordinator by the name of a headless service and give their address when they join; peers dial that address,
+so pods must reach each other directly, as in every cluster without a network policy that forbids it. Nothing restarts: a new
+host would not have the state of a lost one.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from math import ceil
+from typing import Any, Final
+
+from coordinator.manifests.yaml_text import yaml_text
+from coordinator.planning.plan import Plan
+from coordinator.planning.resources import descriptors_per_host, memory_bytes
+from emunode import __version__
+from emunode.errors import ScenarioError
+
+PORT: Final = 7000
+NAME: Final = re.compile(r"[a-z]([-a-z0-9]{0,40}[a-z0-9])?")
+"""A name of Kubernetes, short enough for the suffixes that it adds to it."""
+TOKEN: Final = re.compile(r"[0-9a-f]{32,128}")
+MEBIBYTE: Final = 1 << 20
+HOST_MEBIBYTES: Final = 64
+"""An interpreter with everything imported, without ranks and links."""
+COORDINATOR_MEBIBYTES: Final = 256
+USER: Final = 65532
+"""The user of the images."""
+TOKEN_FOLDER: Final = "/run/testbench"
+INDEX: Final = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
+"""Where Kubernetes writes the index of a pod of an Indexed Job."""
+
+
+def kubernetes_manifest(plan: Plan, arguments: Sequence[str], name: str, token: str, namespace: str) -> str:
+    """Return the manifest of a run as YAML: a secret, a headless service, and the jobs of the coordinator and of the hosts.
+
+    `arguments` are the flags of the scenario for `coordinator serve`. ScenarioError if a name or the token is malformed.
+    """
+    for field, text in (("job_name", name), ("namespace", namespace)):
+        if not NAME.fullmatch(text):
+            raise ScenarioError(
+                field, text, "expected lower-case letters, digits and hyphens, at most 42, a letter first"
+            )
+    if not TOKEN.fullmatch(token):
+        raise ScenarioError("token", None, "expected 32 to 128 hexadecimal digits")
+    labels = {"app.kubernetes.io/name": "collective-testbench", "app.kubernetes.io/instance": name}
+
+    def described(kind: str, version: str, suffix: str, **parts: object) -> dict[str, object]:
+        metadata = {"name": f"{name}{suffix}", "namespace": namespace, "labels": labels}
+        return {"apiVersion": version, "kind": kind, "metadata": metadata, **parts}
+
+    coordinator = {**labels, "app.kubernetes.io/component": "coordinator"}
+    hosts = {**labels, "app.kubernetes.io/component": "host"}
+    serve = ["coordinator", "serve", *arguments, f"--hosts={plan.hosts}", f"--listen=0.0.0.0:{PORT}"]
+    serve += [f"--token-file={TOKEN_FOLDER}/token", "--join-seconds=600s", "--out=/runs/run"]
+    join = ["emunode", f"--coordinator={name}-coordinator:{PORT}", f"--token-file={TOKEN_FOLDER}/token"]
+    join += ["--index=$(HOST_INDEX)", "--join-seconds=600"]
+    host_mebibytes = HOST_MEBIBYTES + ceil(2 * memory_bytes(plan) / plan.hosts / MEBIBYTE)
+    index = {"name": "HOST_INDEX", "valueFrom": {"fieldRef": {"fieldPath": INDEX}}}
+    return yaml_text(
+        [
+            described("Secret", "v1", "-token", type="Opaque", stringData={"token": token}),
+            described(
+                "Service",
+                "v1",
+                "-coordinator",
+                spec={
+                    "clusterIP": "None",
+                    "selector": coordinator,
+                    # Hosts look the name up before the coordinator has passed any check.
+                    "publishNotReadyAddresses": True,
+                    "ports": [{"name": "join", "port": PORT}],
+                },
+            ),
+            described(
+                "Job",
+                "batch/v1",
+                "-coordinator",
+                spec=_job(
+                    _pod("coordinator", "", serve, COORDINATOR_MEBIBYTES + host_mebibytes, (), name), coordinator
+                ),
+            ),
+            described(
+                "Job",
+                "batch/v1",
+                "-host",
+                spec={
+                    "completionMode": "Indexed",
+                    "completions": plan.hosts,
+                    "parallelism": plan.hosts,
+                    **_job(_pod("host", "-host", join, host_mebibytes, (index,), name), hosts),
+                },
+            ),
+        ]
+    )
+
+
+def descriptor_note(plan: Plan) -> str:
+    """Return the comment at the top of the manifest: what the cluster has to allow."""
+    return (
+        f"# {plan.topology.name}: {plan.hosts} hosts, {descriptors_per_host(plan)} open files each; pods dial each other.\n"
+        "# The run directory is in the pod of the coordinator, in /runs/run: `kubectl cp` reads it while the pod stays.\n"
+    )
+
+
+def _job(pod: Mapping[str, object], labels: Mapping[str, str]) -> dict[str, object]:
+    return {"backoffLimit": 0, "template": {"metadata": {"labels": labels}, "spec": pod}}
+
+
+def _pod(
+    container: str, image: str, command: Sequence[str], mebibytes: int, variables: Sequence[Any], name: str
+) -> dict[str, object]:
+    """Return a pod with one container, without rights, on a read-only root."""
+    return {
+        "restartPolicy": "Never",
+        "automountServiceAccountToken": False,
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": USER,
+            "runAsGroup": USER,
+            "fsGroup": USER,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "containers": [
+            {
+                "name": container,
+                "image": f"collective-testbench{image}:{__version__}",
+                "command": list(command),
+                **({"env": list(variables)} if variables else {}),
+                "resources": {
+                    "requests": {"cpu": "500m", "memory": f"{mebibytes}Mi"},
+                    "limits": {"memory": f"{2 * mebibytes}Mi"},
+                },
+                "securityContext": {
+                    "allowPrivilegeEscalation": False,
+                    "readOnlyRootFilesystem": True,
+                    "capabilities": {"drop": ["ALL"]},
+                },
+                "volumeMounts": [
+                    {"name": "token", "mountPath": TOKEN_FOLDER, "readOnly": True},
+                    {"name": "tmp", "mountPath": "/tmp"},
+                    {"name": "runs", "mountPath": "/runs"},
+                ],
+            }
+        ],
+        "volumes": [
+            {"name": "token", "secret": {"secretName": f"{name}-token", "defaultMode": 0o440}},
+            {"name": "tmp", "emptyDir": {"sizeLimit": "256Mi"}},
+            {"name": "runs", "emptyDir": {"sizeLimit": "4Gi"}},
+        ],
+    }

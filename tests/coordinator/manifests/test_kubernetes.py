@@ -1,0 +1,106 @@
+"""The manifest for Kubernetes: valid against the published schemas, and executed by a small kubelet."""
+
+import importlib.util
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.command_line import Call, wait_until
+from tests.fake_kubelet import FakeKubelet
+from tests.scenarios import Case
+
+RUN = "manifest kubernetes --topology star:5 --collective broadcast --algorithm edt --hosts 6"
+TOKEN = "0123456789abcdef" * 4
+
+
+@pytest.fixture
+def kubelet(tmp_path: Path) -> Iterator[FakeKubelet]:
+    found = FakeKubelet(tmp_path)
+    yield found
+    found.close()
+
+
+def documents(text: str) -> dict[tuple[str, str], Any]:
+    """Return the objects of a manifest by kind and name."""
+    return {(each["kind"], each["metadata"]["name"]): each for each in yaml.safe_load_all(text) if each}
+
+
+def test_the_manifest_has_one_secret_service_and_two_jobs(call: Call) -> None:
+    ended = call(f"{RUN} --token {TOKEN} --job-name demo --namespace lab")
+    assert ended.status == 0
+    found = documents(ended.out)
+    assert list(found) == [
+        ("Secret", "demo-token"), ("Service", "demo-coordinator"), ("Job", "demo-coordinator"), ("Job", "demo-host"),
+    ]  # fmt: skip
+    assert {each["metadata"]["namespace"] for each in found.values()} == {"lab"}
+    hosts = found["Job", "demo-host"]["spec"]
+    assert (hosts["completions"], hosts["parallelism"], hosts["completionMode"]) == (6, 6, "Indexed")
+    for job in (hosts, found["Job", "demo-coordinator"]["spec"]):
+        pod = job["template"]["spec"]
+        (container,) = pod["containers"]
+        assert TOKEN not in json.dumps(job), "the token is in a mounted file only"
+        assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+        assert container["securityContext"]["readOnlyRootFilesystem"]
+        assert pod["securityContext"]["runAsNonRoot"]
+        assert {"cpu", "memory"} <= container["resources"]["requests"].keys()
+
+
+def test_two_manifests_have_different_secrets(call: Call) -> None:
+    one, other = (documents(call(RUN).out)["Secret", "testbench-token"]["stringData"]["token"] for _ in range(2))
+    assert one != other
+    assert len(one) == 64
+
+
+@pytest.mark.skipif(importlib.util.find_spec("kubernetes_validate") is None, reason="needs kubernetes-validate")
+@pytest.mark.parametrize("version", ["1.27", "1.31"])
+def test_the_published_schemas_accept_the_manifest(version: str, call: Call) -> None:
+    import kubernetes_validate
+
+    for each in documents(call(RUN).out).values():
+        kubernetes_validate.validate(each, version, strict=True)
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        ("--job-name Bad_Name", "expected lower-case letters"),
+        (f"--job-name {'a' * 43}", "at most 42"),
+        ("--namespace Lab", "expected lower-case letters"),
+        ("--token xyz", "expected 32 to 128 hexadecimal digits"),
+        ("--source 99", "source"),
+    ],
+)
+def test_bad_flags_are_refused(flags: str, words: str, call: Call) -> None:
+    ended = call(f"{RUN} {flags}")
+    assert ended.status == 2
+    assert words in ended.err
+    assert "xyz" not in ended.err
+
+
+def test_a_scenario_with_files_of_this_machine_is_refused(call: Call, tmp_path: Path) -> None:
+    (tmp_path / "net.edges").write_text("a b\nb c\n")
+    ended = call(f"manifest kubernetes --topology file:{tmp_path}/net.edges --collective broadcast --algorithm flood")
+    assert ended.status == 2
+    assert "pods have only the image" in ended.err
+
+
+def test_the_pods_have_the_journal_of_memory(kubelet: FakeKubelet, call: Call) -> None:
+    kubelet.apply(call(f"{RUN} --fault crash:42315@2").out)
+    assert kubelet.wait_for_job("testbench-coordinator") == {"Succeeded": 1}, kubelet.output("testbench-coordinator")
+    assert kubelet.wait_for_job("testbench-host") == {"Succeeded": 6}, kubelet.output("testbench-host")
+    summary = json.loads((kubelet.folder / "testbench-coordinator/volumes/runs/run/summary.json").read_text())
+    assert summary["journal_hash"] == Case("star:5 broadcast edt", "crash:42315@2").summary["journal_hash"]
+    assert summary["hosts"] == 6
+
+
+def test_deleted_hosts_end_the_run_undecided(kubelet: FakeKubelet, call: Call) -> None:
+    flags = "--topology star:3 --collective broadcast --algorithm flood --messages 90000 --message-bytes 8 --hosts 3"
+    kubelet.apply(call(f"manifest kubernetes {flags}").out)
+    wait_until(lambda: "steps" in kubelet.output("testbench-coordinator"), "the first step")
+    kubelet.delete("Job", "testbench-host")
+    assert kubelet.wait_for_job("testbench-coordinator") == {"Failed": 1}
+    assert all(pod.phase != "Running" for pod in kubelet.pods)
