@@ -8,6 +8,9 @@ class EmulatorError(Exception):
 class ScenarioError(EmulatorError):
     """The user asked for something that does not exist or is not possible: exit status 2."""
 
+    exit_status = 2
+    """The exit status of a command that ends with this error."""
+
     def __init__(self, field: str, value: object, allowed: str) -> None:
         super().__init__(f"{field}: {allowed}" if value is None else f"invalid {field} {value!r}: {allowed}")
         self.field = field

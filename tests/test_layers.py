@@ -123,6 +123,7 @@ SHELLS: Final = (
     "emunode.__main__",
     "emunode.algorithms.program_process",
     "emunode.host",
+    "emunode.launched",
     "emunode.logging",
     "emunode.net.blocked_writes",
     "emunode.net.framed_streams",

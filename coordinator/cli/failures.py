@@ -6,7 +6,6 @@ import traceback
 from typing import TYPE_CHECKING
 
 from coordinator.cli.documents import print_json
-from coordinator.schedules.base import WrongScheduleError
 from emunode.errors import EmulatorError, FaultError, RuleError, ScenarioError
 from emunode.terminal import say
 
@@ -36,10 +35,8 @@ def describe(error: BaseException) -> tuple[str, int]:
     if "cyclopts" in sys.modules and (usage := _usage_error(error)):
         return usage, 2
     match error:
-        case WrongScheduleError():
-            return str(error), 1
         case ScenarioError():
-            return str(error), 2
+            return str(error), error.exit_status
         case KeyboardInterrupt():
             return "interrupted", 130
     return _machine_message(error), 4

@@ -33,7 +33,8 @@ def kubernetes(
 
     Examples:
       coordinator manifest kubernetes --topology star:5 --collective broadcast \\
-          --algorithm edt --hosts 12 | kubectl apply -f -
+          --algorithm edt --hosts 12
+      coordinator manifest kubernetes scenario.toml --job-name demo --namespace lab
     """
     wanted = make_scenario(values_from(scenario, flags) | {"driver": "join"})
     if wanted.plugin or wanted.topology.startswith("file:"):

@@ -47,9 +47,7 @@ def sweep(  # its flags
     collective: Annotated[str, Parameter(help=f"one of {', '.join(Collective)}", group=SWEEP)] = "broadcast",
     metric: Annotated[
         str,
-        Parameter(
-            help=f"one of {', '.join(METRICS)}, or a metric of the protocol of the nodes or of a plug-in", group=SWEEP
-        ),
+        Parameter(help=f"{', '.join(METRICS)} or one of a feature", group=SWEEP),
     ] = "steps",
     flags: SweepFlags = None,
     out: Annotated[

@@ -37,7 +37,9 @@ class RefusedScheduleError(ScenarioError):
 
 
 class WrongScheduleError(RefusedScheduleError):
-    """A schedule file that is not run because its judgement is `violated`: exit status 1."""
+    """A schedule file that is not run because its judgement is `violated`."""
+
+    exit_status = 1
 
 
 class FileVerdict(StrEnum):

@@ -13,16 +13,6 @@ from contextlib import suppress
 from pathlib import Path
 
 from emunode.errors import FrameError, RunError, ScenarioError
-from emunode.launched import (
-    JOIN_FILE,
-    MOST_JOIN_BYTES,
-    JoinFile,
-    LauncherPlace,
-    endpoint_of,
-    join_file_of,
-    launcher_place,
-    read_join_text,
-)
 from emunode.host.process import (
     FAILED,
     INTERRUPTED,
@@ -34,6 +24,16 @@ from emunode.host.process import (
     run_host,
 )
 from emunode.host.session import preload_network, prepare_algorithm
+from emunode.launched import (
+    JOIN_FILE,
+    MOST_JOIN_BYTES,
+    JoinFile,
+    LauncherPlace,
+    endpoint_of,
+    join_file_of,
+    launcher_place,
+    read_join_text,
+)
 from emunode.logging import log
 from emunode.model import ANY_HOST, CollectiveSpec
 from emunode.net import wire
