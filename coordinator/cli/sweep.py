@@ -47,7 +47,7 @@ def sweep(  # its flags
     collective: Annotated[str, Parameter(help=f"one of {', '.join(Collective)}", group=SWEEP)] = "broadcast",
     metric: Annotated[
         str,
-        Parameter(help=f"{', '.join(METRICS)} or one of a feature", group=SWEEP),
+        Parameter(help=f"{', '.join(METRICS)}, or a metric that a feature or plug-in declares", group=SWEEP),
     ] = "steps",
     flags: SweepFlags = None,
     out: Annotated[
