@@ -1,6 +1,6 @@
 """`coordinator export`."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -12,8 +12,10 @@ from coordinator.campaigns.store import GRID, read_grid_file
 from coordinator.cli.documents import print_json
 from coordinator.cli.output import OUTPUT, JsonFlag, PluginFlag, RunArgument, as_command
 from coordinator.cli.verify import warn_unverified
+from coordinator.planning.plan import Plan
 from coordinator.reports.export import graphml_of_plan, write_lines
 from coordinator.reports.pgfplots import read_curves
+from coordinator.reports.schedule_export import WrittenSchedule, plan_of, schedule_plan, write_schedules
 from coordinator.scenario.plugins import load_plugins
 from coordinator.stored.reading import exists
 from emunode.errors import ScenarioError
@@ -36,6 +38,10 @@ def export(  # noqa: PLR0913  # its flags
     gif: Annotated[
         Path | None, Parameter(group=OUTPUT, help="write the map of a run, step by step, as an animated picture")
     ] = None,
+    msccl: Annotated[Path | None, Parameter(group=OUTPUT, help="write a schedule in fixed steps as MSCCL XML")] = None,
+    forestcoll: Annotated[
+        Path | None, Parameter(group=OUTPUT, help="write the trees of an allgather as ForestColl XML")
+    ] = None,
     pgfplots: Annotated[
         Path | None, Parameter(group=OUTPUT, help="write the curves of a campaign as LaTeX for pgfplots")
     ] = None,
@@ -51,25 +57,32 @@ def export(  # noqa: PLR0913  # its flags
 ) -> int:
     """Write a network, its trees, a schedule or campaign curves for other programs.
 
-    A schedule, a trace and an animation need a run (RUN --goal FILE), curves the folder of a campaign in place of a run.
+    A trace, an animation and GOAL need a run (RUN --goal FILE), curves the folder of a campaign in place of a run.
 
     Examples:
       coordinator export --topology star:4 --algorithm edt --graphml edt.graphml
+      coordinator export --topology hypercube:3 --algorithm nesbt --msccl nesbt.xml
       coordinator export runs/campaigns/NAME --pgfplots curves.tex
     """
     if pgfplots or csv:
-        if run is None or graphml or goal or trace or gif or topology:
+        if run is None or graphml or goal or trace or gif or topology or msccl or forestcoll:
             raise ScenarioError("export", None, "--pgfplots and --csv take a campaign folder, and no other flag")
         if exists(run / GRID):
             read_grid_file(run)  # refuses what another version wrote
-        return _show(export_curves(read_curves(run), pgfplots, csv), as_json=json)
-    if graphml is None and goal is None and trace is None and gif is None:
-        raise ScenarioError(
-            "export", None, "say what to write: --graphml, --goal, --trace, --gif, --pgfplots or --csv FILE"
-        )
+        return _show(export_curves(read_curves(run), pgfplots, csv), {}, as_json=json)
+    schedules = {name: path for name, path in (("msccl", msccl), ("forestcoll", forestcoll)) if path is not None}
+    others = any(path is not None for path in (graphml, goal, trace, gif))
+    if not schedules and not others:
+        kinds = "--graphml, --goal, --msccl, --forestcoll, --trace, --gif, --pgfplots or --csv FILE"
+        raise ScenarioError("export", None, f"say what to write: {kinds}")
     if (run is None) == (topology is None):
         raise ScenarioError("export", None, "give a run, or else --topology")
     load_plugins(plugin or ())
+    written = (
+        write_schedules(_schedule_plan(run, topology, collective, algorithm, source), schedules) if schedules else {}
+    )
+    if not others:
+        return _show({name: each.path for name, each in written.items()}, _dropped(written), as_json=json)
     if run is not None:
         read = Run.read(run)
         warn_unverified([read.data.path])
@@ -83,15 +96,33 @@ def export(  # noqa: PLR0913  # its flags
     else:
         lines = graphml_of_plan(topology or "", collective, algorithm, source)
         files = {"graphml": write_lines(graphml, lines, "graphml")}
-    return _show(files, as_json=json)
+    files |= {name: each.path for name, each in written.items()}
+    return _show(files, _dropped(written), as_json=json)
 
 
-def _show(files: Mapping[str, Path], *, as_json: bool) -> int:
+def _schedule_plan(
+    run: Path | None, topology: str | None, collective: str, algorithm: str | None, source: str | None
+) -> Plan:
+    if run is None:
+        return schedule_plan(topology or "", collective, algorithm, source)
+    warn_unverified([run])
+    return plan_of(Run.read(run).data)
+
+
+def _dropped(written: Mapping[str, WrittenSchedule]) -> dict[str, Sequence[str]]:
+    """Return what each schedule file leaves out."""
+    return {name: each.dropped for name, each in written.items() if each.dropped}
+
+
+def _show(files: Mapping[str, Path], dropped: Mapping[str, Sequence[str]], *, as_json: bool) -> int:
     if as_json:
-        print_json({"written": {kind: str(path) for kind, path in files.items()}})
-    else:
-        for kind, path in files.items():
-            say(f"wrote {kind}: {path}", lines=False)
+        left_out = {"left_out": {kind: list(each) for kind, each in dropped.items()}} if dropped else {}
+        print_json({"written": {kind: str(path) for kind, path in files.items()}, **left_out})
+        return 0
+    for kind, path in files.items():
+        say(f"wrote {kind}: {path}", lines=False)
+        for each in dropped.get(kind, ()):
+            say(f"  left out: {each}", lines=False)
     return 0
 
 

@@ -33,8 +33,8 @@ from emunode.model import (
 SCHEDULE: Final = "schedule"
 """The name of the algorithms in this module, and of the field of a record that has their hops."""
 MOST_GIVEN_HOPS: Final = 500_000
-MOST_TEXT: Final = 2**25
-"""Characters of a schedule as text: half of what one frame holds."""
+MOST_TEXT: Final = 12 * 2**20
+"""Characters of a schedule as text. A stored scenario, which contains it, may have 16 megabytes."""
 MOST_GIVEN_STEP: Final = 2**20
 LISTED: Final = 6
 """Numbers of a hop in the text."""

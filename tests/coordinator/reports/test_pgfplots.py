@@ -87,7 +87,10 @@ def test_names_with_special_characters_are_printed_as_they_are(tmp_path: Path) -
         ("missing --csv x.csv", "its curves.csv cannot be read: No such file or directory"),
         ("--csv x.csv", "--pgfplots and --csv take a campaign folder, and no other flag"),
         ("missing --csv x.csv --goal y", "--pgfplots and --csv take a campaign folder, and no other flag"),
-        ("missing", "say what to write: --graphml, --goal, --trace, --gif, --pgfplots or --csv FILE"),
+        (
+            "missing",
+            "say what to write: --graphml, --goal, --msccl, --forestcoll, --trace, --gif, --pgfplots or --csv FILE",
+        ),
     ],
 )
 def test_invalid_exports_are_refused(flags: str, message: str, call: Call) -> None:

@@ -1,0 +1,136 @@
+"""Exports of schedules to the formats of synthesisers, for every algorithm whose schedule is fixed."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from coordinator.dependence.losses import plain_algorithm
+from coordinator.dependence.schedule import trace
+from coordinator.dependence.size import InexactError
+from coordinator.features.base import ResolvedRun
+from coordinator.planning.plan import Plan, make_plan
+from coordinator.reports.data import RunData
+from coordinator.reports.export import write_lines
+from coordinator.scenario.model import make_scenario
+from coordinator.scenario.networks import absolute_network
+from coordinator.schedules.base import HopTimetable, RefusedScheduleError, ScheduleFile, TimedHop
+from coordinator.schedules.forestcoll_writer import forestcoll_lines
+from coordinator.schedules.msccl_writer import MscclText
+from coordinator.schedules.registry import read_schedule
+from emunode.algorithms.base import Algorithm, Dependence
+from emunode.errors import ScenarioError
+from emunode.model import FOLDING
+
+MOST_EXPORTED_HOPS: Final = 250_000
+
+
+class WrittenSchedule(NamedTuple):
+    """A schedule file that was written, and what it does not say."""
+
+    path: Path
+    dropped: Sequence[str]
+
+
+def timetable_of(algorithm: Algorithm, step_limit: int = 2**18) -> HopTimetable:
+    """Return the timetable of an algorithm. Raises ScenarioError (field `algorithm`) if its schedule is not fixed."""
+    name, spec = algorithm.name, algorithm.spec
+    if algorithm.dependence is not Dependence.FIXED:
+        raise ScenarioError(
+            "algorithm", name, "only a schedule in fixed steps can be written; this one waits for packets"
+        )
+    if spec.redundancy > 1:
+        raise ScenarioError(
+            "redundancy", spec.redundancy, "schedule files name chunks, and no copies of one; leave it out"
+        )
+    if spec.repair is not None or spec.broken:
+        raise ScenarioError("repair", spec.repair, "a schedule that faults change is not written; leave it out")
+    if len(algorithm.topology.data_ranks) < algorithm.topology.order:
+        raise ScenarioError("topology", algorithm.topology.name, "switches have no program in schedule files")
+    try:
+        schedule, _ = trace(plain_algorithm(algorithm), step_limit, MOST_EXPORTED_HOPS)
+    except InexactError as error:
+        raise ScenarioError("algorithm", name, f"its schedule cannot be written: {error}") from None
+    columns = (schedule.step, schedule.sender, schedule.receiver, schedule.origin, schedule.target, schedule.segment)
+    hops = [TimedHop(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
+    whole = algorithm.collective in FOLDING and len(algorithm.block_owners) == 1
+    return HopTimetable(
+        algorithm.collective,
+        spec.source,
+        algorithm.topology.order,
+        spec.messages * algorithm.segments_per_message,
+        hops,
+        tuple(algorithm.result_folders) if whole else (),
+    )
+
+
+def write_schedules(plan: ResolvedRun, files: Mapping[str, Path]) -> dict[str, WrittenSchedule]:
+    """Write the schedule of a plan in formats, by their names in `WRITERS`. Raises ScenarioError."""
+    return {name: WRITERS[name](plan, path) for name, path in files.items()}
+
+
+def write_msccl(plan: ResolvedRun, path: Path) -> WrittenSchedule:
+    """Write the schedule of a plan as MSCCL XML. Raises ScenarioError."""
+    timetable = timetable_of(plan.algorithm)
+    return _written(plan, path, timetable, MscclText(timetable, _name(plan)).lines())
+
+
+def write_forestcoll(plan: ResolvedRun, path: Path) -> WrittenSchedule:
+    """Write the trees of the allgather of a plan as ForestColl XML. Raises ScenarioError."""
+    timetable = timetable_of(plan.algorithm)
+    labels = [str(rank) for rank in range(timetable.ranks)]
+    return _written(plan, path, timetable, forestcoll_lines(timetable, labels, _name(plan)))
+
+
+WRITERS: Final[Mapping[str, Callable[[ResolvedRun, Path], WrittenSchedule]]] = {
+    "msccl": write_msccl,
+    "forestcoll": write_forestcoll,
+}
+"""By format; to add one, add its function."""
+
+
+def plan_of(data: RunData) -> Plan:
+    """Return the plan of a run. Raises ScenarioError (field `run`)."""
+    if data.plan is None:
+        raise ScenarioError("run", str(data.path), "its scenario is missing or invalid")
+    return data.plan
+
+
+def schedule_plan(topology: str, collective: str, algorithm: str | None, source: str | None) -> Plan:
+    """Return the plan of an algorithm without a run. Raises ScenarioError."""
+    values = {"topology": absolute_network(topology, Path.cwd()), "collective": collective, "algorithm": algorithm}
+    given = {name: value for name, value in (*values.items(), ("source", source)) if value is not None}
+    return make_plan(make_scenario({**given, "driver": "memory"}))
+
+
+def _name(plan: ResolvedRun) -> str:
+    return f"{plan.topology.name} {plan.spec.collective} {plan.spec.algorithm}"
+
+
+def _written(
+    plan: ResolvedRun,
+    path: Path,
+    timetable: HopTimetable,
+    lines: Iterable[str],
+) -> WrittenSchedule:
+    write_lines(path, iter(lines), "schedule")
+    dropped = _moved(timetable, read_schedule(path, root=timetable.source))
+    if plan.algorithm.tree_count > 1:
+        dropped.insert(0, f"the numbers of {plan.algorithm.tree_count} trees")
+    return WrittenSchedule(path, [*dropped, "labels of nodes, which are numbers in the file"])
+
+
+def _moved(timetable: HopTimetable, file: ScheduleFile) -> list[str]:
+    """Return how the steps of a file differ from the steps of its schedule, in words."""
+    loads = Counter((hop.step, hop.sender, hop.receiver) for hop in timetable.hops)
+    capacity = max(loads.values())
+    try:
+        again = file.timetable(capacity)
+    except RefusedScheduleError as error:
+        return [f"the form in which it runs: {error.allowed}"]
+    if sorted(again.hops) == sorted(timetable.hops):
+        return []
+    moved = len({*timetable.hops} - {*again.hops})
+    before, after = (max(hop.step for hop in each.hops) for each in (timetable, again))
+    again_in = f"read again with --link-capacity {capacity}"
+    return [f"steps: {again_in}, {moved} of {len(timetable.hops)} hops move, and {before} steps become {after}"]

@@ -1,0 +1,89 @@
+"""Schedules in the formats of synthesisers: judged by the readers, and the same hops when they run again."""
+
+from pathlib import Path
+
+import pytest
+
+from coordinator.reports.schedule_export import timetable_of, write_schedules
+from coordinator.scenario.schedules import with_schedule
+from coordinator.schedules.base import FileVerdict, RefusedScheduleError
+from coordinator.schedules.registry import read_schedule
+from emunode.errors import ScenarioError
+from tests.scenarios import Case
+
+FIXED = (
+    "star:4 broadcast edt", "hypercube:3 broadcast sbt", "hypercube:3 broadcast nesbt", "star:4 alltoall list-schedule",
+    "hypercube:3 allgather bfb", "star:4 allreduce bfb", "hypercube:3 allreduce recursive-doubling",
+    "hypercube:3 reduce sbt", "star:4 reduce-scatter bfb", "star:4 scatter edt", "hypercube:3 gather sbt",
+    "ring:5 allreduce ring", "hypercube:3 allreduce nesbt-rooted", "hypercube:3 allreduce recursive-halving",
+)  # fmt: skip
+
+
+def written(case: Case, path: Path, kind: str = "msccl") -> list[str]:
+    """Write the schedule of a case, and return what the file leaves out."""
+    return [*write_schedules(case.plan, {kind: path})[kind].dropped]
+
+
+@pytest.mark.parametrize("line", FIXED, ids=lambda line: line.replace(" ", "-"))
+def test_a_written_schedule_holds_and_runs_again(line: str, tmp_path: Path) -> None:
+    case = Case(line)
+    path, again = tmp_path / "one.xml", tmp_path / "two.xml"
+    dropped = written(case, path)
+    topology, _, _ = line.split()
+    file = read_schedule(path, root=case.plan.spec.source)
+    file.require_network(case.plan.topology)
+    assert file.judge().verdict is FileVerdict.HOLDS
+    assert not file.judge().notes or "RCCL refuses it" in file.judge().notes[0]
+    capacity = case.summary["max_link_segments_per_step"]
+    one = Case(with_schedule({"schedule": str(path), "topology": topology, "link_capacity": capacity}))
+    assert one.summary["verdict"] == "holds"
+    # Pairs and chunks are the same; the steps are too, unless the export says otherwise.
+    before, after = (sorted(timetable_of(each.plan.algorithm).hops) for each in (case, one))
+    assert sorted(hop[1:] for hop in after) == sorted(hop[1:] for hop in before)
+    assert (before == after) is not any(each.startswith("steps: ") for each in dropped)
+    # The file of the file has the same program, so the same journal.
+    if before == after:
+        written(one, again)
+        two = Case(with_schedule({"schedule": str(again), "topology": topology, "link_capacity": capacity}))
+        assert two.summary["journal_hash"] == one.summary["journal_hash"]
+    assert all(each.startswith(("steps: ", "the numbers of ", "labels of ")) for each in dropped)
+
+
+def test_steps_come_back_where_nothing_is_left_out(tmp_path: Path) -> None:
+    case = Case("hypercube:3 allgather bfb")
+    path = tmp_path / "bfb.xml"
+    assert written(case, path) == ["labels of nodes, which are numbers in the file"]
+    one = Case(with_schedule({"schedule": str(path), "topology": "hypercube:3"}))
+    columns = ("step", "sender", "port", "receiver", "origin", "target", "segment", "bytes", "outcome")
+    assert one.journal.select(columns).equals(case.journal.select(columns))
+
+
+@pytest.mark.parametrize("line", ["hypercube:3 allgather bfb", "star:4 allgather rotated-trees"])
+def test_trees_of_an_allgather_come_back(line: str, tmp_path: Path) -> None:
+    case = Case(line)
+    path = tmp_path / "trees.xml"
+    written(case, path, "forestcoll")
+    one = Case(with_schedule({"schedule": str(path), "topology": line.split(maxsplit=1)[0]}))
+    assert one.summary["verdict"] == "holds"
+    pairs = [sorted(hop[1:] for hop in timetable_of(each.plan.algorithm).hops) for each in (case, one)]
+    assert pairs[0] == pairs[1]
+
+
+@pytest.mark.parametrize(
+    ("line", "field"),
+    [
+        ("star:4 broadcast flood", "algorithm"),
+        ("star:4 broadcast edt x=2", "redundancy"),
+        ("fat-tree:4 allgather bfb", "topology"),
+    ],
+)
+def test_schedules_that_files_cannot_hold_are_refused(line: str, field: str, tmp_path: Path) -> None:
+    with pytest.raises(ScenarioError) as error:
+        written(Case(line), tmp_path / "none.xml")
+    assert error.value.field == field
+    assert not (tmp_path / "none.xml").exists()
+
+
+def test_formats_without_the_collective_refuse_it(tmp_path: Path) -> None:
+    with pytest.raises(RefusedScheduleError, match="ForestColl has trees of an allgather, and no broadcast"):
+        written(Case("star:4 broadcast edt"), tmp_path / "none.xml", "forestcoll")
