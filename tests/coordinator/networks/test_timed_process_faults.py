@@ -47,7 +47,7 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
     [
         (["crash:101@90ms"], [("kill", 5)]),
         # A busy machine comes to it late, and a hang that is over by then stops no process.
-        (["hang:001@60ms-1s"], [("pause", 1), ("resume", 1)]),
+        (["hang:001@60ms-4s"], [("pause", 1), ("resume", 1)]),
         (["hang:111@100ms"], [("pause", 7), ("kill", 7)]),
         (["crash:101@90ms", "recover:101@120ms"], []),
         (["crash:101@9s"], []),

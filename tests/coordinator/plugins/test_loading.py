@@ -282,7 +282,7 @@ def test_a_driver_of_a_plug_in(call: Call, tmp_path: Path) -> None:
     assert (ended.data["driver"], ended.data["links_opened"]) == ("nice", 6)
     assert ended.data["journal_hash"] == call(f"{line} memory").data["journal_hash"]
     forget_plugins()
-    assert "input should be 'memory', 'local', 'docker' or 'join'" in call(f"{line} nice").err
+    assert "input should be 'memory', 'local', 'docker', 'join', 'ssh', 'mpi' or 'slurm'" in call(f"{line} nice").err
     for name, launcher, words in (
         ("'local'", "Nice", "'local', a name already taken by coordinator.scenario.drivers.Driver 'local'"),
         ("'less'", "Incomplete", "the launcher of driver 'less' does not define start, stop"),

@@ -178,12 +178,12 @@ def test_derived_mark_is_recorded_and_shown(capsys: pytest.CaptureFixture[str], 
     assert {record["derived"] for record in records} == {True, False}
     command = ["run", "--driver", "memory", "--topology", "star:4", "--collective", "scatter", "--algorithm"]
     with pytest.raises(SystemExit):
-        app([*command, "edt", "--out", str(tmp_path / "one")])
+        app([*command, "edt", "--claims", "--out", str(tmp_path / "one")])
     output = capsys.readouterr().out
     assert "steps *" in output
     assert "*  derived" in output
     with pytest.raises(SystemExit):
-        app([*command, "balanced-tree", "--out", str(tmp_path / "two")])
+        app([*command, "balanced-tree", "--claims", "--out", str(tmp_path / "two")])
     assert "*  derived" not in capsys.readouterr().out
 
 
