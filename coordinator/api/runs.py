@@ -282,10 +282,12 @@ class Run(Judged):
         trace: Path | str | None = None,
         msccl: Path | str | None = None,
         forestcoll: Path | str | None = None,
+        chakra: Path | str | None = None,
     ) -> dict[str, Path]:
         """Write the executed schedule for LogGOPSim (`goal`), or the network with its trees and loads (`graphml`).
 
-        `msccl` and `forestcoll` have the chunks of the schedule without faults; ScenarioError if its steps are not fixed.
+        `msccl`, `forestcoll` and `chakra` have the chunks of the schedule without faults; ScenarioError if its steps are not
+        fixed.
 
         `trace` is for Perfetto and chrome://tracing: every packet by its times. `gif` is the map as an animation, with a
         picture for each position of the slider of a report; it needs the extra `report`. Returns the written files by kind.
@@ -301,12 +303,12 @@ class Run(Judged):
                 files["trace"] = write_lines(Path(trace), trace_of_run(self.data), "trace")
             if gif is not None:
                 files["gif"] = write_gif(self.data, Path(gif))
-            schedules = {"msccl": msccl, "forestcoll": forestcoll}
+            schedules = {"msccl": msccl, "forestcoll": forestcoll, "chakra": chakra}
             if wanted := {name: Path(path) for name, path in schedules.items() if path is not None}:
                 written = write_schedules(plan_of(self.data), wanted)
                 files |= {name: each.path for name, each in written.items()}
         if not files:
-            kinds = "gif=FILE, goal=FILE, graphml=FILE, msccl=FILE, forestcoll=FILE or trace=FILE"
+            kinds = "gif=FILE, goal=FILE, graphml=FILE, msccl=FILE, forestcoll=FILE, chakra=FILE or trace=FILE"
             raise ScenarioError("export", None, f"say what to write: {kinds}")
         return files
 

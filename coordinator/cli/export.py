@@ -42,6 +42,10 @@ def export(  # noqa: PLR0913  # its flags
     forestcoll: Annotated[
         Path | None, Parameter(group=OUTPUT, help="write the trees of an allgather as ForestColl XML")
     ] = None,
+    chakra: Annotated[
+        Path | None,
+        Parameter(group=OUTPUT, help="write a schedule in fixed steps as Chakra traces, FILE.0.et and so on"),
+    ] = None,
     pgfplots: Annotated[
         Path | None, Parameter(group=OUTPUT, help="write the curves of a campaign as LaTeX for pgfplots")
     ] = None,
@@ -65,15 +69,16 @@ def export(  # noqa: PLR0913  # its flags
       coordinator export runs/campaigns/NAME --pgfplots curves.tex
     """
     if pgfplots or csv:
-        if run is None or graphml or goal or trace or gif or topology or msccl or forestcoll:
+        if run is None or graphml or goal or trace or gif or topology or msccl or forestcoll or chakra:
             raise ScenarioError("export", None, "--pgfplots and --csv take a campaign folder, and no other flag")
         if exists(run / GRID):
             read_grid_file(run)  # refuses what another version wrote
         return _show(export_curves(read_curves(run), pgfplots, csv), {}, as_json=json)
-    schedules = {name: path for name, path in (("msccl", msccl), ("forestcoll", forestcoll)) if path is not None}
+    named = {"msccl": msccl, "forestcoll": forestcoll, "chakra": chakra}
+    schedules = {name: path for name, path in named.items() if path is not None}
     others = any(path is not None for path in (graphml, goal, trace, gif))
     if not schedules and not others:
-        kinds = "--graphml, --goal, --msccl, --forestcoll, --trace, --gif, --pgfplots or --csv FILE"
+        kinds = "--graphml, --goal, --msccl, --forestcoll, --chakra, --trace, --gif, --pgfplots or --csv FILE"
         raise ScenarioError("export", None, f"say what to write: {kinds}")
     if (run is None) == (topology is None):
         raise ScenarioError("export", None, "give a run, or else --topology")

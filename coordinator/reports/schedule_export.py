@@ -15,9 +15,13 @@ from coordinator.reports.export import write_lines
 from coordinator.scenario.model import make_scenario
 from coordinator.scenario.networks import absolute_network
 from coordinator.schedules.base import HopTimetable, RefusedScheduleError, ScheduleFile, TimedHop
+from coordinator.schedules.chakra_writer import chakra_traces
 from coordinator.schedules.forestcoll_writer import forestcoll_lines
+from coordinator.schedules.formats.msccl import msccl_file
 from coordinator.schedules.msccl_writer import MscclText
 from coordinator.schedules.registry import read_schedule
+from coordinator.stored.reading import exists
+from coordinator.stored.writing import replace_file
 from emunode.algorithms.base import Algorithm, Dependence
 from emunode.errors import ScenarioError
 from emunode.model import FOLDING
@@ -82,9 +86,32 @@ def write_forestcoll(plan: ResolvedRun, path: Path) -> WrittenSchedule:
     return _written(plan, path, timetable, forestcoll_lines(timetable, labels, _name(plan)))
 
 
+def write_chakra(plan: ResolvedRun, path: Path) -> WrittenSchedule:
+    """Write the schedule of a plan as Chakra traces, PATH.0.et and so on. Raises ScenarioError."""
+    timetable = timetable_of(plan.algorithm)
+    text = "".join(MscclText(timetable, _name(plan)).lines())
+    program = msccl_file(text.encode(), timetable.source).program
+    beyond = path.with_name(f"{path.name}.{timetable.ranks}.et")
+    if exists(beyond):
+        raise ScenarioError(
+            "chakra", str(path), f"{beyond.name} exists, and would be part of the set; choose another name"
+        )
+    for rank, data in enumerate(chakra_traces(program, plan.algorithm.largest_segment_bytes)):
+        _replace(path.with_name(f"{path.name}.{rank}.et"), data)
+    return _described(plan, path.with_name(f"{path.name}.0.et"), timetable)
+
+
+def _replace(path: Path, data: bytes) -> None:
+    try:
+        replace_file(path, data)
+    except OSError as error:
+        raise ScenarioError("chakra", str(path), f"cannot be written: {error.strerror}") from None
+
+
 WRITERS: Final[Mapping[str, Callable[[ResolvedRun, Path], WrittenSchedule]]] = {
     "msccl": write_msccl,
     "forestcoll": write_forestcoll,
+    "chakra": write_chakra,
 }
 """By format; to add one, add its function."""
 
@@ -114,6 +141,11 @@ def _written(
     lines: Iterable[str],
 ) -> WrittenSchedule:
     write_lines(path, iter(lines), "schedule")
+    return _described(plan, path, timetable)
+
+
+def _described(plan: ResolvedRun, path: Path, timetable: HopTimetable) -> WrittenSchedule:
+    """Return a file that was written with what it leaves out, by reading it again."""
     dropped = _moved(timetable, read_schedule(path, root=timetable.source))
     if plan.algorithm.tree_count > 1:
         dropped.insert(0, f"the numbers of {plan.algorithm.tree_count} trees")

@@ -89,7 +89,10 @@ def test_names_with_special_characters_are_printed_as_they_are(tmp_path: Path) -
         ("missing --csv x.csv --goal y", "--pgfplots and --csv take a campaign folder, and no other flag"),
         (
             "missing",
-            "say what to write: --graphml, --goal, --msccl, --forestcoll, --trace, --gif, --pgfplots or --csv FILE",
+            (
+                "say what to write: --graphml, --goal, --msccl, --forestcoll, --chakra, --trace, --gif, --pgfplots or "
+                "--csv FILE"
+            ),
         ),
     ],
 )

@@ -87,3 +87,16 @@ def test_schedules_that_files_cannot_hold_are_refused(line: str, field: str, tmp
 def test_formats_without_the_collective_refuse_it(tmp_path: Path) -> None:
     with pytest.raises(RefusedScheduleError, match="ForestColl has trees of an allgather, and no broadcast"):
         written(Case("star:4 broadcast edt"), tmp_path / "none.xml", "forestcoll")
+
+
+@pytest.mark.parametrize("line", ["star:3 alltoall list-schedule", "hypercube:3 allreduce recursive-doubling"])
+def test_traces_come_back_with_their_cells(line: str, tmp_path: Path) -> None:
+    case = Case(line)
+    written(case, tmp_path / "set", "chakra")
+    written(case, tmp_path / "one.xml")
+    traces, text = read_schedule(tmp_path / "set.0.et"), read_schedule(tmp_path / "one.xml")
+    assert (traces.judge().verdict, traces.judge().reason) == (FileVerdict.HOLDS, "")
+    capacity = case.summary["max_link_segments_per_step"]
+    assert traces.timetable(capacity) == text.timetable(capacity)
+    with pytest.raises(ScenarioError, match="would be part of the set"):
+        written(Case("ring:4 allgather ring"), tmp_path / "set", "chakra")
