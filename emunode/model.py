@@ -213,6 +213,59 @@ class OptionValue(NamedTuple):
     value: int | float | bool | str
 
 
+class NumberType(StrEnum):
+    """The types of real numbers that ranks contribute."""
+
+    FLOAT64 = "float64"
+    FLOAT32 = "float32"
+    BFLOAT16 = "bfloat16"
+    FLOAT16 = "float16"
+
+
+NUMBER_BYTES: Final = {
+    NumberType.FLOAT64: 8,
+    NumberType.FLOAT32: 4,
+    NumberType.BFLOAT16: 2,
+    NumberType.FLOAT16: 2,
+}
+"""Bytes of one number of each type."""
+
+
+class Rounding(StrEnum):
+    """When a sum is rounded to the type of the contributions."""
+
+    EACH = "each"
+    """After every addition; partial results travel in the type."""
+    END = "end"
+    """Once, at the end: all additions are float32, and partial results travel as float32."""
+
+
+class NumberSource(StrEnum):
+    """The origin of the real numbers that ranks contribute."""
+
+    GENERATED = "generated"
+    """A generator by seed, rank and element."""
+    PROBE = "probe"
+    """Numbers whose sums reveal the order of the additions."""
+    DATA = "data"
+    """Numbers that the user gives."""
+
+
+class RealNumbers(NamedTuple):
+    """The real numbers that ranks contribute where payloads are not plain bytes."""
+
+    type: NumberType
+    rounding: Rounding = Rounding.EACH
+    source: NumberSource = NumberSource.GENERATED
+    data: bytes = b""
+    """The user's numbers in little-endian storage: all elements of the first rank that owns data, then of the next one."""
+
+    @property
+    def sent_bytes(self) -> int:
+        """Bytes of one number in a message."""
+        return NUMBER_BYTES[NumberType.FLOAT32 if self.rounding is Rounding.END else self.type]
+
+
 class CollectiveSpec(NamedTuple):
     """All parameters of a run that a rank may know; every host of a run receives the same ones.
 
@@ -264,23 +317,35 @@ class CollectiveSpec(NamedTuple):
     blocks: Positive = 1
     """Blocks into which the vector of each rank is cut, one for each rank that owns data; 1 if it stays whole."""
     short_blocks: int = 0
-    """How many of the last blocks are one byte shorter than `message_bytes`."""
+    """How many of the last blocks are one element shorter than `message_bytes`."""
     settings: tuple[OptionValue, ...] = ()
     """The values of added options that are for hosts."""
+    numbers: RealNumbers | None = None
+    """The real numbers that ranks contribute; None for bytes that are folded by exclusive or."""
 
     def setting(self, name: str) -> int | float | bool | str | None:
         """Return the value of an added option, or None: it has no value, or is not for hosts."""
         return next((value for each, value in self.settings if each == name), None)
 
     @property
+    def element_bytes(self) -> int:
+        """Bytes that are never cut apart: the size of one number, else 1."""
+        return 1 if self.numbers is None else self.numbers.sent_bytes
+
+    @property
     def contributed_bytes(self) -> int:
         """Size of one contribution of a rank to the collective: the vector, the block or the message."""
-        return self.blocks * self.message_bytes - self.short_blocks
+        return self.blocks * self.message_bytes - self.short_blocks * self.element_bytes
 
     @property
     def least_message_bytes(self) -> int:
         """Size of the shortest message, in bytes."""
-        return self.message_bytes - (self.short_blocks > 0)
+        return self.message_bytes - (self.short_blocks > 0) * self.element_bytes
+
+    @property
+    def most_parts(self) -> int:
+        """The largest number of parts into which every message can be cut: the elements of the shortest."""
+        return self.least_message_bytes // self.element_bytes
 
     @property
     def asks(self) -> bool:

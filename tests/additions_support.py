@@ -7,8 +7,9 @@ from itertools import pairwise
 import numpy as np
 
 from coordinator.additions.fold_tree import FoldTree
+from emunode.model import Rounding
 from emunode.values.contributions import generated
-from emunode.values.float_types import FLOAT32, FLOAT_TYPES, FloatArray, FloatType, Rounding
+from emunode.values.float_types import FLOAT32, FLOAT_TYPES, FloatArray, FloatType
 
 ELEMENTS = 240
 """The elements of the vectors of the golden results."""
@@ -138,7 +139,7 @@ def evaluated(tree: FoldTree, contributions: Sequence[FloatArray], kind: FloatTy
 
 def reduced(name: str, count: int, kind: FloatType, rounding: Rounding, seed: int = 1) -> FloatArray:
     """Return the result of an algorithm for the generated numbers."""
-    vectors = [kind.rounded(generated(seed, rank, 0, ELEMENTS)) for rank in range(count)]
+    vectors = [kind.rounded(generated(seed, rank, range(ELEMENTS))) for rank in range(count)]
     adding = kind
     if rounding is Rounding.END:
         vectors, adding = [FLOAT32.rounded(kind.exact(vector)) for vector in vectors], FLOAT32

@@ -50,9 +50,6 @@ REPEATED: Final = frozenset(
 
 ONLY_TESTS_USE: Final = frozenset(
     {
-        "FLOAT_TYPES",
-        "MOST_ELEMENTS",
-        "MOST_PROBED",
         "TABLE_7",
         "THREE_PHASES_BY_DIMENSION",
         "additions_at",
@@ -60,16 +57,11 @@ ONLY_TESTS_USE: Final = frozenset(
         "batch_of",
         "both_ways",
         "edge_colouring",
-        "fold_in_order",
         "improved_broadcast",
-        "mean_depth",
-        "parting_node",
         "partition_problem",
         "phase_loads",
-        "probe_contribution",
+        "probed_tree",
         "spt_children",
-        "sum_in_order",
-        "unit_roundoff",
     }
 )
 """Public names that only tests use: parts of papers that are tested by themselves, and functions that tests begin with."""

@@ -122,13 +122,13 @@ def _ranks(tree: FoldTree) -> list[Rank]:
     return sorted(rank for rank, _ in tree.leaf_depths())
 
 
-def additions_at(tree: FoldTree, places: Mapping[int, Rank]) -> dict[Rank, int]:
-    """Count the additions of a tree by the rank where each happened; `places` has the rank of a node by its identity."""
+def additions_at(tree: FoldTree, places: Mapping[FoldTree, Rank]) -> dict[Rank, int]:
+    """Count the additions of a tree by the rank where each happened, which `places` has for each of them."""
     counts: dict[Rank, int] = {}
     pending = [tree]
     while pending:
         node = pending.pop()
         if node.left is not None and node.right is not None:
-            counts[places[id(node)]] = counts.get(places[id(node)], 0) + 1
+            counts[places[node]] = counts.get(places[node], 0) + 1
             pending += (node.left, node.right)
     return counts

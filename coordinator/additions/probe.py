@@ -10,9 +10,9 @@ from itertools import combinations
 
 from coordinator.additions.fold_tree import FoldTree
 from emunode.errors import ScenarioError
-from emunode.model import Rank
+from emunode.model import Rank, Rounding
 from emunode.values.contributions import probe_numbers, probe_pairs
-from emunode.values.float_types import FloatArray, FloatType, Rounding
+from emunode.values.float_types import FloatArray, FloatType
 
 Meetings = Mapping[tuple[Rank, Rank], int]
 """By pair of ranks, the lower first: the leaves below the addition at which their contributions meet."""

@@ -53,3 +53,6 @@ class Options(TypedDict, total=False):
     seed: int
     step_limit: int
     name: str
+    values: str
+    rounding: str
+    data: object

@@ -38,9 +38,28 @@ def scenario_values(
     given = {name: _with_unit(value) if is_duration(name) else value for name, value in options.items()}
     if "plugin" in options:
         given["plugin"] = list(dict.fromkeys((*as_list(values.get("plugin", ())), *loaded)))
+    if (data := options.get("data")) is not None and not isinstance(data, str):
+        given["data"] = _held(data, values)
     if isinstance(program := options.get("program"), str):
         given["program"] = allow_program(program)
     return with_schedule({"driver": "memory", **values, "fault": as_list(faults), **given})
+
+
+def _held(data: object, values: Mapping[str, object]) -> str:
+    """Return the value of `data` for an array of shape (ranks, elements), or for a function of the rank."""
+    import numpy as np  # noqa: PLC0415  # few programs give arrays
+
+    from coordinator.scenario.networks import load_topology  # noqa: PLC0415
+    from coordinator.scenario.number_files import hold_contributions  # noqa: PLC0415
+
+    if callable(data):
+        sha256 = values.get("network_sha256")
+        topology = load_topology(str(values["topology"]), None if sha256 is None else str(sha256))
+        try:
+            data = np.stack([np.asarray(data(rank)) for rank in topology.data_ranks])
+        except ValueError as error:
+            raise ScenarioError("data", repr(data), f"arrays of one shape for all ranks: {error}") from None
+    return hold_contributions(np.asarray(data))
 
 
 def is_duration(name: str) -> bool:

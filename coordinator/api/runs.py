@@ -41,7 +41,12 @@ from emunode.model import Plugin
 from emunode.terminal import visible
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from coordinator.live.watch import Watch
+
+BITS = ("claim", "certified", "measured", "because")
+"""The columns of `Run.bits`."""
 
 Table = TypeVar("Table", pl.DataFrame, pl.LazyFrame)
 CLAIMS: Mapping[str, type[pl.DataType] | pl.DataType] = {
@@ -209,6 +214,50 @@ class Run(Judged):
     def timeline(self) -> pl.DataFrame | None:
         """Intended and achieved times of every packet, in seconds; None except under the timed clock."""
         return self.data.timeline
+
+    # --- real numbers ---------------------------------------------------------------------------------------------------
+
+    @property
+    def results(self) -> "NDArray[Any] | None":
+        """The results of ranks, where `values` are real numbers; None for other runs.
+
+        Of shape (ranks, elements) in an allreduce, else one row. bfloat16 is an array of that type if `ml-dtypes` is
+        installed, else 16-bit words. A missing element is a NaN.
+        """
+        require_usable()
+        stored = self._fresh.conclusion.results if self._data is None or self.path is None else None
+        array = stored.numbers if stored is not None else self.data.results
+        if array is None or self.summary.get("values") != "bfloat16":
+            return array
+        try:
+            from ml_dtypes import bfloat16  # noqa: PLC0415  # an extra
+        except ImportError:
+            return array
+        found: NDArray[Any] = array.view(bfloat16)
+        return found
+
+    @property
+    def bits(self) -> pl.DataFrame:
+        """One row per claim on the bits of the results: claim, certified (by fold trees, for all data), measured (by the
+        values of this run), because; empty for runs without real numbers.
+        """
+        require_usable()
+        return pl.DataFrame(self.summary.get("bits") or [], schema=dict.fromkeys(BITS, pl.String))
+
+    def additions(self) -> pl.DataFrame:
+        """Return the fold tree of every part of the result at every rank: the order of all additions without faults.
+
+        One row per rank, owner of the block, and segment: rank, owner, segment, first_element, elements, depth,
+        mean_depth, complete (each contribution once), sha256 (of the canonical text), tree (the canonical text).
+        ScenarioError if the algorithm folds in no fixed order, or has too many parts.
+        """
+        require_usable()
+        from coordinator.additions.tables import addition_table  # noqa: PLC0415  # few runs need it
+
+        plan = self.data.plan
+        if plan is None:
+            raise RunError(f"the scenario of this run cannot be read: {'; '.join(self.data.notes)}")
+        return addition_table(plan.algorithm)
 
     def _table(self, name: str, table: Table | None) -> Table:
         require_usable()

@@ -14,7 +14,7 @@ from coordinator.history.journal import Journal
 from coordinator.history.timetable import Timetable
 from coordinator.networks.base import Network, Progress, StepResult
 from coordinator.planning.plan import Plan
-from emunode.engine.rank_set import AlteredCopy
+from emunode.engine.rank_set import AlteredCopy, KeptResult
 from emunode.errors import DeadlineError, EmulatorError, RuleError, RunError
 from emunode.model import Step
 
@@ -43,6 +43,8 @@ class ExecutionResult:
     """The intended times, under the timed clock."""
     times: list[bytes] = field(default_factory=list)
     """The times of hops that hosts reported, under the timed clock."""
+    results: list[KeptResult] | None = None
+    """The results of ranks, in runs with real numbers."""
 
 
 def refusal(error: Exception, folder: Path | None) -> str:
@@ -141,6 +143,8 @@ async def _open_and_step(
             await take_steps(plan, network, journal, execution, progress, steering)  # type: ignore[arg-type]
         else:
             await run_timed(plan, network, execution.timetable, journal, execution, progress)  # type: ignore[arg-type]
+        if plan.algorithm.keeps_results:
+            execution.results = await network.results()
     except (EmulatorError, *REFUSALS) as error:
         execution.failure = error if isinstance(error, EmulatorError) else RunError(refusal(error, journal.folder))
         execution.undecided = str(execution.failure)

@@ -9,6 +9,7 @@ from coordinator.execution.drive import REFUSALS, ExecutionResult, Steering, dri
 from coordinator.execution.event_loop import DirectLoop, RunLoop
 from coordinator.execution.sinks import FinishedRun, Result_co, Sink
 from coordinator.execution.stop_signal import InterruptGuard
+from coordinator.features.numbers import surviving
 from coordinator.history.journal import Journal, Observe
 from coordinator.networks.base import Network, Progress, needs_threads
 from coordinator.networks.registry import make_network
@@ -22,6 +23,7 @@ from emunode.logging import logging_to
 from emunode.topologies.table import TableTopology
 
 if TYPE_CHECKING:
+    from coordinator.additions.results import ResultArray
     from coordinator.networks.timed import Timed
 
 
@@ -99,6 +101,7 @@ def _judge(plan: Plan, journal: Journal, execution: ExecutionResult) -> Finished
         execution.altered_copies,
         execution.timetable,
         execution.times,
+        _results(plan, execution),
     )
     conclusion = conclude(plan, history, derived=derived_claims)
     execution.undecided = conclusion.ruling.undecided
@@ -106,6 +109,15 @@ def _judge(plan: Plan, journal: Journal, execution: ExecutionResult) -> Finished
     return FinishedRun(
         plan=conclusion.plan, summary=summary, conclusion=conclusion, execution=execution, journal=journal.frame
     )
+
+
+def _results(plan: Plan, execution: ExecutionResult) -> "ResultArray | None":
+    """Return the results of a reduction of real numbers, None for other runs."""
+    if execution.results is None:
+        return None
+    from coordinator.additions.results import gather  # noqa: PLC0415  # it imports numpy
+
+    return gather(plan.algorithm, surviving(plan, execution.results))
 
 
 def summarize(plan: Plan, conclusion: Conclusion, journal: Journal, execution: ExecutionResult) -> dict[str, object]:

@@ -136,7 +136,13 @@ class DirectorySink(Sink[RunResult]):
         if not self._made:
             self.directory.make()
             self._made = True
-        self.directory.write_text("scenario.toml", stored_scenario(plan.scenario, plan.topology, self.directory.path))
+        scenario, numbers, folder = plan.scenario, plan.spec.numbers, self.directory.path
+        if numbers is not None and numbers.data:
+            from coordinator.scenario.number_files import write_contributions  # noqa: PLC0415  # it imports numpy
+
+            data = write_contributions(folder, numbers, len(plan.topology.data_ranks))
+            scenario = scenario.model_copy(update={"data": data})
+        self.directory.write_text("scenario.toml", stored_scenario(scenario, plan.topology, folder))
 
     def journal(self, observe: Observe | None) -> Journal:
         """Return a journal that is written to the folder."""
@@ -229,6 +235,8 @@ def _write_conclusion(directory: RunDirectory, conclusion: Conclusion, summary: 
     for name, table in {"timeline": conclusion.timeline, **measurement.tables}.items():
         if table is not None:
             table.write_parquet(directory.path / f"{name}.parquet")
+    if conclusion.results is not None:
+        directory.write_array("results", conclusion.results.numbers)
     directory.write_json("faults.json", measurement.faults)
     for name, records in conclusion.records.items():
         directory.write_json(f"{name}.json", records)

@@ -14,12 +14,13 @@ from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from math import isclose
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 import polars as pl
 
 from coordinator.batch.derived import derived_claims
+from coordinator.features.numbers import surviving
 from coordinator.history.journal import COLUMNS, OUTCOMES, RECORD, SORT_KEY, table
 from coordinator.history.lateness import TIME_RECORD
 from coordinator.history.prediction import completed, prediction
@@ -46,9 +47,13 @@ from coordinator.scenario.programs import command_of, is_allowed
 from coordinator.stored.reading import RefusedError, exists
 from coordinator.stored.tables import damage_as_value_error, require_regular
 from coordinator.stored.version import VersionError
+from emunode.engine.rank_set import results_of
 from emunode.errors import ScenarioError
 from emunode.model import ROOTLESS
 from emunode.timed.cost_model import NANO
+
+if TYPE_CHECKING:
+    from coordinator.additions.results import ResultArray
 
 MOST_TABLE_BYTES = 2 * 2**30
 MOST_ROWS = 5_000_000
@@ -392,7 +397,31 @@ def _history(
     times = b""
     if timetable is not None:
         times = _times(_read_table(path / "timeline.parquet", TIMELINE_SCHEMA, MOST_ROWS))
-    return History(frame.lazy(), len(records), None, replayed.altered if replayed else (), timetable, [times])
+    altered = replayed.altered if replayed else ()
+    results = None if plan.spec.numbers is None else _results(path, plan, verification, replayed is not None)
+    return History(frame.lazy(), len(records), None, altered, timetable, [times], results)
+
+
+def _results(path: Path, plan: Plan, verification: Verification, replayed: bool) -> "ResultArray | None":
+    """Return the results of the run; findings if they are not what the algorithm makes in the replay."""
+    from coordinator.additions.results import ResultArray, gather  # noqa: PLC0415  # few runs have numbers
+    from coordinator.scenario.number_files import read_results  # noqa: PLC0415
+
+    assert plan.spec.numbers is not None
+    array = _read(path / "results.npy", read_results)
+    expected = gather(plan.algorithm, surviving(plan, results_of(plan.algorithm) if replayed else ()))
+    if array.shape != expected.numbers.shape or array.dtype != expected.numbers.dtype:
+        verification.findings.append(
+            f"results.npy: an array of {array.dtype} of shape {array.shape}, expected {expected.numbers.dtype} of shape "
+            f"{expected.numbers.shape}"
+        )
+        return None
+    results = ResultArray(array, plan.spec.numbers.type)
+    if not replayed:
+        verification.unchecked.append("results.npy: the run is too long to replay")
+    elif results.hash != expected.hash:
+        verification.findings.append("results.npy: differs from what the algorithm does")
+    return results
 
 
 def _timetable(plan: Plan, records: np.ndarray, *, whole: bool) -> Timetable:

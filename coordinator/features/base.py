@@ -25,6 +25,7 @@ from emunode.topologies.base import Topology
 if TYPE_CHECKING:
     import polars as pl
 
+    from coordinator.additions.results import ResultArray
     from coordinator.history.timetable import Timetable
 
 Metric = int | float | tuple[int, ...]
@@ -65,6 +66,8 @@ class Evidence(NamedTuple):
     """The delivery ratio of the collective as it ran first."""
     measure: Callable[[Repetition], Mapping[str, Metric]] = lambda _: {}
     """Measures a collective that ran again."""
+    results: "ResultArray | None" = None
+    """The results of a reduction of real numbers."""
 
 
 class Findings(NamedTuple):

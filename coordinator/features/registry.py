@@ -4,13 +4,14 @@ from coordinator.features.agreement import AgreementFeature
 from coordinator.features.base import FEATURES as FEATURES  # noqa: PLC0414  # complete once this is imported
 from coordinator.features.base import Feature
 from coordinator.features.detection import DetectionFeature
+from coordinator.features.numbers import NumberFeature
 from coordinator.features.reliable import ReliableFeature
 from coordinator.features.repair import RepairFeature
 from emunode.model import CollectiveSpec
 
 # Agreement first: where the collective runs again, the deliveries of its first run decide nothing. Repair and reliable
 # links come before detection, because they deliver segments that the claims of detection count as withheld.
-for _feature in (AgreementFeature(), RepairFeature(), ReliableFeature(), DetectionFeature()):
+for _feature in (AgreementFeature(), RepairFeature(), ReliableFeature(), DetectionFeature(), NumberFeature()):
     FEATURES.add(_feature)
 
 

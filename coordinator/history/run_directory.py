@@ -13,11 +13,15 @@ from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
 from pathlib import Path
 from tempfile import gettempdir
+from typing import TYPE_CHECKING, Any
 
 from coordinator.stored.writing import PARTIAL, FileContent, partial_of
 from coordinator.stored.writing import replace_file as replace_unnoted
 from emunode.errors import ScenarioError
 from emunode.state_folder import state_folder
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 RUNS = Path("runs")
 LATEST = "latest"
@@ -78,6 +82,13 @@ class RunDirectory:
     def write_json(self, name: str, value: object) -> None:
         """Write one file of the run as indented JSON."""
         self.write_text(name, json.dumps(value, indent=2) + "\n")
+
+    def write_array(self, name: str, array: "NDArray[Any]") -> None:
+        """Write one array of the run as NAME.npy."""
+        from numpy import save  # noqa: PLC0415  # few runs have arrays
+
+        with (self.path / f"{name}.npy").open("xb") as file:
+            save(file, array, allow_pickle=False)
 
     def finish(self) -> None:
         """Move the folder to its final name and point `latest` at it."""

@@ -63,7 +63,7 @@ TEXTS: Final = frozenset({
     "verdict", "undecided_because", "journal_hash",
 })  # fmt: skip
 TEXT_LISTS: Final = frozenset({"faults", "without_effect", "fault_searches"})
-RECORD_LISTS: Final = frozenset({"claims", "dropped_claims", "cut_off", "agreement"})
+RECORD_LISTS: Final = frozenset({"claims", "dropped_claims", "cut_off", "agreement", "bits"})
 NUMBERS: Final = frozenset({
     "order", "degree", "diameter", "hosts", "seed", "messages", "message_bytes", "blocks", "redundancy", "cut_off_count",
     "wall_seconds", "setup_seconds", "network_read_seconds", "links_opened", "journal_rows", *METRICS,

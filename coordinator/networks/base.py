@@ -5,7 +5,7 @@ from typing import NamedTuple, Protocol, TypeVar, TypeVarTuple
 
 from coordinator.planning.plan import Plan
 from emunode.engine.memory import MemoryEngine
-from emunode.engine.rank_set import AlteredCopy
+from emunode.engine.rank_set import AlteredCopy, KeptResult, results_of
 from emunode.errors import EmulatorError
 from emunode.faults.kinds import Fault
 from emunode.model import Step
@@ -44,6 +44,9 @@ class Network(Protocol):
 
     async def step(self, step: Step, faults: Sequence[Fault]) -> StepResult:
         """Put `faults` into force and run the step of every rank with work; RunError if the step cannot end."""
+
+    async def results(self) -> list[KeptResult]:
+        """Return the results of all ranks that run, after the last step; RunError if a host does not answer."""
 
     async def failure(self) -> EmulatorError:
         """Wait between two steps until a node or link has failed that was not to fail; return the reason."""
@@ -95,6 +98,9 @@ class MemoryNetwork:
             if not complete:
                 engine.abandon()
         return StepResult([rows], engine.busy, engine.take_altered_copies())
+
+    async def results(self) -> list[KeptResult]:
+        return list(results_of(self._plan.algorithm))
 
     async def failure(self) -> EmulatorError:
         from trio import sleep_forever  # noqa: PLC0415

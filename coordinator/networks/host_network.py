@@ -20,11 +20,14 @@ from coordinator.networks.messages import (
     Listening,
     Message,
     Received,
+    ReceivedResult,
+    ResultsSent,
     StepReport,
 )
 from coordinator.networks.process_faults import ProcessFaults
 from coordinator.networks.step_barrier import StepBarrier
 from coordinator.planning.plan import Plan
+from emunode.engine.rank_set import KeptResult
 from emunode.errors import DeadlineError, EmulatorError, FaultError, FrameError, RuleError, RunError
 from emunode.faults.kinds import Fault
 from emunode.model import Step
@@ -44,6 +47,8 @@ class HostNetwork:
         self._links = LinkWaves(plan, secrets.randbits(64), self._channel, launch)
         self._barrier = StepBarrier(self._channel)
         self._faults = ProcessFaults(plan, self._channel, launch, self._barrier, self._links)
+        self._results: list[KeptResult] = []
+        self._answered: set[int] = set()
 
     @property
     def links_opened(self) -> int:
@@ -83,6 +88,17 @@ class HostNetwork:
         # Processes are killed or stopped before the step in which their ranks fail.
         await self._faults.before_step(step, faults)
         return await self._barrier.step(step, faults)
+
+    async def results(self) -> list[KeptResult]:
+        asked = self._channel.active
+        self._results, self._answered = [], set()
+        self._channel.send_to_all(asked, "results")
+        await self._channel.wait_until(
+            lambda: len(self._answered) == len(asked),
+            "results of all hosts",
+            explain=lambda: f"{len(asked) - len(self._answered)} hosts have not sent theirs",
+        )
+        return sorted(self._results)
 
     async def failure(self) -> EmulatorError:
         return await self._channel.failure()
@@ -151,6 +167,10 @@ class HostNetwork:
                 self._barrier.rows.append(rows)
             case AlteredCopies(copies):
                 self._barrier.altered_copies += copies
+            case ReceivedResult(part):
+                self._results.append(part)
+            case ResultsSent():
+                self._answered.add(host.index)
             case Failed(kind, text):
                 # Mistakes of an algorithm, a program or a kind of fault keep their kind; all else is a failure of this run.
                 kept = {error.__name__: error for error in (RuleError, FaultError, DeadlineError)}

@@ -7,7 +7,7 @@ FrameError, which closes that host's connection. So an exception behind this poi
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from emunode.engine.rank_set import AlteredCopy
+from emunode.engine.rank_set import AlteredCopy, KeptResult
 from emunode.errors import FrameError
 from emunode.model import Step
 from emunode.net import validation, wire
@@ -62,6 +62,16 @@ class Received(NamedTuple):
     received: Mapping[int, int]
 
 
+class ReceivedResult(NamedTuple):
+    """A part of the result that a rank of the host has."""
+
+    part: KeptResult
+
+
+class ResultsSent(NamedTuple):
+    """The host has sent all results of its ranks."""
+
+
 class Failed(NamedTuple):
     """The host cannot continue; `kind` is the class name of the exception."""
 
@@ -100,6 +110,8 @@ Message = (
     | AlteredCopies
     | StepReport
     | Received
+    | ReceivedResult
+    | ResultsSent
     | Failed
     | HopTimes
     | Prepared
@@ -155,6 +167,18 @@ def _received(fields: Sequence[object], hosts: int) -> Received:
     return Received(validation.integer(step), validation.counts(received, hosts))
 
 
+def _result(fields: Sequence[object], _hosts: int) -> ReceivedResult:
+    rank, owner, segment, payload = validation.items(fields, 4)
+    return ReceivedResult(
+        (
+            validation.integer(rank),
+            validation.integer(owner),
+            validation.integer(segment),
+            validation.octets(payload),
+        )
+    )
+
+
 def _failed(fields: Sequence[object], _hosts: int) -> Failed:
     kind, text = validation.items(fields, 2)
     return Failed(validation.text(kind), validation.text(text))
@@ -191,4 +215,6 @@ DECODERS: Mapping[str, Callable[[Sequence[object], int], Message]] = {
     "heartbeat": _without_fields(Heartbeat),
     "reached": _reached,
     "finished": _without_fields(Finished),
+    "result": _result,
+    "results_sent": _without_fields(ResultsSent),
 }

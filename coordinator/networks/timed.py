@@ -22,7 +22,7 @@ from coordinator.networks.timed_process_faults import TimedProcessFaults
 from coordinator.planning.plan import Plan
 from coordinator.scenario.model import costs_of
 from emunode.engine.memory import MemoryEngine
-from emunode.engine.rank_set import AlteredCopy
+from emunode.engine.rank_set import AlteredCopy, KeptResult, results_of
 from emunode.errors import EmulatorError
 from emunode.faults.effects import ALWAYS
 from emunode.host.placement import Placement
@@ -94,6 +94,9 @@ class Timed(Protocol):
     async def run(self, timetable: Timetable, progress: Progress) -> None:
         """Run every node on its own to the end; RunError if the end does not come."""
 
+    async def results(self) -> list[KeptResult]:
+        """Return the results of all ranks that run, after the end; RunError if a host does not answer."""
+
     async def close(self) -> None:
         """Take everything down; safe after a failure at any point, and fast."""
 
@@ -125,6 +128,9 @@ class TimedMemoryNetwork:
             progress("steps", step, timetable.steps)
             await trio.lowlevel.checkpoint()
         self.times.append(timetable.times())
+
+    async def results(self) -> list[KeptResult]:
+        return list(results_of(self._plan.algorithm))
 
     async def close(self) -> None:
         await trio.lowlevel.checkpoint()

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import polars as pl
 
@@ -32,6 +32,9 @@ from coordinator.scenario.plugins import absolute_plugins, require_loaded
 from coordinator.stored.reading import RefusedError, exists
 from emunode.errors import EmulatorError, ScenarioError
 from emunode.topologies.base import Topology
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 Value = TypeVar("Value")
 
@@ -85,6 +88,21 @@ class RunData:
             values = with_absolute_network(self.scenario, self.path) if stored else self.scenario
             return judged_plan(make_scenario(values)) if self.scenario else None
         except (EmulatorError, ValueError, TypeError):
+            return None
+
+    @cached_property
+    def results(self) -> "NDArray[Any] | None":
+        """The results of a reduction of real numbers: bits in storage form, a row for each rank, or one row; None if the
+        run has none, or they are missing or damaged.
+        """
+        if "results_hash" not in self.summary or self.path == Path():
+            return None
+        from coordinator.scenario.number_files import read_results  # noqa: PLC0415  # it imports numpy
+
+        try:
+            return read_results(self.path / "results.npy")
+        except (OSError, ValueError) as error:
+            self.notes.append(f"results.npy cannot be read: {_first_line(error)}")
             return None
 
     @cached_property

@@ -169,9 +169,10 @@ def _has_size(plan: ResolvedRun, origin: pl.Expr, target: pl.Expr, number: pl.Ex
     ranks = plan.topology.data_ranks
     # On its way to all a finished block is named by its origin, before that by its target.
     owner = pl.when(target == ALL_RANKS).then(origin).otherwise(target)
-    size = spec.message_bytes - owner.is_in(list(ranks[len(ranks) - spec.short_blocks :])).cast(pl.Int32)
-    # The first segments of a message are one byte longer than the others, as many as the division leaves over.
-    return pl.col("bytes") == size // parts + (number % parts < size % parts).cast(pl.Int32)
+    unit = spec.element_bytes
+    size = spec.message_bytes // unit - owner.is_in(list(ranks[len(ranks) - spec.short_blocks :])).cast(pl.Int32)
+    # The first segments of a message are one element longer than the others, as many as the division leaves over.
+    return pl.col("bytes") == unit * (size // parts + (number % parts < size % parts).cast(pl.Int32))
 
 
 def _repeated(plan: ResolvedRun, journal: pl.LazyFrame) -> pl.LazyFrame:

@@ -7,6 +7,7 @@ of trials.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -41,6 +42,9 @@ from emunode.algorithms.claims import Claim
 from emunode.engine.rank_set import AlteredCopy
 from emunode.errors import RuleError, RunError
 
+if TYPE_CHECKING:
+    from coordinator.additions.results import ResultArray
+
 
 @dataclass(frozen=True)
 class History:
@@ -57,6 +61,8 @@ class History:
     """Intended times, under the timed clock."""
     times: Sequence[bytes] = ()
     """Times of hops that hosts reported, under the timed clock."""
+    results: "ResultArray | None" = None
+    """The results of a reduction of real numbers."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +94,8 @@ class Conclusion:
     """The metrics of the measurement, of the timed clock and of the replay."""
     dropped: list[Dropped] = field(default_factory=list)
     """The claims whose assumptions fail in this run."""
+    results: "ResultArray | None" = None
+    """The results of a reduction of real numbers."""
 
     def stated(self) -> dict[str, object]:
         """Return further keys of summary.json: statements of features, and the claims that do not hold in this run."""
@@ -111,7 +119,9 @@ def conclude(
     if timetable is not None:
         plan = in_steps(plan, timetable)
     cut_short = history.ended is not None
-    measurement = measure(plan, history.journal, history.altered, timetable, history.rows, cut_short=cut_short)
+    measurement = measure(
+        plan, history.journal, history.altered, timetable, history.rows, cut_short=cut_short, results=history.results
+    )
     metrics = dict(measurement.metrics)
     metrics.update(own_metrics(plan, data_hops(plan.spec, history.journal)))
     sifted = claims_of(plan)
@@ -148,7 +158,7 @@ def conclude(
             ended = f"the replay in memory failed: {error}"
     ruling = rule(plan, claims, metrics, ended)
     unreached = cut_off(plan, measurement)
-    return Conclusion(plan, measurement, ruling, unreached, timeline, records, metrics, sifted.dropped)
+    return Conclusion(plan, measurement, ruling, unreached, timeline, records, metrics, sifted.dropped, history.results)
 
 
 def rule(plan: Plan, claims: Sequence[Claim], metrics: Mapping[str, Metric], ended: str | None) -> Ruling:

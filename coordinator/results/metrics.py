@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from hashlib import blake2b
 from math import fsum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -48,6 +48,9 @@ from coordinator.results.voting import elect
 from emunode.engine.rank_set import AlteredCopy
 from emunode.model import AGAIN_TREE, CONTROL_TREE, Collective, HopOutcome, Rank
 from emunode.timed.cost_model import NANO
+
+if TYPE_CHECKING:
+    from coordinator.additions.results import ResultArray
 
 
 class Traffic(NamedTuple):
@@ -117,12 +120,13 @@ def measure(
     rows: int | None = None,
     *,
     cut_short: bool = False,
+    results: "ResultArray | None" = None,
 ) -> Measurement:
     """Measure a finished run without knowledge of the algorithm's intentions.
 
     `altered_copies` are the altered copies that arrived, in scenarios with redundancy; `timetable` is the timetable of
     a run under the timed clock; `rows` is the length of the journal, if it is known; `cut_short` says that rows of
-    hosts may be lost.
+    hosts may be lost; `results` are the results of a reduction of real numbers.
     """
     everything = journal
     # Reports of decisions cross no link, and only runs with an agreement have rows for them.
@@ -152,7 +156,7 @@ def measure(
     # Features measure before the tables are put together, because a repetition decides which nodes were cut off in the
     # end.
     again = _Repetitions()
-    evidence = Evidence(everything, timetable, deliveries.metrics["delivery_ratio"], again.measure)
+    evidence = Evidence(everything, timetable, deliveries.metrics["delivery_ratio"], again.measure, results)
     findings = [feature.measure(plan, evidence) for feature in plan.features]
     contributions = count_contributions(plan, journal)
     metrics = {

@@ -105,7 +105,7 @@ def absolute_network(name: object, folder: Path) -> object:
 
 def with_absolute_network(values: Mapping[str, object], folder: Path) -> dict[str, object]:
     """Return the values of a scenario with absolute paths of its files, which are relative to `folder`: of `topology`,
-    `permutation`, `schedule` and `plugin`.
+    `permutation`, `schedule`, `data` and `plugin`.
     """
     absolute = dict(values)
     if "topology" in values:
@@ -116,6 +116,8 @@ def with_absolute_network(values: Mapping[str, object], folder: Path) -> dict[st
     schedule = values.get("schedule")
     if isinstance(schedule, str) and not is_text(schedule):
         absolute["schedule"] = str(folder.absolute() / schedule)
+    if isinstance(data := values.get("data"), str) and not data.startswith("array:"):
+        absolute["data"] = str(folder.absolute() / data)
     if "plugin" in values:
         absolute["plugin"] = absolute_plugins(values["plugin"], folder)
     return absolute

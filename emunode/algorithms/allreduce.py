@@ -9,9 +9,11 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache, partial
 from typing import ClassVar, Final
 
-from emunode.algorithms.base import Algorithm, Content, Dependence, LocalView, Rule
+from emunode.algorithms.base import Algorithm, Content, Dependence
 from emunode.algorithms.claims import Claim
+from emunode.algorithms.folding import FoldingSchedule, PartialResult
 from emunode.algorithms.payload import Payloads
+from emunode.algorithms.rule import LocalView, ResultPart, Rule
 from emunode.errors import ScenarioError
 from emunode.model import ALL_RANKS, Collective, CollectiveSpec, PortPacket, Rank, ScheduledSend, Segment, Step
 from emunode.topologies.base import Topology
@@ -27,6 +29,7 @@ class Allreduce(Algorithm):
     """An allreduce by two other algorithms of the same network."""
 
     collective = Collective.ALLREDUCE
+    adds_numbers = True
     up: ClassVar[type[Algorithm]]
     """Folds the contributions: a reduce or a reduce-scatter."""
     down: ClassVar[type[Algorithm]]
@@ -34,7 +37,10 @@ class Allreduce(Algorithm):
 
     def validate(self) -> None:
         spec = self.spec
-        self.first = self.up(self.topology, _of_phase(self.up, spec))
+        first = self.up(self.topology, _of_phase(self.up, spec))
+        if not isinstance(first, FoldingSchedule):
+            raise ScenarioError("algorithm", self.name, "its first phase does not fold by a schedule")
+        self.first: FoldingSchedule = first
         self.second = self.down(self.topology, _of_phase(self.down, spec))
         fixed = self.first.dependence is Dependence.FIXED
         self.dependence = self.second.dependence if fixed else Dependence.UNSTATED
@@ -61,7 +67,7 @@ class Allreduce(Algorithm):
         super().use_payloads(payloads)
         self.first.use_payloads(payloads)
         self.second.use_payloads(payloads)
-        self._reference = lru_cache(CACHE_ENTRIES)(self._folded_result)
+        self._reference = lru_cache(CACHE_ENTRIES)(self.first.result)
 
     @classmethod
     def auto_segments(cls, topology: Topology, spec: CollectiveSpec, startup: float, per_byte: float) -> int:
@@ -100,13 +106,6 @@ class Allreduce(Algorithm):
         return lambda origin, target, segment: (
             self._reference(origin, segment) if target == ALL_RANKS else partial_result(origin, target, segment)
         )
-
-    def _folded_result(self, owner: Rank, segment: int) -> bytes:
-        """Return the fold of all contributions to a block: from the seed alone, whatever was sent."""
-        total = 0
-        for rank in self.topology.data_ranks:
-            total = self.payloads.fold(total, self.contribution(rank, owner, segment), owner, segment)
-        return total.to_bytes(self.payloads.segment_bytes(owner, segment))
 
     def rule(self, view: LocalView) -> Rule:
         return TwoPhaseRule(self, view)
@@ -162,13 +161,18 @@ def _of_phase(entry: type[Algorithm], spec: CollectiveSpec) -> CollectiveSpec:
 class TwoPhaseRule(Rule):
     """The rules of both phases. This rank owns the part of the result that it folded in phase 1."""
 
-    __slots__ = ("_algorithm", "_down", "_rank", "_results", "_up")
+    __slots__ = ("_algorithm", "_arrived", "_down", "_own", "_rank", "_received", "_up")
 
     def __init__(self, algorithm: Allreduce, view: LocalView) -> None:
         self._algorithm = algorithm
         self._rank = view.rank
         self._up, self._down = algorithm.first.rule(view), algorithm.second.rule(view)
-        self._results: dict[int, int] = {}
+        self._arrived: dict[int, list[PartialResult]] = {}
+        """By segment, the partial results of the own block."""
+        self._own: dict[int, tuple[int, bytes]] = {}
+        """By segment, the own result, and how many partial results it contains."""
+        self._received: dict[tuple[Rank, int], bytes] = {}
+        """Where results are kept, the finished segments of other blocks."""
 
     def start(self) -> Iterator[ScheduledSend]:
         yield from self._up.start()
@@ -179,12 +183,14 @@ class TwoPhaseRule(Rule):
         # The target of a segment tells the phases apart; both may meet in a step if faults delay packets.
         folded = [(port, tuple(each for each in packet if each[1] != ALL_RANKS)) for port, packet in packets]
         finished = [(port, tuple(each for each in packet if each[1] == ALL_RANKS)) for port, packet in packets]
-        fold = self._algorithm.payloads.fold
         for _, packet in folded:
-            for _, target, _, index, payload in packet:
+            for origin, target, _, index, payload in packet:
                 if target == self._rank:
-                    before = self._results.get(index, 0)
-                    self._results[index] = fold(before, int.from_bytes(payload), target, index)
+                    self._arrived.setdefault(index, []).append((origin, payload))
+        if self._algorithm.keeps_results:
+            for _, packet in finished:
+                for origin, _, _, index, payload in packet:
+                    self._received.setdefault((origin, index), payload)
         shift = self._algorithm.shift
         sends = list(self._up.receive(step, [each for each in folded if each[1]]))
         later = self._down.receive(step - shift, [each for each in finished if each[1]])
@@ -202,6 +208,23 @@ class TwoPhaseRule(Rule):
         origin, target, tree, index, _ = segment
         if origin != self._rank:
             return segment
-        algorithm, payloads = self._algorithm, self._algorithm.payloads
-        total = payloads.fold(algorithm.contribution(origin, origin, index), self._results.get(index, 0), origin, index)
-        return origin, target, tree, index, total.to_bytes(payloads.segment_bytes(origin, index))
+        return origin, target, tree, index, self._result(index)
+
+    def _result(self, index: int) -> bytes:
+        """Return the result of a segment of the own block, from what has arrived so far."""
+        arrived = self._arrived.get(index, ())
+        count, result = self._own.get(index, (-1, b""))
+        # It leaves over several links: folded again only if faults let partial results come in between.
+        if count != len(arrived):
+            result = self._algorithm.first.fold_at(self._rank, self._rank, index, arrived)
+            self._own[index] = len(arrived), result
+        return result
+
+    def results(self) -> Iterator[ResultPart]:
+        algorithm, me = self._algorithm, self._rank
+        if me in algorithm.block_owners:
+            for index in range(algorithm.spec.messages * algorithm.segments_per_message):
+                yield me, index, self._result(index)
+        for (owner, index), payload in self._received.items():
+            if owner != me:
+                yield owner, index, payload

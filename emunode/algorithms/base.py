@@ -10,7 +10,7 @@ import sys
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Collection, Container, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import product
 from typing import TYPE_CHECKING, ClassVar, Final, get_args
 
@@ -92,6 +92,8 @@ class Algorithm(ABC):
     copies_keep_trees: bool = True
     """True if a copy stays on its tree and crosses a link once per step at most; False in some negative controls and
     schedule files."""
+    adds_numbers: ClassVar[bool] = False
+    """Whether its rules fold real numbers in an order that the timetable fixes."""
     citation: ClassVar[str]
     """The literature, with section, table or theorem."""
     needs: ClassVar[frozenset[Need]] = frozenset()
@@ -120,6 +122,16 @@ class Algorithm(ABC):
         self.use_payloads(self.make_payloads())
 
     @cached_property
+    def rules(self) -> dict[Rank, Rule]:
+        """The rules of ranks in this process, by rank, where their results are asked for at the end."""
+        return {}
+
+    @property
+    def keeps_results(self) -> bool:
+        """Whether ranks keep their results to the end: only numbers are worth it, bytes are judged on arrival."""
+        return self.spec.numbers is not None
+
+    @cached_property
     def unchecked_receipts(self) -> int:
         """How many receipts of a rank per step its port model allows regardless of its sends.
 
@@ -132,10 +144,15 @@ class Algorithm(ABC):
         self.spec = with_target(self.topology, spec)
         self.use_payloads(self.make_payloads())
 
-    def make_payloads(self, kind: Callable[[int, int, int, Container[Rank]], Payloads] = Payloads) -> Payloads:
-        """Return the messages of this job, of another kind than `Payloads` if asked for."""
+    def make_payloads(self, kind: Callable[[int, int, int, Container[Rank]], Payloads] | None = None) -> Payloads:
+        """Return the messages of this job: bytes, or real numbers where the job has them, or payloads of another kind."""
         spec, ranks = self.spec, self.topology.data_ranks
         short = ranks[len(ranks) - spec.short_blocks :]
+        if kind is None and spec.numbers is not None:
+            from emunode.algorithms.number_payloads import NumberPayloads  # noqa: PLC0415  # it imports numpy
+
+            kind = partial(NumberPayloads, spec, ranks)
+        kind = kind or Payloads
         # A range knows its members without listing them, however large the network is.
         return kind(
             spec.seed,
@@ -148,6 +165,7 @@ class Algorithm(ABC):
         """Take the messages of the run from `payloads`, and forget results of other payloads."""
         self.payloads = payloads
         self.__dict__.pop("content", None)
+        self.__dict__.pop("rules", None)
 
     def validate(self) -> None:
         """Refuse a job that this algorithm cannot do. Subclasses add conditions and set `segments_per_message`."""
@@ -195,7 +213,8 @@ class Algorithm(ABC):
         """Cut every message into `parts` x `spec.segments` segments; refuse segments of less than a byte."""
         spec = self.spec
         self.segments_per_message = spec.segments * parts
-        if spec.least_message_bytes < parts:
+        unit = spec.element_bytes
+        if spec.most_parts < parts:
             # Of a vector in blocks every block is a message, which is cut again.
             cut, least = (
                 (f"the vector of each rank into {spec.blocks} blocks, and each block", spec.blocks * parts)
@@ -205,25 +224,27 @@ class Algorithm(ABC):
             raise ScenarioError(
                 "message_bytes",
                 spec.contributed_bytes,
-                f"{self.name} on {self.topology.name} cuts {cut} into {parts} parts: at least {least} bytes",
+                f"{self.name} on {self.topology.name} cuts {cut} into {parts} parts: at least {least * unit} bytes",
             )
-        if self.segments_per_message > spec.least_message_bytes:
+        if self.segments_per_message > spec.most_parts:
             raise ScenarioError(
                 "segments",
                 spec.segments,
                 f"{self.name} cuts a message of {spec.least_message_bytes} bytes into at most "
-                f"{spec.least_message_bytes // parts} segments" + (f" for each of {parts} parts" if parts > 1 else ""),
+                f"{spec.most_parts // parts} segments" + (f" for each of {parts} parts" if parts > 1 else ""),
             )
 
     @property
     def largest_segment_bytes(self) -> int:
         """Size of the longest segment of a message, in bytes."""
-        return -(-self.spec.message_bytes // self.segments_per_message)
+        unit = self.spec.element_bytes
+        return -(-self.spec.message_bytes // unit // self.segments_per_message) * unit
 
     @property
     def byte_relation(self) -> Relation:
         """The relation of a claim that counts every segment as long as the longest one."""
-        return "<=" if self.spec.short_blocks or self.spec.message_bytes % self.segments_per_message else "=="
+        uneven = self.spec.message_bytes // self.spec.element_bytes % self.segments_per_message
+        return "<=" if self.spec.short_blocks or uneven else "=="
 
     @property
     def tolerates_delay(self) -> bool:
@@ -327,8 +348,14 @@ class Algorithm(ABC):
         """Return the rule of one rank."""
 
     def contribution(self, rank: Rank, target: Rank, segment: int) -> int:
-        """Return the contribution of `rank` to a segment of the block of `target`, as a number; 0 for a switch."""
+        """Return the contribution of `rank` to a segment of the block of `target`, as a whole number; 0 for a switch."""
         return 0 if self.topology.is_switch(rank) else int.from_bytes(self.payloads.segment(rank, target, segment))
+
+    def contributions(self, rank: Rank, target: Rank, segment: int) -> list[bytes]:
+        """Return the contribution of `rank` to a segment of the block of `target` in a list, which is empty for a
+        switch.
+        """
+        return [] if self.topology.is_switch(rank) else [self.payloads.operand(rank, target, segment)]
 
     @property
     def result_folders(self) -> Sequence[Rank]:

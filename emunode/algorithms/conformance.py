@@ -134,8 +134,12 @@ def _check_results(algorithm: Algorithm, history: Sequence[Transmission]) -> Non
         block = rank if len(owners) > 1 else owners[0]
         expected = 0
         for each in algorithm.topology.ranks():
-            expected = payloads.fold(expected, algorithm.contribution(each, block, index), block, index)
-        if payloads.fold(value, algorithm.contribution(rank, block, index), block, index) != expected:
+            for payload in algorithm.contributions(each, block, index):
+                expected = payloads.fold(expected, int.from_bytes(payload), block, index)
+        result = value
+        for payload in algorithm.contributions(rank, block, index):
+            result = payloads.fold(result, int.from_bytes(payload), block, index)
+        if result != expected:
             raise ContractError(
                 f"{algorithm.name} on {algorithm.topology.name}: segment {index} of the result at rank {rank} does not "
                 "have every contribution exactly once"
@@ -147,20 +151,27 @@ def _check_results(algorithm: Algorithm, history: Sequence[Transmission]) -> Non
 
 def execute(algorithm: Algorithm) -> list[Transmission]:
     """Return all transmissions of a run without faults; ContractError where a rule breaks the model."""
-    rules = _Rules(algorithm)
-    history = list(chain.from_iterable(play(rules, limit=STEP_LIMIT)))
-    if rules.busy:
+    return executed(algorithm)[0]
+
+
+def executed(algorithm: Algorithm) -> tuple[list[Transmission], Sequence[Rule]]:
+    """Return all transmissions of a run without faults, and the rules in their last state, by rank; errors as
+    `execute`.
+    """
+    loop = RuleLoop(algorithm)
+    history = list(chain.from_iterable(play(loop, limit=STEP_LIMIT)))
+    if loop.busy:
         raise ContractError(f"{algorithm.name} on {algorithm.topology.name} does not end")
-    return history
+    return history, loop.rules
 
 
-class _Rules:
+class RuleLoop:
     """The rules of all ranks without nodes around them, and the packets on their way."""
 
     def __init__(self, algorithm: Algorithm) -> None:
         self._algorithm = algorithm
-        self._rules = [_local_rule(algorithm, rank) for rank in algorithm.topology.ranks()]
-        self._agenda = _started(self._rules)
+        self.rules = [_local_rule(algorithm, rank) for rank in algorithm.topology.ranks()]
+        self._agenda = _started(self.rules)
         self._arrived: Packets = {}
 
     @property
@@ -173,7 +184,7 @@ class _Rules:
         topology, name = self._algorithm.topology, self._algorithm.name
         # A step is: read the arrivals of the step before, then send. So the order of the ranks cannot matter.
         for rank, inbox in sorted(_inboxes(topology, self._arrived).items()):
-            for when, port, made in self._rules[rank].receive(step - 1, sorted(inbox, key=lambda packet: packet[0])):
+            for when, port, made in self.rules[rank].receive(step - 1, sorted(inbox, key=lambda packet: packet[0])):
                 if when < step:
                     raise ContractError(f"{name} at rank {rank}, step {step}: a send in step {when} is too late")
                 self._agenda[when].append((rank, port, made))

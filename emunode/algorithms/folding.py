@@ -2,30 +2,53 @@
 
 In the forward schedule every rank receives every item of a root once. Backwards it folds, for every root, what comes in with
 its own contribution, and sends the partial result once. So an algorithm that folds is data: `fold_sends`, the sends of one
-rank, and `feeders`, the ranks from which a partial result comes in.
+rank, and `fold_receipts`, the partial results that come in.
+
+**Order.** Where payloads are real numbers, the bits of a result depend on the order of the additions. `fold_order` fixes
+it for every rank, from the timetable without faults alone: whatever comes early or late, over whichever port, is added in
+the same order on every driver and under every clock.
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, partial
 
-from emunode.algorithms.base import Algorithm, Content, Dependence, LocalView, Rule, Timing
+from emunode.algorithms.base import Algorithm, Content, Dependence, Timing
 from emunode.algorithms.payload import Payloads
+from emunode.algorithms.rule import LocalView, ResultPart, Rule
 from emunode.errors import RuleError
 from emunode.model import ALL_RANKS, FOLDING, Port, PortPacket, Rank, ScheduledSend, Segment, Step
 from emunode.trees.base import CACHE_ENTRIES
 
 FoldSend = tuple[Step, Rank, int, int, Port]
 """(step, root, tree, segment, port): the send of one partial result."""
+FoldReceipt = tuple[Step, Rank]
+"""(step, rank of origin) of one partial result that comes in, by the timetable without faults."""
+PartialResult = tuple[Rank, bytes]
+"""(rank of origin, payload) of one partial result that has come in."""
+
+
+def in_fold_order(receipts: Iterable[FoldReceipt], own: Rank | None) -> list[Rank]:
+    """Return the order in which a rank folds: by scheduled step, then by rank of origin.
+
+    Its own contribution counts as an arrival of the first of these steps; `own` is None for a switch, which has none. By
+    rank and not by port: a port depends on the numbering of the links of one node, and a partial result that is rerouted
+    keeps its origin.
+    """
+    scheduled = list(receipts)
+    if own is not None:
+        scheduled.append((min((step for step, _ in scheduled), default=0), own))
+    return [rank for _, rank in sorted(scheduled)]
 
 
 class FoldingSchedule(Algorithm):
     """An algorithm whose schedule may run backwards."""
 
     dependence = Dependence.FIXED
+    adds_numbers = True
 
     def __init__(self, *arguments: object) -> None:
-        self._folded: dict[tuple[Rank, Rank, int], int] = {}
+        self._folded: dict[tuple[Rank, Rank, int], bytes] = {}
         super().__init__(*arguments)  # type: ignore[arg-type]
 
     @abstractmethod
@@ -33,8 +56,34 @@ class FoldingSchedule(Algorithm):
         """Return the partial results that one rank sends, in any order."""
 
     @abstractmethod
+    def fold_receipts(self, rank: Rank, root: Rank, segment: int) -> Iterable[FoldReceipt]:
+        """Return the partial results that `rank` folds into its own for `root`, in any order."""
+
     def feeders(self, rank: Rank, root: Rank, segment: int) -> Sequence[Rank]:
         """Return the ranks whose partial results `rank` folds into its own for `root`."""
+        return [origin for _, origin in self.fold_receipts(rank, root, segment)]
+
+    def fold_order(self, rank: Rank, root: Rank, segment: int) -> list[Rank]:
+        """Return the order in which `rank` folds, as the origins of partial results and itself."""
+        own = None if self.topology.is_switch(rank) else rank
+        return in_fold_order(self.fold_receipts(rank, root, segment), own)
+
+    def fold_at(self, rank: Rank, root: Rank, segment: int, arrived: Sequence[PartialResult]) -> bytes:
+        """Return the fold of the own contribution of `rank` and of the partial results that have arrived there.
+
+        The rule of a rank, the expected partial result and the expected result all fold here. A result that has come
+        twice is folded twice, so that counts of contributions find it.
+        """
+        payloads, own = self.payloads, self.contributions(rank, root, segment)
+        if not payloads.ordered:
+            return payloads.folded([*own, *(payload for _, payload in arrived)], root, segment)
+        places = {origin: place for place, origin in enumerate(self.fold_order(rank, root, segment))}
+        # Sorting is stable, and an origin that the timetable does not know comes last, by rank.
+        operands = sorted(
+            [*((rank, payload) for payload in own), *arrived],
+            key=lambda each: (places.get(each[0], len(places)), each[0]),
+        )
+        return payloads.folded([payload for _, payload in operands], root, segment)
 
     def segments_due(self, message: int, receiver: Rank = ALL_RANKS) -> int:
         if not self.folds:
@@ -70,7 +119,9 @@ class FoldingSchedule(Algorithm):
         return self._partial_result if self.folds else self.payloads.segment
 
     def _partial_result(self, origin: Rank, target: Rank, segment: int) -> bytes:
-        """Return the partial result that `origin` sends towards `target` if nothing is missing."""
+        """Return the partial result that `origin` sends towards `target` if nothing is missing; at the target itself
+        this is the result.
+        """
         folded = self._folded
         if len(folded) > CACHE_ENTRIES:
             folded.clear()
@@ -83,22 +134,29 @@ class FoldingSchedule(Algorithm):
                 reached += self.feeders(rank, target, segment)
         for rank in reversed(reached):
             if (target, rank, segment) not in folded:
-                total = self.contribution(rank, target, segment)
-                for feeder in self.feeders(rank, target, segment):
-                    total = self.payloads.fold(total, folded[target, feeder, segment], target, segment)
-                folded[target, rank, segment] = total
-        return folded[target, origin, segment].to_bytes(self.payloads.segment_bytes(target, segment))
+                arrived = [(feeder, folded[target, feeder, segment]) for feeder in self.feeders(rank, target, segment)]
+                folded[target, rank, segment] = self.fold_at(rank, target, segment, arrived)
+        return folded[target, origin, segment]
+
+    def result(self, owner: Rank, segment: int) -> bytes:
+        """Return the result of a segment of the block of `owner` if nothing is missing."""
+        if self.payloads.ordered:
+            return self._partial_result(owner, owner, segment)
+        # Not through the schedule: a schedule that forgets a rank must not define what is right.
+        ranks = self.topology.data_ranks
+        every = [payload for rank in ranks for payload in self.contributions(rank, owner, segment)]
+        return self.payloads.folded(every, owner, segment)
 
 
 class FoldRule(Rule):
     """Fold arrivals with the own contribution, and send the partial results at their scheduled steps."""
 
-    __slots__ = ("_algorithm", "_partial", "_view")
+    __slots__ = ("_algorithm", "_arrived", "_view")
 
     def __init__(self, algorithm: FoldingSchedule, view: LocalView) -> None:
         self._algorithm = algorithm
         self._view = view
-        self._partial: dict[tuple[Rank, int], int] = {}
+        self._arrived: dict[tuple[Rank, int], list[PartialResult]] = {}
 
     def start(self) -> Iterator[ScheduledSend]:
         for step, root, tree, segment, port in sorted(self._algorithm.fold_sends(self._view)):
@@ -106,21 +164,24 @@ class FoldRule(Rule):
             yield step, port, partial(self._fold, root, tree, segment)
 
     def receive(self, step: Step, packets: Sequence[PortPacket]) -> Iterable[ScheduledSend]:
-        fold: Callable[[int, int, Rank, int], int] = self._algorithm.payloads.fold
         for _, segments in packets:
-            for _, root, _, index, payload in segments:
-                # Contributions come in any order before the own send, so each is folded as it arrives.
-                before = self._partial.get((root, index), 0)
-                self._partial[root, index] = fold(before, int.from_bytes(payload), root, index)
+            for origin, root, _, index, payload in segments:
+                # Held back until the own send: partial results may come in another order than they are folded.
+                self._arrived.setdefault((root, index), []).append((origin, payload))
         return ()
+
+    def results(self) -> Iterator[ResultPart]:
+        me, algorithm = self._view.rank, self._algorithm
+        if me in algorithm.block_owners:
+            for segment in range(algorithm.spec.messages * algorithm.segments_per_message):
+                yield me, segment, algorithm.fold_at(me, me, segment, self._arrived.get((me, segment), ()))
 
     def _fold(self, root: Rank, tree: int, segment: int) -> Segment:
         """Return the own contribution combined with everything received so far."""
-        me, algorithm = self._view.rank, self._algorithm
+        me = self._view.rank
         # `pop`: the partial result is sent once, and is not needed afterwards.
-        below = self._partial.pop((root, segment), 0)
-        total = algorithm.payloads.fold(algorithm.contribution(me, root, segment), below, root, segment)
-        return me, root, tree, segment, total.to_bytes(algorithm.payloads.segment_bytes(root, segment))
+        arrived = self._arrived.pop((root, segment), ())
+        return me, root, tree, segment, self._algorithm.fold_at(me, root, segment, arrived)
 
 
 class WaitingFoldRule(FoldRule):

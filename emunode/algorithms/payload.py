@@ -1,6 +1,6 @@
 """Payloads: every byte is a pure function of (seed, origin, target, message), so every receiver can be checked."""
 
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from functools import lru_cache
 from hashlib import shake_128
 
@@ -18,11 +18,16 @@ def block_owner(origin: Rank, target: Rank) -> Rank:
 
 
 class Payloads:
-    """The messages of one run, cut into numbered segments whose sizes differ by at most one byte.
+    """The messages of one run, cut into numbered segments whose sizes differ by at most one element, here a byte.
 
-    `message_bytes` is the size of one message in bytes; the blocks of the ranks in `short` are one byte shorter. Segment
+    `message_bytes` is the size of one message in bytes; the blocks of the ranks in `short` are one element shorter. Segment
     numbers run over all messages of one (origin, target): number = message x segments_per_message + place in the message.
     """
+
+    element_bytes = 1
+    """Bytes that are never cut apart."""
+    ordered = False
+    """Whether results depend on the order in which contributions are folded."""
 
     def __init__(self, seed: int, message_bytes: int, segments_per_message: int, short: Container[Rank] = ()) -> None:
         self.message_bytes = message_bytes
@@ -47,16 +52,16 @@ class Payloads:
 
     def size(self, owner: Rank) -> int:
         """Return the size in bytes of a message, or of the block of `owner`."""
-        return self.message_bytes - (owner in self._short)
+        return self.message_bytes - (owner in self._short) * self.element_bytes
 
     def segment_bytes(self, owner: Rank, number: int) -> int:
         """Return the size in bytes of a segment of the block of `owner`, or of any message where the vector stays
         whole.
 
-        Of a message of b bytes in s segments, the first b mod s segments are one byte longer.
+        Of a message of n elements in s segments, the first n mod s segments are one element longer.
         """
-        size, longer = divmod(self.size(owner), self.segments_per_message)
-        return size + (number % self.segments_per_message < longer)
+        size, longer = divmod(self.size(owner) // self.element_bytes, self.segments_per_message)
+        return (size + (number % self.segments_per_message < longer)) * self.element_bytes
 
     def fold(self, one: int, other: int, owner: Rank, segment: int) -> int:
         """Combine two contributions to a segment of the block of `owner`, as numbers.
@@ -67,9 +72,24 @@ class Payloads:
         del owner, segment
         return one ^ other
 
+    def folded(self, operands: Sequence[bytes], owner: Rank, segment: int) -> bytes:
+        """Return the fold of contributions and partial results from the left; without operands, the neutral element."""
+        if len(operands) == 1:
+            return operands[0]
+        total = 0
+        for operand in operands:
+            total = self.fold(total, int.from_bytes(operand), owner, segment)
+        return total.to_bytes(self.segment_bytes(owner, segment))
+
+    def first_element(self, owner: Rank, number: int) -> int:
+        """Return the place of a segment in its message or block, in elements."""
+        size, longer = divmod(self.size(owner) // self.element_bytes, self.segments_per_message)
+        place = number % self.segments_per_message
+        # Segments before `place` have `size` elements, and the first `longer` of them one more.
+        return place * size + min(place, longer)
+
     def _segment(self, origin: Rank, target: Rank, segment: int) -> bytes:
-        message_number, place = divmod(segment, self.segments_per_message)
-        size, longer = divmod(self.size(block_owner(origin, target)), self.segments_per_message)
-        # Segments before `place` have `size` bytes, and the first `longer` of them one more.
-        start = place * size + min(place, longer)
-        return self._message(origin, target, message_number)[start : start + size + (place < longer)]
+        owner = block_owner(origin, target)
+        start = self.first_element(owner, segment)
+        message = self._message(origin, target, segment // self.segments_per_message)
+        return message[start : start + self.segment_bytes(owner, segment)]

@@ -143,19 +143,21 @@ def cuts_vector(entry: RegisteredAlgorithm) -> bool:
 def with_blocks(entry: RegisteredAlgorithm, topology: Topology, spec: CollectiveSpec) -> CollectiveSpec:
     """Return `spec` with the vector of each rank, of `message_bytes`, cut into blocks.
 
-    The blocks differ by at most one byte, the longer ones first. Unchanged for an algorithm that does not cut the
-    vector; ScenarioError if a block would have no byte.
+    The blocks differ by at most one element, the longer ones first. Unchanged for an algorithm that does not cut the
+    vector; ScenarioError if a block would have no element.
     """
     if not cuts_vector(entry):
         return spec
-    blocks, vector = len(topology.data_ranks), spec.message_bytes
-    if vector < blocks:
+    blocks, vector, unit = len(topology.data_ranks), spec.message_bytes, spec.element_bytes
+    if vector < blocks * unit:
         raise ScenarioError(
             "message_bytes",
             vector,
-            f"{entry.name} on {topology.name} cuts the vector of each rank into {blocks} blocks: at least {blocks} bytes",
+            f"{entry.name} on {topology.name} cuts the vector of each rank into {blocks} blocks: at least {blocks * unit} "
+            "bytes",
         )
-    return spec._replace(message_bytes=-(-vector // blocks), blocks=blocks, short_blocks=-vector % blocks)
+    elements = vector // unit
+    return spec._replace(message_bytes=-(-elements // blocks) * unit, blocks=blocks, short_blocks=-elements % blocks)
 
 
 def require_visitable(topology: Topology, entry: RegisteredAlgorithm) -> None:

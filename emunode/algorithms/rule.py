@@ -11,6 +11,9 @@ from functools import partial
 from emunode.model import PortPacket, Rank, ScheduledSend, Step
 from emunode.topologies.base import Topology
 
+ResultPart = tuple[Rank, int, bytes]
+"""(owner of the block, segment, payload): a part of the result that a rank has at the end."""
+
 
 class LocalView:
     """The view of a rule: its own rank, its address relative to a root, and which of its ports are known to work.
@@ -41,3 +44,7 @@ class Rule(ABC):
     @abstractmethod
     def receive(self, step: Step, packets: Sequence[PortPacket]) -> Iterable[ScheduledSend]:
         """Process all arrivals of `step`, ordered by port, and return sends for step + 1 or later."""
+
+    def results(self) -> Iterable[ResultPart]:
+        """Return the parts of the result of a reduction that this rank has; asked once, after the last step."""
+        return ()

@@ -11,7 +11,7 @@ from functools import cached_property, lru_cache
 
 from emunode.algorithms.base import LocalView, Rule
 from emunode.algorithms.claims import Claim
-from emunode.algorithms.folding import FoldingSchedule, FoldSend
+from emunode.algorithms.folding import FoldingSchedule, FoldReceipt, FoldSend
 from emunode.model import (
     ALL_RANKS,
     CollectiveSpec,
@@ -80,8 +80,10 @@ class ScheduledCollective(FoldingSchedule):
         for step, port, root, segment in self.receipts(view.rank):
             yield self.last_step + 1 - step, root, self.tree(segment), segment, port
 
-    def feeders(self, rank: Rank, root: Rank, segment: int) -> Sequence[Rank]:
-        return [self.topology.neighbour(rank, port) for _, port in self._rows_of(root, segment, rank)]
+    def fold_receipts(self, rank: Rank, root: Rank, segment: int) -> Sequence[FoldReceipt]:
+        end = self.last_step + 1
+        rows = self._rows_of(root, segment, rank)
+        return [(end - step, self.topology.neighbour(rank, port)) for step, port in rows]
 
     # --- theory --------------------------------------------------------------------------------------------------------
 

@@ -24,7 +24,7 @@ from typing import ClassVar, Final
 
 from emunode.algorithms.base import LocalView, Pipe, Rule
 from emunode.algorithms.claims import Claim
-from emunode.algorithms.folding import FoldingSchedule, FoldSend
+from emunode.algorithms.folding import FoldingSchedule, FoldReceipt, FoldSend
 from emunode.errors import RegistrationError
 from emunode.model import (
     ALL_RANKS,
@@ -218,8 +218,16 @@ class TreeCollective(FoldingSchedule):
         return sum(len(self.trees.children(0, self.tree_of(segment))) for segment in segments)
 
     def feeders(self, rank: Rank, root: Rank, segment: int) -> Sequence[Rank]:
+        # Without steps, which cost a walk down the tree: most questions are about the number of children only.
         children = self.tree_children(self.topology.relative(rank, root), self.tree_of(segment))
         return [self.topology.absolute(child, root) for child in children]
+
+    def fold_receipts(self, rank: Rank, root: Rank, segment: int) -> Sequence[FoldReceipt]:
+        end, tree, number = self.last_step + 1, self.tree_of(segment), segment // self.trees.count
+        children = self.tree_children(self.topology.relative(rank, root), tree)
+        return [
+            (end - self.crossing_step(child, tree, number), self.topology.absolute(child, root)) for child in children
+        ]
 
     def fold_sends(self, view: LocalView) -> Iterator[FoldSend]:
         end = self.last_step + 1

@@ -5,7 +5,7 @@ hangs keeps its state and misses the steps of the hang. A rank that recovers sta
 step: it makes the sends that its rule schedules for later steps.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from hashlib import blake2b
 
@@ -23,6 +23,8 @@ from emunode.protocols.registry import make_protocol
 
 AlteredCopy = tuple[Step, Rank, Port, Rank, int, int, int]
 """An altered copy that arrived: (step, receiver, its port, origin, tree, segment, a number that stands for its payload)."""
+KeptResult = tuple[Rank, Rank, int, bytes]
+"""(rank, owner of the block, segment, payload): a part of the result that a rank has at the end."""
 
 
 class RankSet:
@@ -168,11 +170,22 @@ class RankSet:
 def make_rule(algorithm: Algorithm, view: LocalView, step: Step) -> Rule:
     """Return the rule of a rank that begins in `step`; RuleError if the code of the algorithm fails."""
     try:
-        return algorithm.rule(view)
+        rule = algorithm.rule(view)
     except RuleError:
         raise
     except Exception as error:
         raise failure(algorithm, view.rank, step, error) from error
+    if algorithm.keeps_results:
+        # A rank that recovers replaces its rule, and begins without results.
+        algorithm.rules[view.rank] = rule
+    return rule
+
+
+def results_of(algorithm: Algorithm) -> Iterator[KeptResult]:
+    """Yield the parts of results that the ranks of this process have, in order of ranks."""
+    for rank, rule in sorted(algorithm.rules.items()):
+        for owner, segment, payload in rule.results():
+            yield rank, owner, segment, payload
 
 
 def altered_copies(step: Step, rank: Rank, hops: Sequence[Hop]) -> list[AlteredCopy]:

@@ -79,6 +79,10 @@ class OpenStep(NamedTuple):
     faults: Sequence[Fault]
 
 
+class SendResults(NamedTuple):
+    """Send the results that the ranks of this host have."""
+
+
 class RunOver(NamedTuple):
     """The run is over, though the coordinator goes on; `reason` says why it did not end normally, or is empty."""
 
@@ -95,7 +99,19 @@ class Shutdown(NamedTuple):
     """The run is over, and so is this host."""
 
 
-Order = HostConfig | Connect | Dial | CloseLinks | Reset | OpenStep | TimedOrder | RunOver | Refused | Shutdown
+Order = (
+    HostConfig
+    | Connect
+    | Dial
+    | CloseLinks
+    | Reset
+    | OpenStep
+    | SendResults
+    | TimedOrder
+    | RunOver
+    | Refused
+    | Shutdown
+)
 
 
 def read_order(frame: bytes, topology: Topology | None) -> Order:
@@ -195,6 +211,11 @@ def _prepare(fields: Sequence[object], _topology: Topology) -> Prepare:
     return Prepare(number(startup), number(per_byte), integer(packet_limit), integer(last))
 
 
+def _results(fields: Sequence[object], _topology: Topology) -> SendResults:
+    items(fields, 0)
+    return SendResults()
+
+
 def _begin(fields: Sequence[object], _topology: Topology) -> Begin:
     (nanoseconds,) = integers(fields, 1, 0, INT64 - 1)
     return Begin(nanoseconds)
@@ -217,6 +238,7 @@ DECODERS: Mapping[str, Callable[[Sequence[object], Topology], Order]] = {
     "stops": _stops,
     "prepare": _prepare,
     "begin": _begin,
+    "results": _results,
 }
 
 

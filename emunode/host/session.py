@@ -18,6 +18,7 @@ import trio
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.program_process import ALLOWED, command_text
 from emunode.algorithms.registry import make_algorithm
+from emunode.engine.rank_set import results_of
 from emunode.errors import EmulatorError, FrameError, RunError
 from emunode.host.link_table import LinkTable
 from emunode.host.orders import (
@@ -29,6 +30,7 @@ from emunode.host.orders import (
     Refused,
     Reset,
     RunOver,
+    SendResults,
     Shutdown,
     read_order,
 )
@@ -196,6 +198,8 @@ class Session:
                 self._require_ranks().engine.reset(order.spec)
             case OpenStep():
                 self._require_ranks().engine.open_step(order)
+            case SendResults():
+                self._send_results()
             case Shutdown():
                 self.problem = self._failure
                 self._finished.set()
@@ -206,6 +210,12 @@ class Session:
                 self._finished.set()
             case _:
                 self._timed_run().carry_out(order)
+
+    def _send_results(self) -> None:
+        # One message for each segment: a frame then holds a result as the packets of the run did.
+        for part in results_of(self._require_ranks().engine.algorithm):
+            self._tell("result", *part)
+        self._tell("results_sent")
 
     def _require_ranks(self) -> HostParts:
         if self._ranks is None:

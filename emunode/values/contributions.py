@@ -5,20 +5,16 @@ from itertools import combinations
 
 import numpy as np
 
-from emunode.values.float_types import PROBED_AT_END, Doubles, FloatType, Rounding
-
-MOST_ELEMENTS = 2**24
-"""Elements of one rank at most: the generator numbers elements with 24 bits."""
-MOST_PROBED = 24
-"""Ranks of a probe at most: of more, the small numbers together would no longer be swallowed by the large one."""
+from emunode.model import Rounding
+from emunode.values.float_types import PROBED_AT_END, Doubles, FloatType
 
 
-def generated(seed: int, rank: int, start: int, count: int) -> Doubles:
-    """Return elements `start` .. `start` + `count` - 1 of the contribution of a rank, exact, of absolute value at most 8.
+def generated(seed: int, rank: int, elements: range) -> Doubles:
+    """Return elements of the contribution of a rank, exact, of absolute value at most 8.
 
     SplitMix64 by counter: an element is a pure function of (seed, rank, element), of widely different sizes and signs.
     """
-    z = np.arange(start + 1, start + count + 1, dtype=np.uint64)
+    z = np.arange(elements.start + 1, elements.stop + 1, elements.step, dtype=np.uint64)
     # Python's integers first: numpy would refuse a factor above 64 bits, and wraps silently below.
     z += np.uint64(((seed << 48) + (rank << 24)) % 2**64)
     z *= np.uint64(0x9E3779B97F4A7C15)

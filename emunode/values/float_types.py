@@ -6,7 +6,6 @@ float32.
 """
 
 from collections.abc import Iterable
-from enum import StrEnum
 from functools import cached_property
 from typing import Any, Final
 
@@ -16,15 +15,6 @@ from numpy.typing import NDArray
 FloatArray = NDArray[Any]
 """Numbers of one type in storage form: floats, or the 16-bit words of bfloat16."""
 Doubles = NDArray[np.float64]
-
-
-class Rounding(StrEnum):
-    """When a sum is rounded to the type of the contributions."""
-
-    EACH = "each"
-    """After every addition; partial results travel in the type."""
-    END = "end"
-    """Once, at the end: all additions are float32, and partial results travel as float32."""
 
 
 class FloatType:
@@ -68,6 +58,10 @@ class FloatType:
         with np.errstate(invalid="ignore", over="ignore"):
             total: FloatArray = left + right
         return self.canonical(total)
+
+    def negative_zeros(self, count: int) -> FloatArray:
+        """Return -0, the neutral element of addition, `count` times."""
+        return self.rounded(np.full(count, -0.0))
 
     def canonical(self, numbers: FloatArray) -> FloatArray:
         """Return the numbers with every NaN replaced by `nan`; the same array if it has no NaN."""

@@ -116,7 +116,7 @@ class PhasedBreadthFirstAllgather(BreadthFirstAllgather):
     @classmethod
     def auto_segments(cls, topology: Topology, spec: CollectiveSpec, startup: float, per_byte: float) -> int:
         require_searchable(topology, cls.name)
-        found, most = phases(topology), min(spec.least_message_bytes, MOST_CHUNKS)
+        found, most = phases(topology), min(spec.most_parts, MOST_CHUNKS)
         # Beyond the number that makes all loads whole, further cuts cannot lower the bytes on a link.
         return min(
             range(1, min(found.whole_chunks, most) + 1),
@@ -173,7 +173,7 @@ class PackedAllgather(BreadthFirstAllgather):
     def auto_segments(cls, topology: Topology, spec: CollectiveSpec, startup: float, per_byte: float) -> int:
         del startup, per_byte
         require_searchable(topology, cls.name)
-        return min(phases(topology).whole_chunks, spec.least_message_bytes, MOST_CHUNKS)
+        return min(phases(topology).whole_chunks, spec.most_parts, MOST_CHUNKS)
 
     def arrivals(self, receiver: Rank) -> Iterator[tuple[Step, Port, Rank, int]]:
         for phase, shares in enumerate(self._shares(receiver), 1):

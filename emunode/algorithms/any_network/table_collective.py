@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from emunode.algorithms.base import LocalView, Need, Rule
-from emunode.algorithms.folding import FoldingSchedule, FoldSend
+from emunode.algorithms.folding import FoldingSchedule, FoldReceipt, FoldSend
 from emunode.model import ALL_RANKS, Collective, Duplex, Port, PortPacket, Rank, ScheduledSend, Step
 from emunode.topologies.base import CayleyTopology
 
@@ -134,8 +134,10 @@ class TableCollective(FoldingSchedule):
             for step, port, _, segment in self._receipts[view.relative(root)]:
                 yield end - step, root, self.tree(segment), segment, port
 
-    def feeders(self, rank: Rank, root: Rank, segment: int) -> Sequence[Rank]:
-        return [self.topology.neighbour(rank, port) for _, port in self._onward_of((root, ALL_RANKS, segment), rank)]
+    def fold_receipts(self, rank: Rank, root: Rank, segment: int) -> Sequence[FoldReceipt]:
+        end = self.last_step + 1
+        rows = self._onward_of((root, ALL_RANKS, segment), rank)
+        return [(end - step, self.topology.neighbour(rank, port)) for step, port in rows]
 
     def _onward_of(self, item: Item, rank: Rank) -> Sequence[Leaving]:
         """Return when and where `rank` passes on or sends a segment."""

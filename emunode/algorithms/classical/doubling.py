@@ -3,10 +3,13 @@
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, partial
 
-from emunode.algorithms.base import Algorithm, Content, Dependence, LocalView, Need, Rule
+from emunode.algorithms.base import Algorithm, Content, Dependence, Need
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.classical.allgather import ONE_WAY
 from emunode.algorithms.classical.places import natural_places
+from emunode.algorithms.folding import FoldReceipt, PartialResult, in_fold_order
+from emunode.algorithms.payload import Payloads
+from emunode.algorithms.rule import LocalView, ResultPart, Rule
 from emunode.model import ALL_RANKS, Collective, Duplex, PortModel, PortPacket, Rank, ScheduledSend, Segment, Step
 from emunode.registry import register
 
@@ -28,6 +31,7 @@ class RecursiveDoubling(Algorithm):
     collective = Collective.ALLREDUCE
     dependence = Dependence.FIXED
     folds_all_arrivals = True
+    adds_numbers = True
     port_models = (PortModel.EXCHANGE, *ONE_WAY)
     duplexes = (Duplex.FULL,)
     citation = "Thakur-Rabenseifner-Gropp 2005, recursive doubling"
@@ -98,10 +102,55 @@ class RecursiveDoubling(Algorithm):
         else:
             size = 1 << max((mine ^ theirs).bit_length() - 1, 0)
             ranks = self._members(mine // size * size, size)
-        total = 0
-        for rank in ranks:
-            total = self.payloads.fold(total, self.contribution(rank, 0, segment), 0, segment)
-        return total.to_bytes(self.payloads.segment_bytes(0, segment))
+        if self.payloads.ordered:
+            return self._fold_of_exchanges(origin, target, segment)
+        every = [payload for rank in ranks for payload in self.contributions(rank, 0, segment)]
+        return self.payloads.folded(every, 0, segment)
+
+    def _fold_of_exchanges(self, origin: Rank, target: Rank, segment: int) -> bytes:
+        """Return what `origin` has before its exchange with `target`, or in the end for ALL_RANKS, in the order of its
+        additions.
+        """
+        mine = self.number(origin)
+        if mine is None:
+            return self.fold_at(origin, segment, ())
+        theirs = None if target == ALL_RANKS else self.number(target)
+        bits = self.bits if theirs is None else (mine ^ theirs).bit_length() - 1
+        return self._fold_of_group(mine >> bits, bits, segment)
+
+    def _fold_of_group(self, group: int, bits: int, segment: int) -> bytes:
+        """Return the fold of 2^bits participants. All of them have the same bits: a + b is b + a."""
+        if (group, bits, segment) not in self._group_folds:
+            participant = self.participant(group << bits)
+            if bits:
+                halves = [self._fold_of_group(2 * group + half, bits - 1, segment) for half in range(2)]
+                result = self.payloads.folded(halves, 0, segment)
+            else:
+                pair = [(participant - 1, self.fold_at(participant - 1, segment, ()))]
+                result = self.fold_at(participant, segment, pair if participant < 2 * self.pairs else ())
+            self._group_folds[group, bits, segment] = result
+        return self._group_folds[group, bits, segment]
+
+    def fold_receipts(self, rank: Rank) -> Iterator[FoldReceipt]:
+        """Yield the partial results that a rank folds into its own."""
+        number = self.number(rank)
+        if number is None:
+            return
+        if rank < 2 * self.pairs:
+            yield 1, rank - 1
+        for bit in range(self.bits):
+            yield self.before + bit + 1, self.participant(number ^ 1 << bit)
+
+    def fold_at(self, rank: Rank, segment: int, arrived: Sequence[PartialResult]) -> bytes:
+        """Return the fold of the own contribution of `rank` and of the partial results that have arrived there."""
+        places = {origin: place for place, origin in enumerate(in_fold_order(self.fold_receipts(rank), rank))}
+        own = [(rank, payload) for payload in self.contributions(rank, 0, segment)]
+        operands = sorted([*own, *arrived], key=lambda each: (places.get(each[0], len(places)), each[0]))
+        return self.payloads.folded([payload for _, payload in operands], 0, segment)
+
+    def use_payloads(self, payloads: Payloads) -> None:
+        super().use_payloads(payloads)
+        self._group_folds: dict[tuple[int, int, int], bytes] = {}
 
     def _members(self, first: int, size: int) -> Iterator[Rank]:
         for number in range(first, first + size):
@@ -130,12 +179,13 @@ class RecursiveDoubling(Algorithm):
 class ExchangeRule(Rule):
     """Fold everything that comes in, and send the fold of the moment in every scheduled step."""
 
-    __slots__ = ("_algorithm", "_folded", "_rank")
+    __slots__ = ("_algorithm", "_arrived", "_rank", "_received")
 
     def __init__(self, algorithm: RecursiveDoubling, view: LocalView) -> None:
         self._algorithm = algorithm
         self._rank = view.rank
-        self._folded: dict[int, int] = {}
+        self._arrived: dict[int, list[PartialResult]] = {}
+        self._received: dict[int, bytes] = {}
 
     def start(self) -> Iterator[ScheduledSend]:
         algorithm, me = self._algorithm, self._rank
@@ -158,14 +208,21 @@ class ExchangeRule(Rule):
 
     def receive(self, step: Step, packets: Sequence[PortPacket]) -> Iterable[ScheduledSend]:
         for _, segments in packets:
-            for _, target, _, index, payload in segments:
+            for origin, target, _, index, payload in segments:
                 if target != ALL_RANKS:
-                    before = self._folded.get(index, 0)
-                    self._folded[index] = self._algorithm.payloads.fold(before, int.from_bytes(payload), 0, index)
+                    self._arrived.setdefault(index, []).append((origin, payload))
+                else:
+                    self._received.setdefault(index, payload)
         return ()
 
-    def _made(self, target: Rank, segment: int) -> Segment:
+    def results(self) -> Iterator[ResultPart]:
         algorithm, me = self._algorithm, self._rank
-        own = algorithm.contribution(me, 0, segment)
-        total = algorithm.payloads.fold(own, self._folded.get(segment, 0), 0, segment)
-        return me, target, 0, segment, total.to_bytes(algorithm.payloads.segment_bytes(0, segment))
+        if algorithm.number(me) is None:
+            yield from ((0, index, payload) for index, payload in self._received.items())
+            return
+        for index in range(algorithm.spec.messages * algorithm.segments_per_message):
+            yield 0, index, algorithm.fold_at(me, index, self._arrived.get(index, ()))
+
+    def _made(self, target: Rank, segment: int) -> Segment:
+        me = self._rank
+        return me, target, 0, segment, self._algorithm.fold_at(me, segment, self._arrived.get(segment, ()))

@@ -58,7 +58,7 @@ class CycleForm:
 
     def best_segments(self, spec: CollectiveSpec, startup: float, per_byte: float) -> int:
         """Return the number of packets of each part with the least T: B_opt, or the packet limit where it is smaller."""
-        most = max(1, spec.least_message_bytes // self.share)
+        most = max(1, spec.most_parts // self.share)
         best = self.best_packets(spec.messages * spec.message_bytes / self.share, startup, per_byte) / spec.messages
         if spec.packet_limit:
             # Packets above the limit would be cut again at every link, each with its own start-up.

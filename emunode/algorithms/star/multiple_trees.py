@@ -142,7 +142,7 @@ class CongestionTwoBroadcast(OnePortSimulation):
         trees = CongestionTwoTrees(topology)
         # Each tree carries m/(n-1) bytes, in p segments.
         height, share = max(map(trees.height, range(trees.count))), spec.message_bytes / trees.count
-        most = max(1, spec.least_message_bytes // trees.count)
+        most = max(1, spec.most_parts // trees.count)
         # Eq. (5): the derivative of T(p) vanishes at p*, with two segments per packet.
         optimum = sqrt(2 * share * (height - 1) * per_byte / startup) if startup else most
         return best_segments(lambda p: (height + p - 1) * (startup + 2 * share * per_byte / p), optimum, most)
@@ -195,7 +195,7 @@ class CongestionTwoBroadcast(OnePortSimulation):
         # Only a message that was cut by this very formula can be held against theorem 1.
         if spec.messages > 1 or spec.segments != self.auto_segments(self.topology, spec, startup, per_byte):
             return []
-        most = max(1, spec.least_message_bytes // trees)
+        most = max(1, spec.most_parts // trees)
         best = sqrt(2 * spec.message_bytes * (self.height - 1) * per_byte / (trees * startup)) if startup else most
         least, largest = (max(1, min(most, bound)) for bound in (floor(best), ceil(best)))
         source = f"{MULTIPLE}, theorem {1 if self.slot == 1 else 2}: p = sqrt(2m(h-1)Tc/((n-1)Ts))"

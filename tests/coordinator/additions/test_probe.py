@@ -6,8 +6,9 @@ import pytest
 from coordinator.additions.fold_tree import FoldTree
 from coordinator.additions.probe import every_tree, meetings_of, probed_tree, tree_of_meetings
 from emunode.errors import ScenarioError
+from emunode.model import Rounding
 from emunode.values.contributions import probe_contribution
-from emunode.values.float_types import FLOAT32, FLOAT_TYPES, FloatArray, FloatType, Rounding
+from emunode.values.float_types import FLOAT32, FLOAT_TYPES, FloatArray, FloatType
 from tests.additions_support import TREES, evaluated
 from tests.support import golden_rows
 

@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 
+from coordinator.features.numbers import MOST_ELEMENTS, MOST_PROBED
+from emunode.model import Rounding
 from emunode.values.contributions import (
-    MOST_ELEMENTS,
-    MOST_PROBED,
     generated,
     probe_contribution,
     probe_numbers,
     probe_pairs,
 )
-from emunode.values.float_types import FLOAT32, FLOAT_TYPES, FloatType, Rounding
+from emunode.values.float_types import FLOAT32, FLOAT_TYPES, FloatType
 
 WORD = 2**64
 
@@ -29,18 +29,18 @@ def split_mix(seed: int, rank: int, element: int) -> float:
 def test_elements_follow_the_formula(seed: int) -> None:
     for rank in (0, 1, 5039):
         expected = [split_mix(seed, rank, element) for element in range(7, 40)]
-        assert generated(seed, rank, 7, 33).tolist() == expected
+        assert generated(seed, rank, range(7, 40)).tolist() == expected
 
 
 def test_elements_of_two_ranks_have_different_numbers() -> None:
     # The last element of a rank, and the first one of the next rank.
-    last, first = generated(0, 0, MOST_ELEMENTS - 1, 1), generated(0, 1, 0, 1)
+    last, first = generated(0, 0, range(MOST_ELEMENTS - 1, MOST_ELEMENTS)), generated(0, 1, range(1))
     assert last.tolist() == [split_mix(0, 0, MOST_ELEMENTS - 1)]
     assert first.tolist() == [split_mix(0, 1, 0)] != last.tolist()
 
 
 def test_first_elements_have_the_known_bits() -> None:
-    first = [generated(1, rank, 0, 1) for rank in range(4)]
+    first = [generated(1, rank, range(1)) for rank in range(4)]
     singles = [int(FLOAT32.rounded(value).view("<u4")[0]) for value in first]
     assert singles == [0x3DA117EA, 0x3C7E23A9, 0xBC8156C5, 0xBF1DE20A]
     halves = [int(FLOAT_TYPES["bfloat16"].rounded(value)[0]) for value in first]

@@ -1,0 +1,146 @@
+"""The fold trees of an algorithm, by executing its rules with trees in place of numbers.
+
+A rule never looks into a payload: it hands contributions and partial results to the payloads of the run, which fold them.
+So the same rules, given contributions that are leaves, leave at every rank the tree of each part of its result.
+"""
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Final, cast
+
+from coordinator.additions.fold_tree import FoldTree, fold_in_order
+from emunode.algorithms.base import Algorithm
+from emunode.algorithms.conformance import executed
+from emunode.algorithms.payload import Payloads
+from emunode.algorithms.registry import make_algorithm
+from emunode.errors import ScenarioError
+from emunode.model import ALL_RANKS, CollectiveSpec, NumberType, Rank, RealNumbers
+
+Place = tuple[Rank, Rank, int]
+"""(rank, owner of the block, segment): a part of the result at a rank."""
+MOST_FOLDS: Final = 2_000_000
+"""Most segments on links, by whose number the time to find the trees grows; it takes about 10 microseconds for each."""
+
+
+class TreePayloads(Payloads):
+    """Payloads that are fold trees: the contribution of a rank is a leaf."""
+
+    ordered = True
+
+    def folded(self, operands: Sequence[bytes], owner: Rank, segment: int) -> bytes:
+        del owner, segment
+        trees = [tree for tree in cast("Sequence[FoldTree | None]", operands) if tree is not None]
+        # A switch at the end of a branch has nothing to add.
+        return cast("bytes", fold_in_order(trees) if trees else None)
+
+    def _segment(self, origin: Rank, target: Rank, segment: int) -> bytes:
+        del target, segment
+        return cast("bytes", FoldTree(origin))
+
+
+class FoldTrees:
+    """The trees of all parts of a result at all ranks, and the rank where each addition happens."""
+
+    def __init__(self, trees: dict[Place, FoldTree], places: dict[FoldTree, Rank]) -> None:
+        self.trees = trees
+        self.places = places
+
+    @cached_property
+    def by_part(self) -> dict[tuple[Rank, int], list[tuple[Rank, FoldTree]]]:
+        """By (owner, segment), the ranks that have this part of the result, and its tree at each of them."""
+        found: dict[tuple[Rank, int], list[tuple[Rank, FoldTree]]] = {}
+        for (rank, owner, segment), tree in self.trees.items():
+            found.setdefault((owner, segment), []).append((rank, tree))
+        return found
+
+    @cached_property
+    def digests(self) -> list[str]:
+        """The digests of the distinct trees, in order of (rank, owner, segment)."""
+        return list(dict.fromkeys(tree.digest for tree in self.trees.values()))
+
+    @property
+    def depth(self) -> int:
+        """The depth of the deepest tree: the additions that one contribution passes through at most."""
+        return max(tree.depth for tree in self.trees.values())
+
+    @property
+    def mean_depth(self) -> float:
+        """The additions above a contribution, on average over all contributions and trees."""
+        trees = self.trees.values()
+        return sum(tree.total_depth for tree in trees) / sum(tree.leaf_count for tree in trees)
+
+    def unequal_ranks(self) -> tuple[tuple[Rank, int], Rank, FoldTree, FoldTree] | None:
+        """Return the first (owner, segment) whose trees differ between ranks, the first rank that differs from the
+        first one that has it, and both trees; None if all ranks have the same bits.
+        """
+        for part, (first, *others) in self.by_part.items():
+            for rank, tree in others:
+                if tree.digest != first[1].digest:
+                    return part, rank, first[1], tree
+        return None
+
+    @property
+    def same_over_segments(self) -> bool:
+        """Whether each block has one tree for all of its segments, at each rank."""
+        found: dict[tuple[Rank, Rank], set[str]] = {}
+        for (rank, owner, _), tree in self.trees.items():
+            found.setdefault((rank, owner), set()).add(tree.digest)
+        return all(len(digests) == 1 for digests in found.values())
+
+    @property
+    def same_over_parts(self) -> bool:
+        """Whether one tree makes all elements, whatever their block and segment, at each rank."""
+        found: dict[Rank, set[str]] = {}
+        for (rank, _, _), tree in self.trees.items():
+            found.setdefault(rank, set()).add(tree.digest)
+        # A reduce-scatter has one block at each rank: the blocks are compared with one another.
+        return len(set().union(*found.values())) == 1 or (
+            all(len(digests) == 1 for digests in found.values()) and len(self.by_part) < len(self.trees)
+        )
+
+
+def fold_trees(algorithm: Algorithm) -> FoldTrees:
+    """Return the trees of an algorithm that adds numbers, without faults.
+
+    ScenarioError if it does not add numbers, or has more than `MOST_FOLDS` folds.
+    """
+    if not algorithm.adds_numbers:
+        raise ScenarioError("algorithm", algorithm.name, "it folds in no fixed order")
+    blocks = len(algorithm.block_owners) * algorithm.spec.messages * algorithm.segments_per_message
+    folds = blocks * algorithm.topology.order
+    if folds > MOST_FOLDS:
+        raise ScenarioError("algorithm", algorithm.name, f"{folds:,} folds; trees are found of at most {MOST_FOLDS:,}")
+    # Another algorithm object: the payloads of the run stay as they are.
+    symbolic = make_algorithm(algorithm.topology, _bare(algorithm.spec))
+    symbolic.use_payloads(symbolic.make_payloads(TreePayloads))
+    history, rules = executed(symbolic)
+    places: dict[FoldTree, Rank] = {}
+    for _, _, _, _, (origin, target, _, _, payload) in history:
+        if target != ALL_RANKS and payload is not None:
+            # The origin of a partial result has made all additions that no rank has sent before.
+            _place(cast("FoldTree", payload), origin, places)
+    trees: dict[Place, FoldTree] = {}
+    for rank, rule in enumerate(rules):
+        if algorithm.topology.is_switch(rank):
+            continue
+        for owner, segment, payload in sorted(rule.results(), key=lambda part: part[:2]):
+            tree = cast("FoldTree", payload)
+            _place(tree, rank, places)
+            trees[rank, owner, segment] = tree
+    return FoldTrees(trees, places)
+
+
+def _bare(spec: CollectiveSpec) -> CollectiveSpec:
+    """Return the job without protocols, which the plain loop of rules does not execute, and without own data."""
+    numbers = spec.numbers or RealNumbers(NumberType.FLOAT32)
+    return spec._replace(detection=None, repair=None, agreement=None, reliable=None, numbers=numbers._replace(data=b""))
+
+
+def _place(tree: FoldTree, rank: Rank, places: dict[FoldTree, Rank]) -> None:
+    """Note `rank` as the place of all additions of a tree that have none yet."""
+    pending = [tree]
+    while pending:
+        node = pending.pop()
+        if node.left is not None and node.right is not None and node not in places:
+            places[node] = rank
+            pending += (node.left, node.right)

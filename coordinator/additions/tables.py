@@ -1,0 +1,32 @@
+"""The fold trees of an algorithm as a table."""
+
+import polars as pl
+
+from coordinator.additions.orders import fold_trees
+from emunode.algorithms.base import Algorithm
+
+
+def addition_table(algorithm: Algorithm) -> pl.DataFrame:
+    """Return one row per rank, owner of a block, and segment, with the tree of its elements; errors as `fold_trees`."""
+    payloads, unit = algorithm.payloads, algorithm.spec.element_bytes
+    ranks = algorithm.topology.data_ranks
+    complete: dict[str, bool] = {}
+    rows = []
+    for (rank, owner, segment), tree in fold_trees(algorithm).trees.items():
+        if tree.digest not in complete:
+            complete[tree.digest] = tree.is_complete(ranks)
+        rows.append(
+            {
+                "rank": rank,
+                "owner": owner,
+                "segment": segment,
+                "first_element": payloads.first_element(owner, segment),
+                "elements": payloads.segment_bytes(owner, segment) // unit,
+                "depth": tree.depth,
+                "mean_depth": tree.mean_depth,
+                "complete": complete[tree.digest],
+                "sha256": tree.digest,
+                "tree": tree.canonical,
+            }
+        )
+    return pl.DataFrame(rows)

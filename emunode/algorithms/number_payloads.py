@@ -1,0 +1,90 @@
+"""Payloads that are real numbers: contributions as arrays, folded by addition in a given order.
+
+Loaded only by runs with real numbers, since numpy takes a tenth of a second.
+"""
+
+from collections.abc import Container, Sequence
+
+from emunode.algorithms.payload import Payloads, block_owner
+from emunode.model import CollectiveSpec, NumberSource, NumberType, Rank, RealNumbers, Rounding
+from emunode.values.contributions import generated, probe_contribution
+from emunode.values.float_types import FLOAT_TYPES, FloatArray, FloatType, sum_in_order
+
+
+def sent_type(numbers: RealNumbers) -> FloatType:
+    """Return the type of the numbers in messages: partial results that are rounded at the end travel as float32."""
+    return FLOAT_TYPES[NumberType.FLOAT32 if numbers.rounding is Rounding.END else numbers.type]
+
+
+class NumberPayloads(Payloads):
+    """The vectors of one run. Elements count from 0 over the blocks of a message, and on over all messages."""
+
+    ordered = True
+
+    def __init__(
+        self,
+        spec: CollectiveSpec,
+        ranks: Sequence[Rank],
+        seed: int,
+        message_bytes: int,
+        segments_per_message: int,
+        short: Container[Rank] = (),
+    ) -> None:
+        """Take the vectors of the ranks that own data, ascending; the other parameters are those of `Payloads`."""
+        assert spec.numbers is not None
+        self._numbers = spec.numbers
+        self._kind = FLOAT_TYPES[spec.numbers.type]
+        self._sent = sent_type(spec.numbers)
+        self.element_bytes = self._sent.item_bytes
+        self._ranks = ranks
+        self._blocks = spec.blocks
+        self._longer = spec.blocks - spec.short_blocks
+        self.elements = spec.contributed_bytes // self.element_bytes
+        """Elements of the vector of each rank, in each message."""
+        self._data = self._kind.read(spec.numbers.data).reshape(len(ranks), -1) if spec.numbers.data else None
+        super().__init__(seed, message_bytes, segments_per_message, short)
+
+    def block_start(self, owner: Rank) -> int:
+        """Return the first element of the block of a rank in the vector."""
+        if self._blocks == 1:
+            return 0
+        place, longest = self._ranks.index(owner), self.message_bytes // self.element_bytes
+        return place * longest - max(0, place - self._longer)
+
+    def place(self, owner: Rank, segment: int) -> slice:
+        """Return the elements of a segment of the block of `owner`, over all messages."""
+        start = segment // self.segments_per_message * self.elements
+        start += self.block_start(owner) + self.first_element(owner, segment)
+        return slice(start, start + self.segment_bytes(owner, segment) // self.element_bytes)
+
+    def folded(self, operands: Sequence[bytes], owner: Rank, segment: int) -> bytes:
+        if not operands:
+            # The neutral element is -0: -0 + x is x for every x, where +0 would turn -0 into +0.
+            return self._sent.negative_zeros(self.segment_bytes(owner, segment) // self.element_bytes).tobytes()
+        if len(operands) == 1:
+            return operands[0]
+        return sum_in_order(self._sent, map(self._sent.read, operands)).tobytes()
+
+    def finished(self, result: bytes) -> FloatArray:
+        """Return the numbers of a result, rounded to the type of the contributions."""
+        total = self._sent.read(result)
+        return total if self._sent is self._kind else self._kind.rounded(self._sent.exact(total))
+
+    def numbers(self, rank: Rank, elements: range) -> FloatArray:
+        """Return elements of the contribution of a rank, in the type of the contributions."""
+        if self._data is not None:
+            row = self._data[self._ranks.index(rank)]
+            return self._kind.canonical(row[elements.start : elements.stop : elements.step])
+        return self._kind.rounded(generated(self._seed, rank, elements))
+
+    def _segment(self, origin: Rank, target: Rank, segment: int) -> bytes:
+        place = self.place(block_owner(origin, target), segment)
+        if self._numbers.source is NumberSource.PROBE:
+            # Each segment has the elements of all pairs, because segments may be folded by different trees.
+            probe = probe_contribution(self._kind, self._numbers.rounding, self._ranks, origin)
+            numbers = self._kind.rounded(probe[: place.stop - place.start])
+        else:
+            numbers = self.numbers(origin, range(place.start, place.stop))
+        if self._sent is not self._kind:
+            numbers = self._sent.rounded(self._kind.exact(numbers))
+        return numbers.tobytes()
