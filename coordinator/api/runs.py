@@ -458,6 +458,8 @@ def _data_of(result: MemoryRun, summary: dict[str, Any], scenario: dict[str, Any
         **json.loads(json.dumps(dict(result.conclusion.records))),
     )
     data.plan = plan
+    if result.conclusion.results is not None:
+        data.results = result.conclusion.results.numbers
     return data
 
 

@@ -19,8 +19,8 @@ from coordinator.scenario.plugins import load_plugins
 from emunode.errors import ScenarioError
 from emunode.terminal import say, visible
 
-HASH_DIGITS = 12
-"""Digits of a journal hash in a column; all of them would break at 80 columns."""
+HASH_DIGITS = 10
+"""Digits of a hash in a column; all of them would break at 80 columns."""
 
 
 def compare_runs(
@@ -99,6 +99,8 @@ def show_comparison(comparison: Mapping[str, Any], rows: Sequence[Mapping[str, o
         for name, row in zip(comparison["runs"], found["rows"], strict=True):
             out.print(f"  {escape(_plain(name))}: {escape(row or 'it has ended')}", soft_wrap=True)
         out.print(f"before that step {escape('; '.join(found['known']))}", soft_wrap=True)
+    if comparison["bits"] is not None:
+        out.print(escape(_plain(comparison["bits"]["text"])), soft_wrap=True)
     if rows is None:
         for name, claims in claims_of_one(comparison).items():
             out.print(escape(_plain(f"claims of {name} only: {', '.join(claims)}")), soft_wrap=True)
@@ -112,7 +114,7 @@ def _cited(row: Mapping[str, object], sources: dict[str, int]) -> Mapping[str, o
     if row["about"] == "claim":
         words = f"{words} ({sources.setdefault(source, len(sources) + 1)})"
     short = {key: f"{value[:HASH_DIGITS]}.." for key, value in row.items() if isinstance(value, str)}
-    return {**row, **(short if name == "journal_hash" else {}), "about": row["about"], "name": words}
+    return {**row, **(short if name in ("journal_hash", "results_hash") else {}), "about": row["about"], "name": words}
 
 
 def _plain(value: Any) -> Any:

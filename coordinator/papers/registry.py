@@ -2,7 +2,7 @@
 
 from difflib import get_close_matches
 
-from coordinator.papers import any_network, fragopoulou_akl, hussain, johnsson_ho, tseng_sheu
+from coordinator.papers import additions, any_network, fragopoulou_akl, hussain, johnsson_ho, tseng_sheu
 from coordinator.papers.base import REPRODUCTIONS as REPRODUCTIONS  # noqa: PLC0414  # complete once this is imported
 from coordinator.papers.base import Reproduction
 from emunode.errors import ScenarioError
@@ -13,6 +13,7 @@ PAPERS = (
     johnsson_ho,
     hussain,
     any_network,
+    additions,
 )  # fmt: skip
 for _paper in PAPERS:
     for _reproduction in _paper.REPRODUCTIONS:

@@ -15,7 +15,7 @@ from coordinator.reports.theme import standalone
 from coordinator.results.explain import parting
 from emunode.errors import ScenarioError
 
-NOT_METRICS = {"claims", "dropped_claims", "faults", "source"}
+NOT_METRICS = {"bits", "claims", "dropped_claims", "faults", "source", "tree_digests"}
 PLOTTED = (
     "steps", "packets", "segments", "bytes", "max_link_segments", "delivery_ratio", "virtual_seconds", "wall_seconds",
 )  # fmt: skip
@@ -43,6 +43,7 @@ def compare_data(runs: Mapping[str, RunData]) -> dict[str, Any]:
         "differs": _columns(scenarios, [key for key in scenario_keys if _differs(scenarios, key)]),
         "metrics": _columns(summaries, list(keys)),
         "claims": _claims(data),
+        "bits": _bits(data),
         "missing": {name: run.notes for name, run in runs.items() if run.notes},
         **({"parting": found} if len(data) == 2 and (found := _parting(*data)) else {}),
     }
@@ -71,6 +72,19 @@ def _parting(one: RunData, other: RunData) -> dict[str, object] | None:
         return topology.label(rank) if 0 <= rank < topology.order else str(rank)
 
     return {"row": difference.number, **parting((difference.one, difference.other), one.journal, label)}
+
+
+def _bits(runs: Sequence[RunData]) -> dict[str, Any] | None:
+    """Return where the results of two runs of real numbers begin to differ, and why; None for other runs."""
+    if len(runs) != 2 or any(run.results is None for run in runs):
+        return None
+    from coordinator.additions.compared import compared_results  # noqa: PLC0415  # few runs have numbers
+
+    one, other = (run.results for run in runs)
+    algorithms = [None if run.plan is None else run.plan.algorithm for run in runs]
+    assert one is not None
+    assert other is not None
+    return compared_results(one, other, *algorithms)
 
 
 def _model_seconds(run: RunData) -> dict[str, Any]:

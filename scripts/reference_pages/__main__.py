@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from reference_pages.architecture import draw_architecture
+from reference_pages.fold_trees import draw_fold_tree
 from reference_pages.interfaces import interfaces_page
 from reference_pages.metrics import metrics_page
 from reference_pages.networks import draw_network
@@ -25,6 +26,8 @@ GENERATED: Final[Mapping[str, Callable[[], str]]] = {
     "docs/reference/faults.md": faults_page,
     "docs/reference/interfaces.md": interfaces_page,
     "docs/pictures/architecture.svg": draw_architecture,
+    "docs/pictures/fold-tree-ring.svg": lambda: draw_fold_tree("ring"),
+    "docs/pictures/fold-tree-doubling.svg": lambda: draw_fold_tree("recursive doubling"),
     "docs/pictures/star-4.svg": lambda: draw_network("star:4"),
     "docs/pictures/hypercube-4.svg": lambda: draw_network("hypercube:4"),
     "docs/pictures/ej-2+3.svg": lambda: draw_network("ej:2+3"),

@@ -1,5 +1,6 @@
 """The panels of a report in page order. To add one, write a function `Report -> Markup | None` and list it here."""
 
+from coordinator.reports.panels.additions import additions_panel
 from coordinator.reports.panels.agreement import agreement_panel
 from coordinator.reports.panels.base import Panel
 from coordinator.reports.panels.delivery_times import delivery_times_panel
@@ -18,6 +19,7 @@ PANELS: list[Panel] = [
     faults_panel,
     cut_off_panel,
     agreement_panel,
+    additions_panel,
     steps_panel,
     delivery_times_panel,
     space_time_panel,
