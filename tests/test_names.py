@@ -60,7 +60,6 @@ ONLY_TESTS_USE: Final = frozenset(
         "improved_broadcast",
         "partition_problem",
         "phase_loads",
-        "probed_tree",
         "spt_children",
     }
 )

@@ -1,6 +1,6 @@
 """The results of ranks as one array: their digest, their errors, and what trees and values say about their bits."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
@@ -14,7 +14,7 @@ from emunode.algorithms.base import Algorithm
 from emunode.algorithms.number_payloads import NumberPayloads
 from emunode.engine.rank_set import KeptResult
 from emunode.errors import RunError
-from emunode.model import Collective, NumberSource, NumberType
+from emunode.model import Collective, NumberSource, NumberType, Rank
 from emunode.values.float_types import FLOAT_TYPES, FloatArray
 
 MOST_TERMS: Final = 50_000
@@ -35,15 +35,33 @@ class ResultArray(NamedTuple):
         return self.numbers.view(f"<u{self.numbers.dtype.itemsize}")
 
     @property
-    def missing(self) -> NDArray[np.bool_]:
-        """Whether each element is missing."""
-        missing: NDArray[np.bool_] = self.words == ~np.zeros((), self.words.dtype)
-        return missing
+    def missing_elements(self) -> int:
+        """The number of elements that ranks do not have."""
+        if not self.numbers.strides[0]:
+            return int(is_missing(self.numbers[0]).sum()) * len(self.numbers)
+        return sum(int(is_missing(row).sum()) for row in self.numbers)
 
     @property
     def hash(self) -> str:
         """The SHA-256 of the bytes of all rows, the lowest rank first."""
-        return sha256(np.ascontiguousarray(self.numbers).data).hexdigest()
+        digest = sha256()
+        for row in self.numbers:
+            digest.update(np.ascontiguousarray(row).data)
+        return digest.hexdigest()
+
+    @property
+    def distinct_rows(self) -> list[FloatArray]:
+        """The rows with different bits: two NaN are equal here, and +0 and -0 are not."""
+        if not self.numbers.strides[0]:
+            return [self.numbers[0]]
+        return list({sha256(np.ascontiguousarray(row).data).digest(): row for row in self.numbers}.values())
+
+
+def is_missing(row: FloatArray) -> NDArray[np.bool_]:
+    """Return whether each element of a row is missing."""
+    words = row.view(f"<u{row.dtype.itemsize}")
+    missing: NDArray[np.bool_] = words == ~np.zeros((), words.dtype)
+    return missing
 
 
 def payloads_of(algorithm: Algorithm) -> NumberPayloads:
@@ -60,13 +78,28 @@ def has_row_per_rank(algorithm: Algorithm) -> bool:
 
 def gather(algorithm: Algorithm, parts: Iterable[KeptResult]) -> ResultArray:
     """Return the results of ranks as an array; RunError for a part that does not exist in the run."""
-    payloads, ranks = payloads_of(algorithm), algorithm.topology.data_ranks
+    numbers, ranks = algorithm.spec.numbers, algorithm.topology.data_ranks
+    assert numbers is not None
+    parts = list(parts)
+    if not has_row_per_rank(algorithm):
+        return ResultArray(_rows(algorithm, parts, dict.fromkeys(ranks, 0), 1), numbers.type)
+    first = {part[1:3]: part[3] for part in parts if part[0] == parts[0][0]}
+    shared = len(parts) == len(ranks) * len(first) and all(part[3] is first.get(part[1:3]) for part in parts)
+    if shared:
+        # In memory ranks pass on the same objects: one row in place of one for each rank.
+        one = _rows(algorithm, parts[: len(first)], dict.fromkeys(ranks, 0), 1)
+        return ResultArray(np.broadcast_to(one, (len(ranks), one.shape[1])), numbers.type)
+    places = {rank: row for row, rank in enumerate(ranks)}
+    return ResultArray(_rows(algorithm, parts, places, len(ranks)), numbers.type)
+
+
+def _rows(algorithm: Algorithm, parts: Sequence[KeptResult], rows: Mapping[Rank, int], count: int) -> FloatArray:
+    """Return parts of results in `count` rows, each rank in its own; errors as `gather`."""
+    payloads, owners = payloads_of(algorithm), frozenset(algorithm.block_owners)
     assert algorithm.spec.numbers is not None
     kind = FLOAT_TYPES[algorithm.spec.numbers.type]
-    rows = {rank: row for row, rank in enumerate(ranks)} if has_row_per_rank(algorithm) else dict.fromkeys(ranks, 0)
-    shape = (max(rows.values()) + 1, payloads.elements * algorithm.spec.messages)
+    shape = (count, payloads.elements * algorithm.spec.messages)
     words = np.full(shape, ~np.zeros((), f"u{kind.item_bytes}"), f"<u{kind.item_bytes}")
-    owners = set(algorithm.block_owners)
     segments = algorithm.spec.messages * algorithm.segments_per_message
     for rank, owner, segment, payload in parts:
         known = rank in rows and owner in owners and segment < segments
@@ -75,45 +108,41 @@ def gather(algorithm: Algorithm, parts: Iterable[KeptResult]) -> ResultArray:
                 f"rank {rank} reports a result of {len(payload)} bytes for segment {segment} of rank {owner}"
             )
         words[rows[rank], payloads.place(owner, segment)] = payloads.finished(payload).view(words.dtype)
-    return ResultArray(words.view(kind.storage), algorithm.spec.numbers.type)
+    numbers: FloatArray = words.view(kind.storage)
+    return numbers
 
 
 def result_metrics(algorithm: Algorithm, results: ResultArray, *, complete: bool) -> dict[str, int | float]:
     """Return the numbers of distinct results and of missing elements; if no contribution is missing in any result,
     also errors in units of u sum|x|.
     """
-    missing = results.missing
-    whole = results.words[~missing.any(axis=1)]
-    metrics: dict[str, int | float] = {
-        # By bytes: two NaN are equal here, and +0 and -0 are not.
-        "distinct_results": len({row.tobytes() for row in whole}),
-        "missing_elements": int(missing.sum()),
-    }
+    missing = results.missing_elements
+    whole = [row for row in results.distinct_rows if not is_missing(row).any()]
+    metrics: dict[str, int | float] = {"distinct_results": len(whole), "missing_elements": missing}
     numbers = algorithm.spec.numbers
-    if numbers is None or numbers.source is NumberSource.PROBE or missing.any() or not complete:
+    if numbers is None or numbers.source is NumberSource.PROBE or missing or not complete:
         return metrics
-    errors = [error for _, error in _errors(algorithm, results)]
+    errors = list(_errors(algorithm, results))
     if errors:
         metrics |= {"worst_error_units": max(errors), "mean_error_units": sum(errors) / len(errors)}
     return metrics
 
 
-def _errors(algorithm: Algorithm, results: ResultArray) -> Iterator[tuple[int, float]]:
-    """Yield (element, error in units of u sum|x|), by exact rationals, of an even sample of the elements."""
+def _errors(algorithm: Algorithm, results: ResultArray) -> Iterator[float]:
+    """Yield errors in units of u sum|x|, by exact rationals, of an even sample of the elements."""
     ranks, payloads = algorithm.topology.data_ranks, payloads_of(algorithm)
     kind = FLOAT_TYPES[results.type]
     count = results.numbers.shape[1]
     sample = range(0, count, max(1, -(-count * len(ranks) // MOST_TERMS)))
     contributions = [kind.exact(payloads.numbers(rank, sample)).tolist() for rank in ranks]
-    # Distinct rows only: usually all ranks have the same.
-    rows = list({row.tobytes(): kind.exact(row) for row in results.numbers}.values())
-    for element, *terms in zip(sample, *contributions, strict=True):
+    rows = [kind.exact(row[sample.start : sample.stop : sample.step]) for row in results.distinct_rows]
+    for place, terms in enumerate(zip(*contributions, strict=True)):
         if not np.isfinite(terms).all():
             continue
         exact, unit = sum(map(Fraction, terms)), sum(map(abs, map(Fraction, terms))) * Fraction(kind.unit_roundoff)
         for row in rows:
-            if np.isfinite(row[element]) and unit:
-                yield element, float(abs(Fraction(float(row[element])) - exact) / unit)
+            if np.isfinite(row[place]) and unit:
+                yield float(abs(Fraction(float(row[place])) - exact) / unit)
 
 
 def bits_of(algorithm: Algorithm, results: ResultArray, trees: FoldTrees | None) -> dict[str, object]:
@@ -151,7 +180,7 @@ class BitClaim(NamedTuple):
 
 def _bit_claims(algorithm: Algorithm, results: ResultArray, trees: FoldTrees | None) -> Iterator[BitClaim]:
     equal = _first_unequal(algorithm, results)
-    measured = None if results.missing.any() or not has_row_per_rank(algorithm) else not equal
+    measured = None if results.missing_elements or not has_row_per_rank(algorithm) else not equal
     if trees is None:
         yield BitClaim("same_bits_on_all_ranks", None, measured, equal or "too many trees to compare")
         return
@@ -173,7 +202,7 @@ def _bit_claims(algorithm: Algorithm, results: ResultArray, trees: FoldTrees | N
 
 def _first_unequal(algorithm: Algorithm, results: ResultArray) -> str:
     """Return the first element that differs between ranks, in words; empty if none does."""
-    if not has_row_per_rank(algorithm) or results.missing.any():
+    if not has_row_per_rank(algorithm) or results.missing_elements or len(results.distinct_rows) == 1:
         return ""
     differing = np.argwhere((results.words != results.words[0]).T)
     if not len(differing):

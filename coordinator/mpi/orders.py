@@ -17,7 +17,8 @@ from coordinator.mpi.records import CallReport, RankResult
 from coordinator.mpi.rules.base import MPI_ALGORITHMS, MpiCall
 from coordinator.results.claims import Verdict
 from emunode.errors import ScenarioError
-from emunode.values.float_types import FLOAT64, Rounding
+from emunode.model import Rounding
+from emunode.values.float_types import FLOAT64
 
 TEXTS_COMMUTING: Final = "texts-commuting"
 TEXTS_IN_ORDER: Final = "texts-in-order"

@@ -24,9 +24,9 @@ def tree_picture(tree: FoldTree, title: str) -> str | None:
     def draw(node: FoldTree) -> tuple[float, float]:
         """Draw a part of the tree; return the place of its top."""
         if node.parts is None:
-            x = MARGIN + COLUMN * len(leaves)
+            x = float(MARGIN + COLUMN * len(leaves))
             leaves.append(node.least)
-            marks.append(f'<text class="middle" x="{x}" y="{bottom + 16}">{node.least}</text>')
+            marks.append(f'<text class="middle" x="{x:g}" y="{bottom + 16}">{node.least}</text>')
             return x, bottom
         ends = [draw(part) for part in node.parts]
         # As high as the additions below it are many: the depth is read at the left edge.

@@ -61,7 +61,7 @@ def stored(array: NDArray[Any], kind: NumberType, name: str) -> FloatArray:
     target = FLOAT_TYPES[kind]
     # Files of numpy have no name for bfloat16: ml-dtypes writes it as two bytes without a type.
     if kind is NumberType.BFLOAT16 and (array.dtype.name == "bfloat16" or array.dtype.str in ("<V2", "|V2", "<u2")):
-        numbers: FloatArray = np.ascontiguousarray(array).view("<u2")
+        numbers: FloatArray = target.canonical(np.ascontiguousarray(array).view("<u2"))
     elif array.dtype.kind == "f" and array.dtype.itemsize <= 8:
         numbers = target.rounded(np.ascontiguousarray(array, "<f8"))
     else:

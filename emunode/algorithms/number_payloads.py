@@ -4,6 +4,7 @@ Loaded only by runs with real numbers, since numpy takes a tenth of a second.
 """
 
 from collections.abc import Container, Sequence
+from typing import cast
 
 from emunode.algorithms.payload import Payloads, block_owner
 from emunode.model import CollectiveSpec, NumberSource, NumberType, Rank, RealNumbers, Rounding
@@ -61,9 +62,13 @@ class NumberPayloads(Payloads):
         if not operands:
             # The neutral element is -0: -0 + x is x for every x, where +0 would turn -0 into +0.
             return self._sent.negative_zeros(self.segment_bytes(owner, segment) // self.element_bytes).tobytes()
-        if len(operands) == 1:
+        if len(operands) == 1 and isinstance(operands[0], bytes):
             return operands[0]
         return sum_in_order(self._sent, map(self._sent.read, operands)).tobytes()
+
+    def operand(self, rank: Rank, target: Rank, segment: int) -> bytes:
+        # An array: a rank that adds needs no bytes of its own numbers, and a copy takes longer than an addition.
+        return cast("bytes", self._operand(rank, target, segment))
 
     def finished(self, result: bytes) -> FloatArray:
         """Return the numbers of a result, rounded to the type of the contributions."""
@@ -73,11 +78,14 @@ class NumberPayloads(Payloads):
     def numbers(self, rank: Rank, elements: range) -> FloatArray:
         """Return elements of the contribution of a rank, in the type of the contributions."""
         if self._data is not None:
-            row = self._data[self._ranks.index(rank)]
-            return self._kind.canonical(row[elements.start : elements.stop : elements.step])
+            row: FloatArray = self._data[self._ranks.index(rank)]
+            return row[elements.start : elements.stop : elements.step]
         return self._kind.rounded(generated(self._seed, rank, elements))
 
     def _segment(self, origin: Rank, target: Rank, segment: int) -> bytes:
+        return self._operand(origin, target, segment).tobytes()
+
+    def _operand(self, origin: Rank, target: Rank, segment: int) -> FloatArray:
         place = self.place(block_owner(origin, target), segment)
         if self._numbers.source is NumberSource.PROBE:
             # Each segment has the elements of all pairs, because segments may be folded by different trees.
@@ -87,4 +95,4 @@ class NumberPayloads(Payloads):
             numbers = self.numbers(origin, range(place.start, place.stop))
         if self._sent is not self._kind:
             numbers = self._sent.rounded(self._kind.exact(numbers))
-        return numbers.tobytes()
+        return numbers

@@ -81,6 +81,10 @@ class Payloads:
             total = self.fold(total, int.from_bytes(operand), owner, segment)
         return total.to_bytes(self.segment_bytes(owner, segment))
 
+    def operand(self, rank: Rank, target: Rank, segment: int) -> bytes:
+        """Return the contribution of a rank to a segment of the block of `target`, in the form that `folded` takes."""
+        return self.segment(rank, target, segment)
+
     def first_element(self, owner: Rank, number: int) -> int:
         """Return the place of a segment in its message or block, in elements."""
         size, longer = divmod(self.size(owner) // self.element_bytes, self.segments_per_message)

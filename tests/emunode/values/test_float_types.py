@@ -87,8 +87,8 @@ def test_every_nan_has_the_same_bits(name: str, word: int) -> None:
     one = kind.rounded(np.array([1.0]))
     for total in (
         kind.add(plus, minus),
-        kind.add(payload, one),
-        kind.add(one, payload),
+        kind.canonical(payload),
+        kind.add(one, kind.canonical(payload)),
         kind.rounded(np.array([np.nan])),
     ):
         assert total.view(f"<u{kind.item_bytes}").tolist() == [word]
