@@ -64,7 +64,6 @@ def export(  # noqa: PLR0913  # its flags
     A trace, an animation and GOAL need a run (RUN --goal FILE), curves the folder of a campaign in place of a run.
 
     Examples:
-      coordinator export --topology star:4 --algorithm edt --graphml edt.graphml
       coordinator export --topology hypercube:3 --algorithm nesbt --msccl nesbt.xml
       coordinator export runs/campaigns/NAME --pgfplots curves.tex
     """
