@@ -108,11 +108,23 @@ def memory_bytes(plan: Plan) -> int:
     base = BASE_BYTES + journal_bytes(plan) + table_copies(plan) * plan.algorithm.table_bytes
     # In its first step every source sends a message or a block of its own, and copies of one message share their bytes.
     base += _held_bytes(plan) + _traced_bytes(plan) + len(plan.algorithm.sources) * plan.spec.message_bytes
+    base += _number_bytes(plan)
     if not plan.hosts:
         return base + order * MEMORY_ENGINE_BYTES_PER_RANK
     processes = plan.hosts * BYTES_PER_PROCESS
     # Per link end: the kernel's socket buffers and the slot of the host's tables.
     return base + processes + ends * (KERNEL_BYTES_PER_END + USER_BYTES_PER_END) + order * USER_BYTES_PER_RANK
+
+
+def _number_bytes(plan: Plan) -> int:
+    """Estimate the memory of real numbers: partial results that are kept to judge arrivals, and all results."""
+    numbers = plan.spec.numbers
+    if numbers is None:
+        return 0
+    vectors = len(plan.topology.data_ranks) * plan.spec.messages * plan.spec.contributed_bytes
+    # Each process judges by the partial results of all ranks; hosts send their results to the coordinator.
+    processes = 1 + plan.hosts
+    return len(numbers.data) * processes + vectors * (1 + processes if plan.hosts else 2)
 
 
 def journal_bytes(plan: Plan) -> int:

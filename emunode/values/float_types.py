@@ -53,13 +53,15 @@ class FloatType:
         """Return the numbers of a payload, without a copy."""
         return np.frombuffer(payload, self.storage)
 
-    def add(self, left: FloatArray, right: FloatArray) -> FloatArray:
-        """Return the sums, each rounded once. A NaN among the operands has to be `nan`."""
+    def add(self, left: FloatArray, right: FloatArray, *, in_place: bool = False) -> FloatArray:
+        """Return the sums, each rounded once; `in_place` allows that they take the place of `left`. A NaN among the
+        operands has to be `nan`.
+        """
         new_nan: list[str] = []
         # The flag of the processor tells of a NaN that is new, inf - inf, without a pass over the sums, which takes half as
         # long as the addition; `nan` is passed on as it is.
         with np.errstate(invalid="call", over="ignore", call=lambda error, _flag: new_nan.append(error)):
-            total: FloatArray = left + right
+            total: FloatArray = np.add(left, right, out=left if in_place else None)
         return self.canonical(total) if new_nan else total
 
     def negative_zeros(self, count: int) -> FloatArray:
@@ -94,7 +96,8 @@ class Bfloat16(FloatType):
     def nan(self) -> FloatArray:
         return np.array(0x7FC0, "<u2")
 
-    def add(self, left: FloatArray, right: FloatArray) -> FloatArray:
+    def add(self, left: FloatArray, right: FloatArray, *, in_place: bool = False) -> FloatArray:
+        del in_place  # the sums are words, and have to be made of float32 anyway
         # 24 >= 2 * 8 + 2 bits: rounding the float32 sum again gives the sum rounded once.
         with np.errstate(invalid="ignore", over="ignore"):
             return self._from_single(_single(left) + _single(right))
@@ -145,7 +148,8 @@ def sum_in_order(kind: FloatType, operands: Iterable[FloatArray]) -> FloatArray:
     """Return the left-deep sum of at least one array: the first and the second, then the third, and so on."""
     # Not from zero, which would turn -0 into +0, and not `np.sum`, which adds in pairs.
     remaining = iter(operands)
-    total = next(remaining)
+    total, is_own = next(remaining), False
     for operand in remaining:
-        total = kind.add(total, operand)
+        # From the second addition on in place: new memory for 32 MB costs as much as the addition.
+        total, is_own = kind.add(total, operand, in_place=is_own), True
     return total
