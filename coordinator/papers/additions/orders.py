@@ -61,7 +61,7 @@ class ReducingAlgorithm(NamedTuple):
 
 
 ALGORITHMS: Final = (
-    ReducingAlgorithm("one step to rank 0, and back", f"complete:{RANKS}", "bfs-tree", "all-port", by_rank, 1),
+    ReducingAlgorithm("through rank 0", f"complete:{RANKS}", "bfs-tree", "all-port", by_rank, 1),
     ReducingAlgorithm("all pairs", f"complete:{RANKS}", "bfb", "all-port", by_rank, RANKS),
     ReducingAlgorithm("ring", f"ring:{RANKS}", "ring", "one-port", round_ring, RANKS),
     ReducingAlgorithm("recursive doubling", f"complete:{RANKS}", "recursive-doubling", "exchange", by_exchange, 1),
@@ -114,10 +114,10 @@ def _order_rows(cache: RunCache) -> Iterator[dict[str, object]]:
             "algorithm": algorithm.title,
             "trees": different,
             "depth": depth,
-            "mean depth": round(mean, 3),
-            "measured": f"{found[0]}; {found[1]}; {found[2]:.3f}",
-            "bits as by the formula": "yes" if equal else "no",
-            "mean error in u sum|x|": round(float(run.number("mean_error_units")), 3),
+            "mean": round(mean, 2),
+            "measured": f"{found[0]}/{found[1]}/{found[2]:.2f}",
+            "bits": "same" if equal else "other",
+            "error": round(float(run.number("mean_error_units")), 3),
             VERDICT: _verdict(holds=equal and found == (different, depth, round(mean, 4))),
         }
 
@@ -134,7 +134,7 @@ def _size_rows(cache: RunCache) -> Iterator[dict[str, object]]:
         measured = _changed(*map(_measured, runs))
         yield {
             "algorithm": algorithm.title,
-            "percent, by the formula": by_formula,
+            "predicted": by_formula,
             "measured": measured,
             VERDICT: _verdict(holds=by_formula == measured),
         }
@@ -148,10 +148,8 @@ def _pictures() -> Iterator[Figure]:
 
 
 def _build(cache: RunCache) -> Iterator[Section]:
-    yield Table(f"Orders of additions on {RANKS} nodes: trees; depth; mean depth", _order_rows(cache))
-    yield Table(
-        "Elements of a float32 vector whose bits change when the vector becomes twice as long", _size_rows(cache)
-    )
+    yield Table(f"Trees, their depth and mean depth on {RANKS} nodes; mean error in u sum|x|", _order_rows(cache))
+    yield Table("Percent of float32 elements whose bits change if the vector is twice as long", _size_rows(cache))
     yield from _pictures()
 
 
