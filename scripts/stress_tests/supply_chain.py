@@ -45,10 +45,13 @@ def licences() -> dict[str, str]:
 
 
 def licence(License: str, LicenseText: str, **_: str) -> str:  # noqa: N803  # the keys of pip-licenses
-    """Return the licence in the metadata of a package, or else by the text of its licence."""
+    """Return the licence in the metadata of a package, or else by the text of its licence.
+
+    A LicenseRef is a name that the package itself gives to its text, so the text counts.
+    """
     text = " ".join(LicenseText.split())
     by_text = (name for words, name in TEXTS.items() if words in text)
-    return next(by_text, "unknown") if License == "UNKNOWN" else License
+    return next(by_text, "unknown") if License == "UNKNOWN" or License.startswith("LicenseRef-") else License
 
 
 def run_section(budget: Budget) -> Iterator[Row]:
