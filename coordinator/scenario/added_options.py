@@ -18,9 +18,9 @@ from emunode.registry import Registry
 
 NAME: Final = re.compile("[a-z][a-z0-9_]{0,63}")
 TAKEN: Final = {
-    "claims", "engine", "faults", "help", "hosts", "join_seconds", "json", "listen", "method", "metric", "metrics", "open",
-    "out", "precision", "quiet", "resume", "sample", "scenario", "token_file", "trials", "vary", "version", "watch",
-    "watch_port", "watch_timeout", "workers",
+    "claims", "engine", "every_order", "executions", "faults", "help", "hosts", "join_seconds", "json", "listen",
+    "method", "metric", "metrics", "open", "out", "precision", "quiet", "resume", "sample", "scenario", "token_file",
+    "trials", "vary", "version", "watch", "watch_port", "watch_timeout", "workers",
 }  # fmt: skip
 """Names of the flags of commands that run scenarios; `model` adds the attributes of `Scenario`."""
 
@@ -74,6 +74,6 @@ ADDED: Final = Registry[str, type[AddedOptions]](
 )
 """The records of options by name. A built-in feature declares its record in `MODULES`, so that every command knows it."""
 
-MODULES: Final[tuple[tuple[str, str], ...]] = (("NumberOptions", "coordinator.features.numbers"),)
+MODULES: Final[tuple[tuple[str, str], ...]] = (("NumberOptions", "coordinator.features.number_options"),)
 """The name and the module of each record of a built-in feature."""
 ADDED.declare(MODULES)

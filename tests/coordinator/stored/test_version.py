@@ -244,4 +244,4 @@ def test_runs_of_other_versions_are_listed_with_their_version(
     assert named == {"mine": __version__, "later": LATER, "early": "0.2"}
     page = index_page(read_runs(tmp_path / "runs"))
     assert re.findall(r'<td class="state.*</span> (.*)</td>', page).count("holds") == 1
-    assert all(f"</span> {outcome}</p>" in page for outcome in outcomes.values())
+    assert all(f"</span> {outcome}</td>" in page for outcome in outcomes.values())
