@@ -279,7 +279,7 @@ def test_images_are_small_and_grant_no_privileges() -> None:
     look = "from importlib.util import find_spec as f; print([n for n in ('numpy', 'polars', 'coordinator') if f(n)])"
     found = engine("run", "--rm", "--network", "none", HOST_IMAGE, "python3", "-c", look)
     assert found.out == "[]\n", found
-    assert sizes[HOST_IMAGE] < sizes[IMAGE] / 3
+    assert sizes[HOST_IMAGE] < sizes[IMAGE] / 2  # numpy, for real numbers, is more than half of it
     asked = "import emunode.host.process as p; p.forgo_privileges(); print(open('/proc/self/status').read())"
     found = engine("run", "--rm", "--network", "none", HOST_IMAGE, "python3", "-c", asked)
     assert "NoNewPrivs:\t1" in found.out
