@@ -276,7 +276,7 @@ def test_images_are_small_and_grant_no_privileges() -> None:
         found = engine(*as_root, "find", "/", "-xdev", "-type", "f", "-perm", "/6000")
         assert (found.status, found.out) == (0, ""), found
         sizes[image] = int(engine("image", "inspect", "--format", "{{.Size}}", image).out)
-    look = "from importlib.util import find_spec as f; print([n for n in ('numpy', 'polars', 'coordinator') if f(n)])"
+    look = "from importlib.util import find_spec as f; print([n for n in ('polars', 'rich', 'coordinator') if f(n)])"
     found = engine("run", "--rm", "--network", "none", HOST_IMAGE, "python3", "-c", look)
     assert found.out == "[]\n", found
     assert sizes[HOST_IMAGE] < sizes[IMAGE] / 2  # numpy, for real numbers, is more than half of it
