@@ -1,6 +1,7 @@
 """The driver slurm: hosts that srun starts, in the allocation of this process or in one of its own.
 
-An allocation of its own is recorded before hosts start, so that `coordinator clean` cancels the job of a killed run.
+A job of its own is recorded by name before Slurm is asked for it, so that `coordinator clean` cancels the job of a run that
+was killed at any moment.
 """
 
 import os
@@ -8,10 +9,13 @@ import re
 from collections.abc import Sequence
 from typing import Final, TextIO
 
+import trio
+
 from coordinator.networks.launchers.cluster import ClusterLaunch, Starter, address_towards, run_command
 from coordinator.networks.launchers.records import Record, new_record
 from coordinator.planning.plan import Plan
 from emunode.errors import RunError
+from emunode.logging import log
 
 GRANTED: Final = re.compile(r"Granted job allocation (\d+)")
 SHARED: Final = ("--overlap", "--mpi=none", "--input=none")
@@ -38,14 +42,16 @@ class SlurmLaunch(ClusterLaunch):
 
     async def _allocate(self) -> None:
         """Ask for an allocation, and wait for it as long as for a host."""
-        words = ["salloc", "--no-shell", f"--job-name=testbench-{self.run}", f"--ntasks={self._plan.hosts}"]
+        name = f"testbench-{self.run}"
+        record = new_record(self.run, "slurm", "", (name,))
+        record.write()
+        self._record = record
+        words = ["salloc", "--no-shell", f"--job-name={name}", f"--ntasks={self._plan.hosts}"]
         status, text = await run_command([*words, *self.launcher[1:]], "salloc", self.join_seconds)
         granted = GRANTED.search(text)
         if status or granted is None:
             raise RunError(f"Slurm gives no allocation: {text.strip() or f'salloc ended with status {status}'}")
         self._job = granted[1]
-        self._record = new_record(self.run, "slurm", "", (self._job,))
-        self._record.write()
 
     async def _nodes_of_job(self) -> list[str]:
         """Return the names of the nodes of the job."""
@@ -74,22 +80,29 @@ class SlurmLaunch(ClusterLaunch):
 
     async def stop(self) -> None:
         await super().stop()
-        if self._record is not None:
-            await run_command(["scancel", self._job], "scancel")
-            self._record.remove()
-            self._record = None
+        record, self._record = self._record, None
+        if record is None:
+            return
+        with trio.CancelScope(shield=True):
+            try:
+                await _cancel(record)
+            except RunError as error:
+                log("left behind", remedy="coordinator clean", what=record.objects, error=str(error))
+
+
+async def _cancel(record: Record) -> None:
+    """Cancel the job of a run, if it has not ended, and remove the record. RunError if Slurm does not answer."""
+    (name,) = record.objects
+    status, text = await run_command(["scancel", f"--name={name}"], "scancel")
+    if status:
+        raise RunError(f"scancel does not cancel the job {name}: {text.strip() or f'status {status}'}")
+    record.remove()
 
 
 def sweep(record: Record) -> list[str]:
     """Cancel the job of a killed run; return its name. RunError if Slurm does not answer."""
-    import trio  # noqa: PLC0415
-
-    status, text = trio.run(run_command, ["scancel", *record.objects], "scancel")
-    # A job that has ended needs no cancelling.
-    if status and "Invalid job id" not in text:
-        raise RunError(f"scancel does not cancel job {record.objects[0]}: {text.strip()}")
-    record.remove()
-    return [f"job {job}" for job in record.objects]
+    trio.run(_cancel, record)
+    return [f"job {name}" for name in record.objects]
 
 
 def launch(plan: Plan, log: TextIO) -> SlurmLaunch:
