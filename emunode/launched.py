@@ -109,7 +109,7 @@ class JoinFile(NamedTuple):
     path: Path
 
     def write(self, coordinator: str, token: bytes) -> None:
-        """Write the file, which must not exist; RunError if that fails."""
+        """Write the file, in place of one that an earlier run has left; RunError if that fails."""
         fresh = self.path.with_name(f".{self.path.name}-{os.getpid()}")
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)

@@ -58,29 +58,14 @@ def run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
 
 
 def _run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
-    """Wait for the token, then run one host or several."""
+    """Find the run, then start one host or several."""
     if options.parent is not None:
         die_with_parent()
         if os.getppid() != options.parent:  # it died before, so the signal would never come
             return FAILED
     # One deadline for the files and for the coordinator: the user waits for all of them.
     deadline = time.monotonic() + options.join_seconds
-    try:
-        place = launcher_place(os.environ)
-    except RunError as error:
-        parser.error(str(error))
-    goes_on: Callable[[], bool] | None = None
-    if options.join_file == "-":
-        (address, port), token = _run_from(
-            parser, "-", lambda: read_join_text(sys.stdin.buffer.readline(MOST_JOIN_BYTES))
-        )
-        goes_on = _input_is_open
-    elif not options.coordinator:
-        join_file = _join_file(parser, options, place)
-        (address, port), token = _wait_for_run(parser, join_file, deadline)
-        goes_on = _ListedRun(join_file.path, address, port).goes_on
-    else:
-        (address, port), token = endpoint_of(options.coordinator), _wait_for_token(parser, options, deadline)
+    invitation, first, goes_on = _invitation(parser, options, deadline)
     if options.network_descriptor is not None:
         try:
             _read_network(options.network_descriptor)
@@ -91,18 +76,41 @@ def _run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
             _compute_tables(options.job_descriptor)
         except (OSError, FrameError) as error:
             parser.error(f"--job-descriptor: {options.job_descriptor} holds no job: {error}")
-    node = options.node or (place.node if place is not None else "")
-    invitation = Invitation(address, port, token, deadline, options.advertise, options.allow_plugins, node)
-    processes, first = options.processes, options.index
-    if goes_on is None:
-        return (
-            (FAILED if run_host(invitation, first) else 0)
-            if processes is None
-            else fork_hosts(invitation, processes, first)
-        )
-    if first == ANY_HOST and place is not None:
-        first = place.rank * (processes or 1)
-    return fork_hosts(invitation, processes or 1, first, goes_on)
+    processes = options.processes
+    if goes_on is not None:
+        return fork_hosts(invitation, processes or 1, first, goes_on)
+    if processes is not None:
+        return fork_hosts(invitation, processes, first)
+    return FAILED if run_host(invitation, first) else 0
+
+
+def _invitation(
+    parser: argparse.ArgumentParser, options: argparse.Namespace, deadline: float
+) -> tuple[Invitation, int, Callable[[], bool] | None]:
+    """Return the run to join, the index of the first host of this process, and for a launched process whether the run
+    goes on.
+    """
+
+    def invited(endpoint: tuple[str, int], token: bytes, node: str = "") -> Invitation:
+        return Invitation(*endpoint, token, deadline, options.advertise, options.allow_plugins, options.node or node)
+
+    if options.coordinator:  # an explicit flag wins over the environment
+        endpoint, token = endpoint_of(options.coordinator), _wait_for_token(parser, options, deadline)
+        return invited(endpoint, token), options.index, None
+    if options.join_file == "-":
+        found = _run_from(parser, "-", lambda: read_join_text(sys.stdin.buffer.readline(MOST_JOIN_BYTES)))
+        return invited(*found), options.index, _input_is_open
+    try:
+        place = launcher_place(os.environ)
+    except RunError as error:
+        parser.error(str(error))
+    join_file = _join_file(parser, options, place)
+    endpoint, token = _wait_for_run(parser, join_file, deadline)
+    first, node = options.index, ""
+    if place is not None:
+        node = place.node
+        first = place.rank * (options.processes or 1) if first == ANY_HOST else first
+    return invited(endpoint, token, node), first, _ListedRun(join_file.path, *endpoint).goes_on
 
 
 def _join_file(parser: argparse.ArgumentParser, options: argparse.Namespace, place: LauncherPlace | None) -> JoinFile:
