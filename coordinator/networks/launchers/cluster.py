@@ -179,7 +179,8 @@ class ClusterLaunch(Launch):
     async def _signal(self, host: int, pid: int, name: str) -> None:
         node = self._nodes[host]
         status, text = await self._run_on(node, ["kill", f"-{name}", str(pid)])
-        if status and "No such process" not in text:
+        # A host that has just ended needs no signal.
+        if status and await self.state(host, pid) is not ProcessState.ENDED:
             raise RunError(f"cannot send SIG{name} to process {pid} on {node}: {text.strip() or f'status {status}'}")
 
     async def _run_on(self, node: str, command: Sequence[str]) -> tuple[int, str]:
@@ -194,21 +195,16 @@ class ClusterLaunch(Launch):
             if process.stdin is not None:
                 with contextlib.suppress(BrokenPipeError):
                     process.stdin.close()
-        with trio.move_on_after(LEAVE_SECONDS, shield=True):
-            for descriptor in self._watched:
-                await trio.lowlevel.wait_readable(descriptor)
+        # SIGTERM first: launchers pass it on to their processes.
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            with trio.move_on_after(LEAVE_SECONDS, shield=True):
+                for descriptor in self._watched:
+                    await trio.lowlevel.wait_readable(descriptor)
+            for process in self._starters:
+                if process.poll() is None:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.killpg(process.pid, number)
         for process in self._starters:
-            if process.poll() is None:
-                # First the signal that launchers pass on to their processes.
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGTERM)
-        with trio.move_on_after(LEAVE_SECONDS, shield=True):
-            for descriptor in self._watched:
-                await trio.lowlevel.wait_readable(descriptor)
-        for process in self._starters:
-            if process.poll() is None:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
             process.wait()
         for descriptor in self._watched:
             os.close(descriptor)
