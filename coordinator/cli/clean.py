@@ -6,6 +6,7 @@ from coordinator.cli.documents import print_json
 from coordinator.cli.output import JsonFlag, as_command
 from coordinator.history.run_directory import remove_abandoned
 from coordinator.networks.launchers.records import orphans
+from coordinator.scenario.drivers import DRIVERS
 from emunode.terminal import say
 
 
@@ -22,7 +23,7 @@ def clean(*, json: JsonFlag = False) -> None:
     try:
         for record in orphans():
             # Only here: the Docker client takes 0.2 s to import, and most machines have no containers to remove.
-            launcher = import_module(f"coordinator.networks.launchers.{record.driver}")
+            launcher = import_module(str(DRIVERS[record.driver].launcher))
             removed += launcher.sweep(record)
     finally:  # list the folders that were removed even if the container engine does not answer
         if not json:

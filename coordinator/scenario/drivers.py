@@ -35,6 +35,8 @@ class Driver:
     """Whether hosts are processes of this machine, in its network namespace and under its limits."""
     local_memory: bool = True
     """Whether hosts use the memory of this machine."""
+    leaves_objects: bool = False
+    """Whether a killed run leaves objects, which it has recorded; the module of the launcher has `sweep(record)`."""
     options: tuple[str, ...] = ()
     """The options of a scenario that only this driver, and others that name them, support."""
 
@@ -55,7 +57,7 @@ DRIVERS: Final = Registry[str, Driver]("driver", Driver, key=lambda driver: driv
 for _driver in (
     Driver("memory", "", most_hosts=0),
     Driver("local", "coordinator.networks.launchers.local", local_processes=True),
-    Driver("docker", "coordinator.networks.launchers.docker", most_hosts=24, options=("hang_by",)),
+    Driver("docker", "coordinator.networks.launchers.docker", most_hosts=24, leaves_objects=True, options=("hang_by",)),
     Driver("join", "coordinator.networks.launchers.join", most_hosts=24, local_memory=False),
     Driver(
         "ssh",
@@ -71,7 +73,14 @@ for _driver in (
         local_memory=False,
         options=("host_file", "launcher"),
     ),
-    Driver("slurm", "coordinator.networks.launchers.slurm", most_hosts=24, local_memory=False, options=("launcher",)),
+    Driver(
+        "slurm",
+        "coordinator.networks.launchers.slurm",
+        most_hosts=24,
+        local_memory=False,
+        leaves_objects=True,
+        options=("launcher",),
+    ),
 ):
     DRIVERS.add(_driver)
 

@@ -9,15 +9,12 @@ import json
 import os
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Final
 
 import psutil
 
+from coordinator.scenario.drivers import DRIVERS
 from emunode.errors import RunError
 from emunode.state_folder import state_folder
-
-RECORDING_DRIVERS: Final = ("docker", "slurm")
-"""The drivers that write records; their modules of the same names have `sweep(record)`."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +26,7 @@ class Record:
     began: float
     """The start of that process in seconds since 1970: its number may belong to another process by now."""
     driver: str
-    """The driver, whose module has `sweep(record)`."""
+    """The name of the driver, whose launcher has `sweep(record)`."""
     engine: str
     """The engine that has the objects, such as DOCKER_HOST; empty: the default."""
     objects: tuple[str, ...]
@@ -74,7 +71,7 @@ def orphans() -> list[Record]:
         names = {field.name for field in fields(Record)}
         if not isinstance(values, dict) or values.keys() != names or not isinstance(values["objects"], list):
             continue
-        if values["driver"] not in RECORDING_DRIVERS:
+        if values["driver"] not in DRIVERS or not DRIVERS[values["driver"]].leaves_objects:
             continue
         record = Record(**{**values, "objects": tuple(map(str, values["objects"]))})
         if not _is_running(record):
