@@ -37,9 +37,14 @@ def read_foreign_links(folder: Path) -> Any:
 def read_origin(folder: Path) -> dict[str, Any]:
     """Return the content of foreign.json: OSError, ValueError, and RefusedError for values of other types."""
     origin: dict[str, Any] = read_records(folder / FOREIGN_FILE, dict)
-    for name in ("rule", *(f"part {index}" for index in range(len(origin.get("parts") or ())))):
-        rows = origin.get("rule") if name == "rule" else origin["parts"][int(name.split()[1])]
-        if rows is not None and not _are_rows(rows):
+    rule, parts = origin.get("rule"), origin.get("parts") or []
+    if not isinstance(origin.get("call"), dict | None):
+        raise RefusedError("call is no object")
+    if not isinstance(parts, list):
+        raise RefusedError("parts is no list")
+    tables = {f"part {index}": part for index, part in enumerate(parts)} | ({} if rule is None else {"rule": rule})
+    for name, rows in tables.items():
+        if not _are_rows(rows):
             raise RefusedError(f"{name} is no list of source, target, messages and bytes")
     return origin
 

@@ -52,6 +52,7 @@ def save_call(verdict: CallVerdict, origin: str, out: Path | None) -> Path:
         "parts": [pair_rows(part) for part in verdict.parts],
         "wrong_result": verdict.wrong_result,
     }
+    source = _source(call.collective, verdict.algorithm)
     summary = {
         "collective": call.collective,
         "algorithm": verdict.algorithm,
@@ -59,7 +60,7 @@ def save_call(verdict: CallVerdict, origin: str, out: Path | None) -> Path:
         "message_bytes": call.elements * ELEMENT_BYTES,
         "verdict": str(verdict.verdict),
         "undecided_because": verdict.reason if verdict.verdict is Verdict.UNDECIDED else None,
-        "claims": claims_of(verdict.counts, verdict.expected, _source(call, verdict.algorithm), verdict.wrong_result),
+        "claims": claims_of(verdict.counts, verdict.expected, source, verdict.wrong_result),
     }
     name = f"mpi-{call.collective}-{verdict.algorithm}-{call.ranks}".replace("_", "-")
     return save_history(name, call.ranks, verdict.counts, summary, {"origin": origin, **more}, out)
@@ -107,8 +108,8 @@ def totals_of(links: pl.DataFrame) -> dict[str, int]:
     return {"packets": packets, "bytes": sizes, "links_used": len(links)}
 
 
-def _source(call: MpiCall, algorithm: str) -> str:
-    return f"rule of {call.collective} {algorithm} of Open MPI 5"
+def _source(collective: object, algorithm: object) -> str:
+    return f"rule of {collective} {algorithm} of Open MPI 5"
 
 
 def claims_of(
@@ -167,7 +168,7 @@ def _verify(path: Path, verification: Verification) -> None:
             findings.append(f"summary.json: {name} is {summary.get(name)}, by links.parquet {value}")
     rule = _rule_of(origin, ranks, findings)
     call = origin.get("call") or {}
-    source = f"rule of {call.get('collective')} {call.get('algorithm')} of Open MPI 5"
+    source = _source(call.get("collective"), call.get("algorithm"))
     claims = claims_of(counts, rule, source, str(origin.get("wrong_result") or ""))
     if summary.get("claims", []) != claims:
         findings.append("summary.json: its claims differ from the rule and links.parquet")
@@ -183,15 +184,13 @@ def _verdict_of(claims: Sequence[Mapping[str, object]]) -> Verdict | None:
 
 
 def _rule_of(origin: Mapping[str, Any], ranks: int, findings: list[str]) -> PairCounts | None:
-    """Return the traffic that the rule states; a stored one that differs from it is a finding."""
+    """Return the traffic that the rule states; stored traffic that differs from the rule is a finding."""
     stored = origin.get("rule")
     if stored is None:
         return None
-    call = origin.get("call")
-    algorithm = None
-    if isinstance(call, dict):
-        algorithm = MPI_ALGORITHMS.get((str(call.get("collective")), str(call.get("algorithm"))))
-    if algorithm is None or not isinstance(call, dict) or not _are_sizes(call, ranks):
+    call = origin.get("call") or {}
+    algorithm = MPI_ALGORITHMS.get((str(call.get("collective")), str(call.get("algorithm"))))
+    if algorithm is None or not _are_sizes(call, ranks):
         findings.append(f"{FOREIGN_FILE}: no call of a known algorithm")
         return None
     root, elements, segment = (call[name] for name in ("root", "elements", "segment"))

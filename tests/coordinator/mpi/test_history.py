@@ -99,6 +99,9 @@ FORGERIES: dict[str, Callable[[Path], None]] = {
     "no complete network": _edit("summary.json", lambda each: each.update(order=6)),
     "the stored rule differs": _edit("foreign.json", lambda each: each["rule"][0].__setitem__(2, 7)),
     "no call of a known algorithm": _edit("foreign.json", lambda each: each["call"].update(algorithm="other")),
+    "call is no object": _edit("foreign.json", lambda each: each.update(call="ring")),
+    "parts is no list": _edit("foreign.json", lambda each: each.update(parts=5)),
+    "part 0 is no list": _edit("foreign.json", lambda each: each.update(parts=[None])),
     "rule is no list": _edit("foreign.json", lambda each: each.update(rule=[[1]])),
     "bytes is 8000, by links.parquet 8001": _links(
         lambda each: each.with_columns(bytes=pl.when(pl.col("sender") == 0).then(1601).otherwise(1600).cast(pl.Int64))
