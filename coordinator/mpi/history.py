@@ -10,8 +10,17 @@ from coordinator.execution.verify import UnreadableError, Verification, errors_a
 from coordinator.history.foreign import FOREIGN, FOREIGN_FILE, NOT_MEASURED, read_foreign_links, read_origin
 from coordinator.history.run_directory import RunDirectory
 from coordinator.history.stored_run import read_summary
-from coordinator.mpi.rules.base import ELEMENT_BYTES, MPI_ALGORITHMS, MpiCall, PairCount, PairCounts, RefusedCall
-from coordinator.mpi.verdicts import CallVerdict, pair_rows
+from coordinator.mpi.judge import MOST_RANKS
+from coordinator.mpi.rules.base import (
+    ELEMENT_BYTES,
+    MPI_ALGORITHMS,
+    MpiCall,
+    PairCount,
+    PairCounts,
+    RefusedCall,
+    same_counts,
+)
+from coordinator.mpi.verdicts import OWN_CHOICE, CallVerdict, pair_rows
 from coordinator.reports.run_report import write_report
 from coordinator.results.claims import Verdict
 from coordinator.stored.version import VERSION_KEY
@@ -172,15 +181,29 @@ def _verify(path: Path, verification: Verification) -> None:
     claims = claims_of(counts, rule, source, str(origin.get("wrong_result") or ""))
     if summary.get("claims", []) != claims:
         findings.append("summary.json: its claims differ from the rule and links.parquet")
-    expected = _verdict_of(claims)
-    if expected is not None and summary.get("verdict") not in (expected, Verdict.UNDECIDED):
+    expected = _verdict_of(claims, origin, counts, ranks)
+    # Without claims a call may be undecided for a reason that no table shows.
+    if summary.get("verdict") not in ((expected,) if claims else (expected, Verdict.UNDECIDED)):
         findings.append(f"summary.json: verdict {summary.get('verdict')}, by its claims {expected}")
 
 
-def _verdict_of(claims: Sequence[Mapping[str, object]]) -> Verdict | None:
-    if not claims:
-        return None
-    return Verdict.VIOLATED if any(claim["verdict"] == Verdict.VIOLATED for claim in claims) else Verdict.HOLDS
+def _verdict_of(
+    claims: Sequence[Mapping[str, object]], origin: Mapping[str, Any], counts: PairCounts, ranks: int
+) -> Verdict:
+    """Return the verdict of claims; without any, the verdict on the library's own choice, or undecided."""
+    if claims:
+        return Verdict.VIOLATED if any(claim["verdict"] == Verdict.VIOLATED for claim in claims) else Verdict.HOLDS
+    if origin.get("wrong_result"):
+        return Verdict.VIOLATED
+    call = origin.get("call") or {}
+    if call.get("algorithm") != OWN_CHOICE or not _are_sizes(call, ranks) or ranks > MOST_RANKS:
+        return Verdict.UNDECIDED
+    made = _call_of(str(call.get("collective")), call)
+    return Verdict.HOLDS if same_counts(made, counts) else Verdict.UNDECIDED
+
+
+def _call_of(collective: str, call: Mapping[str, Any]) -> MpiCall:
+    return MpiCall(collective, *(call[name] for name in ("ranks", "root", "elements", "segment")))
 
 
 def _rule_of(origin: Mapping[str, Any], ranks: int, findings: list[str]) -> PairCounts | None:
@@ -193,10 +216,9 @@ def _rule_of(origin: Mapping[str, Any], ranks: int, findings: list[str]) -> Pair
     if algorithm is None or not _are_sizes(call, ranks):
         findings.append(f"{FOREIGN_FILE}: no call of a known algorithm")
         return None
-    root, elements, segment = (call[name] for name in ("root", "elements", "segment"))
     parts = [_counts(rows) for rows in origin.get("parts") or ()]
     try:
-        expected = algorithm.counts(MpiCall(algorithm.collective, ranks, root, elements, segment), parts)
+        expected = algorithm.counts(_call_of(algorithm.collective, call), parts)
     except RefusedCall:
         expected = {}
     if pair_rows(expected) != stored:

@@ -142,7 +142,7 @@ def judge_own_choice(call: MpiCall, measured: CallReport) -> CallVerdict:
     if measured.error:
         return CallVerdict(call, OWN_CHOICE, Verdict.UNDECIDED, "", f"unexpectedly {measured.error}")
     if wrong := wrong_result(call, measured.results):
-        return CallVerdict(call, OWN_CHOICE, Verdict.VIOLATED, "", wrong, measured.counts)
+        return CallVerdict(call, OWN_CHOICE, Verdict.VIOLATED, "", wrong, measured.counts, wrong_result=wrong)
     names = same_counts(call, measured.counts)
     if not names:
         reason = "the messages are those of no known algorithm"

@@ -70,6 +70,14 @@ def test_a_violated_call_stays_violated(tmp_path: Path) -> None:
     assert tb.verify(path).findings == []
 
 
+@pytest.mark.parametrize(("flaw", "verdict", "other"), [("", "holds", "violated"), ("wrong sum", "violated", "holds")])
+def test_the_own_choice_is_verified_without_claims(tmp_path: Path, flaw: str, verdict: str, other: str) -> None:
+    (path,) = save_calls(judged(tmp_path, flaw, "auto"), tmp_path / "history")
+    assert (tb.Run.read(path).verdict, tb.verify(path).findings) == (verdict, [])
+    _edit("summary.json", lambda each: each.update(verdict=other))(path)
+    assert any(f"verdict {other}, by its claims {verdict}" in each for each in tb.verify(path).findings)
+
+
 def test_two_ranks_and_composed_algorithms_are_stored_too(tmp_path: Path) -> None:
     (path,) = save_calls(judged(tmp_path, name="nonoverlapping", ranks=2), tmp_path / "history")
     assert tb.Run.read(path).summary["topology"] == network_name(2) == "hypercube:1"
@@ -92,9 +100,16 @@ def _links(change: Callable[[pl.DataFrame], pl.DataFrame]) -> Callable[[Path], N
     return edit
 
 
+def _without_rule(path: Path) -> None:
+    _edit("foreign.json", lambda each: each.update(rule=None))(path)
+    _edit("summary.json", lambda each: each.update(claims=[]))(path)
+
+
 FORGERIES: dict[str, Callable[[Path], None]] = {
     "packets is 41, by links.parquet 40": _edit("summary.json", lambda each: each.update(packets=41)),
     "verdict violated, by its claims holds": _edit("summary.json", lambda each: each.update(verdict="violated")),
+    "verdict undecided, by its claims holds": _edit("summary.json", lambda each: each.update(verdict="undecided")),
+    "verdict holds, by its claims undecided": _without_rule,
     "its claims differ": _edit("summary.json", lambda each: each["claims"][0].update(predicted=1)),
     "no complete network": _edit("summary.json", lambda each: each.update(order=6)),
     "the stored rule differs": _edit("foreign.json", lambda each: each["rule"][0].__setitem__(2, 7)),
