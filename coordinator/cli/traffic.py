@@ -61,8 +61,8 @@ def judge_traffic(  # noqa: PLR0913  # its flags
 ) -> int:
     """Show a table of traffic that another tool measured, and compare it with a rule.
 
-    The rows of one collective are added up. With --algorithm, the messages of all rows, or of the rows of --collective if
-    the file names it, are compared with the rule of this algorithm.
+    The rows of one collective are added up. With --algorithm, the messages of the rows of --collective are compared with the
+    rule of this algorithm; a file without that name must name one collective at most.
 
     Examples:
       coordinator judge traffic dump.csv --topology torus:4x4
@@ -99,18 +99,23 @@ def _judge_table(
     """Judge the rows of a collective by the rule of an algorithm."""
     if collective is None or algorithm is None:
         raise ScenarioError("algorithm", algorithm, "a rule needs both --collective and --algorithm")
-    (name,) = collectives_of(collective)[:1]
+    names = collectives_of(collective)
+    if len(names) > 1:
+        raise ScenarioError("collective", collective, "one collective")
+    (name,) = names
     size, root, segment = sizes
     settings = JudgeSettings([name], [algorithm], [table.ranks], [size], [root], [segment])
     call, declared = rule_of(settings)
-    counts = table.tables.get(collective, table.tables.get(name, table.total))
-    return judge_counts(call, declared, counts)
+    rows = next((each for each in (collective, name) if each in table.tables), None)
+    if rows is None and len(table.tables) > 1:
+        raise ScenarioError("collective", collective, f"the file has several others: {', '.join(table.tables)}")
+    return judge_counts(call, declared, table.total if rows is None else table.tables[rows])
 
 
 def save_traffic(table: TrafficTable, origin: str, verdict: CallVerdict | None, out: Path) -> Path:
     """Write a run directory with the table and its heat map."""
     if verdict is not None:
-        return save_call(verdict, origin, out)
+        return save_call(verdict, origin, out, table.csv())
     summary = {"collective": " and ".join(table.tables) or "none", "algorithm": "measured", "verdict": "undecided"}
     because = {"undecided_because": "no rule was given", "claims": []}
     return save_history(

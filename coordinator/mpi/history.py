@@ -44,8 +44,8 @@ def links_of(counts: PairCounts, ranks: int) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=SCHEMA, orient="row")
 
 
-def save_call(verdict: CallVerdict, origin: str, out: Path | None) -> Path:
-    """Write the history of a judged call and return its folder; a call without measured messages has none."""
+def save_call(verdict: CallVerdict, origin: str, out: Path | None, table: Iterable[str] = ()) -> Path:
+    """Write the history of a judged call, which has measured messages, and return its folder; `table` is CSV."""
     assert verdict.counts is not None
     call = verdict.call
     more = {
@@ -72,7 +72,7 @@ def save_call(verdict: CallVerdict, origin: str, out: Path | None) -> Path:
         "claims": claims_of(verdict.counts, verdict.expected, source, verdict.wrong_result),
     }
     name = f"mpi-{call.collective}-{verdict.algorithm}-{call.ranks}".replace("_", "-")
-    return save_history(name, call.ranks, verdict.counts, summary, {"origin": origin, **more}, out)
+    return save_history(name, call.ranks, verdict.counts, summary, {"origin": origin, **more}, out, table)
 
 
 def save_history(

@@ -39,7 +39,16 @@ def test_a_judged_table_becomes_a_history(call: Call, table: Path, tmp_path: Pat
     out = tmp_path / "history"
     assert call(f"judge traffic {table} --collective allreduce --algorithm ring --out {out}").status == 0
     assert json.loads((out / "summary.json").read_text())["verdict"] == "holds"
+    assert len((out / "traffic.csv").read_text().splitlines()) == 6
     assert call(f"verify {out}").status == 0
+
+
+def test_rows_of_other_collectives_are_never_judged_together(call: Call, tmp_path: Path) -> None:
+    rows = [f"{line},{'Broadcast' if line.startswith('3') else 'AllReduce'}" for line in RING.splitlines()[1:]]
+    (tmp_path / "dump.csv").write_text("\n".join(["source,target,messages,bytes,collective", *rows]))
+    ended = call(f"judge traffic {tmp_path}/dump.csv --collective allreduce --algorithm ring")
+    assert (ended.status, ended.out) == (2, "")
+    assert "the file has several others: AllReduce, Broadcast" in ended.err
 
 
 @pytest.mark.parametrize(
@@ -49,6 +58,8 @@ def test_a_judged_table_becomes_a_history(call: Call, table: Path, tmp_path: Pat
         ("--collective allreduce", "a rule needs both --collective and --algorithm"),
         ("--collective allreduce --algorithm other", "invalid algorithm 'other': one of basic_linear"),
         ("--collective scan --algorithm linear", "scan has no rules"),
+        ("--collective all --algorithm ring", "invalid collective 'all': one collective"),
+        ("--collective allgather,bcast --algorithm ring", "invalid collective 'allgather,bcast': one collective"),
         ("--ranks 3", "invalid ranks 3: above 4, the highest rank of dump.csv"),
         ("--topology ring:4", "a network with a node for each of 5 ranks"),
         ("--topology ring:5 --placement x", "invalid placement 'x'"),
