@@ -11,6 +11,7 @@ from coordinator.api.judging import save_calls
 from coordinator.api.progress import on_stderr
 from coordinator.cli import render
 from coordinator.cli.documents import print_json
+from coordinator.cli.given import seconds_from
 from coordinator.cli.markup import escape
 from coordinator.cli.output import JsonFlag, PluginFlag, as_command
 from coordinator.cli.traffic import (
@@ -33,7 +34,6 @@ from coordinator.mpi.rules.base import ELEMENT_BYTES
 from coordinator.mpi.traffic import summary_rows
 from coordinator.mpi.verdicts import OWN_CHOICE, CallVerdict, Ruled, count_verdicts
 from coordinator.reports.numbers import plural
-from coordinator.scenario.durations import parse_duration
 from coordinator.scenario.networks import load_topology
 from coordinator.scenario.plugins import load_plugins
 from emunode.errors import ScenarioError
@@ -102,7 +102,11 @@ def judge_mpi(  # noqa: PLR0913  # its flags
         ),
     ] = False,
     time_limit: Annotated[
-        str, Parameter(group=LIBRARY, help="time without progress after which a start of the library is ended")
+        str,
+        Parameter(
+            group=LIBRARY,
+            help="time without progress after which a start of the library is ended; of --program, its whole time",
+        ),
     ] = "60s",
     json: JsonFlag = False,
 ) -> int:
@@ -127,7 +131,7 @@ def judge_mpi(  # noqa: PLR0913  # its flags
             numbers[0],
             mpirun,
             open_ports=open_ports,
-            time_limit=_seconds(time_limit),
+            time_limit=seconds_from("time-limit", time_limit),
             echo=lambda text: say(text, err=True, end="", flush=True),
         )
         return _show_program(found, network, placement, out, as_json=json)
@@ -141,7 +145,7 @@ def judge_mpi(  # noqa: PLR0913  # its flags
         order=order,
         mpirun=mpirun,
         open_ports=open_ports,
-        time_limit=_seconds(time_limit),
+        time_limit=seconds_from("time-limit", time_limit),
     )
     with on_stderr("judge") as progress:
         judgement = judge(settings, lambda done, total: progress("numbers of ranks", done, total))
@@ -201,13 +205,6 @@ def _numbers(field: str, text: str) -> list[int]:
             raise ScenarioError(field, text, "a range begins with its smallest number, and has at most 1000")
         found |= dict.fromkeys(range(first, last + 1))
     return list(found)
-
-
-def _seconds(text: str) -> float:
-    try:
-        return parse_duration(text)
-    except ValueError as error:
-        raise ScenarioError("time-limit", text, str(error)) from None
 
 
 def _show(judgement: MpiJudgement, placed: Sequence[Mapping[str, object]], saved: Sequence[Path]) -> None:

@@ -51,7 +51,9 @@ def test_an_invalid_measurement_ends_with_status_three(call: Call, tmp_path: Pat
         ("--collective sum", "invalid collective 'sum': one of "),
         ("--algorithm ,", "invalid algorithm ',': names, separated by commas"),
         ("--bytes 7", "invalid bytes 7: a multiple of 4"),
-        ("--time-limit 5", "invalid time-limit '5': a time from 0"),
+        ("--time-limit 5", "invalid time-limit '5': expected a time such as 90s"),
+        ("--time-limit 0s", "invalid time-limit '0s': expected a time such as 90s"),
+        ("--time-limit 0s --program true", "invalid time-limit '0s': expected a time such as 90s"),
         ("--mpirun /no/such", "invalid mpirun '/no/such': the path of a program mpirun"),
     ],
 )
