@@ -21,7 +21,7 @@ from coordinator.campaigns.verify_campaign import is_finished, verify_records
 from coordinator.campaigns.verify_sweep import verify_sweep
 from coordinator.execution.certificates.check import verify_certificate
 from coordinator.execution.inevitable import inevitable_from
-from coordinator.execution.verify import UnreadableError, Verification, recompute, require_verifiable
+from coordinator.execution.verify import Recomputed, UnreadableError, Verification, recompute, require_verifiable
 from coordinator.execution.verify import verify as verify_run
 from coordinator.history.foreign import FOREIGN_FILE
 from coordinator.history.journal import table
@@ -44,13 +44,9 @@ CLOSE: Final = 1e-9
 def inevitable_loss(run: Path, name: str) -> str:
     """Return in words from which step on a node missed messages whatever began later.
 
-    ScenarioError (field `inevitable`) for another node, one that is faulty, and a run that cannot be read.
+    ScenarioError (field `inevitable`) for an unknown or faulty node, and for a run that cannot be read.
     """
-    path = find_run(run)
-    try:
-        plan = recompute(path, Verification(path)).plan
-    except (UnreadableError, OSError) as error:
-        raise ScenarioError("inevitable", name, f"the run cannot be read: {error}") from None
+    plan = _recomputed(run, "inevitable", name).plan
     try:
         rank = plan.topology.rank(name)
     except ScenarioError as error:
@@ -66,11 +62,7 @@ def explained_state(run: Path, place: str) -> list[str]:
 
     ScenarioError (field `explain`) for another place, and for a run that cannot be read.
     """
-    path = find_run(run)
-    try:
-        found = recompute(path, Verification(path))
-    except (UnreadableError, OSError) as error:
-        raise ScenarioError("explain", place, f"the run cannot be read: {error}") from None
+    found = _recomputed(run, "explain", place)
     plan = found.conclusion.plan
     rank, step = place_of(plan, place)
     lines = explain(plan, table(found.records), rank, step)
@@ -81,6 +73,15 @@ def explained_state(run: Path, place: str) -> list[str]:
         *lines,
         *(f"{label} misses messages to the end, because of {because or 'the faults'}" for because in missed),
     ]
+
+
+def _recomputed(run: Path, field: str, value: str) -> Recomputed:
+    """Return a stored run with its judgement; ScenarioError (`field` and `value`) if it cannot be read."""
+    path = find_run(run)
+    try:
+        return recompute(path, Verification(path))
+    except (UnreadableError, OSError) as error:
+        raise ScenarioError(field, value, f"the run cannot be read: {error}") from None
 
 
 def verify(run: Run | Path | str) -> Verification:

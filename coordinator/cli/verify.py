@@ -54,13 +54,9 @@ def verify(
     if program is not None:
         allow_program(program)
     checked = [verify_run(run) for run in runs]
-    explained = {} if explain is None else {str(run): explained_state(run, explain) for run in runs}
-    lost = {} if inevitable is None else {str(run): [inevitable_loss(run, inevitable)] for run in runs}
+    asked = [_answers(run, explain, inevitable) for run in runs]
     if json:
-        records = [found.record() for found in checked]
-        because = [{"explained": lines} for lines in explained.values()] or [{}] * len(records)
-        steps = [{"inevitable": lines} for lines in lost.values()] or [{}] * len(records)
-        print_json([{**record, **more, **step} for record, more, step in zip(records, because, steps, strict=True)])
+        print_json([{**found.record(), **answers} for found, answers in zip(checked, asked, strict=True)])
     else:
         for found in checked:
             for finding in found.findings:
@@ -71,11 +67,17 @@ def verify(
             if found.verified and found.statement:
                 outcome += f": {found.statement}"
             say(f"{found.path}: {outcome}", lines=False)
-        for line in (line for lines in (*explained.values(), *lost.values()) for line in lines):
+        for line in (line for answers in asked for lines in answers.values() for line in lines):
             say(line, lines=False)
     if not all(found.verified for found in checked):
         return 1
     return 3 if any(found.undecided for found in checked) else 0
+
+
+def _answers(run: Path, explain: str | None, inevitable: str | None) -> dict[str, list[str]]:
+    """Return the lines that answer the questions about a run, by their keys in JSON."""
+    explained = {} if explain is None else {"explained": explained_state(run, explain)}
+    return explained if inevitable is None else {**explained, "inevitable": [inevitable_loss(run, inevitable)]}
 
 
 def warn_unverified(runs: Iterable[Path]) -> None:

@@ -59,5 +59,8 @@ def test_verify_prints_the_step(call: Call, tmp_path_factory: pytest.TempPathFac
     line = "312 misses messages from step 2 on, whatever begins later"
     assert line in call("verify --inevitable 312", path).out
     assert call("verify --inevitable 312 --json", path).data[0]["inevitable"] == [line]
+    twice = call("verify --inevitable 312 --explain 312@3 --json", path, path).data
+    assert [each["inevitable"] for each in twice] == [[line]] * 2
+    assert twice[0]["explained"] == twice[1]["explained"] != []
     assert "231 has everything that is due to it" in call("verify --inevitable 231", path).out
     assert call("verify --inevitable 999", path).status == 2
