@@ -47,8 +47,12 @@ def timetable_of(algorithm: Algorithm, step_limit: int = 2**18) -> HopTimetable:
         raise ScenarioError(
             "redundancy", spec.redundancy, "schedule files name chunks, and no copies of one; leave it out"
         )
-    if spec.repair is not None or spec.broken:
-        raise ScenarioError("repair", spec.repair, "a schedule that faults change is not written; leave it out")
+    if spec.repair is not None:
+        raise ScenarioError("repair", spec.repair.rule, "a schedule that faults change is not written; leave it out")
+    if spec.broken:
+        raise ScenarioError(
+            "fault_knowledge", str(spec.knowledge), "a schedule that faults change is not written; leave it out"
+        )
     if len(algorithm.topology.data_ranks) < algorithm.topology.order:
         raise ScenarioError("topology", algorithm.topology.name, "switches have no program in schedule files")
     try:

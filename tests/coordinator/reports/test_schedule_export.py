@@ -70,17 +70,19 @@ def test_trees_of_an_allgather_come_back(line: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "field"),
+    ("case", "field", "value"),
     [
-        ("star:4 broadcast flood", "algorithm"),
-        ("star:4 broadcast edt x=2", "redundancy"),
-        ("fat-tree:4 allgather bfb", "topology"),
+        (Case("star:4 broadcast flood"), "algorithm", "flood"),
+        (Case("star:4 broadcast edt x=2"), "redundancy", 2),
+        (Case("star:4 broadcast edt repair=switch-tree"), "repair", "switch-tree"),
+        (Case("star:4 broadcast greedy-tree fault_knowledge=all", "crash:2134@1"), "fault_knowledge", "all"),
+        (Case("fat-tree:4 allgather bfb"), "topology", "fat-tree:4"),
     ],
 )
-def test_schedules_that_files_cannot_hold_are_refused(line: str, field: str, tmp_path: Path) -> None:
+def test_schedules_that_files_cannot_hold_are_refused(case: Case, field: str, value: object, tmp_path: Path) -> None:
     with pytest.raises(ScenarioError) as error:
-        written(Case(line), tmp_path / "none.xml")
-    assert error.value.field == field
+        written(case, tmp_path / "none.xml")
+    assert (error.value.field, error.value.value) == (field, value)
     assert not (tmp_path / "none.xml").exists()
 
 
