@@ -39,9 +39,11 @@ def test_every_fault_is_listed(call: Call) -> None:
 
 
 @pytest.mark.parametrize("name", LISTS)
-def test_names_are_listed_in_full_in_80_columns(call: Call, name: str) -> None:
+def test_names_are_listed_in_full_in_80_columns(call: Call, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
     printed = call(f"list {name}")
     assert printed.status == 0
+    assert max(map(len, printed.out.splitlines())) <= 80
     assert "…" not in printed.out
     columns = ("family", "example") if name == "topologies" else ("algorithm", "kind")
     for row in call(f"list {name} --json").data:
