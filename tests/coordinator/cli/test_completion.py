@@ -3,16 +3,10 @@
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
-from coordinator.cli.app import app
 from tests.command_line import Call
 
-
-@pytest.fixture(autouse=True)
-def wide_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    # every command keeps the console of its first use in this process, with the width of that time; this one comes first
-    monkeypatch.setattr(app, "_console", Console(width=400))
+pytestmark = pytest.mark.usefixtures("wide_terminal")
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

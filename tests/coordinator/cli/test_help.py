@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from coordinator.cli.app import COMMANDS, JUDGES, LISTS, MANIFESTS, NEW, app
 from emunode import __version__
 from tests.command_line import ROOT, Call
+from tests.coordinator.cli.conftest import help_of
 
+pytestmark = pytest.mark.usefixtures("wide_terminal")
 ALL: dict[tuple[str, ...], tuple[str, str]] = {
     **{(name,): entry for name, entry in COMMANDS.items()},
     **{("list", name): entry for name, entry in LISTS.items()},
@@ -23,19 +24,6 @@ ALL: dict[tuple[str, ...], tuple[str, str]] = {
     **{("manifest", name): entry for name, entry in MANIFESTS.items()},
     **{("new", name): entry for name, entry in NEW.items()},
 }
-
-
-@pytest.fixture(autouse=True)
-def wide_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    # every command keeps the console of its first use in this process, with the width of that time; this one comes first
-    monkeypatch.setattr(app, "_console", Console(width=400))
-
-
-def help_of(call: Call, *command: str) -> str:
-    """Return the help of a command."""
-    ended = call(" ".join(command), "--help")
-    assert (ended.status, ended.err) == (0, "")
-    return ended.out
 
 
 def function_of(command: tuple[str, ...]) -> Any:
@@ -131,9 +119,6 @@ def test_a_short_run_in_memory_needs_no_event_loop(tmp_path: Path) -> None:
     run = ["run", *PLAN[1:], "--driver", "memory", "--out", str(tmp_path / "run")]
     assert not {"trio", "cyclopts", "rich"} & modules_after(f"from coordinator.cli.invoke import main; main({run})")
     assert (tmp_path / "run" / "report.html").stat().st_size
-
-
-PARSING = ("app", "direct", "documents", "failures", "interrupts", "invoke", "output", "run_flags")
 
 
 def test_help_imports_no_command() -> None:

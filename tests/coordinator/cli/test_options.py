@@ -1,27 +1,14 @@
 """The flags of a scenario: types, defaults, allowed values and groups."""
 
 import pytest
-from rich.console import Console
 
-from coordinator.cli.app import app
 from coordinator.scenario.model import OPTIONS, Scenario, scenario_model
 from coordinator.scenario.option import OptionGroup
 from tests.command_line import Call
+from tests.coordinator.cli.conftest import help_of
 
+pytestmark = pytest.mark.usefixtures("wide_terminal")
 SCENARIO_COMMANDS = ("run", "plan", "serve", "campaign", "certify")
-
-
-@pytest.fixture(autouse=True)
-def wide_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    # every command keeps the console of its first use in this process, with the width of that time; this one comes first
-    monkeypatch.setattr(app, "_console", Console(width=400))
-
-
-def help_of(call: Call, *command: str) -> str:
-    """The help of a command."""
-    ended = call(" ".join(command), "--help")
-    assert (ended.status, ended.err) == (0, "")
-    return ended.out
 
 
 @pytest.mark.parametrize("name", SCENARIO_COMMANDS)
