@@ -19,7 +19,7 @@ VALUES = st.sampled_from(["star:4", "3", "a=b", "a b", "{}", "[1]", "~/x", ".", 
 
 
 def words_of(name: str, value: str, joined: bool) -> list[str]:
-    """A flag with a value, or a switch, as words of a command line."""
+    """Return a flag with a value, or a switch, as words of a command line."""
     flag = f"--{name.replace('_', '-')}"
     switch = OPTIONS[name].is_switch if name in OPTIONS else {**COMMANDS["run"], **COMMANDS["plan"]}[name] == SWITCH
     return [flag] if switch else [f"{flag}={value}"] if joined else [flag, value]
@@ -42,7 +42,7 @@ LINES = st.lists(GIVEN | VALUES.map(lambda value: [value]) | ODD, max_size=6).ma
 
 
 def call_of(patch: pytest.MonkeyPatch, command: str, words: Sequence[str], direct: bool) -> Any:
-    """The call that a command line leads to; None if cyclopts refuses it, or has to parse it."""
+    """Return the call that a command line leads to; None if cyclopts refuses it, or has to parse it."""
     calls: list[Any] = []
 
     def called(file: Any, flags: Any, *others: Any) -> int:
@@ -61,7 +61,7 @@ def call_of(patch: pytest.MonkeyPatch, command: str, words: Sequence[str], direc
 
 
 def as_values(call: Any) -> list[Any]:
-    """The parts of a call without the classes of records, of which cyclopts gets subclasses."""
+    """Return the parts of a call without the classes of records, of which cyclopts gets subclasses."""
     return [vars(part) if hasattr(part, "__dataclass_fields__") else part for part in call]
 
 

@@ -12,9 +12,6 @@ from tests.coordinator.cli.conftest import Examine
 FLOOD = "--topology star:3 --collective broadcast --algorithm flood --driver memory"
 
 
-# --- doctor ----------------------------------------------------------------------------------------------------------
-
-
 def test_every_subject_has_a_state_and_every_problem_a_remedy(call: Call) -> None:
     ended = call("doctor --json")
     assert {finding["state"] for finding in ended.data} <= {"good", "limit", "problem"}

@@ -7,9 +7,6 @@ from tests.command_line import Call
 FLOOD = "--topology star:3 --collective broadcast --algorithm flood --driver memory"
 
 
-# --- run -------------------------------------------------------------------------------------------------------------
-
-
 def test_report_and_export_print_the_files_that_they_write(call: Call, tmp_path: Path) -> None:
     path = call(f"run {FLOOD} --json").data["path"]
     assert call("report --json", path).data == {"written": str(tmp_path / path / "report.html")}

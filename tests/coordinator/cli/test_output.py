@@ -12,9 +12,6 @@ from tests.command_line import command, environment, run_process
 RUN = "run --topology star:3 --collective broadcast --algorithm bfs-tree --driver memory"
 
 
-# --- streams ---------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.exhaustive(one_in=2)
 @pytest.mark.parametrize(
     ("line", "status", "streams"),

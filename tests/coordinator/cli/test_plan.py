@@ -11,9 +11,6 @@ GREEDY = "--topology star:4 --collective broadcast --algorithm greedy-tree"
 STAR = f"{GREEDY} --driver memory"
 
 
-# --- plan ------------------------------------------------------------------------------------------------------------
-
-
 def test_a_plan_has_resources_and_claims(call: Call, tmp_path: Path) -> None:
     ended = call(f"plan {GREEDY} --ranks-per-host 6 --json")
     assert ended.status == 0

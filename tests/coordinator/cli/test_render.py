@@ -31,7 +31,7 @@ def test_markup_shows_the_text_that_rich_shows(text: str) -> None:
 
 
 def printed(by_rich: bool, show: str, *values: object, **options: object) -> str:
-    """What a method of the output prints, by rich or as it chooses."""
+    """Return the text that a method of the output prints, by rich or as it chooses."""
     stream = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline="")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("sys.stdout", stream)

@@ -68,7 +68,7 @@ OPERATION = re.compile(r"l(\d+): (send|recv) (\d+)b (to|from) (\d+) tag (\d+)")
 
 
 def parse_goal(text: str) -> tuple[int, Counter[tuple[int, ...]], Counter[tuple[int, ...]]]:
-    """Order, sends and receipts, as (sender, receiver, step, bytes), of a schedule that is checked to be well-formed."""
+    """Return order, sends and receipts, as (sender, receiver, step, bytes), of a schedule that has to be well-formed."""
     lines = [line for line in text.splitlines() if line and not line.startswith("//")]
     order = int(lines[0].removeprefix("num_ranks "))
     sends: Counter[tuple[int, ...]] = Counter()
@@ -98,7 +98,7 @@ def parse_goal(text: str) -> tuple[int, Counter[tuple[int, ...]], Counter[tuple[
 
 
 def check_order(steps: dict[str, int], requires: dict[str, set[str]]) -> None:
-    """Operations of a step require exactly the operations of the previous active step."""
+    """Check that operations of a step require exactly the operations of the previous active step."""
     for name, step in steps.items():
         before = max((other for other in steps.values() if other < step), default=0)
         assert requires.get(name, set()) == {other for other, when in steps.items() if when == before}
