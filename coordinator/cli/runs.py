@@ -41,7 +41,7 @@ def list_runs(
     """List the stored runs, newest first.
 
     Folders that hold no run, or a damaged one, are left out. A run of another minor version shows that version in place of
-    a verdict. `coordinator open` shows one of the runs, and the page runs/index.html the same table.
+    a verdict. `coordinator open` shows one of the runs, and the page runs/index.html all of them.
 
     Examples:
       coordinator list runs --last 0 --json
