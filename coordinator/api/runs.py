@@ -256,7 +256,7 @@ class Run(Judged):
 
         plan = self.data.plan
         if plan is None:
-            raise RunError(f"the scenario of this run cannot be read: {'; '.join(self.data.notes)}")
+            raise RunError(f"the scenario of this run cannot be read: {self.data.reasons}")
         return addition_table(plan.algorithm)
 
     def _table(self, name: str, table: Table | None) -> Table:

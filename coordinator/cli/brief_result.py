@@ -72,7 +72,7 @@ def _cells(name: str, claims: Sequence[Judgement], measured: str) -> tuple[str, 
 
 
 def _share(judgement: Judgement) -> str:
-    """Return a prediction; a share of the deliveries as a percentage, for its row counts them."""
+    """Return a prediction; a share of the deliveries as `all` or `0.5 of them`, because its row counts them."""
     claim = judgement.claim
     if claim.name == "delivery_ratio" and isinstance(claim.predicted, int | float):
         return "all" if claim.predicted == 1 else f"{_relation(judgement)}{claim.predicted:.4g} of them"

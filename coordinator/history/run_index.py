@@ -102,7 +102,7 @@ class RunEntry:
 
     @property
     def deliveries(self) -> str:
-        """Intact deliveries of those that were due; empty if they are unknown."""
+        """Intact and due deliveries, as `12 of 22`; empty if they are unknown."""
         return "" if self.delivered is None or self.expected is None else f"{self.delivered:,} of {self.expected:,}"
 
 

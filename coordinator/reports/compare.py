@@ -147,7 +147,7 @@ def differing_rows(comparison: Mapping[str, Any]) -> list[dict[str, object]]:
 
 
 def claims_of_one(comparison: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Return the names of claims that a single run makes, by run; their sources may have claims of other runs too."""
+    """Return the names of claims that only one run makes, whatever their sources, by run."""
     names = comparison["runs"]
     made = [
         {claim.partition(" by ")[0].split(" ")[0] for claim, verdicts in comparison["claims"].items() if verdicts[k]}

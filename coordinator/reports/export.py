@@ -199,5 +199,5 @@ def write_lines(path: Path, lines: Iterable[str], field: str) -> Path:
 
 def _topology(data: RunData) -> Topology:
     if data.topology is None:
-        raise ScenarioError("run", str(data.path), "its network is unknown; " + "; ".join(data.notes))
+        raise ScenarioError("run", str(data.path), "its network is unknown; " + data.reasons)
     return data.topology

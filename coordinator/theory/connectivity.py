@@ -11,7 +11,9 @@ from emunode.model import Rank
 from emunode.topologies.all_pairs import Adjacency
 
 Expired = Callable[[], bool]
-"""Whether the time of a computation is over. This module does not look at the clock: the caller, such as a command, does."""
+"""A function that reports whether the time of a computation is over. The caller, such as a command, gives it: nothing here
+looks at the clock.
+"""
 
 
 class OutOfTimeError(Exception):

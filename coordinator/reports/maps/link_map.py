@@ -234,11 +234,11 @@ def _done(scene: Scene, due: np.ndarray) -> list[int]:
     by_rank = np.argsort(gains["rank"].to_numpy(), kind="stable")
     frame, rank, segments = (gains[name].to_numpy()[by_rank] for name in ("frame", "rank", "segments"))
     total = np.cumsum(segments)
-    # The sum over the ranks before, which is subtracted, is that at the first row of each rank.
+    # The total before the first row of each rank, which is subtracted, belongs to other ranks.
     first = np.searchsorted(rank, rank)
     have = total - (total - segments)[first]
     complete = due[rank] & (full[rank] > 0) & (have >= full[rank])
-    # Rows of a rank ascend by frame, and `unique` returns the first of each.
+    # Rows of a rank ascend by frame, and `unique` returns the first row of each rank.
     _, earliest = np.unique(rank[complete], return_index=True)
     reached: list[int] = np.bincount(frame[complete][earliest], minlength=scene.positions.count).cumsum().tolist()
     return reached
