@@ -10,6 +10,7 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from coordinator.api.forks import require_usable
+from coordinator.placements.base import PLACEMENTS
 from coordinator.scenario.blocks import BLOCK_KINDS
 from coordinator.scenario.fault_sets import STRATEGIES
 from coordinator.scenario.fault_syntax import forms
@@ -91,6 +92,11 @@ def fault_rows() -> list[Row]:
     ]
     listed: dict[str, Sequence[Row]] = {"fault": forms(), "block": blocks, "strategy": strategies}
     return [{**row, "use": use} for use, rows in listed.items() for row in rows]
+
+
+def placement_rows() -> list[Row]:
+    """List the placements of nodes on hosts."""
+    return [{"form": each.form, "meaning": each.meaning} for each in PLACEMENTS.values()]
 
 
 # --- algorithms ----------------------------------------------------------------------------------------------------------

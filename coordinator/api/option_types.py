@@ -24,6 +24,7 @@ class Options(TypedDict, total=False):
     redundancy: int
     driver: str
     ranks_per_host: int | str
+    placement: str
     netns: str
     hang_by: str
     host_file: str

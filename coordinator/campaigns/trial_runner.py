@@ -216,7 +216,7 @@ class TrialRunner:
         """Return a network in its initial state: the open network after a reset, if it fits the plan, else a new one."""
         scenario = plan.scenario
         # The settings that a reset cannot change.
-        kind = (plan.topology.name, scenario.driver, plan.hosts, scenario.netns)
+        kind = (plan.topology.name, scenario.driver, plan.hosts, plan.placed and plan.placed.table, scenario.netns)
         if self._network is not None and self._network[0] == kind:
             # A network of which processes were killed refuses a reset; then a new one is opened.
             with contextlib.suppress(RunError):

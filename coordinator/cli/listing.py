@@ -1,4 +1,4 @@
-"""`coordinator list`: topologies, algorithms and faults."""
+"""`coordinator list`: topologies, algorithms, faults and placements."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -15,6 +15,7 @@ from coordinator.api.lists import (
     fault_rows,
     is_tried,
     network_of_filter,
+    placement_rows,
     topology_rows,
 )
 from coordinator.cli import render
@@ -142,6 +143,23 @@ def list_faults(*, plugin: PluginFlag = None, json: JsonFlag = False) -> None:
         render.show_rows(title, [{key: row[key] for key in row if key != "use"} for row in rows if row["use"] == use])
 
 
+def list_placements(*, plugin: PluginFlag = None, json: JsonFlag = False) -> None:
+    """List the placements: which nodes share a host.
+
+    `coordinator plan` counts the links that cross hosts.
+
+    Examples:
+      coordinator list placements
+      coordinator list placements --json
+    """
+    load_plugins(plugin or ())
+    rows = placement_rows()
+    if json:
+        print_json(rows)
+        return
+    render.show_rows("", rows)
+
+
 def _networks_of(family: str) -> str:
     return "any network" if family == ANY_FAMILY else family
 
@@ -200,3 +218,4 @@ def show_algorithm(details: Mapping[str, Any]) -> None:
 topologies_command = as_command(list_topologies, "topologies")
 algorithms_command = as_command(list_algorithms, "algorithms")
 faults_command = as_command(list_faults, "faults")
+placements_command = as_command(list_placements, "placements")

@@ -38,8 +38,11 @@ def show_result(plan: Plan, result: RunResult, *, every_claim: bool = False) -> 
     repetition = _repetition(summary)
     delivered = f"delivered {summary['intact_deliveries']:,} of {summary['expected_deliveries']:,} in "
     in_steps = f"{delivered}{plural(summary['steps'], 'step')} with " if every_claim or repetition else ""
+    across = (
+        f", {summary['packets_across_hosts']:,} of them across hosts" if summary.get("packets_across_hosts") else ""
+    )
     out.print(
-        f"{repetition}{in_steps}{plural(summary['packets'], 'packet')}; "
+        f"{repetition}{in_steps}{plural(summary['packets'], 'packet')}{across}; "
         f"set up in {summary['setup_seconds']:.2f} s, ran in {summary['wall_seconds']:.2f} s",
         soft_wrap=True,
     )
@@ -63,7 +66,8 @@ def show_result(plan: Plan, result: RunResult, *, every_claim: bool = False) -> 
 def _run_lines(plan: Plan, summary: Mapping[str, Any]) -> Iterator[str]:
     """Yield the collective, the algorithm, the network and the driver of a run."""
     spec = plan.spec
-    connections = f"{summary['links_opened']:,} TCP connections, {plural(plan.hosts, 'host process', 'es')}"
+    across = f" ({summary['links_across_hosts']:,} across hosts)" if summary.get("links_across_hosts") else ""
+    connections = f"{summary['links_opened']:,} TCP connections{across}, {plural(plan.hosts, 'host process', 'es')}"
     where = connections if plan.hosts else "in memory"
     yield f"[bold]{plan.topology.title}[/bold], {plan.topology.order:,} nodes, {where}"
     source = f" from {plan.topology.label(spec.source)}" if len(plan.algorithm.sources) == 1 else ""

@@ -20,7 +20,7 @@ class RunObserver:
         self.plan = plan
         self.forward: Progress = lambda *_: None
         """Called with all progress, too."""
-        self.counters = RunCounters(plan.topology.order, plan.hosts)
+        self.counters = RunCounters(plan.placement if plan.hosts else None)
         self.phase = "setup"
         """`setup`, `running` or `finished`."""
         self.steps = 0

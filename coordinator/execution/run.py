@@ -16,6 +16,7 @@ from coordinator.networks.registry import make_network
 from coordinator.planning.plan import Plan
 from coordinator.results.conclude import Conclusion, History, conclude
 from coordinator.results.cut_off import faults_without_effect
+from coordinator.results.host_traffic import host_traffic
 from coordinator.stored.version import VERSION_KEY
 from emunode import __version__
 from emunode.errors import RunError
@@ -153,6 +154,7 @@ def summarize(plan: Plan, conclusion: Conclusion, journal: Journal, execution: E
         "setup_seconds": round(execution.setup_seconds, 6),
         **({"network_read_seconds": round(topology.read_seconds, 6)} if isinstance(topology, TableTopology) else {}),
         "links_opened": execution.links_opened,
+        **(host_traffic(topology, plan.placement, conclusion.measurement.links) if plan.hosts else {}),
         "journal_rows": journal.rows,
         "journal_hash": journal.hash,
         "verdict": str(conclusion.ruling.verdict),

@@ -38,6 +38,8 @@ def families(observer: RunObserver) -> Iterator[MetricFamily]:
     yield _value("steps", "counter", "Steps up to the last one in which packets were sent.", counters.steps)
     yield _value("faults", "counter", "Faults that have taken effect.", observer.faults)
     yield _value("packets", "counter", "Packets sent: what crosses a link in a step.", counters.packets)
+    across = counters.packets_across_hosts if plan.hosts else None
+    yield _value("packets_across_hosts", "counter", "Packets between nodes of different hosts.", across)
     yield _value("sent_bytes", "counter", "Bytes sent, once per hop.", counters.bytes, "bytes")
     outcomes = [
         ({"outcome": each.name.lower()}, counters.outcomes[each]) for each in HopOutcome if each < HopOutcome.CONTROL

@@ -33,12 +33,14 @@ from coordinator.history.stored_run import (
     unknown_keys,
 )
 from coordinator.history.timetable import PredictionInputs, Timetable, make_timetable
+from coordinator.placements.base import place
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.results.claims import Verdict
 from coordinator.results.conclude import Conclusion, History, conclude
 from coordinator.results.cut_off import faults_without_effect
 from coordinator.results.differential import REPLAYED_ROWS, Replay, replay
 from coordinator.results.explain import hop_words
+from coordinator.results.host_traffic import HOST_TRAFFIC, host_traffic
 from coordinator.results.run_metrics import RUN_METRICS
 from coordinator.scenario.model import OPTIONS, Scenario, costs_of, make_scenario
 from coordinator.scenario.networks import network_of, with_absolute_network
@@ -495,6 +497,7 @@ def _check_summary(
         "segments_per_tree": scenario.segments, "redundancy": scenario.redundancy, "faults": list(scenario.fault),
         **plan.targets, **conclusion.metrics, **conclusion.cut_off.record(),
         "without_effect": faults_without_effect(conclusion.plan), **conclusion.stated(),
+        **_host_traffic(scenario, plan, conclusion, summary, verification),
     }  # fmt: skip
     unsure = any(text.startswith("elections") for text in verification.unchecked)
     verification.unchecked += unknown_keys("summary.json", summary, KNOWN | expected.keys())
@@ -507,6 +510,24 @@ def _check_summary(
             verification.findings.append(
                 f"summary.json: {name} is {_short(summary[name])}, and the journal says {_short(value)}"
             )
+
+
+def _host_traffic(
+    scenario: Scenario, plan: Plan, conclusion: Conclusion, summary: Mapping[str, Any], verification: Verification
+) -> Mapping[str, int]:
+    """Count the links and packets within hosts and across hosts again, for a run that states them."""
+    hosts = summary.get("hosts")
+    if not any(name in summary for name in HOST_TRAFFIC):
+        return {}
+    if not isinstance(hosts, int) or not 1 <= hosts <= plan.topology.order:
+        verification.findings.append(f"summary.json: {_short(hosts)} hosts for {plan.topology.order} nodes")
+        return {}
+    try:
+        placement = place(scenario.placement, plan.topology, hosts)
+    except ScenarioError as error:
+        verification.findings.append(f"scenario.toml: {_short(error)}")
+        return {}
+    return host_traffic(plan.topology, placement, conclusion.measurement.links)
 
 
 def _check_claims(conclusion: Conclusion, summary: Mapping[str, Any], verification: Verification) -> None:

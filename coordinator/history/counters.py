@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coordinator.history.journal import RECORD
+from emunode.host.placement import Placement
 from emunode.model import CONTROL_TREE, HopOutcome
 
 KEPT_STEPS: Final = 3
@@ -22,16 +23,22 @@ class RunCounters:
     `summary.json`.
     """
 
-    def __init__(self, order: int, hosts: int) -> None:
+    def __init__(self, placement: Placement | None) -> None:
+        """Begin at 0; `placement` is the placement of the ranks on hosts, None in memory."""
         self.steps = 0
         """The last step in which a packet was sent."""
         self.packets = 0
         self.bytes = 0
         self.outcomes: list[int] = [0] * len(HopOutcome)
         """Segments, by HopOutcome."""
-        self.received_by_host: NDArray[np.int64] = np.zeros(hosts, dtype=np.int64)
+        self.packets_across_hosts = 0
+        """Packets between ranks of different hosts."""
+        self.received_by_host: NDArray[np.int64] = np.zeros(placement.hosts if placement else 0, dtype=np.int64)
         """Segments that arrived, by the host that runs the receiver."""
-        self._order, self._hosts = order, hosts
+        self._host_of: NDArray[np.int32] = np.empty(0, dtype=np.int32)
+        """The host of each rank; empty in memory."""
+        if placement is not None:
+            self._host_of = np.array([placement.host(rank) for rank in range(placement.order)], dtype=np.int32)
         self._recent: NDArray[np.int64] = np.empty(0, dtype=np.int64)
         """The packets of recent steps, sorted, since their rows may come in several parts."""
 
@@ -51,6 +58,11 @@ class RunCounters:
             | (rows["sender"].astype(np.int64) << SENDER_SHIFT)
             | rows["port"].astype(np.int64)
         )
+        if len(self._host_of):
+            found, first = np.unique(packets, return_index=True)
+            new = first[~np.isin(found, self._recent, assume_unique=True)]
+            between = self._host_of[rows["sender"][new]] != self._host_of[rows["receiver"][new]]
+            self.packets_across_hosts += int(between.sum())
         together = np.union1d(self._recent, packets)
         self.packets += len(together) - len(self._recent)
         self.steps = int(together[-1]) >> STEP_SHIFT
@@ -58,6 +70,6 @@ class RunCounters:
         self.bytes += int(rows["bytes"].sum(dtype=np.int64))
         counts = np.bincount(rows["outcome"], minlength=len(self.outcomes)).tolist()
         self.outcomes = [before + count for before, count in zip(self.outcomes, counts, strict=True)]
-        if self._hosts:
-            arrived = rows["receiver"][rows["outcome"] != HopOutcome.LOST].astype(np.int64)
-            self.received_by_host += np.bincount(arrived * self._hosts // self._order, minlength=self._hosts)
+        if len(self._host_of):
+            arrived = rows["receiver"][rows["outcome"] != HopOutcome.LOST]
+            self.received_by_host += np.bincount(self._host_of[arrived], minlength=len(self.received_by_host))

@@ -16,7 +16,6 @@ from coordinator.planning.plan import Plan
 from coordinator.scenario.plugins import loaded_plugins
 from emunode.errors import RunError
 from emunode.faults.connections import LinkId
-from emunode.host.placement import Placement
 from emunode.net.protocol import HostConfig
 from emunode.topologies.table import TableTopology
 
@@ -37,7 +36,7 @@ class LinkWaves:
         self._run = run
         self._channel = channel
         self._launch = launch
-        self._placement = Placement(plan.topology.order, plan.hosts)
+        self._placement = plan.placement
         # The smaller of the requested length and the limit of the kernel, which would cut a longer queue silently.
         topology = plan.topology
         # Only a network without a closed definition is sent: hosts make all others from their names.
@@ -78,6 +77,7 @@ class LinkWaves:
                 seconds,
                 *self._network,
                 self._plugins,
+                self._placement.table,
             )
             self._channel.send(host, "assign", *config.to_record())
         await self._channel.wait_until(lambda: all(host.index in self._listening for host in hosts), "hosts to listen")

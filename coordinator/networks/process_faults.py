@@ -17,7 +17,6 @@ from emunode.faults.connections import Connections
 from emunode.faults.effects import Stops
 from emunode.faults.injector import Faults
 from emunode.faults.kinds import Fault, LinkFault, NodeFault, stated
-from emunode.host.placement import Placement
 from emunode.model import Rank, Step
 
 
@@ -25,7 +24,7 @@ class ProcessFaultPlan:
     """Decides for the hosts of one plan which processes faults kill, stop or restart."""
 
     def __init__(self, plan: Plan) -> None:
-        self._placement = Placement(plan.topology.order, plan.hosts)
+        self._placement = plan.placement
         self._faults_may_come = plan.faults_may_come
         self._recoveries: dict[Rank, set[Step]] = {}
         self._counting: set[Rank] = set()

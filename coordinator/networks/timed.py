@@ -25,7 +25,7 @@ from emunode.engine.memory import MemoryEngine
 from emunode.engine.rank_set import AlteredCopy, KeptResult, results_of
 from emunode.errors import EmulatorError
 from emunode.faults.effects import ALWAYS
-from emunode.host.placement import Placement
+from emunode.host.placement import HostRanks
 from emunode.model import Rank, Step
 from emunode.net.wire import NOTICE
 from emunode.timed.memory_engine import faults_of
@@ -56,16 +56,16 @@ def prediction_of(plan: Plan) -> Generator[Step, None, Timetable]:
     return prediction(plan.algorithm, plan.faults, costs_of(plan.scenario), plan.scenario.step_limit)
 
 
-def in_batches(ranks: range, tables: Mapping[Rank, Table], default: Table) -> Iterator[tuple[Rank, list[Table]]]:
-    """Yield the tables of these ranks in parts of about TABLE_BYTES, each with its first rank."""
-    first, part, size = ranks[0], list[Table](), 0
-    for rank in ranks:
+def in_batches(ranks: HostRanks, tables: Mapping[Rank, Table], default: Table) -> Iterator[tuple[int, list[Table]]]:
+    """Yield the tables of these ranks in parts of about TABLE_BYTES, each with the place of its first rank among them."""
+    first, part, size = 0, list[Table](), 0
+    for place, rank in enumerate(ranks):
         table = tables.get(rank, default)
         part.append(table)
         size += len(table) if isinstance(table, bytes) else sum(map(len, table))
         if size > TABLE_BYTES:
             yield first, part
-            first, part, size = rank + 1, [], 0
+            first, part, size = place + 1, [], 0
     if part:
         yield first, part
 
@@ -145,7 +145,7 @@ class TimedHostNetwork(HostNetwork):
         self._ready: set[int] = set()
         self._finished: set[int] = set()
         self._process_faults: TimedProcessFaults | None = None
-        self._placement = Placement(plan.topology.order, plan.hosts)
+        self._placement = plan.placement
 
     @property
     def rows(self) -> list[bytes]:

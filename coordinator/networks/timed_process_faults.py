@@ -22,7 +22,7 @@ from coordinator.networks.process_actions import ProcessActions, Sent
 from emunode.errors import EmulatorError
 from emunode.faults.effects import ALWAYS, Interval
 from emunode.faults.in_time import FaultsInTime
-from emunode.host.placement import Placement
+from emunode.host.placement import HostRanks, Placement
 from emunode.timed.cost_model import NANO
 
 SHORTEST_STOP = 1_000_000
@@ -43,7 +43,7 @@ class ProcessFate(NamedTuple):
         return [interval for interval in self.stopped if interval.end < ALWAYS]
 
 
-def fate_of(ranks: range, faults: FaultsInTime) -> ProcessFate:
+def fate_of(ranks: HostRanks, faults: FaultsInTime) -> ProcessFate:
     """Return the faults that all of these ranks share."""
     incarnations = {tuple(faults.incarnations(rank)) for rank in ranks}
     hangs = {tuple(faults.hangs(rank)) for rank in ranks}

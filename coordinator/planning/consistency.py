@@ -65,6 +65,9 @@ def require_consistent(scenario: Scenario) -> None:
     _require_program(scenario)
     if driver == "memory" and scenario.ranks_per_host != "auto":
         raise ScenarioError("ranks_per_host", scenario.ranks_per_host, "the memory driver has no hosts; leave it out")
+    placement = options_of(type(scenario))["placement"].field.default
+    if driver == "memory" and scenario.placement != placement:
+        raise ScenarioError("placement", scenario.placement[:80], "the memory driver has no hosts; leave it out")
 
 
 def _require_driver_options(scenario: Scenario) -> None:

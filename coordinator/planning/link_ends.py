@@ -10,10 +10,10 @@ LINK_ENDS_COUNTED = 2_000_000
 """Up to this order x degree, counting link ends takes about a second."""
 
 
-def ends_per_host(topology: Topology, hosts: int) -> int:
-    """Count the link ends of the largest of `hosts` hosts; an upper bound for a large network whose degrees differ."""
+def ends_per_host(topology: Topology, placement: Placement) -> int:
+    """Count the link ends of the host with the most; an upper bound for a large network whose degrees differ."""
     before = _ends_before(topology)
-    return ceil(topology.order / hosts) * topology.degree if before is None else _largest(before, hosts)
+    return max(placement.sizes) * topology.degree if before is None else _largest(before, placement)
 
 
 def fewest_hosts(topology: Topology, limit: int) -> int:
@@ -26,7 +26,7 @@ def fewest_hosts(topology: Topology, limit: int) -> int:
     if before is None:
         return enough
     hosts = ceil(before[-1] / limit)
-    while hosts < enough and _largest(before, hosts) > limit:
+    while hosts < enough and _largest(before, Placement(topology.order, hosts)) > limit:
         # One at a time would take minutes for many hosts.
         hosts += 1 + hosts // 20
     return min(hosts, enough)
@@ -42,9 +42,12 @@ def _ends_before(topology: Topology) -> list[int] | None:
     return list(accumulate((len(topology.ports(rank)) for rank in topology.ranks()), initial=0))
 
 
-def _largest(before: list[int], hosts: int) -> int:
+def _largest(before: list[int], placement: Placement) -> int:
     """Return the most link ends of one host, given the ends of all lower ranks."""
-    order = len(before) - 1
-    placement = Placement(order, hosts)
-    edges = [before[placement.ranks(host).start] for host in range(hosts)]
-    return max(end - start for start, end in pairwise([*edges, before[order]]))
+    counts = [0] * placement.hosts
+    if placement.table:
+        for rank, (start, end) in enumerate(pairwise(before)):
+            counts[placement.host(rank)] += end - start
+        return max(counts)
+    edges = [before[placement.ranks(host)[0]] for host in range(placement.hosts)]
+    return max(end - start for start, end in pairwise([*edges, before[-1]]))

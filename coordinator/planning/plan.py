@@ -10,6 +10,7 @@ from math import ceil
 
 from coordinator.features.base import ResolvedRun
 from coordinator.features.registry import FEATURES, active_features
+from coordinator.placements.base import RankPlacement, place, rank_placement
 from coordinator.planning.collective import collective_spec
 from coordinator.planning.consistency import require_consistent, require_size, require_used
 from coordinator.planning.link_ends import fewest_hosts
@@ -28,6 +29,7 @@ from emunode.algorithms.registry import make_algorithm
 from emunode.errors import RunError, ScenarioError
 from emunode.faults.kinds import Fault
 from emunode.faults.timeline import FaultTimeline
+from emunode.host.placement import Placement
 from emunode.model import VECTOR, Collective, FaultKnowledge, Port, Rank
 from emunode.topologies.base import Topology
 
@@ -47,6 +49,13 @@ class Plan(ResolvedRun):
     """How long to wait for the next host to join; None: the driver's default."""
     searches: tuple[str, ...] = ()
     """How each set of the strategy `worst` was found, in words."""
+    placed: Placement | None = None
+    """The placement of the ranks on hosts, if it is not in blocks."""
+
+    @property
+    def placement(self) -> Placement:
+        """Which host runs which rank; of a run with hosts."""
+        return self.placed or Placement(self.topology.order, self.hosts)
 
     @property
     def name(self) -> str:
@@ -122,6 +131,9 @@ def make_plan(
     if spec.permutation and is_file(scenario.permutation):
         # As text, so that the stored scenario does not depend on the file.
         resolved["permutation"] = described(topology, spec.permutation)
+    rule = rank_placement(scenario.placement)
+    if (listed := rule.resolved(topology)) is not None:
+        resolved["placement"] = listed
     scenario = scenario.model_copy(update=resolved)
     algorithm = make_algorithm(topology, spec)
     for feature in FEATURES.values():
@@ -129,7 +141,7 @@ def make_plan(
     require_consistent(scenario)
     if hosts is not None and not 0 < hosts <= topology.order:
         raise ScenarioError("hosts", hosts, f"from 1 to {topology.order}, one per node")
-    hosts = hosts or _host_count(scenario, topology, machine or this_machine(), estimate=estimate)
+    hosts = hosts or _host_count(scenario, topology, machine or this_machine(), rule, estimate=estimate)
     return Plan(
         scenario=scenario,
         topology=topology,
@@ -142,7 +154,14 @@ def make_plan(
         endpoint=endpoint,
         faults_may_come=faults_may_come,
         searches=searches,
+        placed=_placed(scenario.placement, topology, hosts) if hosts else None,
     )
+
+
+def _placed(placement: str, topology: Topology, hosts: int) -> Placement | None:
+    """Return the placement that a scenario names; None for blocks."""
+    found = place(placement, topology, hosts)
+    return found if found.table else None
 
 
 def run_time_of(scenario: Scenario) -> Callable[[Algorithm], int] | None:
@@ -165,13 +184,17 @@ def _worst_set(fault_set: FaultSetSpec, sites: FaultSites, scenario: Scenario, g
     return worst_set(fault_set, sites, scenario, given)
 
 
-def _host_count(scenario: Scenario, topology: Topology, machine: Machine, *, estimate: bool) -> int:
+def _host_count(
+    scenario: Scenario, topology: Topology, machine: Machine, rule: RankPlacement, *, estimate: bool
+) -> int:
     """Return the number of hosts that a scenario asks for; 0 for the memory driver.
 
     RunError if a host has no descriptors for even one rank, unless this is only an `estimate`.
     """
     if scenario.ranks_per_host != "auto":
         return ceil(topology.order / scenario.ranks_per_host)
+    if (listed := rule.host_count(topology)) is not None:
+        return listed
     most = DRIVERS[scenario.driver].most_hosts
     if most is not None:
         return min(topology.order, most)
@@ -188,12 +211,12 @@ def _host_count(scenario: Scenario, topology: Topology, machine: Machine, *, est
 def broken_from_the_start(topology: Topology, faults: Iterable[Fault]) -> tuple[tuple[Rank, Port], ...]:
     """Return (rank, port) of every direction of a link that carries nothing in step 1."""
     found: set[tuple[Rank, Port]] = set()
-    for place, (first, *_) in FaultTimeline(faults).stops.items():
+    for site, (first, *_) in FaultTimeline(faults).stops.items():
         if first.start != 1:
             continue
-        if isinstance(place, int):
-            for port, peer, its_port in topology.ends(place):
-                found |= {(place, port), (peer, its_port)}
+        if isinstance(site, int):
+            for port, peer, its_port in topology.ends(site):
+                found |= {(site, port), (peer, its_port)}
         else:
-            found.add(place)
+            found.add(site)
     return tuple(sorted(found))

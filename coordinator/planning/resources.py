@@ -3,8 +3,6 @@
 A link takes a descriptor at each end; a host also needs a listener, a control connection and a few more.
 """
 
-from math import ceil
-
 from coordinator.dependence.losses import HOP_BYTES, MOST_HOPS
 from coordinator.planning import link_ends
 from coordinator.planning.link_ends import LINK_ENDS_COUNTED
@@ -12,7 +10,6 @@ from coordinator.planning.machine import RESERVED_DESCRIPTORS
 from coordinator.planning.plan import Plan
 from coordinator.scenario.drivers import DRIVERS
 from emunode.algorithms.base import Dependence
-from emunode.host.placement import Placement
 from emunode.model import FOLDING, Collective
 from emunode.topologies.base import Topology
 
@@ -89,12 +86,12 @@ def table_copies(plan: Plan) -> int:
 
 def ranks_per_host(plan: Plan) -> int:
     """Return the ranks of the largest host; of the whole network where there are no hosts."""
-    return ceil(plan.topology.order / (plan.hosts or 1))
+    return max(plan.placement.sizes) if plan.hosts else plan.topology.order
 
 
 def ends_per_host(plan: Plan) -> int:
     """Count the link ends of the largest host."""
-    return link_ends.ends_per_host(plan.topology, plan.hosts) if plan.hosts else 0
+    return link_ends.ends_per_host(plan.topology, plan.placement) if plan.hosts else 0
 
 
 def descriptors_per_host(plan: Plan) -> int:
@@ -151,11 +148,17 @@ def _held_bytes(plan: Plan) -> int:
     return plan.topology.order * (segments * BYTES_PER_HELD_SEGMENT + payloads * bool(plan.hosts)) + payloads
 
 
+def links_within_hosts(plan: Plan) -> int | None:
+    """Return the links between ranks of one host; None for a network that is too large to count them."""
+    across = links_across_hosts(plan)
+    return None if across is None else plan.topology.link_count - across if plan.hosts else 0
+
+
 def links_across_hosts(plan: Plan) -> int | None:
     """Return the links between hosts; None for a network that is too large to count them."""
     if not plan.hosts:
         return 0
     if 2 * plan.topology.link_count > LINK_ENDS_COUNTED:
         return None
-    host = Placement(plan.topology.order, plan.hosts).host
+    host = plan.placement.host
     return sum(host(one) != host(other) for one, _, other, _ in plan.topology.links())

@@ -68,7 +68,8 @@ def _check(metric: RunMetric) -> None:
 TAKEN: Final = frozenset(
     {
         "order", "degree", "diameter", "hosts", "blocks", "segments_per_tree", "faults", "fault_searches", "without_effect",
-        "agreement", "wall_seconds", "setup_seconds", "network_read_seconds", "links_opened", "journal_rows",
+        "agreement", "wall_seconds", "setup_seconds", "network_read_seconds", "links_opened",
+        "links_within_hosts", "links_across_hosts", "packets_within_hosts", "packets_across_hosts", "journal_rows",
         "journal_hash", "verdict", "undecided_because", "claims", "dropped_claims", "cut_off", "cut_off_count",
         "missing_contributions", "version", "violated",
     }

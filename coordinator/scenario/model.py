@@ -45,6 +45,14 @@ def _lower(value: object) -> object:
     return value.lower() if isinstance(value, str) else value
 
 
+def _lower_name(value: object) -> object:
+    """Return a text with the name before its colon in small letters."""
+    if not isinstance(value, str):
+        return value
+    name, colon, parameter = value.partition(":")
+    return f"{name.lower()}{colon}{parameter}"
+
+
 def _netns(value: object) -> object:
     """Translate `true` and `false` of scenarios from before `auto` existed."""
     text = str(value).lower()
@@ -207,6 +215,12 @@ class Scenario(BaseModel):
     )
     ranks_per_host: Annotated[Count | Automatic, Option(OptionGroup.PROCESSES)] = Field(
         "auto", description="ranks per process; auto: one process per core, or at most 24 containers"
+    )
+    placement: Annotated[str, BeforeValidator(_lower_name), Option(OptionGroup.PROCESSES)] = Field(
+        "blocks",
+        max_length=2**25,
+        description="which nodes share a host: blocks, round-robin, sub-network, least-crossing or file:FILE; see "
+        "`coordinator list placements`",
     )
     netns: Annotated[Literal["auto", "always", "never"], BeforeValidator(_netns), Option(OptionGroup.PROCESSES)] = (
         Field(

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 from weakref import WeakValueDictionary
 
+from coordinator.placements.base import absolute_placement
 from coordinator.scenario.model import Scenario, dump_scenario
 from coordinator.scenario.plugins import absolute_plugins, keep_plugins
 from coordinator.scenario.schedule_text import is_text
@@ -105,7 +106,7 @@ def absolute_network(name: object, folder: Path) -> object:
 
 def with_absolute_network(values: Mapping[str, object], folder: Path) -> dict[str, object]:
     """Return the values of a scenario with absolute paths of its files, which are relative to `folder`: of `topology`,
-    `permutation`, `schedule`, `data` and `plugin`.
+    `permutation`, `schedule`, `placement`, `data` and `plugin`.
     """
     absolute = dict(values)
     if "topology" in values:
@@ -116,6 +117,8 @@ def with_absolute_network(values: Mapping[str, object], folder: Path) -> dict[st
     schedule = values.get("schedule")
     if isinstance(schedule, str) and not is_text(schedule):
         absolute["schedule"] = str(folder.absolute() / schedule)
+    if isinstance(placement := values.get("placement"), str):
+        absolute["placement"] = absolute_placement(placement, folder)
     if isinstance(data := values.get("data"), str) and not data.startswith("array:"):
         absolute["data"] = str(folder.absolute() / data)
     if "plugin" in values:

@@ -30,7 +30,7 @@ KeptResult = tuple[Rank, Rank, int, bytes]
 class RankSet:
     """The nodes of `ranks`, which one engine runs, and the faults in force."""
 
-    def __init__(self, algorithm: Algorithm, ranks: range) -> None:
+    def __init__(self, algorithm: Algorithm, ranks: Sequence[Rank]) -> None:
         spec = algorithm.spec
         self._algorithm = algorithm
         self._ranks = ranks

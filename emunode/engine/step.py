@@ -37,7 +37,7 @@ reverse_ports_of = lru_cache(maxsize=1)(ReversePorts)
 class StepRunner:
     """The steps of the ranks of one engine, and the records of these steps that the engine has not taken yet."""
 
-    def __init__(self, algorithm: Algorithm, rank_set: RankSet, ranks: range) -> None:
+    def __init__(self, algorithm: Algorithm, rank_set: RankSet, ranks: Sequence[Rank]) -> None:
         self.rank_set = rank_set
         self.faults = rank_set.faults
         self.rows = bytearray()

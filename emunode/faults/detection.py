@@ -68,7 +68,7 @@ class StepDetection:
     Only ports next to a fault are watched; all others hear something in every step.
     """
 
-    def __init__(self, topology: Topology, seed: int, detection: Detection, ranks: range) -> None:
+    def __init__(self, topology: Topology, seed: int, detection: Detection, ranks: Sequence[Rank]) -> None:
         self._topology = topology
         self._detection = detection
         self._ranks = ranks

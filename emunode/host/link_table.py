@@ -14,7 +14,7 @@ import trio
 
 from emunode.errors import FrameError, RunError
 from emunode.host.orders import Connect, Dial, LinkEnd, Listener
-from emunode.host.placement import Placement
+from emunode.host.placement import HostRanks, Placement
 from emunode.model import Port, Rank
 from emunode.net import wire
 from emunode.net.framed_streams import BATCH, RESET, FramedStreams, prepare
@@ -35,6 +35,7 @@ class LinkTable:
         self,
         config: HostConfig,
         topology: Topology,
+        placement: Placement,
         streams: FramedStreams,
         secret: bytes,
         tell: Callable[..., None],
@@ -47,8 +48,7 @@ class LinkTable:
         self._tell = tell
         # Drawn anew by every process, so a hello that was recorded before a restart of this host proves nothing to it.
         self._nonce = os.urandom(wire.NONCE_BYTES)
-        placement = Placement(topology.order, config.hosts)
-        self.ranks = placement.ranks(config.host)
+        self.ranks: HostRanks = placement.ranks(config.host)
         self.degree = topology.degree
         # Arrays of C integers: a list of int objects takes several times as much for every link end.
         self.peers = array("q", (peer for rank in self.ranks for peer in topology.neighbours(rank)))
@@ -101,7 +101,7 @@ class LinkTable:
 
     def slot(self, rank: Rank, port: Port) -> int:
         """Return the number of a link end of this host."""
-        return (rank - self.ranks[0]) * self.degree + port
+        return self.ranks.index(rank) * self.degree + port
 
     def end(self, slot: int) -> LinkEnd:
         """Return the rank and port of a slot."""

@@ -34,6 +34,7 @@ from emunode.host.orders import (
     Shutdown,
     read_order,
 )
+from emunode.host.placement import placement_of
 from emunode.host.step_engine import StepEngine
 from emunode.logging import log
 from emunode.model import CollectiveSpec
@@ -231,11 +232,12 @@ class Session:
         topology = _network(config)
         if config.hosts > topology.order:
             raise FrameError(f"host {config.host} of {config.hosts} for {topology.order} ranks")
+        placement = placement_of(config, topology.order)
         if self._configured is not None:
             self._configured(config, topology)
         algorithm = _algorithm(topology, config)
         # After all checks of the job: a host that refuses it has opened no listener.
-        links = LinkTable(config, topology, self._streams, self._secret, self._tell, self._listen(config))
+        links = LinkTable(config, topology, placement, self._streams, self._secret, self._tell, self._listen(config))
         # So that the slot array covers every descriptor that the frame handler may be asked about.
         links.register(self._control)
         engine = StepEngine(algorithm, links, self._tell, self._fail, self._on_other_frame)

@@ -161,12 +161,13 @@ class StepEngine:
         inboxes: dict[Rank, list[PortPacket]] = {}
         if not arrivals[0]:  # most steps of a host with few active ranks
             return inboxes
-        first, degree = self._links.ranks[0], self._links.degree
+        ranks, degree = self._links.ranks, self._links.degree
         for slot, packet in zip(*arrivals, strict=True):
             index, port = divmod(slot, degree)
-            inbox = inboxes.get(index + first)
+            rank = ranks[index]
+            inbox = inboxes.get(rank)
             if inbox is None:  # not setdefault: most ranks get one packet, and would make a list to throw away
-                inboxes[index + first] = [(port, packet)]
+                inboxes[rank] = [(port, packet)]
             else:
                 inbox.append((port, packet))
         for column in arrivals:

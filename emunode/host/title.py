@@ -3,7 +3,7 @@
 import os
 from typing import Final
 
-from emunode.host.placement import Placement
+from emunode.host.placement import placement_of
 from emunode.net.protocol import HostConfig
 from emunode.runtime import call, has
 from emunode.topologies.base import Topology
@@ -20,9 +20,10 @@ KEEP_ENVIRONMENT: Final = "SPT_NOENV"
 
 def title_of(config: HostConfig, topology: Topology) -> str:
     """Return a title such as "emunode: host 1 of 2, nodes 3124 to 4321 of star:4"."""
-    ranks = Placement(topology.order, config.hosts).ranks(config.host)
+    ranks = placement_of(config, topology.order).ranks(config.host)
     first, last = topology.label(ranks[0]), topology.label(ranks[-1])
-    nodes = f"node {first}" if len(ranks) == 1 else f"nodes {first} to {last}"
+    between = "to" if isinstance(ranks, range) else ".."
+    nodes = f"node {first}" if len(ranks) == 1 else f"nodes {first} {between} {last}"
     return f"emunode: host {config.host} of {config.hosts}, {nodes} of {topology.name}"
 
 

@@ -34,6 +34,8 @@ class HostConfig(NamedTuple):
     """Its digest; empty if the name of the topology defines the network."""
     plugins: tuple[Plugin, ...] = ()
     """Plug-ins to load before the network and the algorithm are looked up."""
+    placement: bytes = b""
+    """The host of each rank, as `emunode.host.placement` packs it; empty: consecutive blocks."""
 
     def to_record(self) -> tuple[object, ...]:
         """Return plain values for the wire."""

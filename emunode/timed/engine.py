@@ -90,9 +90,9 @@ class Timer:
 
 
 class LinkEnds(NamedTuple):
-    """The ranks of a host and their link ends. The slot of a link end is rank index x degree + port."""
+    """The ranks of a host, ascending, and their link ends. The slot of a link end is rank index x degree + port."""
 
-    ranks: range
+    ranks: Sequence[Rank]
     peers: Sequence[Rank]
     reverse: Sequence[int]
     """The port at the other end, by slot."""
@@ -170,9 +170,8 @@ class TimedRun:
     def carry_out(self, order: TimedOrder) -> None:
         """Carry out an order of the coordinator."""
         match order:
-            # Ranks of a host are consecutive, so the first of them names all.
             case ReceiptSteps(first, tables):
-                for rank, table in enumerate(tables, first):
+                for rank, table in zip(self._ranks[first:], tables, strict=False):
                     # Four bytes a step: a timetable of millions of receipts stays small on the wire and in memory.
                     self._receipts[rank] = array("I", table)
             case Begin(nanoseconds):
@@ -190,15 +189,15 @@ class TimedRun:
             case TimedFaults(faults):
                 self._faults = faults_of(self._algorithm, faults)
             case FaultFree(first, tables):
-                self._plans.update(enumerate(map(_timetable, tables), first))
+                self._plans.update(zip(self._ranks[first:], map(_timetable, tables), strict=False))
             case ByEvents(durations, horizon):
                 steps = StepTimes(durations)
                 self._run_times = RunTimes(steps, ALWAYS, horizon)
             case CrossingTimes(first, tables):
-                for rank, times in enumerate(tables, first):
+                for rank, times in zip(self._ranks[first:], tables, strict=False):
                     self._crossings[rank] = array("Q", times)
             case Notices(first, tables):
-                for rank, table in enumerate(tables, first):
+                for rank, table in zip(self._ranks[first:], tables, strict=False):
                     self._notices[rank] = list(wire.NOTICE.iter_unpack(table))
             case ProcessStops(times):
                 # Descending, so that the next stop is popped off the end.
@@ -440,36 +439,36 @@ class TimedRun:
 
     def _pack_rows(self, rows: bytearray) -> None:
         """Append the journal rows since the last `flush`."""
-        degree, first, reverse = self._degree, self._ranks[0], self._reverse
+        degree, ranks, reverse = self._degree, self._ranks, self._reverse
         # Altered copies matter where receivers vote on several.
         if self._faults is not None and self._algorithm.spec.redundancy > 1:
-            self._tell_altered_copies(first)
+            self._tell_altered_copies()
         for index, loss, outcome in self._losses:
             # A report is a packet of a rank to itself.
-            receiver = first + index if outcome is HopOutcome.REPORT else self._peers[index * degree + loss.port]
-            wire.encode_losses(rows, loss.step, first + index, loss.port, receiver, loss.segments, outcome)
+            receiver = ranks[index] if outcome is HopOutcome.REPORT else self._peers[index * degree + loss.port]
+            wire.encode_losses(rows, loss.step, ranks[index], loss.port, receiver, loss.segments, outcome)
         self._losses.clear()
         for index, judged in self._judged:
             base = index * degree
             for step, hops in judged:
-                wire.encode_rows(rows, step, first + index, self._peers, base, reverse[base : base + degree], hops)
+                wire.encode_rows(rows, step, ranks[index], self._peers, base, reverse[base : base + degree], hops)
 
-    def _tell_altered_copies(self, first: Rank) -> None:
+    def _tell_altered_copies(self) -> None:
         copies = [
             copy
             for index, judged in self._judged
             for step, hops in judged
-            for copy in altered_copies(step, first + index, hops)
+            for copy in altered_copies(step, self._ranks[index], hops)
         ]
         if copies:
             self._tell("altered_copies", copies)
 
     def _times_so_far(self) -> Iterator[tuple[int, ...]]:
         """Yield the fields of `wire.TIME` for every start and receipt since the last `flush`."""
-        degree, first, peers, reverse = self._degree, self._ranks[0], self._peers, self._reverse
+        degree, ranks, peers, reverse = self._degree, self._ranks, self._peers, self._reverse
         for moment, now, starts in self._started:
             for _, _, slot, step, receipt, received_step, _ in starts:
-                yield step, first + slot // degree, slot % degree, 0, moment, now
+                yield step, ranks[slot // degree], slot % degree, 0, moment, now
                 if receipt >= 0:
                     # Both ends are named by the sender and its port, as the row of the hop is.
                     yield received_step, peers[receipt], reverse[receipt], 1, moment, now

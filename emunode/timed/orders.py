@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from emunode.faults.in_time import TimedFault
-from emunode.model import Rank, Step
+from emunode.model import Step
 
 
 class ReceiptSteps(NamedTuple):
-    """The steps in which packets arrive under the timed clock, for each rank from `first` on."""
+    """The steps in which packets arrive under the timed clock, for each rank of the host from its place `first` on."""
 
-    first: Rank
+    first: int
     steps: Sequence[bytes]
 
 
@@ -36,9 +36,9 @@ class TimedFaults(NamedTuple):
 
 
 class FaultFree(NamedTuple):
-    """The fault-free timetable of one rank after the other, from `first` on."""
+    """The fault-free timetable of one rank of the host after the other, from its place `first` on."""
 
-    first: Rank
+    first: int
     tables: list[tuple[bytes, bytes]]
     """The receipts of each step (`wire.RECEIPTS`); step, port and start of packets that leave (`wire.DEPARTURE`)."""
 
@@ -57,16 +57,18 @@ class ByEvents(NamedTuple):
 
 
 class CrossingTimes(NamedTuple):
-    """The times at which packets have crossed to each rank, from `first` on, as 8-byte numbers."""
+    """The times at which packets have crossed to each rank of the host from its place `first` on, as 8-byte numbers."""
 
-    first: Rank
+    first: int
     times: Sequence[bytes]
 
 
 class Notices(NamedTuple):
-    """The times at which ranks learn that packets do not come, and the steps of these (`wire.NOTICE`), from `first` on."""
+    """The times at which ranks learn that packets do not come, and the steps of these packets (`wire.NOTICE`), for each
+    rank of the host from its place `first` on.
+    """
 
-    first: Rank
+    first: int
     tables: Sequence[bytes]
 
 

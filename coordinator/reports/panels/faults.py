@@ -7,6 +7,7 @@ import numpy as np
 from markupsafe import Markup
 
 from coordinator.history.run_directory import PROCESS_FAULT
+from coordinator.placements.base import place
 from coordinator.reports.data import RunData
 from coordinator.reports.fault_table import LISTED_FAULTS
 from coordinator.reports.numbers import show
@@ -17,7 +18,7 @@ from coordinator.results import cut_off as results
 from coordinator.results.cut_off import LISTED_NODES, CutOff
 from coordinator.scenario.durations import format_duration
 from coordinator.stored.reading import parse_json, read_text
-from emunode.host.placement import Placement
+from emunode.errors import ScenarioError
 
 NAMED = 3
 """Nodes of a host that are named."""
@@ -71,7 +72,10 @@ def _nodes_of(data: RunData, host: object) -> str:
     hosts = data.get("hosts")
     if data.topology is None or not isinstance(host, int) or not isinstance(hosts, int) or not 0 <= host < hosts:
         return "?"
-    ranks = Placement(data.topology.order, hosts).ranks(host)
+    try:
+        ranks = place(str(data.scenario.get("placement", "blocks")), data.topology, hosts).ranks(host)
+    except ScenarioError:
+        return "?"
     more = [f"{len(ranks) - NAMED:,} more"] if len(ranks) > NAMED else []
     return ", ".join([*map(data.topology.label, ranks[:NAMED]), *more])
 

@@ -27,6 +27,8 @@ def _tiles(data: RunData) -> list[tuple[str, str]]:
     for key, title in (("steps", "steps"), ("packets", "packets")):
         if data.get(key) is not None:
             tiles.append((show(data.get(key)), title))
+    if isinstance(across := data.get("packets_across_hosts"), int):
+        tiles.append((show(across), "packets across hosts"))
     if isinstance(final := data.get("final_delivery_ratio"), int | float):
         tiles.append((f"{final:.0%}", "delivered by the repetition"))
     intact, expected = data.get("intact_deliveries"), data.get("expected_deliveries")

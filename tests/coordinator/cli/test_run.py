@@ -63,7 +63,7 @@ def test_json_is_the_summary(call: Call, tmp_path: Path) -> None:
 def test_connections_are_counted(call: Call) -> None:
     ended = call(f"run {GREEDY} --driver local")
     assert ended.status == 0
-    assert "S_4, 24 nodes, 36 TCP connections, " in ended.out
+    assert "S_4, 24 nodes, 36 TCP connections (" in ended.out
 
 
 def test_a_file_is_run_and_flags_override_it(call: Call, tmp_path: Path) -> None:

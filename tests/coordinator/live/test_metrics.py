@@ -29,6 +29,7 @@ from coordinator.networks.base import StepResult
 from coordinator.planning.plan import Plan
 from coordinator.reports.open_metrics import MetricFamily, exposition
 from emunode.errors import RunError, ScenarioError
+from emunode.host.placement import Placement
 from emunode.model import CONTROL_TREE, Step
 from tests.command_line import ROOT, Call, free_port, wait_until
 from tests.scenarios import Case
@@ -316,8 +317,10 @@ def test_packets_in_several_parts_are_counted_once() -> None:
     def row(step: int, sender: int, segment: int) -> bytes:
         return ROW.pack(step, sender, 1, 0, -1, segment, 10, 0, 0, 0)
 
-    counters = RunCounters(6, 2)
+    counters = RunCounters(Placement(6, 2))
     counters.add([row(1, 0, 0), row(1, 0, 1)])
     counters.add([row(1, 0, 2), row(2, 5, 0)])
     counters.add([row(2, 5, 1), row(1, 0, 3)])
     assert (counters.steps, counters.packets, counters.segments, counters.bytes) == (2, 2, 6, 60)
+    # Rank 0 is on the host of its receiver 0, and rank 5 is on the other one.
+    assert counters.packets_across_hosts == 1

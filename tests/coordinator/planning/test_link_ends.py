@@ -26,6 +26,6 @@ def test_link_ends_of_the_largest_host_are_counted(topology: Topology) -> None:
     for hosts in range(1, topology.order + 1):
         blocks = map(Placement(topology.order, hosts).ranks, range(hosts))
         counted = max(sum(len(topology.ports(rank)) for rank in block) for block in blocks)
-        assert ends_per_host(topology, hosts) == counted
+        assert ends_per_host(topology, Placement(topology.order, hosts)) == counted
     for limit in range(topology.degree, 2 * topology.link_count + 1):
-        assert ends_per_host(topology, fewest_hosts(topology, limit)) <= limit
+        assert ends_per_host(topology, Placement(topology.order, fewest_hosts(topology, limit))) <= limit

@@ -7,6 +7,7 @@ from typing import cast
 import pytest
 
 from emunode.host.link_table import LinkTable
+from emunode.host.placement import Placement
 from emunode.host.warmup import CONFIG
 from emunode.net.framed_streams import BATCH, FramedStreams, listening_socket
 from emunode.topologies.registry import parse_topology
@@ -38,7 +39,9 @@ def streams() -> Recorder:
 def links(streams: Recorder) -> Iterator[LinkTable]:
     """Provide all links of S_4 in one host; the descriptor of slot s is 1000 + s."""
     listener = listening_socket("127.0.0.1", backlog=1)
-    table = LinkTable(CONFIG, STAR, cast(FramedStreams, streams), b"", lambda *_: None, listener)
+    table = LinkTable(
+        CONFIG, STAR, Placement(STAR.order, 1), cast(FramedStreams, streams), b"", lambda *_: None, listener
+    )
     for slot in range(ENDS):
         table.register(1000 + slot, slot)
     yield table

@@ -1,0 +1,1 @@
+"""Placements: which ranks share a host."""
