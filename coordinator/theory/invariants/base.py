@@ -21,6 +21,9 @@ QUICK_WORK: Final = 500_000
 LONG_WORK: Final = 600_000_000
 """The limit of work for each figure that is asked for by name: about ten minutes."""
 
+TRIED_SHARE: Final = 0.3
+"""The share of the rest of a budget that is spent on a search which it cannot finish, but which may end early."""
+
 InvariantValue = int | None | tuple[int, ...]
 """A number, one for each number of faults or paths, or None where no set of nodes is as the definition wants it."""
 
@@ -42,12 +45,27 @@ class Budget:
     def __init__(self, limit: float = QUICK_WORK) -> None:
         self.limit = limit
         self.spent = 0.0
+        self._stated = limit
 
     def spend(self, work: float) -> None:
         """Raise OverBudgetError if this work exceeds the limit; called before the work is done."""
         self.spent += work
-        if self.spent > self.limit:
-            raise OverBudgetError(f"it takes more than {self.limit:,.0f} units of work")
+        self.require(0)
+
+    def require(self, work: float) -> None:
+        """Raise OverBudgetError if `work`, an estimate of the work to come, exceeds the limit; nothing is spent."""
+        if self.spent + work > self.limit:
+            raise OverBudgetError(f"it takes more than {self._stated:,.0f} units of work")
+
+    def for_search(self, work: float) -> "Budget":
+        """Return the budget of a search that may end early: this one, if a search to the end, an estimated `work`, fits;
+        else one with a small part of the rest, whose errors state the limit of this one.
+        """
+        if self.spent + work <= self.limit:
+            return self
+        part = Budget(TRIED_SHARE * (self.limit - self.spent))
+        part._stated = self._stated
+        return part
 
 
 class FigureNetwork:

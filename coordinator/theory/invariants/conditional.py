@@ -1,7 +1,7 @@
 """Connectivity under conditions on the remaining network: large components, degrees, many components."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import comb, factorial
 
 from coordinator.theory.connectivity import node_disjoint_paths
@@ -189,18 +189,24 @@ def _extra_by_flows(network: FigureNetwork, g: int, budget: Budget) -> int:
     # the other one everywhere.
     lower = upper
     ends = list(_connected_sets(network, g + 1, range(network.order), budget))
-    for one in starts:
-        near = one | neighbourhood(network, one)
-        for other in ends:
-            # Nodes cannot separate two sets that touch each other.
-            if not near & other:
-                budget.spend(0.3 * lower * len(network.links))
-                lower = min(lower, _separator(network, one, other, lower))
+    flow = 0.3 * len(network.links)
+    # No separator is smaller than the connectivity, so this much work is certain: refused before it is done in vain.
+    budget.require(flow * kappa(network, budget) * sum(1 for _ in _apart(network, starts, ends)))
+    for one, other in _apart(network, starts, ends):
+        budget.spend(flow * lower)
+        lower = min(lower, _separator(network, one, other, lower))
     if lower < upper:
         raise NotKnownError(f"at least {lower}" + (f", at most {upper}" if upper < network.order else ""))
     if upper == network.order:
         raise NotKnownError("no neighbourhood of a small set leaves large components only")
     return upper
+
+
+def _apart(network: FigureNetwork, starts: Iterable[int], ends: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yield the pairs of sets that do not touch each other, so that nodes can separate them."""
+    for one in starts:
+        near = one | neighbourhood(network, one)
+        yield from ((one, other) for other in ends if not near & other)
 
 
 def _connected_sets(network: FigureNetwork, size: int, roots: range, budget: Budget) -> set[int]:

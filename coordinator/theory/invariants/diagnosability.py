@@ -5,7 +5,7 @@ sets of at most t nodes are distinguished.
 """
 
 from math import ceil
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from coordinator.theory.invariants.base import (
     Budget,
@@ -23,6 +23,8 @@ from emunode.topologies.hypercube import Hypercube
 from emunode.topologies.star import StarGraph
 
 MODELS = ("pmc", "mm")
+FALL: Final = 0.85
+"""The factor by which the work of a search grows with the size hardly falls below this share from size to size."""
 Decided = tuple[Rank, int, int, int, int]
 """The node that was decided last, and the nodes of A, B, C and W so far as sets of bits."""
 
@@ -51,11 +53,18 @@ class Diagnosability(Invariant):
     def compute(self, network: FigureNetwork, parameter: str, budget: Budget) -> InvariantValue:
         if parameter == "pmc" and not self.conditional:
             return by_closed_neighbourhoods(network, budget)
-        size = 0
+        size, last, factor = 0, 0.0, 0.0
         try:
             for size in range(1, network.order + 1):
-                if PairSearch(network, size, budget, compares=parameter == "mm", conditional=self.conditional).exists():
+                before = budget.spent
+                # From size to size the work grows by a factor that falls slowly. A pair that exists is mostly found early.
+                paid = budget.for_search(last * factor * FALL)
+                if PairSearch(network, size, paid, compares=parameter == "mm", conditional=self.conditional).exists():
                     return size - 1
+                if paid is not budget:
+                    budget.spend(paid.spent)
+                work = budget.spent - before
+                last, factor = work, work / last if last else 0.0
         except OverBudgetError as error:
             raise OverBudgetError(f"at least {size - 1}; {error}") from None
         return None

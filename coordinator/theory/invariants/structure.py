@@ -59,8 +59,9 @@ class StructureConnectivity(Invariant):
         count = 1
         try:
             while unions:
+                paid = budget.for_search(search * len(unions))
                 for union in sorted(unions):
-                    budget.spend(search)
+                    paid.spend(search)
                     if _breaks(network, everything & ~union):
                         return count
                 seen |= unions

@@ -15,14 +15,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coordinator.scenario.network_files import from_networkx
-from coordinator.theory.invariants.base import Budget, FigureNetwork, InvariantValue, OverBudgetError
+from coordinator.theory.invariants.base import QUICK_WORK, Budget, FigureNetwork, InvariantValue, OverBudgetError
 from coordinator.theory.invariants.diagnosability import PairSearch
 from coordinator.theory.invariants.diameters import DisjointPaths
 from coordinator.theory.invariants.evaluate import FigureValue, evaluate
 from coordinator.theory.invariants.node_sets import BLOCK, blocks, set_count, sizes, unpack
 from coordinator.theory.invariants.registry import FIGURES
 from coordinator.theory.invariants.separations import disconnecting, separations
-from coordinator.theory.invariants.survival import reliability
+from coordinator.theory.invariants.survival import _bell_number, reliability
 from emunode.errors import ScenarioError
 from emunode.topologies.registry import parse_topology
 from tests.support import GOLDEN, examples
@@ -435,3 +435,46 @@ def test_what_is_no_figure_is_refused(names: list[str], message: str) -> None:
     for work in (0, -1, float("nan"), 1e13):
         with pytest.raises(ScenarioError, match="work"):
             evaluate(parse_topology("star:4"), work=work)
+
+
+def test_searches_that_cannot_end_get_a_part_of_the_budget() -> None:
+    budget = Budget(1000)
+    budget.spend(400)
+    assert budget.for_search(600) is budget
+    part = budget.for_search(601)
+    assert 0 < part.limit < 600
+    with pytest.raises(OverBudgetError, match="more than 1,000 units"):
+        part.spend(600)
+    assert budget.spent == 400
+
+
+@pytest.mark.parametrize(
+    ("network", "figure", "known"),
+    [
+        ("torus:3x3x2", "all_terminal_reliability", "it takes"),
+        ("star:4", "two_terminal_reliability", "it takes"),
+        ("hypercube:6", "extra_connectivity:3", "it takes"),
+        ("star:4", "conditional_diagnosability:pmc", "at least 7; it takes"),
+    ],
+)
+def test_work_in_vain_is_refused_early(network: str, figure: str, known: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    spent = 0.0
+    before = Budget.spend
+
+    def spend(self: Budget, work: float) -> None:
+        nonlocal spent
+        spent += work
+        before(self, work)
+
+    monkeypatch.setattr(Budget, "spend", spend)
+    (value, *_) = evaluate(parse_topology(network), [figure], QUICK_WORK)
+    assert str(value.not_computed).startswith(known)
+    assert spent < 0.6 * QUICK_WORK
+
+
+def test_bell_numbers_count_partitions() -> None:
+    def count(nodes: int, blocks: int = 0) -> int:
+        # The next node joins a block, or begins one.
+        return blocks * count(nodes - 1, blocks) + count(nodes - 1, blocks + 1) if nodes else 1
+
+    assert [_bell_number(nodes) for nodes in range(1, 9)] == [count(nodes) for nodes in range(1, 9)]
