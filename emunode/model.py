@@ -348,6 +348,11 @@ class CollectiveSpec(NamedTuple):
         return self.least_message_bytes // self.element_bytes
 
     @property
+    def knows_neighbours(self) -> bool:
+        """Whether a node knows from the beginning which of its neighbours and links fail."""
+        return self.knowledge in (FaultKnowledge.NEIGHBOURS, FaultKnowledge.ALL)
+
+    @property
     def asks(self) -> bool:
         """Whether nodes ask their neighbours for overdue segments."""
         return self.repair is not None and self.repair.after > 0
@@ -356,6 +361,10 @@ class CollectiveSpec(NamedTuple):
     def has_control(self) -> bool:
         """Whether the journal has rows that carry no data: control segments, and withheld packets."""
         return self.reliable is not None or self.detection is not None or self.asks
+
+    def without_protocols(self) -> "CollectiveSpec":
+        """Return the parameters of the same run without protocols of the nodes."""
+        return self._replace(reliable=None, detection=None, repair=None, agreement=None)
 
 
 class Plugin(NamedTuple):

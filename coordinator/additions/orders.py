@@ -133,7 +133,7 @@ def fold_trees(algorithm: Algorithm) -> FoldTrees:
 def _bare(spec: CollectiveSpec) -> CollectiveSpec:
     """Return the job without protocols, which the plain loop of rules does not execute, and without own data."""
     numbers = spec.numbers or RealNumbers(NumberType.FLOAT32)
-    return spec._replace(detection=None, repair=None, agreement=None, reliable=None, numbers=numbers._replace(data=b""))
+    return spec.without_protocols()._replace(numbers=numbers._replace(data=b""))
 
 
 def _place(tree: FoldTree, rank: Rank, places: dict[FoldTree, Rank]) -> None:

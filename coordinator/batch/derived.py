@@ -28,7 +28,7 @@ from emunode.algorithms.claims import Claim
 from emunode.engine.known_paths import faults_by_steps
 from emunode.faults.byzantine import Treatment
 from emunode.faults.kinds import in_order
-from emunode.model import ALL_RANKS, FOLDING, Rank, ReliableLinks, Segment, Step
+from emunode.model import ALL_RANKS, FOLDING, Rank, Segment, Step
 
 MOST_HOPS: Final = 100_000
 """Hops of the largest schedule that is followed: about two seconds, most of them for the run without faults."""
@@ -64,8 +64,8 @@ def derived_claims(plan: Plan, claims: Sequence[Claim]) -> list[Claim]:
     hops = stated_hops(plan.algorithm)
     if not plan.harmful_faults or broken_root(plan) or hops is None or hops > MOST_HOPS:
         return []
-    if plan.spec.reliable is not None:
-        return [] if known else _over_reliable_links(plan, plan.spec.reliable)
+    if plan.delivers_late:
+        return [] if known else _over_reliable_links(plan)
     exact = {claim.name for claim in claims if claim.relation == "=="}
     if known:
         # Another claim is about deliveries already; only the contributions are open.
@@ -95,16 +95,18 @@ def _over_plain_links(plan: Plan) -> list[Claim]:
     return [Claim(name, value, "==", SOURCE, derived=True) for name, value in values.items()]
 
 
-def _over_reliable_links(plan: Plan, links: ReliableLinks) -> list[Claim]:
+def _over_reliable_links(plan: Plan) -> list[Claim]:
     """Return the claims about a run over reliable links: losses are drawn from the seed, so the attempts that cross are
     known.
     """
+    if why_not_followed(plan) is not None:
+        return []
     plain = plan_without_links(plan)
-    if why_not_followed(plan) is not None or why_untraceable(plain) is not None:
+    if why_untraceable(plain) is not None:
         return []
     try:
         engine = batch_engine_of(plain)
-        found = follow_reliable(plan, links, engine.schedule, plain.algorithm)
+        found = follow_reliable(plan, engine.schedule, plain.algorithm)
     except InexactError:
         return []
     rows = found.arrived.astype(np.uint64)[:, None]

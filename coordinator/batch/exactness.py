@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from coordinator.dependence.size import MOST_HOPS, stated_hops
+from coordinator.features.registry import why_unpredictable
 from coordinator.planning.plan import Plan
 from emunode.algorithms.base import Algorithm, Dependence
 from emunode.faults.effects import Alters, Choice, Effect, Ends, Interval, Loses, Stops
@@ -40,7 +41,7 @@ def _of_scenario(plan: Plan) -> str | None:
         return "under the timed clock packets have no fixed step"
     if plan.spec.knowledge is not FaultKnowledge.NONE or plan.scenario.fault_knowledge is not FaultKnowledge.NONE:
         return "nodes that know faults may send something else"
-    return next((feature.unpredictable for feature in plan.features if feature.unpredictable), None)
+    return why_unpredictable(plan.spec)
 
 
 def _of_algorithm(algorithm: Algorithm) -> str | None:

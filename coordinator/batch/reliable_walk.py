@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from coordinator.dependence.schedule import BEGIN, Schedule
 from coordinator.dependence.size import InexactError
+from coordinator.features.reliable import ReliableFeature, links_of
 from coordinator.planning.plan import Plan
 from emunode.algorithms.any_network.table_collective import TableRule
 from emunode.algorithms.base import Algorithm, LocalView, Rule
@@ -65,10 +66,11 @@ class _Link:
 def why_not_followed(plan: Plan) -> str | None:
     """Give the reason why this model does not follow a plan over reliable links, or None."""
     spec = plan.spec
-    learns = spec.detection is not None or spec.repair is not None or spec.knowledge is not FaultKnowledge.NONE
+    others = any(feature.unpredictable for feature in plan.features if not isinstance(feature, ReliableFeature))
     reasons = {
+        "its links are not reliable": not any(isinstance(feature, ReliableFeature) for feature in plan.features),
         "only lock-step over all ports is followed": plan.goes_by_events or spec.port_model is not PortModel.ALL_PORT,
-        "nodes that learn of faults may send something else": learns,
+        "nodes that learn of faults may send something else": others or spec.knowledge is not FaultKnowledge.NONE,
         "what a rank folds depends on the step in which it sends": spec.collective in FOLDING,
         "how many segments share a packet depends on the links": plan.algorithm.link_capacity not in (1, None),
         "its rule does not go by the arrival of a copy alone": _rule_of(plan) not in (ForwardRule, *BY_STEPS),
@@ -96,9 +98,9 @@ def _is_simple(effect: Effect, *, at_rank: bool, lasts: bool) -> bool:
     return isinstance(effect, Stops | Duplicates | Ends)
 
 
-def follow_reliable(plan: Plan, links: ReliableLinks, schedule: Schedule, algorithm: Algorithm) -> Repeated:
+def follow_reliable(plan: Plan, schedule: Schedule, algorithm: Algorithm) -> Repeated:
     """Follow the faults of a plan through a schedule over reliable links; InexactError if a run does not end in time."""
-    return _Walk(plan, links, schedule, algorithm).walk()
+    return _Walk(plan, links_of(plan), schedule, algorithm).walk()
 
 
 class _Walk:

@@ -14,12 +14,13 @@ from coordinator.campaigns.runner import check_workers
 from coordinator.campaigns.trial_runner import Trial
 from coordinator.dependence.message_paths import paths_of
 from coordinator.dependence.size import InexactError
+from coordinator.planning.worst_faults import why_paths_vary
 from coordinator.scenario.fault_draws import FaultSites, sample_numbers, set_number
 from coordinator.scenario.fault_sets import FaultSetSpec, FaultSetTerm
 from coordinator.theory.least_faults import Strike, TooManyCasesError
 from coordinator.theory.survivors import MOST_WORK, survivors
 from coordinator.theory.symmetry import count_sets, symmetries
-from coordinator.theory.threats import Threats, given_damage, no_fixed_paths, parts_of
+from coordinator.theory.threats import Threats, given_damage, parts_of
 from coordinator.theory.tolerance import Tolerance
 from emunode.errors import RunError
 
@@ -69,7 +70,7 @@ class CutEngine(CertificateEngine):
     def _tolerances(self, fault_sets: Sequence[FaultSetSpec], places: FaultSites) -> list[Tolerance]:
         """Return the smallest defeats for each fault set; sets of the same kinds of faults share them."""
         plan = self.certifier.plan
-        reason = no_fixed_paths(plan.algorithm, plan.scenario)
+        reason = why_paths_vary(plan.algorithm, plan.scenario)
         if reason is not None:
             raise NotProvableError(reason)
         try:

@@ -12,6 +12,7 @@ from coordinator.campaigns.grid import Grid, Key
 from coordinator.campaigns.statistics import betting_interval, mean_interval, outside, sure_interval, wilson
 from coordinator.campaigns.store import FinishedTrials
 from coordinator.campaigns.trial_runner import Trial, TrialResult
+from coordinator.features.registry import why_unpredictable
 from coordinator.scenario.fault_sets import BY_SHARE, FaultSetTerm
 from coordinator.scenario.model import knowledge_of
 from coordinator.theory.reliability import Expected, expected_delivery_ratio, promises
@@ -64,7 +65,7 @@ def _row(grid: Grid, point: int, variant: int, counts: Counts, again: int | None
     knowledge, _ = knowledge_of(plan.scenario)
     theory = Expected()
     # Under the timed clock packets have no fixed steps.
-    if plan.scenario.clock == "steps":
+    if plan.scenario.clock == "steps" and why_unpredictable(plan.spec) is None:
         theory = expected_delivery_ratio(plan.algorithm, plan.faults, knowledge, fault_set, grid.places[variant])
     row["theory"] = _rounded(theory.ratio)
     row["promised"] = 1 if promises(plan.algorithm, plan.faults, fault_set) else None

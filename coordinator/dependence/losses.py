@@ -170,8 +170,8 @@ def plain_algorithm(algorithm: Algorithm) -> Algorithm:
     spec = algorithm.spec
     if algorithm.original is not algorithm:
         # The trees of this algorithm are the trees that the repair has planned.
-        return make_algorithm(algorithm.topology, spec._replace(reliable=None, detection=None, agreement=None))
-    plain = spec._replace(reliable=None, detection=None, repair=None, agreement=None)
+        return make_algorithm(algorithm.topology, spec.without_protocols()._replace(repair=spec.repair))
+    plain = spec.without_protocols()
     return algorithm if plain == spec else type(algorithm)(algorithm.topology, plain)
 
 

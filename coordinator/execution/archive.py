@@ -32,7 +32,7 @@ from emunode import __version__
 from emunode.engine.rank_set import AlteredCopy
 from emunode.errors import ScenarioError
 from emunode.faults.effects import Effect, Stops
-from emunode.model import FOLDING, ROOTLESS, Collective, FaultKnowledge
+from emunode.model import FOLDING, ROOTLESS, Collective
 from emunode.protocols.agreement import TREES
 
 FORMAT: Final = 1
@@ -197,7 +197,7 @@ def _fault_record(plan: Plan) -> dict[str, object]:
         "faults": bool(plan.faults),
         "harmful": bool(plan.harmful_faults),
         "faulty_owners_are_silent": bool(silent_sources(plan)),
-        "knows_neighbours": plan.spec.knowledge in (FaultKnowledge.NEIGHBOURS, FaultKnowledge.ALL),
+        "knows_neighbours": plan.spec.knows_neighbours,
         "receipts_before": 0 if any_step else min(timing, default=None),
     }
 

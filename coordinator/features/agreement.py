@@ -13,6 +13,7 @@ from emunode.algorithms.registry import make_algorithm
 from emunode.errors import ScenarioError
 from emunode.faults.kinds import NodeFault
 from emunode.model import AGAIN_TREE, Agreement, CollectiveSpec, Duplex, PortModel, Step
+from emunode.protocols.agreement import TREES
 from emunode.protocols.survivors import spec_again
 from emunode.timed.cost_model import NANO
 from emunode.topologies.base import Topology, VertexTransitiveTopology
@@ -33,6 +34,8 @@ class AgreementFeature(Feature):
     name = "agreement"
     metrics = frozenset(AGREEMENT)
     breaks_symmetry = True
+    first_tree = AGAIN_TREE
+    trees_to_suspects = TREES
     counted_in_trials = True
     judged_anyway = frozenset(
         {
@@ -102,6 +105,11 @@ class AgreementFeature(Feature):
         from coordinator.features.journals.rows import IS_CONTROL, IS_NEWS, IS_REPETITION, IS_REPORT  # noqa: PLC0415
 
         return IS_REPORT | (IS_CONTROL & (IS_NEWS | IS_REPETITION))
+
+    def reports(self, run: ResolvedRun) -> "pl.Expr":
+        from coordinator.features.journals.rows import IS_REPORT  # noqa: PLC0415
+
+        return IS_REPORT
 
     def measure(self, run: ResolvedRun, evidence: Evidence) -> Findings:
         from coordinator.features.journals.repetition import judge  # noqa: PLC0415

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 from coordinator.dependence.outages import Outages, outages_of
 from coordinator.scenario.model import Scenario
@@ -18,7 +18,7 @@ from emunode.algorithms.claims import FURTHER_METRICS, Assumption, Claim
 from emunode.errors import RegistrationError
 from emunode.faults.kinds import Fault, LinkFault, Moment, NodeFault
 from emunode.faults.timeline import FaultTimeline
-from emunode.model import Collective, CollectiveSpec, Port, PortModel, Rank, Step
+from emunode.model import CONTROL_TREE, Collective, CollectiveSpec, Port, PortModel, Rank, Step
 from emunode.registry import Registry
 from emunode.topologies.base import Topology
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from coordinator.additions.results import ResultArray
     from coordinator.history.timetable import Timetable
+    from emunode.faults.detection import StepDetection
 
 Metric = int | float | tuple[int, ...]
 
@@ -96,6 +97,11 @@ class Feature(ABC):
     """Why the sends of the schedule without faults do not determine the sends under faults; empty if they do."""
     breaks_symmetry: ClassVar[bool] = False
     """Whether a set of faults may cost more or less than its image under a symmetry of the network."""
+
+    first_tree: ClassVar[int] = CONTROL_TREE
+    """The first number of a tree whose segments belong to the protocol, and not to the collective as it ran first."""
+    trees_to_suspects: ClassVar[frozenset[int]] = frozenset()
+    """Trees whose segments nodes send to suspected neighbours too."""
 
     # --- planning
 
@@ -167,6 +173,16 @@ class Feature(ABC):
         del run
         return None
 
+    def reports(self, run: "ResolvedRun") -> "pl.Expr | None":
+        """Return the rows of a journal that record what a node found out, so that nothing crosses a link."""
+        del run
+        return None
+
+    def suspicions(self, run: "ResolvedRun") -> "StepDetection | None":
+        """Return the neighbours to which nodes send nothing, step by step, as it follows from the faults."""
+        del run
+        return None
+
     def measure(self, run: "ResolvedRun", evidence: Evidence) -> Findings:
         """Measure the protocol in a run that has it."""
         del run, evidence
@@ -181,6 +197,11 @@ class Feature(ABC):
         """Return the entries of further JSON files of a run under the timed clock, by file name."""
         del run, timetable
         return {}
+
+    def lines(self, run: "ResolvedRun", summary: Mapping[str, Any]) -> Iterable[str]:
+        """Return what the command prints of the protocol after a run with this `summary`: lines of plain text."""
+        del run, summary
+        return ()
 
     def unproven(self, claims: Sequence[Claim], metrics: Mapping[str, Metric], spec: CollectiveSpec) -> str | None:
         """Return why the deliveries of a valid run cannot be judged, or None."""
@@ -265,6 +286,21 @@ class ResolvedRun:
     def delivers_late(self) -> bool:
         """Whether a protocol sends lost segments again, so that an outage makes a segment late."""
         return any(feature.delivers_late(self) for feature in self.features)
+
+    @property
+    def first_other_tree(self) -> int:
+        """The first number of a tree that carries no data of the collective as it ran first."""
+        return min((feature.first_tree for feature in self.features), default=CONTROL_TREE)
+
+    @property
+    def has_only_data(self) -> bool:
+        """Whether every row of the journal carries data of the collective, unless a rule is broken."""
+        return not self.spec.has_control and self.first_other_tree == CONTROL_TREE
+
+    @property
+    def trees_to_suspects(self) -> frozenset[int]:
+        """Trees whose segments nodes send to suspected neighbours too."""
+        return frozenset().union(*(feature.trees_to_suspects for feature in self.features))
 
     # --- faults
 

@@ -14,6 +14,7 @@ from coordinator.theory import outage_claims
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.claims import DETECTION, Assumption, Claim
 from emunode.errors import ScenarioError
+from emunode.faults.detection import StepDetection
 from emunode.faults.effects import Alters, Delays, Duplicates, Effect, Loses, Place, Slows, Stops
 from emunode.faults.timeline import FaultTimeline
 from emunode.model import FOLDING, CollectiveSpec, Detection, PortModel
@@ -33,6 +34,7 @@ class DetectionFeature(Feature):
 
     name = "detection"
     metrics = frozenset(DETECTION)
+    unpredictable = "nodes withhold packets from neighbours that they suspect"
 
     def is_active(self, spec: CollectiveSpec) -> bool:
         return spec.detection is not None
@@ -83,6 +85,10 @@ class DetectionFeature(Feature):
         from coordinator.features.journals.rows import IS_CONTROL, IS_SIGN, WITHHELD  # noqa: PLC0415
 
         return WITHHELD | (IS_CONTROL & IS_SIGN)
+
+    def suspicions(self, run: ResolvedRun) -> StepDetection:
+        assert run.spec.detection is not None
+        return StepDetection(run.topology, run.spec.seed, run.spec.detection, run.topology.ranks())
 
     def measure(self, run: ResolvedRun, evidence: Evidence) -> Findings:
         from coordinator.features.journals import detection  # noqa: PLC0415

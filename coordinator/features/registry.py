@@ -15,6 +15,11 @@ for _feature in (AgreementFeature(), RepairFeature(), ReliableFeature(), Detecti
     FEATURES.add(_feature)
 
 
+def why_unpredictable(spec: CollectiveSpec) -> str | None:
+    """Return why the sends of a run without faults do not determine its sends under faults, if a feature is the reason."""
+    return next((feature.unpredictable for feature in active_features(spec) if feature.unpredictable), None)
+
+
 def active_features(spec: CollectiveSpec) -> tuple[Feature, ...]:
     """Return the features of a run, in the order of the registry."""
     return tuple(feature for feature in FEATURES.values() if feature.is_active(spec))

@@ -66,7 +66,7 @@ class ReliableFeature(Feature):
             yield from _without_time_outs(claims)
             yield from _pipe_claims(run)
             return
-        links, last = _links(run), last_data_step(run.spec, run.algorithm)
+        links, last = links_of(run), last_data_step(run.spec, run.algorithm)
         if last is not None:
             formula = "2 (m - 1) + L" if links.window == 1 else "m - 1 + L"
             source = f"{SOURCE}: {formula} for m segments over L links"
@@ -92,7 +92,7 @@ class ReliableFeature(Feature):
         # A lower bound for every algorithm also holds for an algorithm that waits for acknowledgements. But a bound for
         # one port may follow from receipts, which are not limited over reliable links.
         yield BrokenAssumption(Assumption.STEPS_KEPT, "segments wait for acknowledgements", bounds_hold=all_port)
-        links = _links(run)
+        links = links_of(run)
         if links.retransmit_after < round_trip(run.spec, run.topology, links.window):
             why = "an acknowledgement comes after its time-out"
             yield BrokenAssumption(Assumption.SENT_ONCE, why, bounds_hold=all_port)
@@ -105,15 +105,15 @@ class ReliableFeature(Feature):
     def measure(self, run: ResolvedRun, evidence: Evidence) -> Findings:
         from coordinator.features.journals.reliable import reliable_metrics  # noqa: PLC0415
 
-        return Findings(reliable_metrics(_links(run), evidence.journal))
+        return Findings(reliable_metrics(links_of(run), evidence.journal))
 
     def violations(self, run: ResolvedRun, evidence: Evidence) -> "Iterable[pl.LazyFrame]":
         from coordinator.features.journals.reliable import reliable_violations  # noqa: PLC0415
 
-        return reliable_violations(run, _links(run), evidence.journal, evidence.timetable)
+        return reliable_violations(run, links_of(run), evidence.journal, evidence.timetable)
 
 
-def _links(run: ResolvedRun) -> ReliableLinks:
+def links_of(run: ResolvedRun) -> ReliableLinks:
     """Return the settings of the links of a run with reliable links."""
     assert run.spec.reliable is not None
     return run.spec.reliable
@@ -213,7 +213,7 @@ def _is_punctual(run: ResolvedRun) -> bool:
     An acknowledgement may wait for a segment in the opposite direction, for the acknowledgements before it, and for
     signs of life.
     """
-    links = _links(run)
+    links = links_of(run)
     data, control = longest_packet(run.scenario, run.algorithm), control_packet(run.scenario)
     if data is None or run.spec.port_model is not PortModel.ALL_PORT:
         return False
@@ -228,7 +228,7 @@ def _pipe_claims(run: ResolvedRun) -> Iterator[Claim]:
     """Predict when the last segment reaches the end of the longest path of a tree, unless signs of life or requests
     delay it.
     """
-    links, algorithm, pipe = _links(run), run.algorithm, run.algorithm.pipe
+    links, algorithm, pipe = links_of(run), run.algorithm, run.algorithm.pipe
     data, answer = longest_packet(run.scenario, algorithm), control_packet(run.scenario)
     if pipe is None or data is None or run.spec.detection is not None or run.spec.asks:
         return
@@ -252,7 +252,7 @@ def link_claims(run: ResolvedRun) -> Iterator[Claim]:
 
     Where time-outs are not in steps, nothing is claimed of links that come up again.
     """
-    spec, algorithm, links = run.spec, run.algorithm, _links(run)
+    spec, algorithm, links = run.spec, run.algorithm, links_of(run)
     timeline, outages = run.harmful_timeline, run.outages
     if timeline.opaque:
         return

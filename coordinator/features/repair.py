@@ -29,6 +29,8 @@ class RepairFeature(Feature):
     name = "repair"
     metrics = frozenset(REPAIR)
     unpredictable = "nodes repair what was lost"
+    # A rule of repair may go by the numbers of ports.
+    breaks_symmetry = True
 
     def is_active(self, spec: CollectiveSpec) -> bool:
         return spec.repair is not None

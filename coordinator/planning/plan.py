@@ -124,9 +124,11 @@ def make_plan(
     )
     records = tuple(parse_fault(spec, topology) for spec in specs)
     faults = checked_faults(specs, records, timed=scenario.clock == "timed")
-    if faults or faults_may_come or (spec.detection is not None and scenario.clock == "timed"):
-        known = broken_from_the_start(topology, faults) if scenario.fault_knowledge is FaultKnowledge.ALL else ()
-        spec = spec._replace(knowledge=knowledge_of(scenario)[0], broken=known)
+    knowledge, _ = knowledge_of(scenario)
+    # Under the timed clock signs of life take time, with faults or without.
+    if faults or faults_may_come or (knowledge is FaultKnowledge.DETECT and scenario.clock == "timed"):
+        known = broken_from_the_start(topology, faults) if knowledge is FaultKnowledge.ALL else ()
+        spec = spec._replace(knowledge=knowledge, broken=known)
     resolved: dict[str, object] = {"fault": specs}
     if spec.permutation and is_file(scenario.permutation):
         # As text, so that the stored scenario does not depend on the file.

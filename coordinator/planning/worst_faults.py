@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from coordinator.dependence.bit_rows import packed, packed_tables, unpacked
 from coordinator.dependence.message_paths import MessagePaths, paths_of
 from coordinator.dependence.size import InexactError
+from coordinator.features.registry import why_unpredictable
 from coordinator.scenario.blocks import Block
 from coordinator.scenario.fault_draws import FaultSites, Site, WorstSet, eligible_for_search, sets_of
 from coordinator.scenario.fault_sets import FaultSetSpec
@@ -27,6 +28,7 @@ from coordinator.theory.least_faults import Copy, Place
 from coordinator.theory.set_scan import SetScan, sets_at_once
 from coordinator.theory.threats import STOPS, Threats, given_damage, no_fixed_paths, parts_of
 from coordinator.theory.tolerance import Tolerance
+from emunode.algorithms.base import Algorithm
 from emunode.errors import ScenarioError
 from emunode.faults.kinds import NodeFault
 from emunode.model import Rank
@@ -74,12 +76,17 @@ def worst_set(fault_set: FaultSetSpec, sites: FaultSites, scenario: Scenario, gi
     return WorstSet({part.site: table.places(at, chosen) for at, part in enumerate(fault_set.parts)}, harm, method)
 
 
+def why_paths_vary(algorithm: Algorithm, scenario: Scenario) -> str | None:
+    """Return why the paths of copies may depend on faults, or None if they do not."""
+    return why_unpredictable(algorithm.spec) or no_fixed_paths(algorithm, scenario)
+
+
 def _threats(fault_set: FaultSetSpec, sites: FaultSites, scenario: Scenario, given: Sequence[str]) -> Threats:
     def refused(reason: str) -> ScenarioError:
         return ScenarioError("faults", fault_set.name, f"the worst set is not searched: {reason}")
 
     reason = (
-        "the timed clock has no fixed steps" if scenario.clock == "timed" else no_fixed_paths(sites.algorithm, scenario)
+        "the timed clock has no fixed steps" if scenario.clock == "timed" else why_paths_vary(sites.algorithm, scenario)
     )
     if reason:
         raise refused(reason)

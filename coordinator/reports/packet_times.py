@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from coordinator.features.journals.repair import answers
-from coordinator.features.journals.rows import IS_REPORT, IS_REQUEST, WITHHELD
+from coordinator.features.journals.rows import IS_REQUEST, WITHHELD, hops_of
 from coordinator.reports.data import RunData
 from coordinator.scenario.model import costs_of
 from emunode.timed.cost_model import NANO
@@ -32,7 +32,7 @@ def packet_times(data: RunData, among: Sequence[int] | None = None) -> pl.DataFr
     if data.journal is None or data.plan is None:
         return None
     outcome = pl.col("outcome").cast(pl.String)
-    journal = data.journal.filter(~IS_REPORT)
+    journal = hops_of(data.plan, data.journal)
     if among is not None:
         journal = journal.filter(pl.col("sender").is_in(among) & pl.col("receiver").is_in(among))
     rows = journal.with_columns(
@@ -71,8 +71,7 @@ def packet_times(data: RunData, among: Sequence[int] | None = None) -> pl.DataFr
 def _with_repairs(data: RunData, packets: pl.DataFrame) -> pl.DataFrame:
     """Return the packets, and whether each answers a request."""
     assert data.journal is not None
-    assert data.plan is not None
-    if not data.plan.spec.asks:
+    if not packets["request"].any():
         return packets.with_columns(repair=pl.lit(value=False))
     repairs = answers(data.journal.with_columns(pl.col("outcome").cast(pl.String)))
     keys = repairs.select(*PACKET, repair=pl.lit(value=True)).unique().collect(engine="streaming")
@@ -98,11 +97,11 @@ def _stepped(data: RunData, packets: pl.DataFrame) -> pl.DataFrame | None:
     if data.steps is None:
         return None
     steps = data.steps.select("step", seconds="virtual_seconds")
-    if data.plan is not None and (data.plan.spec.asks or data.plan.spec.agreement is not None):
+    heaviest = packets.filter(~pl.col("withheld")).group_by("step").agg(pl.col("bytes").max()).sort("step")
+    if data.plan is not None and not heaviest["step"].is_in(steps["step"].implode()).all():
         # Steps without data and steps of a repetition take time as well, or packets would be drawn on top of each
         # other.
         costs = costs_of(data.plan.scenario)
-        heaviest = packets.filter(~pl.col("withheld")).group_by("step").agg(pl.col("bytes").max()).sort("step")
         seconds = pl.Series([costs.nanoseconds(size) / NANO for size in heaviest["bytes"]], dtype=pl.Float64)
         steps = heaviest.select("step", seconds=seconds)
     begins = steps.select("step", start=pl.col("seconds").cum_sum() - pl.col("seconds"))

@@ -12,7 +12,7 @@ from dataclasses import replace
 import polars as pl
 
 from coordinator.features.base import Evidence, Feature, ResolvedRun
-from coordinator.features.journals.rows import IS_CONTROL, IS_NEWS, IS_REPORT, data_hops
+from coordinator.features.journals.rows import IS_CONTROL, data_hops, hops_of
 from coordinator.features.registry import FEATURES
 from coordinator.history.timetable import Timetable
 from coordinator.results.deliveries import switches
@@ -25,7 +25,7 @@ from emunode.faults.effects import Delays, Duplicates, Effect, LinkEnd, Stops
 from emunode.faults.injector import Faults
 from emunode.faults.kinds import LinkFault, NodeFault
 from emunode.faults.timeline import FaultTimeline
-from emunode.model import ALL_RANKS, FOLDING, Collective, Duplex, FaultKnowledge, Port, PortModel, Rank, Step
+from emunode.model import ALL_RANKS, FOLDING, Collective, Duplex, Port, PortModel, Rank, Step
 from emunode.topologies.base import ABSENT, Topology
 
 PIECE = ["origin", "target", "segment"]
@@ -50,17 +50,16 @@ def broken_rules(
     `nonexistent_links` belongs to the audit as well. If a run under the timed clock was cut short, a host that died has
     lost the rows of its ranks: the sends of such a rank are not compared with its receipts.
     """
-    copies, data = plan.algorithm.copies_keep_trees, data_hops(plan.spec, journal)
+    copies, data = plan.algorithm.copies_keep_trees, data_hops(plan, journal)
+    crossing = hops_of(plan, journal).filter(pl.col("outcome") != "withheld")
     # Without faults and protocols every packet keeps its step, so steps say everything that times could say.
     times = timetable if timetable is not None and timetable.inputs is not None else None
     return [
         wrong_outcomes(plan, data, times),
         wrong_addresses(plan, data),
         *([_repeated(plan, data)] if copies else []),
-        # Packets that a detector withheld crossed no link.
-        *_causality(plan, journal.filter(pl.col("outcome") != "withheld"), times),
-        # Reports cross no link.
-        *([unplanned(journal.filter(pl.col("outcome") != "withheld", ~IS_REPORT), times)] if times is not None else []),
+        *_causality(plan, crossing, times),
+        *([unplanned(crossing, times)] if times is not None else []),
         # Negative controls may move a copy to another tree, so there only its identity without the tree can be
         # followed.
         _sent_before_received(
@@ -88,20 +87,28 @@ def _rows_of(plan: ResolvedRun, features: Iterable[Feature]) -> list[pl.Expr]:
     return [rows for feature in features if (rows := feature.rows(plan)) is not None]
 
 
-def _causality(plan: ResolvedRun, journal: pl.LazyFrame, times: Timetable | None) -> list[pl.LazyFrame]:
-    """Return the violations of causality. Nodes send news of an agreement over suspected ports too, so news are judged
-    apart.
+def _causality(plan: ResolvedRun, crossing: pl.LazyFrame, times: Timetable | None) -> list[pl.LazyFrame]:
+    """Return the violations of causality by the rows that crossed links. Segments that nodes send to suspected
+    neighbours too are judged apart.
     """
-    if plan.spec.agreement is None:
-        return [causality_violations(plan, journal, times)]
-    # Without detection in the plan, a suspicion withholds nothing. Faults still see all packets, because they may count
-    # them.
-    blind = replace(plan, spec=plan.spec._replace(detection=None))
-    crossing = journal.filter(~IS_REPORT)
+    if not plan.trees_to_suspects:
+        return [causality_violations(plan, crossing, times)]
+    anyway = pl.col("tree").is_in(sorted(plan.trees_to_suspects))
+    # Faults see all packets in both cases, because they may count them.
     return [
-        causality_violations(plan, journal.filter(~IS_NEWS), times, crossing=crossing),
-        causality_violations(blind, journal.filter(IS_NEWS), times, crossing=crossing),
+        causality_violations(plan, crossing.filter(~anyway), times, crossing=crossing),
+        causality_violations(_without_suspicions(plan), crossing.filter(anyway), times, crossing=crossing),
     ]
+
+
+def _without_suspicions(plan: ResolvedRun) -> ResolvedRun:
+    """Return a run under the same faults in which nodes withhold nothing."""
+    return replace(plan, features=())
+
+
+def _suspicions(plan: ResolvedRun) -> list[StepDetection]:
+    """Return the suspicions by which nodes withhold packets, at the beginning of a run."""
+    return [found for feature in plan.features if (found := feature.suspicions(plan)) is not None]
 
 
 def wrong_outcomes(plan: ResolvedRun, journal: pl.LazyFrame, times: Timetable | None = None) -> pl.LazyFrame:
@@ -226,7 +233,7 @@ def causality_violations(
     if not plan.timeline:
         return journal.filter(lost | (pl.col("outcome") == "corrupt")).select("step")
     # Crashes alone follow from two columns; they are the most frequent faults of campaigns.
-    if times is None and plan.spec.detection is None and _only_crashes(plan.timeline):
+    if times is None and _only_crashes(plan.timeline) and not _suspicions(plan):
         return _after_crashes(plan, journal)
     # Withheld copies never left: they must be recorded as lost, and the faults of links have not seen them.
     everything = journal if crossing is None else crossing
@@ -265,18 +272,18 @@ def drawn_effects(plan: ResolvedRun, journal: pl.LazyFrame) -> tuple[pl.DataFram
     """Return the effects of faults in lock-step that do not follow from the times and places of outages alone.
 
     The first table has a row for each packet that such a fault, or a detector, can have affected: step, sender, port, news
-    (whether it is about the news of an agreement in the packet), may_arrive, may_be_lost, may_be_altered. The second
-    has the copies that byzantine nodes withheld, with the columns of `COPY`.
+    (whether it is about segments that nodes send to suspected neighbours too), may_arrive, may_be_lost, may_be_altered.
+    The second has the copies that byzantine nodes withheld, with the columns of `COPY`.
     """
-    crossing = journal.filter(pl.col("outcome") != "withheld", ~IS_REPORT)
+    crossing = hops_of(plan, journal).filter(pl.col("outcome") != "withheld")
     withheld = _withheld(plan, crossing)
     sent = crossing.join(withheld.lazy(), on=withheld.columns, how="anti")
     runs = {False: plan}
-    if plan.spec.agreement is not None:
-        runs[True] = replace(plan, spec=plan.spec._replace(detection=None))
+    if plan.trees_to_suspects:
+        runs[True] = _without_suspicions(plan)
     tables = [_possible_outcomes(each, sent).with_columns(news=pl.lit(news)) for news, each in runs.items()]
     found = pl.concat(tables).select(*_POSSIBLE[:3], "news", *_POSSIBLE[3:]).collect()
-    if plan.spec.detection is None:
+    if not _suspicions(plan):
         places = {
             place for place, _, effect in plan.timeline if not isinstance(effect, Stops)
         } | plan.timeline.opaque_places
@@ -301,7 +308,7 @@ def _withheld(plan: ResolvedRun, journal: pl.LazyFrame) -> pl.DataFrame:
     delayed = _links_with(plan, Delays)
     # The copies are sorted by step below, so every fault is applied once, when the first packet of its step comes.
     faults, due = faults_by_steps(plan.algorithm), list(reversed(plan.faults))
-    knows = plan.spec.knowledge in (FaultKnowledge.NEIGHBOURS, FaultKnowledge.ALL)
+    knows = plan.spec.knows_neighbours
     sent = journal.filter(pl.col("sender").is_in(ranks)).select(*COPY, lost=pl.col("outcome") == "lost").unique()
     found = []
     for step, sender, port, origin, target, segment, tree, lost in sent.sort(*COPY).collect().iter_rows():
@@ -345,7 +352,7 @@ def _possible_outcomes(plan: ResolvedRun, journal: pl.LazyFrame) -> pl.LazyFrame
     """Return the packets that faults can have affected, and whether they may have arrived, been lost or been altered."""
     ranks = [fault.rank for fault in plan.faults if isinstance(fault, NodeFault)]
     broken = [(fault.sender, fault.port) for fault in plan.faults if isinstance(fault, LinkFault)]
-    if plan.spec.detection is not None:
+    if _suspicions(plan):
         # A rank suspects the sender at the other end, and withholds its packets there.
         broken += [plan.topology.end(*link) for link in broken]
     links = pl.DataFrame(sorted(set(broken)), schema={"sender": pl.Int32, "port": pl.Int16}, orient="row")
@@ -370,20 +377,18 @@ def _outcome_table(possible: Iterable[Possible]) -> pl.DataFrame:
 
 def _replay(plan: ResolvedRun, packets: pl.DataFrame) -> Iterator[Possible]:
     """Apply the faults step by step and look up each packet."""
-    knows = plan.spec.knowledge in (FaultKnowledge.NEIGHBOURS, FaultKnowledge.ALL)
+    knows = plan.spec.knows_neighbours
     faults = Faults(plan.topology, plan.spec.seed)
     late, unstated = _late(plan, int(packets["step"].max() or 0)), plan.timeline.opaque_places  # type: ignore[arg-type]
     due = list(reversed(plan.faults))  # the next fault is the last item
-    detection, detects = None, plan.spec.detection
-    if detects is not None:
-        detection = StepDetection(plan.topology, plan.spec.seed, detects, plan.topology.ranks())
+    suspicions = _suspicions(plan)
     for step, sender, port, receiver in packets.iter_rows():
         begun = []
         # Faults take effect at the beginning of their step, before any packet of it.
         while due and due[-1].step <= step:
             begun.append(due.pop())
         faults.apply(begun)
-        if detection is not None:
+        for detection in suspicions:
             detection.advance(step, begun)
         altered = any(fault.alters_payload for fault in faults.byzantine(step, sender))
         # Links that do not exist are counted by `nonexistent_links`. A packet that a fault may have delayed left in a step
@@ -394,8 +399,8 @@ def _replay(plan: ResolvedRun, packets: pl.DataFrame) -> Iterator[Possible]:
         dead = faults.is_dead(step, sender, port)
         # A rank that knows about a dead link sends nothing there; only earlier packets that a fault has delayed may
         # still come.
-        withholds = (knows and dead) or (detection is not None and detection.suspects(sender, port))
-        # Drawn even where data is withheld: news of an agreement leaves there, and faults may count it.
+        withholds = (knows and dead) or any(detection.suspects(sender, port) for detection in suspicions)
+        # Drawn even where data is withheld: other segments may leave there, and faults may count them.
         transit = faults.transit(step, sender, port, ()) if (sender, port) not in late else None
         if faults.silent(sender, step) or (withholds and transit is not None):
             yield step, sender, port, False, False, altered

@@ -123,7 +123,7 @@ def conclude(
         plan, history.journal, history.altered, timetable, history.rows, cut_short=cut_short, results=history.results
     )
     metrics = dict(measurement.metrics)
-    metrics.update(own_metrics(plan, data_hops(plan.spec, history.journal)))
+    metrics.update(own_metrics(plan, data_hops(plan, history.journal)))
     sifted = claims_of(plan)
     reasons, claims, timeline = [history.ended], [*sifted.kept], None
     if history.ended is None:

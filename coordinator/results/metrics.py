@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from coordinator.features.base import Evidence, Findings, Metric, Repetition, ResolvedRun
-from coordinator.features.journals.rows import IS_REPORT, data_hops
+from coordinator.features.journals.rows import data_hops, data_records, hops_of
 from coordinator.history.journal import Records, records_of_rows, table
 from coordinator.history.timetable import Timetable
 from coordinator.results.audit import broken_rules, nonexistent_links
@@ -46,7 +46,7 @@ from coordinator.results.tables import (
 )
 from coordinator.results.voting import elect
 from emunode.engine.rank_set import AlteredCopy
-from emunode.model import AGAIN_TREE, CONTROL_TREE, Collective, HopOutcome, Rank
+from emunode.model import Collective, HopOutcome, Rank
 from emunode.timed.cost_model import NANO
 
 if TYPE_CHECKING:
@@ -129,9 +129,8 @@ def measure(
     hosts may be lost; `results` are the results of a reduction of real numbers.
     """
     everything = journal
-    # Reports of decisions cross no link, and only runs with an agreement have rows for them.
-    hops = journal.filter(~IS_REPORT) if plan.spec.agreement is not None else journal
-    journal = data_hops(plan.spec, hops)
+    hops = hops_of(plan, journal)
+    journal = data_hops(plan, hops)
     by_events = timetable if timetable is not None and timetable.events is not None else None
     first_arrivals = journal_arrivals(plan, journal)
     by_outcome = journal.group_by("outcome").agg(pl.len())
@@ -284,10 +283,7 @@ def count_trial(plan: ResolvedRun, records: Records, altered_copies: Sequence[Al
     # Over all rows, before the rows of protocols are left out: a trial has the hash of the run that repeats it.
     digest = blake2b(records.tobytes(), digest_size=16).hexdigest()
     everything = records
-    if plan.spec.has_control:
-        # Trees from this number on carry control segments, or belong to a collective that runs again.
-        first_other = CONTROL_TREE if plan.spec.agreement is None else AGAIN_TREE
-        records = records[(records["tree"] < first_other) & (records["outcome"] != HopOutcome.WITHHELD)]
+    records = data_records(plan, records)
     outcomes = np.bincount(records["outcome"], minlength=len(HopOutcome)).tolist()
     # Trials of campaigns are small, so rows are counted with numpy; starting polars costs more than the work.
     unaltered, copies = record_arrivals(plan, records)

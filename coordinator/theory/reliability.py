@@ -53,11 +53,6 @@ def expected_delivery_ratio(
         algorithm.collective is not Collective.BROADCAST
         or algorithm.dependence not in (Dependence.FIXED, Dependence.QUEUED)
         or (knowledge is FaultKnowledge.ALL and adapts)
-        # Lost packets are sent again.
-        or algorithm.spec.reliable is not None
-        or algorithm.spec.repair is not None
-        # Nodes may suspect live ones, and withhold packets that would have arrived.
-        or algorithm.spec.detection is not None
     ):
         return Expected()
     draws = random_faults(fault_set, places)

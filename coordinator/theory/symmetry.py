@@ -115,14 +115,10 @@ def identity(topology: Topology) -> Symmetry:
 
 
 def symmetries(algorithm: Algorithm) -> list[Symmetry]:
-    """Return the candidates that are symmetries of the runs of `algorithm`, the identity first."""
+    """Return the candidates that are symmetries of the runs of `algorithm` without protocols, the identity first."""
     topology = algorithm.topology
-    # Without trees there is nothing to check a candidate against; a rule of repair may go by the numbers of ports.
-    if (
-        not isinstance(algorithm, TreeCollective)
-        or algorithm.collective is not Collective.BROADCAST
-        or algorithm.spec.repair is not None
-    ):
+    # Without trees there is nothing to check a candidate against.
+    if not isinstance(algorithm, TreeCollective) or algorithm.collective is not Collective.BROADCAST:
         return [identity(topology)]
     network = Neighbourhood(topology, algorithm.spec.source)
     trees = _trees(algorithm)

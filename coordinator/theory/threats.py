@@ -23,15 +23,11 @@ STOPS, ALTERS = 1, 2
 
 
 def no_fixed_paths(algorithm: Algorithm, scenario: Scenario) -> str | None:
-    """Return why the paths of copies may depend on faults, or None if they do not."""
+    """Return why the paths of copies may depend on faults, whatever protocols the nodes have; None if they do not."""
     if algorithm.collective in FOLDING:
         return f"a {algorithm.collective} folds contributions on the way"
     if scenario.fault_knowledge != FaultKnowledge.NONE:
         return "nodes that know of faults may take other paths"
-    if scenario.reliable:
-        return "reliable links send again what is lost"
-    if scenario.repair is not None:
-        return "nodes repair what is lost over other paths"
     if algorithm.dependence is Dependence.FIXED:
         return None
     waits = algorithm.dependence is Dependence.WAITING

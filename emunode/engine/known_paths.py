@@ -13,7 +13,7 @@ from emunode.algorithms.base import Algorithm, Content, Dependence, LocalView, R
 from emunode.engine.node import make_segment
 from emunode.faults.byzantine import CopyId, CopyPath, Send
 from emunode.faults.injector import Faults
-from emunode.model import ALL_RANKS, FOLDING, Collective, FaultKnowledge, Port, Rank, Segment, Step
+from emunode.model import ALL_RANKS, FOLDING, Collective, Port, Rank, Segment, Step
 
 MOST_PATHS: Final = 2**17
 """Paths that are kept of one algorithm, about: some 50 MB."""
@@ -33,7 +33,7 @@ def faults_by_steps(algorithm: Algorithm) -> Faults:
         spec.seed,
         # Where contributions are folded, a segment that carries a rank's own name is a fold of what others sent.
         origin_is_author=spec.collective not in FOLDING,
-        knows=spec.knowledge in (FaultKnowledge.NEIGHBOURS, FaultKnowledge.ALL),
+        knows=spec.knows_neighbours,
         known=KnownPaths(algorithm),
     )
 

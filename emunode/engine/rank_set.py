@@ -42,7 +42,7 @@ class RankSet:
         self._views: dict[Rank, LocalView] = {}
         # The step of the last `apply_faults`, for nodes that are created in it.
         self._step: Step = 1
-        self._knows = spec.knowledge in (FaultKnowledge.NEIGHBOURS, FaultKnowledge.ALL)
+        self._knows = spec.knows_neighbours
         self.notified: set[Rank] = set()
         """Ranks whose protocols were notified of a port in the last `apply_faults`."""
         # A dictionary is a set with an order. Protocols are notified in this order, which decides what they send first.

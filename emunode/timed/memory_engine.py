@@ -288,6 +288,6 @@ def faults_of(algorithm: Algorithm, faults: Iterable[TimedFault]) -> FaultsInTim
         faults,
         # Where contributions are folded, a segment that carries a rank's own name is a fold of what others sent.
         origin_is_author=spec.collective not in FOLDING,
-        knows=spec.knowledge in (FaultKnowledge.NEIGHBOURS, FaultKnowledge.ALL),
+        knows=spec.knows_neighbours,
         known=KnownPaths(algorithm),
     )

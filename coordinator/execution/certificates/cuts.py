@@ -57,7 +57,7 @@ class Cuts:
         plan = self._subject.plan
         fixed = plan.algorithm.collective not in FOLDING and plan.algorithm.on_schedule
         told = plan.scenario.fault_knowledge != FaultKnowledge.NONE
-        if not fixed or told or plan.scenario.reliable or plan.scenario.repair is not None:
+        if not fixed or told or any(feature.unpredictable for feature in plan.features):
             raise UnreadableError(f"paths decide nothing about {plan.spec.algorithm}, whose nodes choose or fold")
         threats: dict[tuple[tuple[str, ...], str], tuple[Threat, int | None]] = {}
         for stored in self._subject.data["threats"]:

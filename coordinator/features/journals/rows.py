@@ -1,12 +1,16 @@
 """The kinds of rows of a journal, as expressions to filter by."""
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from emunode.model import AGAIN_TREE, CONTROL_TREE, CollectiveSpec, HopOutcome
+from emunode.model import AGAIN_TREE, CONTROL_TREE, HopOutcome
 from emunode.protocols.agreement import TREES
 from emunode.protocols.base import ControlKind
+
+if TYPE_CHECKING:
+    from coordinator.features.base import ResolvedRun
+    from coordinator.history.journal import Records
 
 WITHHELD: Final = pl.col("outcome") == "withheld"
 """A packet that its sender has withheld because it suspects the receiver."""
@@ -27,10 +31,25 @@ LINK: Final = ["sender", "receiver", "origin", "target", "segment"]
 """The columns that identify a segment on a link, whatever its tree."""
 
 
-def data_hops(spec: CollectiveSpec, journal: pl.LazyFrame) -> pl.LazyFrame:
-    """Keep the hops of a journal that carry data."""
-    if spec.agreement is not None:
-        # Without the repetition after a failure, which is measured as a run of its own.
-        journal = journal.filter(pl.col("tree") < AGAIN_TREE)
+def hops_of(run: "ResolvedRun", journal: pl.LazyFrame) -> pl.LazyFrame:
+    """Keep the rows of a journal that are hops, or packets withheld: rows that are no reports of nodes."""
+    reports = [rows for feature in run.features if (rows := feature.reports(run)) is not None]
+    # Few runs have reports, and a filter costs a pass over the journal.
+    return journal.filter(~pl.any_horizontal(reports)) if reports else journal
+
+
+def data_hops(run: "ResolvedRun", journal: pl.LazyFrame) -> pl.LazyFrame:
+    """Keep the hops of a journal that carry data of the collective as it ran first.
+
+    A repetition after a failure is measured as a run of its own.
+    """
     # Without protocols every row is data, and a filter would cost a pass over the journal.
-    return journal.filter(IS_DATA) if spec.has_control else journal
+    return journal if run.has_only_data else journal.filter(pl.col("tree") < run.first_other_tree, ~WITHHELD)
+
+
+def data_records(run: "ResolvedRun", records: "Records") -> "Records":
+    """Keep the rows of `data_hops` in a journal of records."""
+    if run.has_only_data:
+        return records
+    kept: Records = records[(records["tree"] < run.first_other_tree) & (records["outcome"] != HopOutcome.WITHHELD)]
+    return kept

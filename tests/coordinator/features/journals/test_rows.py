@@ -28,7 +28,7 @@ def test_an_acknowledgement_answers_every_arrival_of_data() -> None:
 
 def test_data_hops_leave_out_control_and_repetitions() -> None:
     case = Case(CUBE | SHRINK, "crash:001@2")
-    hops = data_hops(case.plan.spec, case.journal.lazy()).collect()
+    hops = data_hops(case.plan, case.journal.lazy()).collect()
     trees = case.journal["tree"].to_list()
     assert max(trees) >= CONTROL_TREE
     assert any(AGAIN_TREE <= tree < CONTROL_TREE for tree in trees)
@@ -38,4 +38,4 @@ def test_data_hops_leave_out_control_and_repetitions() -> None:
 
 def test_a_run_without_control_keeps_every_hop() -> None:
     case = Case(CUBE)
-    assert data_hops(case.plan.spec, case.journal.lazy()).collect().equals(case.journal)
+    assert data_hops(case.plan, case.journal.lazy()).collect().equals(case.journal)
