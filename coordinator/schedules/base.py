@@ -121,12 +121,36 @@ class HopTimetable:
     """The most steps that the file says it takes; 0 if it does not say."""
 
 
+class TimedOperation(NamedTuple):
+    """One operation of a schedule without contents, in the form in which it runs: a send, a receipt or a computation."""
+
+    way: str
+    """`send`, `recv` or `calc`."""
+    rank: Rank
+    peer: Rank
+    """The rank at the other end of the message; the rank itself if it computes."""
+    segment: int
+    """The number of the message among all from its sender to its receiver."""
+    step: Step
+    """The step in which the message crosses its link; 0 if the rank computes."""
+    size: int
+    """Bytes of the message."""
+    after: Sequence[int]
+    """The places of operations that must have ended."""
+    after_start: Sequence[int]
+    """The places of operations that must have started."""
+
+
 class ScheduleFile(ABC):
     """A schedule that was read, and whose parts fit together."""
 
     format: ClassVar[str]
     collective: str = ""
     """The collective that the file names, in the words of the file; empty if it names none."""
+    place: ClassVar[str] = ""
+    """The word for a node in messages, to stand before its name."""
+    switches: frozenset[str] = frozenset()
+    """The names of nodes that only forward."""
 
     @property
     @abstractmethod
@@ -136,16 +160,6 @@ class ScheduleFile(ABC):
     @abstractmethod
     def sends(self) -> Iterable[tuple[str, str]]:
         """Return (sender, receiver), by name, of every send over one link, in order of the file."""
-
-    @property
-    def place(self) -> str:
-        """The word for a node in messages, to stand before its name."""
-        return ""
-
-    @property
-    def switches(self) -> frozenset[str]:
-        """The names of nodes that only forward."""
-        return frozenset()
 
     def require_network(self, topology: Topology) -> None:
         """Refuse a network that lacks nodes or links of the schedule. Raises RefusedScheduleError."""
@@ -185,6 +199,14 @@ class ScheduleFile(ABC):
     @abstractmethod
     def timetable(self, capacity: int | None = None) -> HopTimetable:
         """Return the timetable by which the schedule runs. Raises RefusedScheduleError if it cannot run."""
+
+    def operations_in_steps(self, capacity: int | None = None) -> Sequence[TimedOperation] | None:
+        """Return the operations by which a schedule without contents runs; None if it runs by its timetable.
+
+        Raises RefusedScheduleError if it cannot run.
+        """
+        del capacity
+        return None
 
 
 class ScheduleSource(NamedTuple):

@@ -6,8 +6,9 @@ The attributes for simulators are the usual ones. Those of `contents` = `cells-1
 from collections.abc import Iterator
 from typing import Final
 
+from coordinator.schedules.chakra_cells import CELLS, NODES_OF
+from coordinator.schedules.chakra_traces import COMP, RECEIVE, SEND
 from coordinator.schedules.chunk_program import ChunkOperation, ChunkProgram, ThreadBlock
-from coordinator.schedules.formats.chakra import CELLS, COMP, NODES_OF, RECEIVE, SEND
 from emunode.model import Rank
 
 VERSION: Final = "1.0.0"

@@ -2,10 +2,16 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property
 from typing import NamedTuple
 
-from coordinator.schedules.base import HopTimetable, RefusedScheduleError, ScheduleFile, TimedHop
+from coordinator.schedules.base import (
+    FileJudgement,
+    FileVerdict,
+    HopTimetable,
+    RefusedScheduleError,
+    ScheduleFile,
+    TimedHop,
+)
 from emunode.model import ALL_RANKS, Collective, Step
 
 
@@ -23,16 +29,31 @@ class HopFile(ScheduleFile):
     """A file whose schedule is a list of hops in fixed steps."""
 
     hops: Sequence[ChunkHop]
+    nodes: Sequence[str]
+    """The names of the nodes that own chunks, in the order of ranks."""
+    switches: frozenset[str] = frozenset()
     targets: Mapping[tuple[str, int], str] | None = None
     """By origin and chunk, the only destination; None if every chunk is for all nodes."""
+
+    @property
+    def labels(self) -> Sequence[str]:
+        return [*self.nodes, *sorted_names(self.switches)]
 
     def sends(self) -> Iterable[tuple[str, str]]:
         return ((hop.sender, hop.receiver) for hop in self.hops)
 
-    @cached_property
-    def loads(self) -> Counter[tuple[str, str]]:
-        """Chunks over each directed link."""
-        return Counter(self.sends())
+    def counted(self, hops: Sequence[ChunkHop], crossings: Iterable[tuple[str, str]]) -> FileJudgement:
+        """Return a judgement that holds, with the numbers of hops and of the links (sender, receiver) that they cross."""
+        loads = Counter(crossings)
+        return FileJudgement(
+            FileVerdict.HOLDS,
+            collective=self.collective,
+            ranks=len(self.nodes),
+            steps=max((hop.step for hop in hops), default=0),
+            links=len(loads),
+            chunks=len(hops),
+            largest_link_load=max(loads.values(), default=0),
+        )
 
     def numbers(self) -> Callable[[str, int], int]:
         """Return a function that numbers the chunks from one origin to one target; every pair must have as many.

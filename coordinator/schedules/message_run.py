@@ -30,6 +30,8 @@ class RankOperation:
     peer: Rank = ANY
     tag: int = 0
     size: int = 0
+    unit: int = 1
+    """Bytes of a unit of `size`."""
     line: int = 0
     name: str = ""
     after: list[int] = field(default_factory=list)

@@ -3,6 +3,7 @@
 The parser is expat of the standard library. It never sees an entity, because a document type ends the reading.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -10,11 +11,13 @@ from xml.parsers.expat import ExpatError, ParserCreate, errors
 
 from coordinator.schedules.base import MOST_OPERATIONS, RefusedScheduleError
 
+NUMBER: Final = re.compile(r"-?[0-9]{1,9}", re.ASCII)
 MOST_DEPTH: Final = 8
 MOST_ATTRIBUTES: Final = 64
 MOST_TEXT: Final = 65_536
 """The longest value of an attribute, in characters."""
 XML_ELEMENTS: Final = 2 * MOST_OPERATIONS
+BEFORE_ROOT: Final = rb"(?:\xef\xbb\xbf)?\s*(?:<\?xml[^>]*\?>\s*)?(?:<!--.*?-->\s*)*<"
 PART: Final = 1 << 16
 """Bytes that are parsed at once, so that a bound ends the reading soon after it is passed."""
 
@@ -31,6 +34,31 @@ class XmlElement:
     def named(self, *tags: str) -> Iterator["XmlElement"]:
         """Yield the children that have one of these names."""
         return (child for child in self.children if child.tag in tags)
+
+    def text(self, at: str, name: str) -> str:
+        """Return an attribute of the element at a place. Raises RefusedScheduleError, which names the place."""
+        if name not in self.attributes:
+            raise RefusedScheduleError(f"{at}: no attribute {name!r}")
+        return self.attributes[name]
+
+    def whole(self, at: str, name: str) -> int:
+        """Return an attribute that is a whole number. Raises RefusedScheduleError, which names the place."""
+        text = self.text(at, name)
+        if not NUMBER.fullmatch(text):
+            raise RefusedScheduleError(f"{at}: {name}={text!r:.40} is not a whole number")
+        return int(text)
+
+    def natural(self, at: str, name: str) -> int:
+        """Return an attribute that is a whole number of at least 0. Raises RefusedScheduleError, which names the place."""
+        number = self.whole(at, name)
+        if number < 0:
+            raise RefusedScheduleError(f"{at}: {name}={number} is below 0")
+        return number
+
+
+def begins_with(data: bytes, tag: str) -> bool:
+    """Return whether the first element of a document has this name, behind its declaration and comments."""
+    return re.match(BEFORE_ROOT + re.escape(tag.encode()) + rb"[\s>/]", data[:PART], re.DOTALL) is not None
 
 
 def parse_xml(data: bytes) -> XmlElement:

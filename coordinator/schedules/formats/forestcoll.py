@@ -1,6 +1,5 @@
 """ForestColl tree XML: one spanning tree for each root and index, with the path of every send."""
 
-import re
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -11,7 +10,6 @@ from typing import Final, NamedTuple
 from coordinator.schedules.base import (
     MOST_OPERATIONS,
     FileJudgement,
-    FileVerdict,
     HopTimetable,
     RefusedScheduleError,
     ScheduleFormat,
@@ -19,14 +17,12 @@ from coordinator.schedules.base import (
     TimedHop,
 )
 from coordinator.schedules.hop_file import ChunkHop, HopFile, sorted_names
-from coordinator.schedules.xml_elements import XmlElement, parse_xml
+from coordinator.schedules.xml_elements import XmlElement, begins_with, parse_xml
 from emunode.model import Collective, Step
 from emunode.registry import register
 from emunode.topologies.base import Topology
 
-BEGINNING: Final = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:<\?xml[^>]*\?>\s*)?(?:<!--.*?-->\s*)*<Algo[\s>/]", re.DOTALL)
 REDUCE_SCATTER: Final = frozenset({"reduce-scatter", "reducescatter", "reduce_scatter"})
-WHOLE: Final = re.compile(r"[0-9]{1,9}", re.ASCII)
 MOST_NAME: Final = 100
 
 
@@ -38,7 +34,7 @@ class ForestcollFormat(ScheduleFormat):
     suffixes = (".xml",)
 
     def recognises(self, source: ScheduleSource) -> bool:
-        return BEGINNING.match(source.data[:65536]) is not None
+        return begins_with(source.data, "Algo")
 
     def read(self, source: ScheduleSource) -> "ForestcollFile":
         algo = parse_xml(source.data)
@@ -87,27 +83,19 @@ class ForestcollFile(HopFile):
             raise RefusedScheduleError(f"trees are an allgather or a reduce-scatter, not {collective:.40}")
         self.reversed = collective in REDUCE_SCATTER
         self.collective = Collective.REDUCE_SCATTER if self.reversed else Collective.ALLGATHER
-        self.claimed = _whole(algo, "Algo", "nchunkspernode")
+        self.claimed = algo.natural("Algo", "nchunkspernode")
         self.trees = [_tree(element) for element in algo.named("tree")]
         units = sum(tree.chunks * max(1, len(each.path) - 1) for tree in self.trees for each in tree.sends)
         if not units:
             raise RefusedScheduleError("no tree sends: nothing to check")
         if units > MOST_OPERATIONS:
             raise RefusedScheduleError(f"its trees have {units:,} hops of chunks; at most {MOST_OPERATIONS:,} are read")
-        self._roots = sorted_names(tree.root for tree in self.trees)
+        self.nodes = sorted_names(tree.root for tree in self.trees)
         names = {
             name for tree in self.trees for each in tree.sends for name in (each.sender, each.receiver, *each.path)
         }
-        self._switches = frozenset(names - set(self._roots))
+        self.switches = frozenset(names - set(self.nodes))
         self.scheduled = lru_cache(2)(self._scheduled)
-
-    @property
-    def labels(self) -> Sequence[str]:
-        return [*self._roots, *sorted_names(self._switches)]
-
-    @property
-    def switches(self) -> frozenset[str]:
-        return self._switches
 
     def sends(self) -> Iterable[tuple[str, str]]:
         for tree in self.trees:
@@ -188,23 +176,14 @@ class ForestcollFile(HopFile):
 
     def judge(self, capacity: int | None = None) -> FileJudgement:
         hops = self.scheduled(capacity)
-        loads = Counter((hop.sender, hop.receiver) for hop in hops)
-        found = FileJudgement(
-            FileVerdict.HOLDS,
-            collective=self.collective,
-            ranks=len(self._roots),
-            steps=max((hop.step for hop in hops), default=0),
-            links=len(loads),
-            chunks=len(hops),
-            largest_link_load=max(loads.values(), default=0),
-        )
+        found = self.counted(hops, ((hop.sender, hop.receiver) for hop in hops))
         for tree in self.trees:
             for reason, line in self._defects(tree):
                 found = found.violated(f"{tree.name}: {reason}", line)
         sent: Counter[str] = Counter()
         for tree in self.trees:
             sent[tree.root] += tree.chunks
-        for root in self._roots:
+        for root in self.nodes:
             if sent[root] != self.claimed:
                 found = found.violated(f"{root} sends {sent[root]} chunks, {self.claimed} are claimed")
         return found
@@ -220,7 +199,7 @@ class ForestcollFile(HopFile):
                 yield f"{each.sender} sends before it is reached", each.line
             else:
                 depth[each.receiver] = depth[each.sender] + 1
-        for root in self._roots:
+        for root in self.nodes:
             if root not in depth:
                 yield f"{root} is not reached", tree.line
         if max(depth.values()) != tree.height:
@@ -230,7 +209,7 @@ class ForestcollFile(HopFile):
         if not self.reversed:
             self.hops = self.scheduled(capacity)
             return super().timetable(capacity)
-        if self._switches or any(len(each.path) > 2 for tree in self.trees for each in tree.sends):
+        if self.switches or any(len(each.path) > 2 for tree in self.trees for each in tree.sends):
             raise RefusedScheduleError("a reduce-scatter over paths of several links is judged, and not run")
         hops = self.scheduled(capacity)
         last = max(hop.step for hop in hops)
@@ -256,7 +235,7 @@ def _tree(element: XmlElement) -> FileTree:
     for each in element.named("send"):
         place = f"line {each.line}"
         sender, receiver = _name(each, place, "src"), _name(each, place, "dst")
-        path = tuple(split_path(_text(each, place, "path")))
+        path = tuple(split_path(each.text(place, "path")))
         if len(path) < 2 or len(set(path)) < len(path):
             raise RefusedScheduleError(
                 f"{place}: path={each.attributes['path']!r:.60} is not a path of two nodes or more"
@@ -266,7 +245,7 @@ def _tree(element: XmlElement) -> FileTree:
                 f"{place}: a node of the path has no name, or one of more than {MOST_NAME} characters"
             )
         sends.append(TreeSend(sender, receiver, path, each.line))
-    number, chunks, height = (_whole(element, at, name) for name in ("index", "nchunks", "height"))
+    number, chunks, height = (element.natural(at, name) for name in ("index", "nchunks", "height"))
     return FileTree(root, number, chunks, height, element.line, sends)
 
 
@@ -284,20 +263,7 @@ def split_path(text: str) -> Iterator[str]:
 
 
 def _name(element: XmlElement, at: str, name: str) -> str:
-    text = _text(element, at, name).strip()
+    text = element.text(at, name).strip()
     if not 0 < len(text) <= MOST_NAME:
         raise RefusedScheduleError(f"{at}: {name} is no name of 1 to {MOST_NAME} characters")
     return text
-
-
-def _text(element: XmlElement, at: str, name: str) -> str:
-    if name not in element.attributes:
-        raise RefusedScheduleError(f"{at}: no attribute {name!r}")
-    return element.attributes[name]
-
-
-def _whole(element: XmlElement, at: str, name: str) -> int:
-    text = _text(element, at, name)
-    if not WHOLE.fullmatch(text):
-        raise RefusedScheduleError(f"{at}: {name}={text!r:.40} is not a whole number")
-    return int(text)

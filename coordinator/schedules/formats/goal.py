@@ -2,21 +2,18 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
 from typing import Final
 
 from coordinator.schedules.base import (
     MOST_OPERATIONS,
     MOST_RANKS,
     FileJudgement,
-    FileVerdict,
-    HopTimetable,
     RefusedScheduleError,
-    ScheduleFile,
     ScheduleFormat,
     ScheduleSource,
 )
-from coordinator.schedules.message_run import ANY, MessageExecution, RankOperation
+from coordinator.schedules.message_file import UNJUDGED, MessageFile
+from coordinator.schedules.message_run import ANY, RankOperation
 from emunode.model import Rank
 from emunode.registry import register
 
@@ -53,11 +50,10 @@ class GoalFormat(ScheduleFormat):
         return GoalFile(text)
 
 
-class GoalFile(ScheduleFile):
+class GoalFile(MessageFile):
     """The operations of a GOAL text. It does not say what messages contain."""
 
     format = GoalFormat.name
-    place = "rank "
 
     def __init__(self, text: str) -> None:
         # Line breaks inside comments stay, so that the numbers of lines are right.
@@ -76,9 +72,7 @@ class GoalFile(ScheduleFile):
         self.wildcards = 0
         for rank in range(self.ranks):
             self._read_rank(rank, blocks.get(rank, ()))
-        if not any(each.kind == "send" for each in self.operations):
-            raise RefusedScheduleError("no rank sends: nothing to check")
-        self.execution = lru_cache(2)(lambda capacity: MessageExecution(self.operations, self.ranks, capacity))
+        self.require_sends()
 
     def _read_rank(self, rank: Rank, lines: Iterable[tuple[int, str]]) -> None:
         named: dict[str, int] = {}
@@ -121,29 +115,16 @@ class GoalFile(ScheduleFile):
         if peer == rank:
             raise RefusedScheduleError(f"line {line}: the peer of rank {rank} is itself")
         self.wildcards += ANY in (peer, tag)
-        return RankOperation(rank, "send" if way == "send" else "recv", peer, tag, int(found["size"]), line, label)
-
-    @property
-    def labels(self) -> Sequence[str]:
-        return [str(rank) for rank in range(self.ranks)]
-
-    def sends(self) -> Iterator[tuple[str, str]]:
-        return ((str(each.rank), str(each.peer)) for each in self.operations if each.kind == "send")
+        return RankOperation(
+            rank, "send" if way == "send" else "recv", peer, tag, int(found["size"]), line=line, name=label
+        )
 
     def judge(self, capacity: int | None = None) -> FileJudgement:
         run = self.execution(capacity)
-        notes = ["contents not judged: the file does not carry them"]
+        notes = [UNJUDGED]
         if self.wildcards:
             notes.append(f"{self.wildcards} receipts take any rank or tag: which message they take depends on time")
-        found = FileJudgement(
-            FileVerdict.HOLDS,
-            ranks=self.ranks,
-            steps=run.steps,
-            links=len(run.loads),
-            chunks=len(run.crossings),
-            largest_link_load=max(run.loads.values(), default=0),
-            notes=tuple(notes),
-        )
+        found = self.counted(run, notes)
         unended = run.unended()
         if unended:
             first = self.operations[unended[0]]
@@ -161,9 +142,6 @@ class GoalFile(ScheduleFile):
                 reason = f"{message.size} bytes of {message.sender} meet a receive of {receipt.size}"
                 found = found.violated(f"rank {receipt.rank}: {reason}", receipt.line)
         return found
-
-    def timetable(self, capacity: int | None = None) -> HopTimetable:
-        raise RefusedScheduleError("GOAL does not say what messages contain, so it is judged, and not run")
 
 
 def _blocks(lines: Sequence[tuple[int, str]], ranks: int) -> Iterator[tuple[Rank, Sequence[tuple[int, str]]]]:

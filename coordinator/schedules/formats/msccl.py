@@ -1,6 +1,5 @@
 """MSCCL XML in both spellings: `step` with source and destination (RCCL, MSCCL), and `op` with one cell."""
 
-import re
 from typing import Final
 
 from coordinator.schedules.base import MOST_OPERATIONS, MOST_RANKS, RefusedScheduleError, ScheduleFormat, ScheduleSource
@@ -15,14 +14,12 @@ from coordinator.schedules.chunk_program import (
     ProgramGpu,
     ThreadBlock,
 )
-from coordinator.schedules.xml_elements import XmlElement, parse_xml
+from coordinator.schedules.xml_elements import XmlElement, begins_with, parse_xml
 from emunode.registry import register
 
-NUMBER: Final = re.compile(r"-?[0-9]{1,9}", re.ASCII)
 WANTED_BY_RCCL: Final = ("nchannels", "minBytes", "maxBytes")
 LIMITS: Final = {"thread blocks of a gpu": 64, "steps of a thread block": 64, "chunks of a step": 71}
 """The largest numbers that RCCL takes."""
-BEGINNING: Final = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:<\?xml[^>]*\?>\s*)?(?:<!--.*?-->\s*)*<algo[\s>/]", re.DOTALL)
 
 
 @register
@@ -34,7 +31,7 @@ class MscclFormat(ScheduleFormat):
 
     def recognises(self, source: ScheduleSource) -> bool:
         # Documents with another root are refused here too, by the name of the root, if no other format wants them.
-        return BEGINNING.match(source.data[:65536]) is not None
+        return begins_with(source.data, "algo")
 
     def read(self, source: ScheduleSource) -> ChunkFile:
         return msccl_file(source.data, source.root)
@@ -51,12 +48,12 @@ def msccl_file(data: bytes, root: int = 0) -> ChunkFile:
 
 
 def _program(algo: XmlElement, root: int) -> ChunkProgram:
-    named = _text(algo, "algo", "coll")
+    named = algo.text("algo", "coll")
     if named not in COLLECTIVES:
         raise RefusedScheduleError(f"algo: collective {named!r:.40} is not known")
-    count = _whole(algo, "algo", "ngpus")
+    count = algo.whole("algo", "ngpus")
     elements = list(algo.named("gpu"))
-    numbers = [_whole(element, "gpu", "id") for element in elements]
+    numbers = [element.whole("gpu", "id") for element in elements]
     if sorted(numbers) != list(range(count)):
         shown = str(sorted(numbers)[:16])
         raise RefusedScheduleError(f"algo: {count} gpus are declared, the file has {shown}")
@@ -66,7 +63,7 @@ def _program(algo: XmlElement, root: int) -> ChunkProgram:
         _gpu(element, number) for number, element in sorted(zip(numbers, elements, strict=True), key=lambda at: at[0])
     ]
     if "nchunksperloop" in algo.attributes:
-        chunks = _whole(algo, "algo", "nchunksperloop")
+        chunks = algo.whole("algo", "nchunksperloop")
     else:
         chunks = max(max(gpu.cells["i"], gpu.cells["o"]) for gpu in gpus)
     if not 1 <= chunks <= MOST_OPERATIONS:
@@ -75,22 +72,22 @@ def _program(algo: XmlElement, root: int) -> ChunkProgram:
         raise RefusedScheduleError(
             f"algo: {count} gpus with {chunks} chunks each are more than {8 * MOST_OPERATIONS:,}"
         )
-    in_place = "inplace" in algo.attributes and _whole(algo, "algo", "inplace") == 1
+    in_place = "inplace" in algo.attributes and algo.whole("algo", "inplace") == 1
     return ChunkProgram(algo.attributes.get("name", ""), COLLECTIVES[named], in_place, chunks, gpus, root)
 
 
 def _gpu(element: XmlElement, number: int) -> ProgramGpu:
     at = f"gpu {number}"
-    cells = {buffer: _whole(element, at, f"{buffer}_chunks") for buffer in BUFFERS}
+    cells = {buffer: element.whole(at, f"{buffer}_chunks") for buffer in BUFFERS}
     for buffer, count in cells.items():
         if not 0 <= count <= MOST_OPERATIONS:
             raise RefusedScheduleError(f"{at}: {buffer}_chunks={count}; expected 0 to {MOST_OPERATIONS}")
     copies = [
-        (_whole(copy, f"{at}, copy", "i_off"), _whole(copy, f"{at}, copy", "o_off")) for copy in element.named("copy")
+        (copy.whole(f"{at}, copy", "i_off"), copy.whole(f"{at}, copy", "o_off")) for copy in element.named("copy")
     ]
     gpu = ProgramGpu(number, cells, copies)
     for each in element.named("tb"):
-        own, send, receive, channel = (_whole(each, f"{at}, tb", name) for name in ("id", "send", "recv", "chan"))
+        own, send, receive, channel = (each.whole(f"{at}, tb", name) for name in ("id", "send", "recv", "chan"))
         block = ThreadBlock(number, own, send, receive, channel, each.line)
         if any(block.number == other.number for other in gpu.blocks):
             raise RefusedScheduleError(f"{block.name}: two thread blocks have this number")
@@ -103,18 +100,18 @@ def _gpu(element: XmlElement, number: int) -> ProgramGpu:
 
 def _operation(step: XmlElement, at: str, place: int) -> ChunkOperation:
     new = step.tag == "op"
-    number = _whole(step, at, "step" if new else "s")
+    number = step.whole(at, "step" if new else "s")
     if number != place:
         raise RefusedScheduleError(f"{at}: its number is {number}")
-    kind = _text(step, at, "type")
+    kind = step.text(at, "type")
     if kind not in OPERATIONS:
         raise RefusedScheduleError(f"{at}: type {kind!r:.40} is not known")
     attributes = step.attributes
-    count = _whole(step, at, "cnt") if not new or "cnt" in attributes else 1
+    count = step.whole(at, "cnt") if not new or "cnt" in attributes else 1
     waits = None
     if not new or "depid" in attributes:
-        other = _whole(step, at, "depid")
-        waits = (other, _whole(step, at, "deps")) if other >= 0 else None
+        other = step.whole(at, "depid")
+        waits = (other, step.whole(at, "deps")) if other >= 0 else None
     if kind == "nop":
         return ChunkOperation(kind, ("i", 0), ("i", 0), 0, waits, step.line)
     if count < 1:
@@ -127,23 +124,10 @@ def _operation(step: XmlElement, at: str, place: int) -> ChunkOperation:
 
 
 def _cell(step: XmlElement, at: str, prefix: str) -> Cell:
-    buffer = _text(step, at, f"{prefix}buf")
+    buffer = step.text(at, f"{prefix}buf")
     if buffer not in BUFFERS:
         raise RefusedScheduleError(f"{at}: there is no buffer {buffer!r:.40}")
-    return buffer, _whole(step, at, f"{prefix}off")
-
-
-def _text(element: XmlElement, at: str, name: str) -> str:
-    if name not in element.attributes:
-        raise RefusedScheduleError(f"{at}: no attribute {name!r}")
-    return element.attributes[name]
-
-
-def _whole(element: XmlElement, at: str, name: str) -> int:
-    text = _text(element, at, name)
-    if not NUMBER.fullmatch(text):
-        raise RefusedScheduleError(f"{at}: {name}={text!r:.40} is not a whole number")
-    return int(text)
+    return buffer, step.whole(at, f"{prefix}off")
 
 
 def _notes(algo: XmlElement, program: ChunkProgram) -> list[str]:

@@ -86,31 +86,21 @@ class TecclFile(HopFile):
         self._via = [self._via[place] for place in order]
         self.claimed = next((value for key, value in document.items() if key.endswith(EPOCHS)), None)
         self.demands = _demands(document)
-        self._nodes = sorted_names(name for hop in self.hops for name in hop[1:4])
-        self._switches = frozenset(name for via in self._via for name in via)
-        if self._switches & set(self._nodes):
-            raise RefusedScheduleError(
-                f"{min(self._switches & set(self._nodes))} is a switch, and it sends or receives"
-            )
-        if len(self._nodes) > MOST_RANKS:
-            raise RefusedScheduleError(f"it has {len(self._nodes):,} nodes; at most {MOST_RANKS:,} are read")
+        self.nodes = sorted_names(name for hop in self.hops for name in hop[1:4])
+        self.switches = frozenset(name for via in self._via for name in via)
+        if self.switches & set(self.nodes):
+            raise RefusedScheduleError(f"{min(self.switches & set(self.nodes))} is a switch, and it sends or receives")
+        if len(self.nodes) > MOST_RANKS:
+            raise RefusedScheduleError(f"it has {len(self.nodes):,} nodes; at most {MOST_RANKS:,} are read")
         wanted: dict[tuple[str, int], set[str]] = {}
         for receiver, origin, chunk in self.demands:
             wanted.setdefault((origin, chunk), set()).add(receiver)
-        if wanted and len(self._nodes) > 2 and all(len(each) == 1 for each in wanted.values()):
+        if wanted and len(self.nodes) > 2 and all(len(each) == 1 for each in wanted.values()):
             self.targets = {key: min(each) for key, each in wanted.items()}
             for hop in self.hops:
                 if (hop.origin, hop.chunk) not in self.targets:
                     raise RefusedScheduleError(f"chunk {hop.chunk} of {hop.origin} is in no demand")
         self.collective = "allgather" if self.targets is None else "alltoall"
-
-    @property
-    def labels(self) -> Sequence[str]:
-        return [*self._nodes, *sorted_names(self._switches)]
-
-    @property
-    def switches(self) -> frozenset[str]:
-        return self._switches
 
     def sends(self) -> Iterable[tuple[str, str]]:
         for hop, via in zip(self.hops, self._via, strict=True):
@@ -118,15 +108,7 @@ class TecclFile(HopFile):
             yield from pairwise(way)
 
     def judge(self, capacity: int | None = None) -> FileJudgement:
-        found = FileJudgement(
-            FileVerdict.HOLDS,
-            collective=self.collective,
-            ranks=len(self._nodes),
-            steps=max(hop.step for hop in self.hops),
-            links=len(self.loads),
-            chunks=len(self.hops),
-            largest_link_load=max(self.loads.values()),
-        )
+        found = self.counted(self.hops, self.sends())
         found = self._causality(found)
         if capacity is not None:
             found = self._load(found, capacity)
@@ -167,7 +149,7 @@ class TecclFile(HopFile):
         """Find demands that are never met: those of the file, or every chunk at every node."""
         chunks = sorted({(hop.origin, hop.chunk) for hop in self.hops}, key=lambda each: (int(each[0]), each[1]))
         wanted = self.demands or [
-            (receiver, origin, chunk) for origin, chunk in chunks for receiver in self._nodes if receiver != origin
+            (receiver, origin, chunk) for origin, chunk in chunks for receiver in self.nodes if receiver != origin
         ]
         missing = [key for key in wanted if key not in self._since and key[0] != key[1]]
         if missing:
@@ -178,7 +160,7 @@ class TecclFile(HopFile):
         return found
 
     def timetable(self, capacity: int | None = None) -> HopTimetable:
-        if self._switches:
+        if self.switches:
             raise RefusedScheduleError("hops that cross switches within an epoch are judged, and not run")
         stated = self.claimed if isinstance(self.claimed, int) else 0
         return replace(super().timetable(capacity), stated_steps=stated)

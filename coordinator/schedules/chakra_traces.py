@@ -1,0 +1,183 @@
+"""Reads the files of Chakra execution traces: layout, metadata, nodes and attributes, with a bound on everything."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+from zlib import MAX_WBITS, decompressobj
+from zlib import error as ZlibError  # noqa: N812  # it is an exception
+
+from coordinator.schedules.base import MOST_BYTES, MOST_OPERATIONS, MOST_RANKS, RefusedScheduleError
+from coordinator.schedules.protobuf import (
+    WireError,
+    fields,
+    fixed_number,
+    read_varint,
+    signed,
+    unzigzag,
+    whole_numbers,
+)
+from coordinator.stored.reading import read_bytes
+from emunode.model import Rank
+
+FILE: Final = re.compile(r"(.*)\.(0|[1-9][0-9]{0,6})\.et")
+GZIP: Final = b"\x1f\x8b"
+COMP, SEND, RECEIVE, COLLECTIVE = 4, 5, 6, 7
+TYPES: Final = ("INVALID", "METADATA", "MEM_LOAD", "MEM_STORE", "COMP", "COMM_SEND", "COMM_RECV", "COMM_COLL")
+
+NodeAttributes = Mapping[str, int | float | str | bytes]
+
+
+@dataclass
+class TraceNode:
+    """One node of the trace of a rank."""
+
+    rank: Rank
+    number: int
+    type: int
+    depends: Sequence[int]
+    attributes: NodeAttributes
+
+    @property
+    def name(self) -> str:
+        """The place of the node in messages."""
+        return f"rank {self.rank}, node {self.number}"
+
+    def whole(self, name: str) -> int:
+        """Return a whole number. Raises RefusedScheduleError."""
+        value = self.attributes.get(name)
+        if value is None:
+            raise RefusedScheduleError(f"{self.name}: no attribute {name}")
+        if not isinstance(value, int):
+            raise RefusedScheduleError(f"{self.name}: {name} is no whole number")
+        return value
+
+
+@dataclass
+class RankTrace:
+    """The trace of one rank."""
+
+    name: str
+    metadata: dict[str, int | float | str | bytes] = field(default_factory=dict)
+    nodes: dict[int, TraceNode] = field(default_factory=dict)
+
+
+def set_of(path: Path) -> tuple[str, Sequence[Path]]:
+    """Return the name of the set that a file belongs to, and the files by rank. Raises RefusedScheduleError."""
+    found = FILE.fullmatch(path.name)
+    if found is None:
+        raise RefusedScheduleError("expected the name of a trace, such as NAME.0.et")
+    name = found[1]
+    ranks = sorted(
+        int(other[2]) for each in path.parent.iterdir() if (other := FILE.fullmatch(each.name)) and other[1] == name
+    )
+    if len(ranks) > MOST_RANKS:
+        raise RefusedScheduleError(f"it has {len(ranks):,} files; at most {MOST_RANKS:,} are read")
+    for rank, present in enumerate(ranks):
+        if rank != present:
+            raise RefusedScheduleError(f"{name}.{rank}.et is missing, {name}.{present}.et exists")
+    return name, [path.with_name(f"{name}.{rank}.et") for rank in ranks]
+
+
+def read_traces(path: Path) -> Sequence[RankTrace]:
+    """Return the traces of the set that a file belongs to, by rank. Raises RefusedScheduleError."""
+    _, paths = set_of(path)
+    left, traces = MOST_BYTES, []
+    for rank, each in enumerate(paths):
+        try:
+            data = read_bytes(each, left)
+        except OSError as error:
+            raise RefusedScheduleError(f"{each.name} cannot be read: {error.strerror}") from None
+        data = _unpacked(each.name, data, left)
+        left -= len(data)
+        traces.append(_trace(each.name, rank, data))
+        if sum(len(trace.nodes) for trace in traces) > MOST_OPERATIONS:
+            raise RefusedScheduleError(f"it has more than {MOST_OPERATIONS:,} nodes")
+    for trace in traces:
+        said = trace.metadata.get("num_ranks", len(traces))
+        if said != len(traces):
+            raise RefusedScheduleError(f"num_ranks is {said!r:.20}, {len(traces)} files exist")
+    if len(traces) < 2:
+        raise RefusedScheduleError("a schedule has 2 ranks or more, 1 file exists")
+    return traces
+
+
+def _unpacked(name: str, data: bytes, most: int) -> bytes:
+    if not data.startswith(GZIP):
+        return data
+    unpacker = decompressobj(MAX_WBITS | 16)
+    try:
+        found = unpacker.decompress(data, most)
+    except ZlibError as error:
+        raise RefusedScheduleError(f"{name}: damaged compression: {error}") from None
+    if unpacker.unconsumed_tail:
+        raise RefusedScheduleError(f"{name}: it has more than {most:,} bytes unpacked")
+    if not unpacker.eof:
+        raise RefusedScheduleError(f"{name}: the compressed data is cut short")
+    return found
+
+
+def _trace(name: str, rank: Rank, data: bytes) -> RankTrace:
+    """Return the trace in the bytes of one file."""
+    trace, place, number = RankTrace(name), 0, 0
+    if not data:
+        raise RefusedScheduleError(f"{name}: the file is empty")
+    while place < len(data):
+        at = f"{name}, message {number}"
+        try:
+            size, place = read_varint(data, place, 5)
+            if size > len(data) - place:
+                raise RefusedScheduleError(f"{at}: {size} bytes are announced, {len(data) - place} are left")
+            message = data[place : place + size]
+            if number == 0:
+                trace.metadata.update(_attribute(value) for key, _, value in fields(message) if key == 2)
+            else:
+                node = _node(rank, message)
+                if node.number in trace.nodes:
+                    raise RefusedScheduleError(f"{at}: node {node.number} exists already")
+                trace.nodes[node.number] = node
+        except WireError as error:
+            raise RefusedScheduleError(f"{at}: {error}") from None
+        place += size
+        number += 1
+    said = trace.metadata.get("num_nodes", len(trace.nodes))
+    if said != len(trace.nodes):
+        raise RefusedScheduleError(f"{name}: num_nodes is {said!r:.20}, the file has {len(trace.nodes)}")
+    return trace
+
+
+def _node(rank: Rank, message: bytes) -> TraceNode:
+    number, kind = 0, 0
+    depends: list[int] = []
+    attributes = []
+    for key, wire, value in fields(message):
+        if key in (1, 3) and isinstance(value, int):
+            number, kind = (value, kind) if key == 1 else (number, value)
+        elif key in (4, 5):
+            depends += whole_numbers(wire, value)
+        elif key == 10:
+            attributes.append(_attribute(value))
+    return TraceNode(rank, number, kind, list(dict.fromkeys(depends)), dict(attributes))
+
+
+def _attribute(message: int | bytes) -> tuple[str, int | float | str | bytes]:
+    """Return the name and the value of an attribute; lists have the value of no use here, an empty text."""
+    if isinstance(message, int):
+        raise WireError("not a Chakra message (an attribute is a number)")
+    name, value = "", 0
+    found: int | float | str | bytes = value
+    for key, wire, part in fields(message):
+        if key == 1 and isinstance(part, bytes):
+            name = part.decode("utf-8", "replace")
+        elif key >= 3:
+            found = _scalar(key, wire, part)
+    return name, found
+
+
+def _scalar(key: int, wire: int, part: int | bytes) -> int | float | str | bytes:
+    if isinstance(part, int):
+        return unzigzag(part) if key in (15, 17) else signed(part)
+    if wire in (1, 5):
+        return fixed_number(wire, part, floating=key in (3, 5), negative=key in (23, 25))
+    return part.decode("utf-8", "replace") if key == 29 else part if key == 31 else ""
