@@ -141,13 +141,19 @@ class Collective(StrEnum):
     """Every rank receives the fold of all contributions to its block."""
     UNICAST = "unicast"
     """One message from the source to one target, or one from every rank to its target under a permutation."""
+    MESSAGES = "messages"
+    """Messages between neighbours, each with a size of its own, which a schedule file lists."""
 
 
 ROOTLESS: Final = frozenset(
-    {Collective.ALLGATHER, Collective.ALLTOALL, Collective.ALLREDUCE, Collective.REDUCE_SCATTER}
-)
+    {
+        Collective.ALLGATHER, Collective.ALLTOALL, Collective.ALLREDUCE, Collective.REDUCE_SCATTER, Collective.MESSAGES,
+    }
+)  # fmt: skip
 """The collectives without a root: every rank is a source."""
-PERSONALISED: Final = frozenset({Collective.SCATTER, Collective.GATHER, Collective.ALLTOALL, Collective.UNICAST})
+PERSONALISED: Final = frozenset(
+    {Collective.SCATTER, Collective.GATHER, Collective.ALLTOALL, Collective.UNICAST, Collective.MESSAGES}
+)
 """The collectives in which every message has one origin and one target."""
 VECTOR: Final = frozenset({Collective.ALLREDUCE, Collective.REDUCE_SCATTER})
 """Collectives in which every rank contributes a vector, which algorithms may cut into one block for each rank."""

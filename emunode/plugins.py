@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 # With the built-in algorithms and topologies, with which no plug-in may clash.
 import emunode.algorithms.registry  # noqa: F401
 from emunode.algorithms.base import ALGORITHMS, ANY_FAMILY, Algorithm
-from emunode.algorithms.given_schedule import SCHEDULE
+from emunode.algorithms.given_base import SCHEDULE
 from emunode.algorithms.program import PROGRAM
 from emunode.errors import RegistrationError, ScenarioError
 from emunode.faults.kinds import KINDS

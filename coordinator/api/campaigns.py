@@ -122,7 +122,7 @@ _HEAD: Mapping[str, Callable[[Plan], object]] = {
     "algorithm": lambda plan: plan.spec.algorithm,
     "redundancy": lambda plan: plan.spec.redundancy,
     "source": _source,
-    "messages": lambda plan: describe_load(plan.spec),
+    "messages": lambda plan: describe_load(plan.spec, plan.algorithm.listed),
     "segments": lambda plan: plan.algorithm.segments_per_message,
     "port_model": lambda plan: str(plan.spec.port_model),
     "clock": lambda plan: plan.scenario.clock,

@@ -239,7 +239,8 @@ def _named(text: str, *, relabel: bool) -> Topology:
 
 def add_collectives(network: type, run: Callable[..., Any]) -> None:
     """Give a class of networks a method per collective, which calls `run` with the name of the collective."""
-    for collective in Collective:
+    # Messages come from schedule files only.
+    for collective in [each for each in Collective if each is not Collective.MESSAGES]:
         setattr(network, _identifier(collective), _method(collective, run))
 
 

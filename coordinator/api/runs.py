@@ -133,6 +133,12 @@ class Run(Judged):
         return None if because is None else str(because)
 
     @property
+    def unjudged(self) -> str | None:
+        """The part of the run that cannot be judged, and why; None if all of it is judged."""
+        unjudged = self.summary.get("unjudged")
+        return None if unjudged is None else str(unjudged)
+
+    @property
     def claims(self) -> pl.DataFrame:
         """One row per claim: name, relation, predicted, measured, verdict, ratio (to a lower bound), source, derived.
 

@@ -57,7 +57,7 @@ class CollectiveSchedule:
 def schedule(
     file: str | PathLike[str], net: Network | str | None = None, *, root: int = 0, plugin: str | Sequence[str] = ()
 ) -> CollectiveSchedule:
-    """Return the schedule in a file (MSCCL, TE-CCL, ForestColl, GOAL), to be judged and run.
+    """Return the schedule in a file (MSCCL, TE-CCL, ForestColl, Chakra, GOAL), to be judged and run.
 
     `net` is a network or its name, by default the links that the file uses; `root` is the root of a broadcast, reduce,
     gather or scatter, which no format names. Raises ScenarioError (field `schedule`, `topology` or `plugin`).

@@ -225,7 +225,7 @@ class BatchEngine:
             case Collective.ALLREDUCE:
                 # A message for each block: of every healthy rank, or the one result.
                 pairs = alive * (alive if self._silent else 1)
-            case Collective.UNICAST:
+            case Collective.UNICAST | Collective.MESSAGES:
                 return count_by_trial(owed, trials)
         return self.plan.spec.messages * pairs
 

@@ -48,7 +48,7 @@ def _of_algorithm(algorithm: Algorithm) -> str | None:
     # Hops depend on each other in the traced way only if every send is fixed before the run.
     if not algorithm.on_schedule:
         return f"{algorithm.name} decides during the run what it sends, and when"
-    if algorithm.dependence is Dependence.WAITING:
+    if algorithm.dependence in (Dependence.WAITING, Dependence.LISTED):
         return f"in {algorithm.name} a node waits for messages that it does not pass on"
     if not algorithm.copies_keep_trees:
         return f"in {algorithm.name} copies change their tree"

@@ -80,7 +80,8 @@ def _run_lines(plan: Plan, summary: Mapping[str, Any]) -> Iterator[str]:
             else " along a permutation"
         )
     faults = f", faults: {escape(', '.join(plan.scenario.fault))}" if plan.faults else ""
-    yield f"{spec.collective}{source} by {spec.algorithm}, {spec.port_model}, {describe_load(spec)}{faults}"
+    load = describe_load(spec, plan.algorithm.listed)
+    yield f"{spec.collective}{source} by {spec.algorithm}, {spec.port_model}, {load}{faults}"
 
 
 def _notes(plan: Plan, summary: Mapping[str, Any]) -> Iterator[str]:

@@ -51,6 +51,8 @@ def losses(algorithm: Algorithm, outages: Outages) -> Losses | None:
             return None
         case Dependence.FIRST_ARRIVAL:
             return _of_first_arrivals(algorithm, outages)
+        case Dependence.LISTED:
+            return _of_listed(algorithm, outages)
         case _:
             dependents = dependents_of(algorithm)
             return None if dependents is None else _Walk(algorithm, dependents, outages).losses()
@@ -83,6 +85,23 @@ def _of_first_arrivals(algorithm: Algorithm, outages: Outages) -> Losses | None:
                 found.causes.setdefault(rank, set()).update(blocked)
     found.delivered -= len(missing)
     return found
+
+
+def _of_listed(algorithm: Algorithm, outages: Outages) -> Losses:
+    """Return the losses of messages that wait for those that the schedule lists for them."""
+    blocked: set[Place] = set()
+
+    def crosses(step: Step, sender: Rank, port: int, receiver: Rank) -> bool:
+        place = outages.blocks(step, sender, port, receiver)
+        if place is not None:
+            blocked.add(place)
+        return place is None
+
+    faulty = outages.faulty
+    missing = [each for each in algorithm.lost_messages(crosses) if faulty.isdisjoint((each.origin, each.target))]
+    due = sum(faulty.isdisjoint((each.origin, each.target)) for each in algorithm.listed)
+    # A message that was never sent waited for others, so any outage that was met may be the cause.
+    return Losses(due - len(missing), causes={each.target: set(blocked) for each in missing})
 
 
 # --- along a schedule ----------------------------------------------------------------------------------------------------
@@ -275,7 +294,8 @@ class _Walk:
 def owners_are_silent(algorithm: Algorithm) -> bool:
     """Report whether messages of faulty ranks are due to no rank: in collectives with many sources."""
     spec = algorithm.spec
-    if spec.collective in (Collective.GATHER, Collective.ALLGATHER, Collective.ALLTOALL) or spec.permutation:
+    many = (Collective.GATHER, Collective.ALLGATHER, Collective.ALLTOALL, Collective.MESSAGES)
+    if spec.collective in many or spec.permutation:
         return True
     # An allreduce in blocks: the block of a faulty rank is not distributed. A whole result is folded at every rank.
     return spec.collective is Collective.ALLREDUCE and len(algorithm.block_owners) > 1

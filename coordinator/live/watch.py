@@ -23,6 +23,7 @@ from coordinator.live.server import FLUSH_SECONDS, Server
 from coordinator.live.session import WatchState
 from coordinator.networks.base import StepResult
 from coordinator.planning.plan import Plan
+from coordinator.reports.numbers import verdict_note
 from coordinator.scenario.command import run_command
 from emunode.model import Step
 
@@ -81,7 +82,7 @@ class Watch:
         self._finish(
             {
                 "verdict": str(result.verdict),
-                "because": summary["undecided_because"],
+                "because": verdict_note(summary) or None,
                 "hash": summary["journal_hash"],
                 "claims": summary["claims"],
                 "steps": summary["steps"],

@@ -45,6 +45,8 @@ def deliveries(plan: Plan) -> int:
             pairs = 2 * len(plan.algorithm.block_owners) * (order - 1)
         case Collective.UNICAST:
             pairs = len(plan.algorithm.sources)
+        case Collective.MESSAGES:
+            return len(plan.algorithm.listed)
     return pairs * spec.messages * plan.algorithm.segments_per_message
 
 

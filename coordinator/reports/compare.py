@@ -15,7 +15,7 @@ from coordinator.reports.theme import standalone
 from coordinator.results.explain import parting
 from emunode.errors import ScenarioError
 
-NOT_METRICS = {"bits", "claims", "dropped_claims", "faults", "source", "tree_digests"}
+NOT_METRICS = {"bits", "claims", "dropped_claims", "faults", "source", "tree_digests", "unjudged"}
 PLOTTED = (
     "steps", "packets", "segments", "bytes", "max_link_segments", "delivery_ratio", "virtual_seconds", "wall_seconds",
 )  # fmt: skip

@@ -1,17 +1,22 @@
 """Numbers and values as people read them: one formatter for pages, tables and the terminal."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from emunode.algorithms.base import ListedMessage
 from emunode.model import VECTOR, CollectiveSpec
 
 MOST_ITEMS = 12
 
 
 def verdict_note(summary: Mapping[str, Any]) -> str:
-    """State why a run is undecided, or which deliveries are missing although every claim holds; empty if there is
-    nothing to add.
+    """State why a run is undecided, which deliveries are missing although every claim holds, and what is not judged;
+    empty if there is nothing to add.
     """
+    return "; ".join(str(note) for note in (_deliveries_note(summary), summary.get("unjudged")) if note)
+
+
+def _deliveries_note(summary: Mapping[str, Any]) -> str:
     if because := summary.get("undecided_because"):
         return str(because)
     intact, expected = summary.get("intact_deliveries"), summary.get("expected_deliveries")
@@ -93,8 +98,14 @@ def plural(count: int, noun: str, ending: str = "s", singular: str = "") -> str:
     return f"{count:,} {noun}{singular if count == 1 else ending}"
 
 
-def describe_load(spec: CollectiveSpec) -> str:
-    """Describe the contribution of a rank: `1 message of 64 bytes`, `1 vector of 100 bytes in 24 blocks of 5 or 4 bytes`."""
+def describe_load(spec: CollectiveSpec, listed: Sequence[ListedMessage] = ()) -> str:
+    """Describe the contribution of a rank: `1 message of 64 bytes`, `1 vector of 100 bytes in 24 blocks of 5 or 4 bytes`.
+
+    Of messages that are `listed`, describe all together.
+    """
+    if listed:
+        total = sum(each.size for each in listed)
+        return f"{plural(len(listed), 'message')} of {plural(total, 'byte')} in all"
     size = plural(spec.contributed_bytes, "byte")
     if spec.collective not in VECTOR:
         return f"{plural(spec.messages, 'message')} of {size}"

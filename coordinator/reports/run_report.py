@@ -84,6 +84,8 @@ def headline(data: RunData) -> str:
         where = f" from {source}"
     elif source is not None and collective in ("gather", "reduce"):
         where = f" into {source}"
+    elif collective == "messages":
+        where = " of a file"
     driver = data.get("driver")
     by = DRIVERS.get(str(driver), f"driver {driver}")
     many = data.get("messages") or 1
@@ -91,6 +93,8 @@ def headline(data: RunData) -> str:
     unit = "vector" if str(collective) in VECTOR else "message"
     blocks = data.get("blocks")
     cut = f" in {blocks:,} blocks" if isinstance(blocks, int) and blocks > 1 else ""
+    if collective == "messages":
+        unit, cut = "message", " at most from one node to another"
     load = (
         f", {many:,} {unit}{'s' * (many != 1)} of {size:,} bytes{cut}"
         if isinstance(size, int) and isinstance(many, int)

@@ -18,6 +18,7 @@ from coordinator.history.timetable import Timetable
 from coordinator.results.deliveries import switches
 from coordinator.results.queries import at_receiver
 from coordinator.results.timed_audit import Possible, possible_outcomes, unplanned, with_reads
+from emunode.algorithms.base import Dependence
 from emunode.engine.known_paths import faults_by_steps
 from emunode.faults.byzantine import Treatment
 from emunode.faults.detection import StepDetection
@@ -66,9 +67,26 @@ def broken_rules(
             data, [*PIECE, "tree"] if copies else PIECE, reported_only=cut_short and timetable is not None
         ),
         port_model_violations(plan, journal, packets),
+        *([_sent_too_early(plan, data)] if plan.algorithm.dependence is Dependence.LISTED and times is None else []),
         _strays(plan, journal),
         *(query for feature in plan.features for query in feature.violations(plan, Evidence(journal, times))),
     ]
+
+
+def _sent_too_early(plan: ResolvedRun, journal: pl.LazyFrame) -> pl.LazyFrame:
+    """Return messages that left before a receipt that they wait for, according to the list of the algorithm."""
+    steps = (
+        journal.group_by(PIECE)
+        .agg(pl.col("step").min(), arrived=pl.col("step").filter(pl.col("outcome") != "lost").min())
+        .collect()
+    )
+    sent: dict[tuple[Rank, Rank, int], Step] = {}
+    arrived: dict[tuple[Rank, Rank, int], Step] = {}
+    for origin, target, number, step, arrival in steps.iter_rows():
+        sent[origin, target, number] = step
+        if arrival is not None:
+            arrived[origin, target, number] = arrival
+    return pl.LazyFrame({"step": list(plan.algorithm.early_messages(sent, arrived))}, {"step": pl.Int32})
 
 
 def _strays(plan: ResolvedRun, journal: pl.LazyFrame) -> pl.LazyFrame:
@@ -140,6 +158,13 @@ def wrong_outcomes(plan: ResolvedRun, journal: pl.LazyFrame, times: Timetable | 
 
 def wrong_addresses(plan: ResolvedRun, journal: pl.LazyFrame) -> pl.LazyFrame:
     """Return the segments that are not part of the collective: by origin, target, segment number or size."""
+    if plan.spec.collective is Collective.MESSAGES:
+        known = pl.DataFrame(plan.algorithm.listed, dict.fromkeys([*PIECE, "bytes"], pl.Int32), orient="row").lazy()
+        rows = journal.with_columns(pl.col(*PIECE, "bytes").cast(pl.Int32))
+        # Each message crosses one link, from its origin to its target.
+        there = (pl.col("sender") == pl.col("origin")) & (pl.col("receiver") == pl.col("target"))
+        strange = rows.join(known, on=[*PIECE, "bytes"], how="anti").select("step")
+        return pl.concat([strange, rows.filter(~there | (pl.col("tree") != 0)).select("step")])
     spec, algorithm, order = plan.spec, plan.algorithm, plan.topology.order
     origin, target, number = pl.col("origin"), pl.col("target"), pl.col("segment")
     from_one = spec.collective in (Collective.BROADCAST, Collective.SCATTER)

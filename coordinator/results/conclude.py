@@ -100,7 +100,12 @@ class Conclusion:
     def stated(self) -> dict[str, object]:
         """Return further keys of summary.json: statements of features, and the claims that do not hold in this run."""
         dropped = [each.record() for each in dropped_claims(self.plan, self.dropped)]
-        return {**self.measurement.stated, **({"dropped_claims": dropped} if dropped else {})}
+        unjudged = self.plan.algorithm.unjudged
+        return {
+            **self.measurement.stated,
+            **({"dropped_claims": dropped} if dropped else {}),
+            **({"unjudged": unjudged} if unjudged else {}),
+        }
 
 
 def conclude(

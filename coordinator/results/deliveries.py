@@ -122,6 +122,9 @@ def messages_due(plan: ResolvedRun) -> Integers:
             due[[plan.algorithm.destination(rank) for rank in plan.algorithm.sources if rank not in silent]] = (
                 spec.messages
             )
+        case Collective.MESSAGES:
+            listed = [each.target for each in plan.algorithm.listed if each.origin not in silent]
+            due = np.bincount(listed, minlength=order)
     # Last, whatever the collective: nothing is due to a faulty rank.
     due[[*plan.states, *switches(plan.topology)]] = 0
     return due

@@ -71,7 +71,7 @@ TAKEN: Final = frozenset(
         "agreement", "wall_seconds", "setup_seconds", "network_read_seconds", "links_opened",
         "links_within_hosts", "links_across_hosts", "packets_within_hosts", "packets_across_hosts", "journal_rows",
         "journal_hash", "verdict", "undecided_because", "claims", "dropped_claims", "cut_off", "cut_off_count",
-        "missing_contributions", "version", "violated",
+        "missing_contributions", "version", "violated", "unjudged",
     }
 )  # fmt: skip
 """Keys of `summary.json` and of rows that are no metrics."""

@@ -325,8 +325,8 @@ class Scenario(BaseModel):
     schedule: Annotated[str | None, Option(OptionGroup.CODE)] = Field(
         None,
         max_length=2**25,
-        description="schedule file (MSCCL, TE-CCL, ForestColl) that says collective and algorithm; without --topology on "
-        "the links that it uses",
+        description="schedule file (MSCCL, TE-CCL, ForestColl, Chakra, GOAL) that says collective and algorithm; without "
+        "--topology on the links that it uses",
     )
     seed: Annotated[Whole, Option(OptionGroup.REPETITION)] = Field(
         0, ge=0, lt=2**63, description="seed of payloads and of every random choice"

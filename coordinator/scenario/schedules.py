@@ -5,21 +5,30 @@ file, and hosts receive it with the record of the run.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from coordinator.scenario.networks import hold_network, load_topology
 from coordinator.scenario.schedule_text import is_text
-from coordinator.schedules.base import FileVerdict, RefusedScheduleError, ScheduleFile, WrongScheduleError
+from coordinator.schedules.base import (
+    FileVerdict,
+    RefusedScheduleError,
+    ScheduleFile,
+    TimedOperation,
+    WrongScheduleError,
+)
 from coordinator.schedules.registry import read_schedule
-from emunode.algorithms.given_schedule import SCHEDULE, GivenHop, GivenSchedule
+from emunode.algorithms.given_base import MOST_NAME, SCHEDULE
+from emunode.algorithms.given_messages import MOST_MESSAGE_BYTES, GivenMessages, GivenOperation, OperationKind
+from emunode.algorithms.given_schedule import GivenHop, GivenSchedule
 from emunode.errors import ScenarioError
-from emunode.model import ROOTLESS, Rank
+from emunode.model import ROOTLESS, Collective, Rank
 from emunode.topologies.base import Topology
 from emunode.topologies.table import TableTopology, label_problem
 
+KINDS: Final = {"calc": OperationKind.COMPUTE, "send": OperationKind.SEND, "recv": OperationKind.RECEIVE}
 PLAIN_NAME: Final = re.compile(r"[^A-Za-z0-9._+-]+")
 
 
@@ -112,10 +121,13 @@ def _runnable(
 
 def _given(
     file: ScheduleFile, topology: Topology, name: str, capacity: int | None
-) -> tuple[GivenSchedule, dict[str, object]]:
-    timetable = file.timetable(capacity)
+) -> tuple[GivenSchedule | GivenMessages, dict[str, object]]:
     by_label = file.ranks_on(topology)
     rank = {place: by_label[label] for place, label in enumerate(file.labels)}
+    operations = file.operations_in_steps(capacity)
+    if operations is not None:
+        return _given_messages(operations, rank, topology, name)
+    timetable = file.timetable(capacity)
     # ALL_RANKS stays.
     hops = [
         GivenHop(hop.step, rank[hop.sender], rank[hop.receiver], rank[hop.origin], rank.get(hop.target, hop.target),
@@ -123,7 +135,7 @@ def _given(
         for hop in timetable.hops
     ]  # fmt: skip
     given = GivenSchedule(
-        name[:255],
+        name[:MOST_NAME],
         topology.order,
         timetable.messages,
         tuple(sorted(rank[folder] for folder in timetable.folders)),
@@ -135,6 +147,40 @@ def _given(
     }  # fmt: skip
     if timetable.collective not in ROOTLESS:
         values["source"] = topology.label(rank[timetable.source])
+    return given, values
+
+
+def _given_messages(
+    operations: Sequence[TimedOperation], rank: Mapping[Rank, Rank], topology: Topology, name: str
+) -> tuple[GivenMessages, dict[str, object]]:
+    given = GivenMessages(
+        name[:MOST_NAME],
+        topology.order,
+        0,
+        [
+            GivenOperation(
+                KINDS[each.way],
+                rank[each.rank],
+                rank[each.peer],
+                each.segment,
+                each.step,
+                each.size,
+                each.after,
+                each.after_start,
+            )
+            for each in operations
+        ],
+    )
+    largest = max(given.operations, key=lambda each: each.size)
+    if largest.size > MOST_MESSAGE_BYTES:
+        ends = f"rank {largest.rank} and rank {largest.peer}"
+        raise RefusedScheduleError(
+            f"a message between {ends} has {largest.size:,} bytes; at most {MOST_MESSAGE_BYTES:,} are run"
+        )
+    values: dict[str, object] = {
+        "collective": str(Collective.MESSAGES), "algorithm": SCHEDULE, "messages": given.most_messages,
+        "message_bytes": given.largest_bytes,
+    }  # fmt: skip
     return given, values
 
 

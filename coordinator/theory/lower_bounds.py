@@ -290,7 +290,8 @@ def transmissions(known: Distances, traffic: RequiredTraffic) -> int:
             return 2 * traffic.blocks * (nodes - 1)
         case Collective.ALLTOALL:
             return known.total
-        case Collective.UNICAST:
+        case Collective.UNICAST | Collective.MESSAGES:
+            # Of the messages of a file only the file knows the pairs.
             return sum(known.between(*pair) for pair in traffic.pairs)
 
 

@@ -30,7 +30,7 @@ def no_fixed_paths(algorithm: Algorithm, scenario: Scenario) -> str | None:
         return "nodes that know of faults may take other paths"
     if algorithm.dependence is Dependence.FIXED:
         return None
-    waits = algorithm.dependence is Dependence.WAITING
+    waits = algorithm.dependence in (Dependence.WAITING, Dependence.LISTED)
     return (
         f"the nodes of {algorithm.name} {'wait for other messages' if waits else 'choose at run time what they send'}"
     )

@@ -60,6 +60,7 @@ class Archive:
             self.spells[tuple(map(int, place.split("/")))].append((int(start), int(end), effect))
         self.draws = {tuple(map(int, row[:4])): tuple(map(int, row[4:])) for row in draws}
         self.withheld = {tuple(map(int, row)) for row in withheld}
+        self.listed = Counter(map(tuple, self.run.get("listed", ())))  # messages of a file: origin, target, number, bytes
         self.altered = {tuple(map(int, row[:6])): int(row[6]) for row in altered}
         self.healthy = set(self.data_ranks) - set(self.states)
         self.silent = set(self.states) if self.run["faulty_owners_are_silent"] else set()
@@ -119,6 +120,9 @@ def illegal_hops(run):
 def is_part(run, hop):
     """Whether origin, target, number and size of a segment belong to the collective."""
     spec, kind = run.run, run.run["collective"]
+    if kind == "messages":  # each crosses one link
+        known = run.listed[hop.origin, hop.target, hop.segment, hop.bytes]
+        return known and (hop.sender, hop.receiver, hop.tree) == (hop.origin, hop.target, 0)
     parts, block = spec["segments_per_message"], hop.origin if hop.target < 0 else hop.target
     made = (hop.origin == spec["source"] if kind in ("broadcast", "scatter")
             else 0 <= hop.origin < run.order and hop.origin != spec["target"])
@@ -231,6 +235,8 @@ def messages_due(run):
     if kind in ("broadcast", "scatter", "gather", "reduce"):
         due[spec["source"]] = messages * {"gather": others, "reduce": 1}.get(kind, 0)
     due |= {target: messages for origin, target in spec["destinations"].items() if int(origin) not in run.silent}
+    for origin, target, *_ in run.listed:
+        due[target] += origin not in run.silent
     return {rank: number if rank in run.healthy else 0 for rank, number in due.items()}
 
 def complete_messages(run, arrivals):

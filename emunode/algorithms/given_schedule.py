@@ -1,6 +1,6 @@
 """Collectives whose schedule is given: a list of hops that say which chunk crosses which link in which step.
 
-The list travels as text in the record of a run, so that every host has it. A node sends in its steps what it has: chunks
+A node sends in its steps what it has: chunks
 that have arrived, or the fold of its own contribution and of all partial results that have arrived. So faults take away
 what depends on a lost hop, and nothing waits for it.
 """
@@ -9,10 +9,19 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache, partial
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from emunode.algorithms.base import Algorithm, Content, Dependence, LocalView, Need, Rule
+from emunode.algorithms.base import Content, Dependence, LocalView, Need, Rule
 from emunode.algorithms.claims import Claim
+from emunode.algorithms.given_base import (
+    MOST_GIVEN_HOPS,
+    MOST_GIVEN_STEP,
+    GivenAlgorithm,
+    invalid_schedule,
+    parse_text,
+    whole_number,
+)
+from emunode.algorithms.given_messages import GivenMessageExchange
 from emunode.algorithms.payload import Payloads
 from emunode.errors import ScenarioError
 from emunode.model import (
@@ -21,7 +30,6 @@ from emunode.model import (
     ROOTLESS,
     Collective,
     CollectiveSpec,
-    Duplex,
     Port,
     PortPacket,
     Rank,
@@ -30,12 +38,6 @@ from emunode.model import (
     Step,
 )
 
-SCHEDULE: Final = "schedule"
-"""The name of the algorithms in this module, and of the field of a record that has their hops."""
-MOST_GIVEN_HOPS: Final = 500_000
-MOST_TEXT: Final = 12 * 2**20
-"""Characters of a schedule as text. A stored scenario, which contains it, may have 16 megabytes."""
-MOST_GIVEN_STEP: Final = 2**20
 LISTED: Final = 6
 """Numbers of a hop in the text."""
 
@@ -77,36 +79,27 @@ class GivenSchedule(NamedTuple):
 
 def parse_given(text: str) -> GivenSchedule:
     """Return the schedule in a text. Raises ScenarioError (field `schedule`)."""
-    if len(text) > MOST_TEXT:
-        raise _invalid(f"it has {len(text):,} characters; at most {MOST_TEXT:,} are allowed")
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        raise _invalid("neither a file that can be read nor the text of a schedule") from None
-    if not isinstance(found, dict) or set(found) != set(GivenSchedule._fields):
-        raise _invalid(f"its text needs the keys {', '.join(GivenSchedule._fields)}")
-    if not isinstance(found["file"], str) or len(found["file"]) > 255:
-        raise _invalid("file: a text of at most 255 characters is expected")
-    ranks = _number(found["ranks"], "ranks", 2, 2**20)
+    found = parse_text(text, GivenSchedule._fields)
+    ranks = whole_number(found["ranks"], "ranks", 2, 2**20)
     numbers, folders = found["hops"], found["folders"]
     if not isinstance(numbers, list) or not numbers or len(numbers) % LISTED:
-        raise _invalid(f"hops: a list of {LISTED} numbers for each hop is expected")
+        raise invalid_schedule(f"hops: a list of {LISTED} numbers for each hop is expected")
     if len(numbers) > LISTED * MOST_GIVEN_HOPS:
-        raise _invalid(f"it has {len(numbers) // LISTED:,} hops; at most {MOST_GIVEN_HOPS:,} are allowed")
+        raise invalid_schedule(f"it has {len(numbers) // LISTED:,} hops; at most {MOST_GIVEN_HOPS:,} are allowed")
     if not isinstance(folders, list) or len(folders) > ranks:
-        raise _invalid("folders: a list of ranks is expected")
-    messages = _number(found["messages"], "messages", 1, 10**6)
+        raise invalid_schedule("folders: a list of ranks is expected")
+    messages = whole_number(found["messages"], "messages", 1, 10**6)
     rank = ranks - 1
     bounds = ((1, MOST_GIVEN_STEP), (0, rank), (0, rank), (0, rank), (ALL_RANKS, rank), (0, messages - 1))
     for place, (name, (least, most)) in enumerate(zip(GivenHop._fields, bounds, strict=True)):
         for number in numbers[place::LISTED]:
-            _number(number, name, least, most)
+            whole_number(number, name, least, most)
     return GivenSchedule(
         found["file"],
         ranks,
         messages,
-        tuple(_number(folder, "folders", 0, rank) for folder in folders),
-        _number(found["stated_steps"], "stated_steps", 0, 2**31 - 1),
+        tuple(whole_number(folder, "folders", 0, rank) for folder in folders),
+        whole_number(found["stated_steps"], "stated_steps", 0, 2**31 - 1),
         sorted(GivenHop(*numbers[place : place + LISTED]) for place in range(0, len(numbers), LISTED)),
     )
 
@@ -114,56 +107,32 @@ def parse_given(text: str) -> GivenSchedule:
 _parsed = lru_cache(4)(parse_given)
 
 
-def _number(value: Any, name: str, least: int, most: int) -> int:
-    if type(value) is not int or not least <= value <= most:
-        raise _invalid(f"{name}: {value!r:.40} is not a whole number from {least} to {most}")
-    return value
-
-
-def _invalid(reason: str) -> ScenarioError:
-    return ScenarioError(SCHEDULE, None, reason)
-
-
-class GivenCollective(Algorithm):
+class GivenCollective(GivenAlgorithm):
     """A collective by the hops of a schedule file.
 
     A node sends in the scheduled step what it has. The claims are the definition of the collective, the steps that the
     file states, and the numbers of its hops.
     """
 
-    family = "any"
-    name = SCHEDULE
-    duplexes = (Duplex.FULL,)
-    citation = "a schedule file"
-    needs = frozenset({Need.TABLE, Need.OPEN_CAPACITY})
     dependence = Dependence.FIXED
 
+    def parsed(self, text: str) -> tuple[GivenSchedule, int]:
+        self.given = _parsed(text)
+        return self.given, self.given.messages
+
+    def crossings(self) -> Iterable[tuple[Step, Rank, Rank]]:
+        return ((hop.step, hop.sender, hop.receiver) for hop in self.given.hops)
+
     def validate(self) -> None:
-        spec, topology = self.spec, self.topology
-        if not spec.schedule:
-            raise ScenarioError(SCHEDULE, None, f"algorithm {SCHEDULE!r} needs a file: --schedule FILE")
-        self.given = given = _parsed(spec.schedule)
-        if given.ranks != topology.order:
-            raise _invalid(f"the file has {given.ranks} nodes, {topology.name} has {topology.order} nodes")
-        for name, expected in (("messages", given.messages), ("segments", 1), ("redundancy", 1)):
-            if getattr(spec, name) != expected:
-                reason = f"a run of {given.file} has {expected}, as the file says; leave it out"
-                raise ScenarioError(name, getattr(spec, name), reason)
-        if spec.reliable is not None and self.folds:
-            raise ScenarioError("reliable", True, "a schedule that adds contributions waits for no packet")
         super().validate()
+        if self.spec.reliable is not None and self.folds:
+            raise ScenarioError("reliable", True, "a schedule that adds contributions waits for no packet")
         self.cut()
-        self.ports = [{peer: port for port, peer in topology.adjacent(rank)} for rank in topology.ranks()]
         self._require_hops()
-        self.folds_all_arrivals = len(given.folders) > 1
-        if spec.link_capacity > 0:
-            most = max(Counter((hop.step, hop.sender, hop.receiver) for hop in given.hops).values())
-            if most > spec.link_capacity:
-                reason = f"{given.file} was read for links that carry {most} chunks in a step; name the file again"
-                raise ScenarioError("link_capacity", spec.link_capacity, reason)
+        self.folds_all_arrivals = len(self.given.folders) > 1
 
     def _require_hops(self) -> None:
-        """Refuse hops over links that the network lacks, and chunks that are sent before they are there."""
+        """Refuse chunks that are sent before they are there."""
         came: set[tuple[Rank, Rank, Rank, int]] = set()
         arrivals: list[tuple[Rank, Rank, Rank, int]] = []
         step = 0
@@ -172,10 +141,10 @@ class GivenCollective(Algorithm):
                 came.update(arrivals)
                 arrivals, step = [], hop.step
             what = hop.origin, hop.target, hop.segment
-            if hop.receiver not in self.ports[hop.sender]:
-                raise _invalid(f"{hop.sender} sends to {hop.receiver}, and no link joins them")
             if hop.sender != hop.origin and (hop.sender, *what) not in came:
-                raise _invalid(f"step {hop.step}: {hop.sender} sends a chunk of {hop.origin} that it has not received")
+                raise invalid_schedule(
+                    f"step {hop.step}: {hop.sender} sends a chunk of {hop.origin} that it has not received"
+                )
             arrivals.append((hop.receiver, *what))
         came.update(arrivals)
         # Some files send a chunk to a rank that has it.
@@ -434,20 +403,20 @@ class GivenAllreduce(GivenCollective):
 class GivenBlockAllreduce(GivenAllreduce):
     """An allreduce by a schedule file, in which every rank completes the sum of one block."""
 
-    needs = GivenCollective.needs | {Need.BLOCKS}
+    needs = GivenAllreduce.needs | {Need.BLOCKS}
 
 
-GIVEN: Final[dict[Collective, type[GivenCollective]]] = {
+GIVEN: Final[dict[Collective, type[GivenAlgorithm]]] = {
     entry.collective: entry
     for entry in (
         GivenBroadcast, GivenScatter, GivenGather, GivenReduce, GivenAllgather, GivenAlltoall, GivenReduceScatter,
-        GivenAllreduce,
+        GivenAllreduce, GivenMessageExchange,
     )
 }  # fmt: skip
 """By collective. They are not registered, so lists of algorithms leave them out: they need a file to run."""
 
 
-def find_given(spec: CollectiveSpec) -> type[GivenCollective]:
+def find_given(spec: CollectiveSpec) -> type[GivenAlgorithm]:
     """Return the algorithm of schedule files for a collective. Raises ScenarioError."""
     if spec.collective not in GIVEN:
         raise ScenarioError("collective", str(spec.collective), f"schedule files perform: {', '.join(GIVEN)}")

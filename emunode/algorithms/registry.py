@@ -9,7 +9,8 @@ from typing import Final
 
 import emunode.topologies.registry  # noqa: F401  # declares the families
 from emunode.algorithms.base import ALGORITHMS, ANY_FAMILY, Algorithm, Need
-from emunode.algorithms.given_schedule import SCHEDULE, find_given
+from emunode.algorithms.given_base import SCHEDULE
+from emunode.algorithms.given_schedule import find_given
 from emunode.algorithms.program import PROGRAM, find_program
 from emunode.algorithms.repair import make_repaired
 from emunode.errors import ScenarioError

@@ -27,6 +27,8 @@ class Dependence(StrEnum):
     """As `FIXED`, but a rank sends only after all packets of earlier steps: `Algorithm.awaited_steps`."""
     QUEUED = "queued"
     """The content alone: a packet keeps its path, but waits in queues, so its step depends on others."""
+    LISTED = "listed"
+    """The receipts that the schedule lists for it, which it need not pass on: `Algorithm.lost_messages`."""
     FIRST_ARRIVAL = "first arrival"
     """The first of several copies that arrives: `Algorithm.follow`."""
 

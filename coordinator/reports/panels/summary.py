@@ -10,7 +10,8 @@ from coordinator.reports.pages import MARKS, fragment
 from coordinator.reports.panels.base import Report
 
 SHOWN_ELSEWHERE = {
-    "claims", "dropped_claims", "verdict", "undecided_because", "faults", "cut_off", "cut_off_count", "agreement",
+    "claims", "dropped_claims", "verdict", "undecided_because", "unjudged", "faults", "cut_off", "cut_off_count",
+    "agreement",
 }  # fmt: skip
 
 

@@ -37,3 +37,11 @@ def test_host_processes_have_the_same_history(tmp_path: Path) -> None:
     # The folder repeats the run without the file.
     assert "allreduce-ring-4.xml" in (tmp_path / "run" / "scenario.toml").read_text()
     assert tb.verify(tmp_path / "run").verified
+
+
+def test_messages_without_contents_run_in_host_processes() -> None:
+    schedule = tb.schedule(GOLDEN / "schedules" / "goal-broadcast-4.goal")
+    one, two = schedule.run(), schedule.run(driver="local")
+    assert (one.verdict, one.unjudged) == ("holds", "contents not judged: the file does not carry them")
+    assert one.data.summary["journal_hash"] == two.data.summary["journal_hash"]
+    assert schedule.run(faults="crash:2@2").verdict == "holds"

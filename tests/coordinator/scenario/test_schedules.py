@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -14,6 +15,7 @@ from emunode.algorithms.given_schedule import GivenHop, parse_given
 from emunode.errors import ScenarioError
 from emunode.model import ALL_RANKS
 from tests.scenarios import Case
+from tests.schedules_support import RandomMessages
 from tests.support import GOLDEN, golden_rows
 
 FOLDER = GOLDEN / "schedules"
@@ -123,9 +125,37 @@ def test_trees_run_on_their_links(name: str, steps: int) -> None:
     assert (case.summary["verdict"], case.summary["steps"]) == ("holds", steps)
 
 
-def test_files_without_contents_are_not_run() -> None:
-    with pytest.raises(RefusedScheduleError, match="does not say what messages contain"):
-        case_of(FOLDER / "goal-broadcast-4.goal")
+@pytest.mark.parametrize(
+    ("name", "messages", "size"),
+    [("goal-broadcast-4.goal", 3, 192), ("chakra/allreduce-ring-4-plain.0.et", 24, 24 * 1024)],
+)
+def test_files_without_contents_run_by_their_messages(name: str, messages: int, size: int) -> None:
+    case = case_of(FOLDER / name)
+    assert case.summary["verdict"] == "holds"
+    assert case.summary["unjudged"] == "contents not judged: the file does not carry them"
+    assert (case.summary["intact_deliveries"], case.summary["bytes"]) == (messages, size)
+    timed = case.but(clock="timed", startup="1ms", per_byte="1us")
+    assert timed.summary["journal_hash"] == case.summary["journal_hash"]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_messages_that_wait_for_lost_ones_are_lost(seed: int, tmp_path: Path) -> None:
+    program = RandomMessages(seed)
+    (tmp_path / "random.goal").write_text(program.goal)
+    case = case_of(tmp_path / "random.goal", topology=f"complete:{program.ranks}")
+    assert case.summary["steps"] == max(program.arrivals().values())
+    draw = Random(seed)
+    for _ in range(6):
+        one, other = draw.sample(range(program.ranks), 2)
+        step = draw.randint(1, case.summary["steps"])
+        text = draw.choice([f"crash:{one}@{step}", f"down:{one}>{other}@{step}", f"down:{one}~{other}@1-{step}"])
+        faulty = case.but(text)
+        rows = faulty.journal.filter(faulty.journal["outcome"] == "first")
+        found = {(row["origin"], row["target"], row["segment"]): row["step"] for row in rows.iter_rows(named=True)}
+        assert found == program.arrivals(text)
+        # The claim on deliveries follows from the list, and not from the run.
+        assert faulty.summary["verdict"] in ("holds", "undecided")
+        assert all(claim["verdict"] != "violated" for claim in faulty.summary["claims"])
 
 
 def test_a_root_is_named() -> None:
