@@ -59,8 +59,7 @@ class Archive:
         for place, start, end, effect in faults:
             self.spells[tuple(map(int, place.split("/")))].append((int(start), int(end), effect))
         self.draws = {tuple(map(int, row[:4])): tuple(map(int, row[4:])) for row in draws}
-        self.withheld = {tuple(map(int, row)) for row in withheld}
-        self.listed = Counter(map(tuple, self.run.get("listed", ())))  # messages of a file: origin, target, number, bytes
+        self.withheld, self.listed = {tuple(map(int, row)) for row in withheld}, set(map(tuple, self.run.get("listed", ())))
         self.altered = {tuple(map(int, row[:6])): int(row[6]) for row in altered}
         self.healthy = set(self.data_ranks) - set(self.states)
         self.silent = set(self.states) if self.run["faulty_owners_are_silent"] else set()
@@ -120,9 +119,8 @@ def illegal_hops(run):
 def is_part(run, hop):
     """Whether origin, target, number and size of a segment belong to the collective."""
     spec, kind = run.run, run.run["collective"]
-    if kind == "messages":  # each crosses one link
-        known = run.listed[hop.origin, hop.target, hop.segment, hop.bytes]
-        return known and (hop.sender, hop.receiver, hop.tree) == (hop.origin, hop.target, 0)
+    if kind == "messages":  # of a file; each crosses one link
+        return hop[1] == hop[4] and hop[3] == hop[5] and not hop.tree and (*hop[4:6], *hop[7:9]) in run.listed
     parts, block = spec["segments_per_message"], hop.origin if hop.target < 0 else hop.target
     made = (hop.origin == spec["source"] if kind in ("broadcast", "scatter")
             else 0 <= hop.origin < run.order and hop.origin != spec["target"])
@@ -227,16 +225,14 @@ def elections(run):
 def messages_due(run):
     """The number of messages due to each rank; none to a rank that is ever faulty, and none to a switch."""
     spec, kind, messages = run.run, run.run["collective"], run.run["messages"]
-    others = sum(rank not in run.silent for rank in run.data_ranks) - 1
-    whole = len(spec["block_owners"]) < 2
+    others, whole = sum(rank not in run.silent for rank in run.data_ranks) - 1, len(spec["block_owners"]) < 2
     each = {"broadcast": 1, "scatter": 1, "reduce-scatter": 1, "allgather": others, "alltoall": others,
             "allreduce": 1 if whole else others + 1}.get(kind, 0)
     due = dict.fromkeys(range(run.order), each * messages)
     if kind in ("broadcast", "scatter", "gather", "reduce"):
         due[spec["source"]] = messages * {"gather": others, "reduce": 1}.get(kind, 0)
     due |= {target: messages for origin, target in spec["destinations"].items() if int(origin) not in run.silent}
-    for origin, target, *_ in run.listed:
-        due[target] += origin not in run.silent
+    due |= Counter(target for origin, target, *_ in run.listed if origin not in run.silent)
     return {rank: number if rank in run.healthy else 0 for rank, number in due.items()}
 
 def complete_messages(run, arrivals):
@@ -332,12 +328,11 @@ def measure(run):
         "served_nodes": len(latency), "redundancy_cost": len(packets) / max(1, len(run.data_ranks) - 1),
         **{f"elected_{value}": elected[value] for value in ("right", "wrong", "none")},
         "illegal_hops": sum(illegal_hops(run).values())}
-    if spec["collective"] in FOLDING:
-        found |= contributions(run)
+    found |= contributions(run) if spec["collective"] in FOLDING else {}
     found |= {"mean_latency": sum(latency.values()) / len(latency), "max_latency": max(latency.values())} if latency else {}
     if spec["collective"] == "broadcast":
-        found["informed_nodes_per_step"] = [1 + sum(late <= step for late in latency.values())
-                                            for step in range(max(latency.values(), default=0) + 1)]
+        reach = range(max(latency.values(), default=0) + 1)
+        found["informed_nodes_per_step"] = [1 + sum(late <= step for late in latency.values()) for step in reach]
     return found
 
 def verdicts(run, metrics):
@@ -386,8 +381,7 @@ def check(path):
             "breaches": breaches, "from the archive": ", ".join(taken)}
 
 def same(stored, value):
-    kinds = {type(stored), type(value)}
-    return stored == value or (float in kinds <= {int, float} and isclose(stored, value, rel_tol=1e-9))
+    return stored == value or (float in {type(stored), type(value)} <= {int, float} and isclose(stored, value, rel_tol=1e-9))
 
 def main(arguments, status=0):
     for path in (path for path in arguments if path != "--json"):
