@@ -55,6 +55,7 @@ class MessagePaths:
         names = (schedule.origin, schedule.target, schedule.segment, schedule.tree)
         self._last: dict[Piece, dict[Rank, dict[int, int]]] = {}
         """By piece, receiver and tree, the last hop of the copy."""
+        self._alike: dict[tuple[tuple[Piece, ...], bool], Mapping[Piece, Piece]] = {}
         for hop, (origin, target, segment, tree) in enumerate(zip(*(name.tolist() for name in names), strict=True)):
             receiver = self._hops[hop].receiver
             copies = self._last.setdefault((origin, target, segment), {}).setdefault(receiver, {})
@@ -80,13 +81,26 @@ class MessagePaths:
             if any(message.receiver not in self._last[piece] for piece in pieces):
                 raise InexactError("a node is not reached without faults")
 
-    def hops_by_copy(self, piece: Piece) -> Mapping[int, Sequence[PathHop]]:
-        """Return for each tree the hops of a copy to all its receivers."""
-        found: dict[int, list[PathHop]] = {}
+    def first_alike(self, pieces: tuple[Piece, ...], *, timed: bool) -> Mapping[Piece, Piece]:
+        """Return for each piece the first piece whose copies cross the same links, in the same steps if these matter."""
+        # One piece stands for all pieces that every set of faults strikes alike, so that fewer paths are read.
+        if len(pieces) == 1:
+            return {pieces[0]: pieces[0]}
+        if (pieces, timed) not in self._alike:
+            first: dict[frozenset[frozenset[tuple[Rank, Port, Step]]], Piece] = {}
+            self._alike[pieces, timed] = {
+                piece: first.setdefault(self._crossed(piece, timed=timed), piece) for piece in pieces
+            }
+        return self._alike[pieces, timed]
+
+    def _crossed(self, piece: Piece, *, timed: bool) -> frozenset[frozenset[tuple[Rank, Port, Step]]]:
+        """Return for each copy of a piece the links that it crosses to all its receivers."""
+        by_tree: dict[int, set[tuple[Rank, Port, Step]]] = {}
         for copies in self._last.get(piece, {}).values():
             for tree, hop in copies.items():
-                found.setdefault(tree, []).append(self._hops[hop])
-        return found
+                step, sender, port, _ = self._hops[hop]
+                by_tree.setdefault(tree, set()).add((sender, port, step if timed else 0))
+        return frozenset(map(frozenset, by_tree.values()))
 
     def copies(self, piece: Piece, receiver: Rank) -> Mapping[int, Path]:
         """Return for each tree, ascending, the path of a copy of a piece to a receiver."""

@@ -52,12 +52,22 @@ class Outages:
         return None
 
 
-def outages_of(faults: Iterable[Fault], faulty: Collection[Rank], topology: Topology, seed: int) -> Outages | None:
+LossRates = Mapping[LinkEnd, Sequence[tuple[Interval, float]]]
+"""Directions of links that lose single packets at random: when, and with which probability."""
+
+
+def outages_of(
+    faults: Iterable[Fault],
+    faulty: Collection[Rank],
+    topology: Topology,
+    seed: int,
+    losses: dict[LinkEnd, list[tuple[Interval, float]]] | None = None,
+) -> Outages | None:
     """Return the outages that the faults amount to, or None if a fault has another effect.
 
     The silence of a node is an outage of all links over which the node should send. A crash that ends is not an outage,
     since the node has lost its state. Faults that lose, alter, repeat or delay single packets, or that state no
-    effects, are no outages either.
+    effects, are no outages either; but links that lose each packet with a probability are noted in `losses`, if given.
     """
     timeline = FaultTimeline(faults)
     if timeline.opaque:
@@ -73,6 +83,13 @@ def outages_of(faults: Iterable[Fault], faulty: Collection[Rank], topology: Topo
                 # does not.
                 case Stops(forgets=forgets) if spell.interval.is_endless or not forgets:
                     found.setdefault(place, []).append(spell.interval)
+                case Loses(probability=rate, choice=Choice.PACKET, packet=None) if (
+                    losses is not None and not isinstance(place, int)
+                ):
+                    if rate < 1:
+                        losses.setdefault(place, []).append((spell.interval, rate))
+                    else:
+                        found.setdefault(place, []).append(spell.interval)
                 case Loses(choice=Choice.PORT) if isinstance(place, int):
                     for port in topology.ports(place):
                         # The ports on which a node is silent may be drawn from the seed; None if the choice depends on

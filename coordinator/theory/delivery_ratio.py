@@ -1,4 +1,4 @@
-"""The expected delivery ratio, by inclusion and exclusion over the copies of each message.
+"""The expected delivery ratio of a broadcast, by inclusion and exclusion over the copies of each message.
 
 A node is served if every piece of a message has a copy whose path is whole. The probability of that is a signed sum of
 probabilities that all copies of a set have whole paths, and each of these follows from counting. With k of n nodes and m of
@@ -11,36 +11,203 @@ Nothing is due to switches. Where they may fail too, faults of nodes with data a
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache, partial
 from itertools import product
-from math import comb
-from typing import Final
+from math import comb, prod
+from typing import Final, NamedTuple
 
-from coordinator.theory.copy_paths import CopyPaths, Use, joined
-from coordinator.theory.fault_model import Number
-from coordinator.theory.placements import quotient
+from coordinator.dependence.message_paths import PathHop, Piece
+from coordinator.dependence.outages import LossRates
+from coordinator.theory.least_faults import Place
+from coordinator.theory.placements import placements, quotient, share_whole
+from coordinator.theory.random_faults import RandomFaults
+from coordinator.theory.threats import Number, ThreatenedMessages
+from emunode.algorithms.base import Algorithm
+from emunode.model import ALL_RANKS, Rank
 
 MOST_TERMS: Final = 2_000_000
 """Pairs (node, set of copies) that are gone through at most."""
 
+Alternatives = tuple[frozenset[int], ...]
+"""For each piece the copies, by number, of which one has to arrive."""
 
-def delivery_ratio(paths: CopyPaths) -> Number | None:
+
+Term = tuple[int, int, int, int]
+
+
+class Use(NamedTuple):
+    """The places that copies depend on, as bit sets."""
+
+    nodes: int
+    """Inner nodes, by rank, that the random faults would silence before they forward the copy."""
+    links: int
+    """Links, by index, that the copy crosses while the random faults last."""
+    packets: int
+    """Packets, by number, that carry the copy over links; empty if no link loses packets."""
+
+
+class BroadcastCopies:
+    """The copies of a broadcast under random faults, by the places that they depend on."""
+
+    def __init__(
+        self, algorithm: Algorithm, messages: ThreatenedMessages, losses: LossRates, draws: RandomFaults
+    ) -> None:
+        self.algorithm = algorithm
+        self.messages = messages
+        self.draws = draws
+        self.drawn_nodes = frozenset(draws.nodes)
+        self.drawn_switches = sum(1 << rank for rank in draws.nodes if algorithm.topology.is_switch(rank))
+        """The switches among them, as bits."""
+        self._losses = losses
+        # Without losses no packet has to be numbered, and the sets stay small.
+        self.lossy = bool(losses) or draws.lossy
+        self._number: Mapping[Place, int] = {
+            **{rank: rank for rank in draws.nodes},
+            **{link: at for at, link in enumerate(draws.links)},
+        }
+        """By place, its bit in a set of nodes or of links."""
+        self._packets: dict[PathHop, int] = {}
+        # Thousands of sets of copies cross equally many links.
+        self._chance_by_crossings = cache(self._count_crossings)
+
+        spec, each = algorithm.spec, algorithm.segments_per_message
+        segments = tuple((spec.source, ALL_RANKS, segment) for segment in range(spec.messages * each))
+        # Of pieces that are always struck alike the first stands for all; with losses, every packet counts on its own.
+        first = messages.paths.first_alike(segments, timed=messages.threats.timed or self.lossy)
+        self.pieces = sorted(set(first.values()))
+        number = {piece: at for at, piece in enumerate(self.pieces)}
+        self.pieces_of_messages = Counter(
+            frozenset(number[first[piece]] for piece in segments[at : at + each])
+            for at in range(0, len(segments), each)
+        )
+        """The number of messages by the pieces that they need."""
+
+    def uses(self) -> Iterator[tuple[Rank, Sequence[Use], Alternatives]]:
+        """Yield for every receiver the places that each copy depends on, and the copies of each piece.
+
+        Copies that the given faults lose are left out.
+        """
+        for message in self.messages.due:
+            # Copies that depend on the same places arrive or are lost together, and are one.
+            number: dict[Use, int] = {}
+            copies = tuple(
+                frozenset([number.setdefault(use, len(number)) for use in self._uses_of(piece, message.receiver)])
+                for piece in self.pieces
+            )
+            yield message.receiver, list(number), copies
+
+    def _uses_of(self, piece: Piece, receiver: Rank) -> Iterator[Use]:
+        for path in self.messages.paths.copies(piece, receiver).values():
+            copy = self.messages.threats.copy(path)
+            if copy.damage:
+                continue
+            nodes, links = copy.places
+            packets = 0
+            if self.lossy:
+                for hop in path:
+                    # Numbered on first sight: packets shared by two copies are lost or passed together.
+                    packets |= 1 << self._packets.setdefault(hop, len(self._packets))
+            yield Use(self._bits(nodes), self._bits(links), packets)
+
+    def _bits(self, places: Iterable[Place]) -> int:
+        # Sets as bits: a union is one operation on whole numbers, and equal unions are equal keys. The places differ, so
+        # that the sum has all their bits.
+        return sum(map((1).__lshift__, map(self._number.__getitem__, places)))
+
+    # --- chances of links --------------------------------------------------------------------------------------------
+
+    def chance_of_links(self, links: int, packets: int) -> Number:
+        """Return the probability that no link breaks the paths of some copies, which use these links and packets."""
+        if not packets:
+            # All used links must be whole; without losses only their number matters.
+            return self._chance_by_crossings(((1, links.bit_count()),))
+        chance, on_link = self._chance_of_packets(packets)
+        # Links that lose packets weigh as many packets as the copies send over them.
+        crossed = Counter(on_link.get(at, 1) if self.draws.lossy else 1 for at in set_bits(links))
+        return chance * self._chance_by_crossings(tuple(sorted(crossed.items())))
+
+    def _count_crossings(self, crossed: tuple[tuple[int, int], ...]) -> Number:
+        """Return this probability from pairs (packets that cross a link, number of such links)."""
+        draws = self.draws
+        if not draws.link_parts:
+            return 1
+        # Faults on links that no copy uses do no harm, but these links take part in the draw: without them a fixed
+        # number of faults would always strike used ones.
+        unused = 0, len(draws.links) - sum(size for _, size in crossed)
+        # Weight of a part on a link: 0 if it is down and used, 1 if unused, rate^packets if it loses packets.
+        groups = [
+            (size, [int(not packets) if not rate else rate**packets for rate in draws.passing])
+            for packets, size in (*crossed, unused)
+        ]
+        if draws.independent:
+            # Bernoulli: links fail independently, so the probabilities multiply.
+            return prod(share_whole(draws.link_parts, weights) ** size for size, weights in groups)
+        counts = tuple(part.count for part in draws.link_parts)
+        # A fixed number of faults: the weighted number of placements over the number of all placements.
+        return quotient(placements(groups, counts), placements([(len(draws.links), [1] * len(counts))], counts))
+
+    def _chance_of_packets(self, packets: int) -> tuple[Number, Mapping[int, int]]:
+        """Return the probability that given losses spare some packets, and the number of these packets on each random
+        link.
+        """
+        chance: Number = 1
+        on_link: Counter[int] = Counter()
+        # Dictionaries keep the order of insertion, so the number of a packet is its position in this list.
+        known = list(self._packets)
+        for at in set_bits(packets):
+            step, sender, port, receiver = known[at]
+            for interval, rate in self._losses.get((sender, port), ()):
+                if step in interval:
+                    chance *= 1 - rate
+            link = self._number.get((min(sender, receiver), max(sender, receiver)))
+            if link is not None and step in self.draws.window:
+                on_link[link] += 1
+        return chance, on_link
+
+
+def set_bits(mask: int) -> Iterator[int]:
+    """Yield the positions of the bits that are set, ascending."""
+    while mask:
+        # Isolates the lowest bit that is set.
+        lowest = mask & -mask
+        yield lowest.bit_length() - 1
+        mask ^= lowest
+
+
+# --- figures -----------------------------------------------------------------------------------------------------------
+
+
+def whole_paths(copies: BroadcastCopies) -> Number | None:
+    """Return the probability that every receiver gets all its copies, or None if it may miss one of several copies."""
+    all_links = all_packets = 0
+    for _, uses, alternatives in copies.uses():
+        if not all(alternatives):
+            return 0
+        if any(len(each) > 1 for each in alternatives):
+            return None
+        for _, links, packets in uses:
+            all_links |= links
+            all_packets |= packets
+    return copies.chance_of_links(all_links, all_packets)
+
+
+def delivery_ratio(copies: BroadcastCopies) -> Number | None:
     """Return the mean ratio of served to due messages, over the draws in which messages are due; None if it takes too
     many terms.
     """
-    terms = _terms(paths)
-    if terms is None:
+    by_use = _terms_by_use(copies)
+    if by_use is None:
         return None
-    by_use = _terms_by_use(paths, terms)
-    places, messages = len(paths.draws.nodes), paths.algorithm.spec.messages
-    switches = paths.drawn_switches.bit_count()
+    places, messages = len(copies.draws.nodes), copies.algorithm.spec.messages
+    switches = copies.drawn_switches.bit_count()
     total: Number = 0
     weight: Number = 0
-    for count, probability in paths.draws.node_counts.items():
+    for count, probability in copies.draws.node_counts.items():
         for others in range(min(count, switches) + 1):
             # A faulty node is due nothing, so the number of receivers shrinks with the faults drawn.
             struck = count - others
-            receivers = len(paths.receivers) - struck
+            receivers = len(copies.messages.due) - struck
             sets = comb(places - switches, struck) * comb(switches, others)
             # Draws that leave no receiver have no ratio, and are left out as in the campaign.
             if receivers <= 0 or not sets or not probability:
@@ -56,49 +223,70 @@ def delivery_ratio(paths: CopyPaths) -> Number | None:
     return quotient(total, weight) if weight else None
 
 
-def _terms(paths: CopyPaths) -> dict[int, int] | None:
-    """Return the coefficients of the signed sum: copies that arrive together, as bits -> factor; None if there are too
-    many.
+def _terms_by_use(copies: BroadcastCopies) -> Mapping[tuple[int, int, Number], int] | None:
+    """Sum factors over all receivers, by (nodes with data and switches that have to be healthy, chance of the links).
+
+    None if there are too many terms.
     """
-    bit = {copy: 1 << at for at, copy in enumerate(paths.copies)}
+    summed: Counter[tuple[int, int, Number]] = Counter()
+    switches = copies.drawn_switches
+    chances: dict[tuple[int, int], Number] = {}
     # Terms are gone through once per node.
-    most = MOST_TERMS // paths.algorithm.topology.order
+    most = MOST_TERMS // copies.algorithm.topology.order
+    # Many receivers have copies with equal numbers.
+    terms_of = cache(partial(_terms, copies.pieces_of_messages, most))
+    for rank, uses, alternatives in copies.uses():
+        terms = terms_of(alternatives)
+        if terms is None:
+            return None
+        # The receiver itself has to be healthy too, if it is among the nodes that may be drawn.
+        unions = {0: (1 << rank if rank in copies.drawn_nodes else 0, 0, 0)}
+        for term, rest, copy, factor in terms:
+            nodes, links, packets = unions[rest]
+            more_nodes, more_links, more_packets = uses[copy]
+            nodes, links, packets = unions[term] = nodes | more_nodes, links | more_links, packets | more_packets
+            if factor:
+                key = links, packets
+                if key not in chances:
+                    chances[key] = copies.chance_of_links(links, packets)
+                # Equal uses have equal probabilities, so their factors are added up before any is multiplied.
+                passed = (nodes & switches).bit_count()
+                summed[nodes.bit_count() - passed, passed, chances[key]] += factor
+    return summed
+
+
+def _terms(messages: Mapping[frozenset[int], int], most: int, alternatives: Alternatives) -> Sequence[Term] | None:
+    """Return the terms of the signed sum, and all terms that their unions begin with; None if there are more than `most`.
+
+    A term is a set of copies that arrive together, as bits: (term, term without one copy, that copy, factor).
+    """
     total: Counter[int] = Counter()
-    for needs, messages in paths.message_needs.items():
+    for pieces, number in messages.items():
         # Messages with equal needs arrive with equal probability, so their number is a common factor.
-        terms = Counter({0: messages})
+        terms = Counter({0: number})
         # All pieces of a message are needed: the sums of its needs are multiplied.
-        for need in needs:
-            choices = _signed_unions([bit[copy] for copy in need])
+        for copies in {alternatives[piece] for piece in pieces}:
+            choices = _signed_unions([1 << copy for copy in copies])
             if len(terms) * len(choices) > most:
                 return None
             terms = _multiplied(terms, choices)
         total.update(terms)
     # Terms of different messages may cancel out; a term of 0 would still be evaluated for every receiver.
-    found = {union: factor for union, factor in total.items() if factor}
-    return found if len(found) <= most else None
-
-
-def _terms_by_use(paths: CopyPaths, terms: Mapping[int, int]) -> Mapping[tuple[int, int, Number], int]:
-    """Sum factors over all receivers, by (nodes with data and switches that have to be healthy, chance of the links)."""
-    summed: Counter[tuple[int, int, Number]] = Counter()
-    switches = paths.drawn_switches
-    chances: dict[tuple[int, int], Number] = {}
-    for rank, uses in paths.uses():
-        # The receiver itself has to be healthy too, if it is among the nodes that may be drawn.
-        own = 1 << rank if rank in paths.drawn_nodes else 0
-        unions: dict[int, Use | None] = {0: Use(own, 0, 0)}
-        for term, factor in terms.items():
-            use = _united(term, uses, unions)
-            if use is None:
-                continue
-            key = use.links, use.packets
-            if key not in chances:
-                chances[key] = paths.chance_of_links(use)
-            # Equal uses have equal probabilities, so their factors are added up before any is multiplied.
-            passed = (use.nodes & switches).bit_count()
-            summed[use.nodes.bit_count() - passed, passed, chances[key]] += factor
-    return summed
+    factors = {union: factor for union, factor in total.items() if factor}
+    if len(factors) > most:
+        return None
+    unions: set[int] = set()
+    for term in factors:
+        # Each union is made of a smaller one and one more copy.
+        union = term
+        while union and union not in unions:
+            unions.add(union)
+            union &= union - 1
+    # Without the lowest bit a number is smaller, so that each union comes after the union that it is made of.
+    return [
+        (union, union & (union - 1), (union & -union).bit_length() - 1, factors.get(union, 0))
+        for union in sorted(unions)
+    ]
 
 
 def _signed_unions(bits: Sequence[int]) -> Counter[int]:
@@ -122,12 +310,3 @@ def _multiplied(terms: Mapping[int, int], choices: Mapping[int, int]) -> Counter
         # probabilities are not multiplied.
         found[one | other] += factor * sign
     return found
-
-
-def _united(term: int, uses: Sequence[Use | None], known: dict[int, Use | None]) -> Use | None:
-    """Return the places that the copies of a term depend on together; None if one of them is lost in any case."""
-    if term not in known:
-        # A term without its lowest bit is already known: one union per term.
-        rest = term & (term - 1)
-        known[term] = joined(_united(rest, uses, known), uses[(term ^ rest).bit_length() - 1])
-    return known[term]

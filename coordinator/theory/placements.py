@@ -6,7 +6,7 @@ from itertools import product
 from math import factorial, perm, prod
 
 from coordinator.scenario.fault_sets import FaultSetTerm
-from coordinator.theory.fault_model import Number
+from coordinator.theory.threats import Number
 
 
 def quotient(numerator: Number, denominator: Number) -> Number:

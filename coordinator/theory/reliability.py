@@ -1,10 +1,9 @@
 """Exact predictions for a broadcast under random faults: delivery ratio and guaranteed delivery.
 
-The prediction takes three steps, one module each:
-
-1. `fault_model` prepares the faults, random and given, for counting;
-2. `copy_paths` reads from the schedule which copies each node can receive, and the places each copy depends on;
-3. `delivery_ratio` and `guaranteed_delivery` count the draws in which these places are healthy.
+The random and the given faults are threats (`random_faults`), and the paths of the copies say what each threat costs
+(`threats`). The delivery ratio is counted by inclusion and exclusion over the copies (`delivery_ratio`). Guaranteed delivery
+is a product over all paths, where only links fail and every piece has a single copy; elsewhere all sets of faults are gone
+through (`survivors`), if they are few enough.
 
 Given faults break the paths through them. Faults that begin later or end count where the copy uses the place in such a
 step. Links that lose packets at a rate pass each packet with probability 1 - rate. Theory predicts nothing where this
@@ -15,18 +14,26 @@ for algorithms that build trees around known faults.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from math import comb
+from typing import Final
 
 from coordinator.dependence.message_paths import MessagePaths, paths_of
 from coordinator.dependence.size import MOST_HOPS, InexactError, stated_hops
 from coordinator.scenario.fault_draws import FaultSites
 from coordinator.scenario.fault_sets import BY_SHARE, FaultSetSpec
-from coordinator.theory.copy_paths import CopyPaths
-from coordinator.theory.delivery_ratio import delivery_ratio
-from coordinator.theory.fault_model import given_faults, is_timed, random_faults
-from coordinator.theory.guaranteed_delivery import guaranteed_delivery
+from coordinator.theory.delivery_ratio import BroadcastCopies, delivery_ratio, whole_paths
+from coordinator.theory.placements import quotient
+from coordinator.theory.random_faults import given_faults, random_faults
+from coordinator.theory.survivors import SetCounter
+from coordinator.theory.threats import Number, ThreatenedMessages, Threats
 from emunode.algorithms.base import Algorithm, Dependence
 from emunode.faults.kinds import KINDS, Fault, LinkFault, NodeFault
 from emunode.model import Collective, FaultKnowledge
+
+MOST_WORDS: Final = 2**24
+"""Most words of 64 bits in a table of rows, and in the rows of all sets of nodes or of links."""
+MOST_WORK: Final = 2**26
+"""Most words that are united over all pairs of a set of nodes with a set of links."""
 
 
 @dataclass(frozen=True)
@@ -59,20 +66,57 @@ def expected_delivery_ratio(
     given = given_faults(algorithm, faults)
     if draws is None or given is None:
         return Expected()
-    if algorithm.dependence is Dependence.QUEUED and (draws.timed or is_timed(given)):
+    outages, losses = given
+    threats = Threats(outages, {}, draws.threats)
+    if algorithm.dependence is Dependence.QUEUED and (threats.timed or losses or draws.lossy):
         return Expected()  # in queues, steps depend on the faults
-    found = _paths_of(algorithm)
-    if found is None:
+    paths = _paths_of(algorithm)
+    if paths is None:
         return Expected()
-    paths = CopyPaths(algorithm, found, given, draws)
-    ratio = delivery_ratio(paths)
+    copies = BroadcastCopies(algorithm, ThreatenedMessages(paths, threats), losses, draws)
+    ratio = delivery_ratio(copies)
     if ratio is None:
         return Expected()
     # A mean of exactly 1 leaves no draw with a loss, so the draws need not be counted. A float may be 1 by rounding.
     always = ratio == 1 and isinstance(ratio, Fraction)
-    guaranteed = ratio if always else guaranteed_delivery(paths)
+    guaranteed = ratio if always else _guaranteed_delivery(copies)
     # Rates are floating-point numbers, so that a sum may exceed 1 by a rounding error.
     return Expected(min(1.0, float(ratio)), None if guaranteed is None else min(1.0, float(guaranteed)))
+
+
+def _guaranteed_delivery(copies: BroadcastCopies) -> Number | None:
+    """Return the probability that no healthy node misses a message; None where it cannot be counted exactly."""
+    # One copy per piece: every path has to be whole, so one product is exact, however many sets there are.
+    whole = None if copies.draws.node_parts else whole_paths(copies)
+    # Where faulty links let packets pass, sets of faults do not decide the deliveries alone.
+    passing = copies.lossy or any(copies.draws.passing)
+    return whole if whole is not None or passing else _count_sets(copies)
+
+
+def _count_sets(copies: BroadcastCopies) -> Number | None:
+    """Return the share of sets of faults under which every healthy node is served; None if there are too many sets."""
+    draws, receivers = copies.draws, len(copies.messages.receivers)
+    # A set that leaves no healthy receiver is undecided in a campaign; with switches the number does not tell.
+    if copies.drawn_switches and max(draws.node_counts) >= receivers:
+        return None
+    node_counts = {count: chance for count, chance in draws.node_counts.items() if count < receivers}
+    nodes = {count: comb(len(draws.nodes), count) for count in node_counts}
+    links = {count: comb(len(draws.links), count) for count in draws.link_counts}
+    # Refused in advance: tables grow with the places, and the time with the binomial coefficients.
+    largest, pairs = max(*nodes.values(), *links.values()), sum(nodes.values()) * sum(links.values())
+    if pairs > MOST_WORK:
+        return None
+    counter = SetCounter(copies.messages)
+    if max(counter.width * largest, counter.table_words) > MOST_WORDS or counter.width * pairs > MOST_WORK:
+        return None
+    survived = sum(
+        # Faults of nodes and of links are drawn independently, so every pair of a set of nodes with a set of links is
+        # equally likely.
+        chance * draws.link_counts[down] * Fraction(counter.count((count, down)).least, nodes[count] * links[down])
+        for count, chance in node_counts.items()
+        for down in links
+    )
+    return quotient(survived, sum(node_counts.values()))
 
 
 def _paths_of(algorithm: Algorithm) -> MessagePaths | None:

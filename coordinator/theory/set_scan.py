@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coordinator.dependence.bit_rows import Bits, Indices
-from coordinator.scenario.fault_sets import FaultSetTerm
 
 Sets = TypeVar("Sets", Bits, Indices)
 
@@ -90,12 +89,11 @@ class SetScan:
             yield sets
 
 
-def without_repetition(sets: Indices, parts: Sequence[FaultSetTerm]) -> NDArray[np.bool_]:
-    """Return whether each set of places, given by indices, has no place twice."""
-    sites = [part.site for part in parts for _ in range(part.count)]
+def without_repetition(sets: Indices, kinds: Sequence[object]) -> NDArray[np.bool_]:
+    """Return whether each set of places, given by indices, has no place twice; `kinds` has the kind of each place."""
     apart = np.ones(len(sets), np.bool_)
-    for one, other in combinations(range(len(sites)), 2):
+    for one, other in combinations(range(len(kinds)), 2):
         # Within a part, places are different by construction; a comparison costs little.
-        if sites[one] == sites[other]:
+        if kinds[one] == kinds[other]:
             apart &= sets[:, one] != sets[:, other]
     return apart

@@ -8,6 +8,7 @@ their sum, bound the number of sets that cut off any receiver; the sum is also t
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import cached_property, reduce
 from itertools import product
 from math import comb, prod
 from typing import Final, NamedTuple
@@ -19,7 +20,7 @@ from coordinator.dependence.bit_rows import added, counted, greater, packed_tabl
 from coordinator.scenario.fault_sets import FaultSetSpec
 from coordinator.theory.least_faults import Copy, disjoint
 from coordinator.theory.set_scan import SetScan, sets_at_once, without_repetition
-from coordinator.theory.threats import ALTERS, STOPS
+from coordinator.theory.threats import ALTERS, STOPS, ThreatenedMessages
 from coordinator.theory.tolerance import MessageClass, Tolerance
 
 MOST_WORK: Final = 2**28
@@ -54,15 +55,14 @@ def survivors(
     They are counted if that takes no more than `work`. `defeated` says whether faults within the numbers of the set defeat
     a message (`Tolerance.defeat`).
     """
-    receivers = {message.receiver for each in tolerance.classes for message in each.members}
     nodes = sum(part.count for part in fault_set.parts if not part.on_links)
-    if not defeated and nodes < len(receivers):
+    if not defeated and nodes < len(tolerance.receivers):
         # No set defeats a message, and none is large enough to strike all receivers, so nothing is left to count.
         return Survivors(sets, sets, 0), 0
     counter = SetCounter(tolerance)
     needed = sets * max(LEAST_WIDTH, counter.width)
     if counter.table_words <= MOST_TABLE_WORDS and needed <= work:
-        return counter.count(fault_set), needed
+        return counter.count([part.count for part in fault_set.parts]), needed
     return bounds(tolerance, fault_set, sets), 0
 
 
@@ -72,50 +72,58 @@ def survivors(
 class SetCounter:
     """Sets of faults as rows of words: the copies they stop, the copies they alter, and the nodes they strike."""
 
-    def __init__(self, tolerance: Tolerance) -> None:
-        self._tolerance = tolerance
+    def __init__(self, messages: ThreatenedMessages) -> None:
+        self._messages = messages
         self._pieces = [
             (message, number, copies)
-            for each in tolerance.classes
-            for message in each.members
-            for number, copies in enumerate(tolerance.distinct(message))
+            for message in messages.due
+            for number, copies in enumerate(messages.distinct(message))
         ]
         # A slot is an origin with the number of one of its distinct pieces. All receivers of a slot share one row of
         # bits, a bit for each rank.
         self._slots = sorted({(message.origin, number) for message, number, _ in self._pieces})
-        self._copies = max((len(copies) for *_, copies in self._pieces), default=0)
-        self._block = -(-tolerance.paths.topology.order // 64)
+        # A message that no copy brings has one that never arrives.
+        self._copies = max([1, *(len(copies) for *_, copies in self._pieces)])
+        self._block = -(-messages.paths.topology.order // 64)
         # Without alterations, the half of every row that notes them would be 0 throughout, so it is left out.
-        self._altering = ALTERS in tolerance.weights or any(
+        self._altering = any(part.weight == ALTERS for part in messages.threats.parts) or any(
             copy.damage == ALTERS for *_, copies in self._pieces for copy in copies
         )
+        origins = {origin for origin, _ in self._slots}
+        self._origins_fail = any(not part.eligible.isdisjoint(origins) for part in messages.threats.parts)
         self._table = (1 + self._altering) * self._copies * len(self._slots)
         self.width = (self._table + 1) * self._block
         """Words of a row."""
-        self.table_words = self.width * (1 + sum(len(part.eligible) for part in tolerance.threats.parts))
+        self.table_words = self.width * (1 + sum(len(part.eligible) for part in messages.threats.parts))
 
-    def count(self, fault_set: FaultSetSpec) -> Survivors:
-        """Return the survivors of a fault set, set by set."""
-        given, tables, due = self._rows()
+    def count(self, counts: Sequence[int]) -> Survivors:
+        """Return the survivors among all sets with given numbers of faults, by part, set by set."""
+        given, tables, due = self._rows
         survived = lost = vacant = 0
-        parts = fault_set.parts
         scan = SetScan(
-            [(len(table), part.count) for table, part in zip(tables, parts, strict=True)], sets_at_once(self.width)
+            [(len(table), count) for table, count in zip(tables, counts, strict=True)], sets_at_once(self.width)
         )
         united: Iterable[Words] = scan.unions(tables, given)
-        if len({part.site for part in parts}) < len(parts):
+        on_links = [part.on_links for part in self._messages.threats.parts]
+        if len(set(on_links)) < len(on_links):
             # Two parts must not strike the same place.
-            united = (rows[without_repetition(sets, parts)] for rows, sets in zip(united, scan.indices(), strict=True))
+            kinds = [each for each, count in zip(on_links, counts, strict=True) for _ in range(count)]
+            united = (rows[without_repetition(sets, kinds)] for rows, sets in zip(united, scan.indices(), strict=True))
+        nodes = sum(count for each, count in zip(on_links, counts, strict=True) if not each)
+        # Fewer faults than receivers leave someone to whom messages are due, if the origins are healthy.
+        may_be_vacant = self._origins_fail or nodes >= len(self._messages.receivers)
         for rows in united:
-            missing, someone = self._missing(rows, due)
-            survived += int((~missing.any(axis=1)).sum())
+            missing = self._missing(rows)
+            survived += len(rows) - int(np.count_nonzero(missing.any(axis=1)))
             lost += int(np.bitwise_count(missing).sum())
-            vacant += int((~someone).sum())
+            if may_be_vacant:
+                vacant += int((~self._owed(rows, due).any(axis=(1, 2))).sum())
         return Survivors(survived, survived, lost, vacant)
 
+    @cached_property
     def _rows(self) -> tuple[Words, list[Words], Words]:
-        """Return the row of the given faults, a table of rows for each part, and the receivers of each slot."""
-        threats, block = self._tolerance.threats, 64 * self._block
+        """The row of the given faults, a table of rows for each part, and the receivers of each slot."""
+        threats, block = self._messages.threats, 64 * self._block
         slot_of = {slot: at for at, slot in enumerate(self._slots)}
         shape = 1 + self._altering, self._copies, len(self._slots), block
         given = np.zeros((1, *shape), dtype=np.bool_)
@@ -145,18 +153,27 @@ class SetCounter:
         tables = [_joined(one, other) for one, other in zip(struck, faulty, strict=True)]
         return _joined(given, np.zeros((1, block), dtype=np.bool_)), tables, packed_tables(due)
 
-    def _missing(self, united: Words, due: Words) -> tuple[Words, NDArray[np.bool_]]:
-        """Return for each set the healthy receivers that miss a message, and whether there is any healthy receiver."""
+    def _missing(self, united: Words) -> Words:
+        """Return for each set the healthy receivers that miss a message."""
+        shape = 1 + self._altering, self._copies, len(self._slots), self._block
+        copies = united[:, : -self._block].reshape(len(united), *shape)
+        # Copy by copy, since the copies of a piece are few: numpy combines long axes faster than short ones.
+        stopped = [copies[:, 0, at] for at in range(self._copies)]
+        lost = _outvoted(copies[:, 0], copies[:, 1]) if self._altering else reduce(np.bitwise_and, stopped)
+        # Copies have bits at their receivers only, so that nothing is lost where nothing is due.
+        if self._origins_fail:
+            lost = self._owed(united, lost)
         faulty = united[:, -self._block :]
-        copies = united[:, : -self._block].reshape(len(united), 1 + self._altering, self._copies, *due.shape)
-        lost = _outvoted(copies[:, 0], copies[:, 1]) if self._altering else np.bitwise_and.reduce(copies[:, 0], axis=1)
+        missing = reduce(np.bitwise_or, [lost[:, slot] for slot in range(lost.shape[1])], np.zeros_like(faulty))
+        return missing & ~faulty
+
+    def _owed(self, united: Words, due: Words) -> Words:
+        """Return `due` without bits for messages to and from faulty nodes: to them and from them nothing is due."""
+        faulty = united[:, -self._block :]
         origins = np.array([origin for origin, _ in self._slots])
         # The bit of each origin in the block of struck nodes: its word, shifted to the lowest place.
         silent = (faulty[:, origins // 64] >> (origins % 64).astype(np.uint64)) & np.uint64(1)
-        # Nothing is due to a faulty node, nor from one.
-        owed = due & ~faulty[:, None, :] & np.where(silent == 0, EVERYTHING, NOTHING)[:, :, None]
-        missing: Words = np.bitwise_or.reduce(lost & owed, axis=1)
-        return missing, np.asarray(owed.any(axis=(1, 2)), dtype=np.bool_)
+        return due & ~faulty[:, None, :] & np.where(silent == 0, EVERYTHING, NOTHING)[:, :, None]
 
 
 def _outvoted(stopped: Words, altered: Words) -> Words:

@@ -269,8 +269,9 @@ class Orbits:
         self.count(fault_set)
         parts = [part for part in fault_set.parts if part.count]
         scan = SetScan([(len(self.places_of(part)), part.count) for part in parts], ROWS_AT_ONCE)
+        sites = [part.site for part in parts for _ in range(part.count)]
         for rows in scan.indices():
-            yield self._representatives(rows[without_repetition(rows, parts)], parts)
+            yield self._representatives(rows[without_repetition(rows, sites)], parts)
 
     def _representatives(self, rows: Codes, parts: Sequence[FaultSetTerm]) -> tuple[Codes, Codes]:
         """Return the sets (given by indices of places) that are the least of their orbit, and the sizes of these

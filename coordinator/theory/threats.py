@@ -1,11 +1,17 @@
-"""Faults that threaten messages: the damage to a copy on its path, and the places where further faults would strike it."""
+"""Faults that threaten messages: the damage to a copy on its path, and the places where further faults would strike it.
+
+`ThreatenedMessages` is the one reader of all that a set of faults can do to messages with fixed paths. Smallest defeats,
+worst sets, numbers of survivors and delivery ratios are functions of it.
+"""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
 from typing import NamedTuple
 
-from coordinator.dependence.message_paths import Path
-from coordinator.dependence.outages import Outages, outages_of
+from coordinator.dependence.message_paths import DueMessage, MessagePaths, Path, PathHop, Piece
+from coordinator.dependence.outages import THROUGHOUT, Outages, outages_of
 from coordinator.dependence.size import InexactError
 from coordinator.scenario.fault_draws import FaultSites
 from coordinator.scenario.fault_sets import FaultSetSpec
@@ -13,11 +19,13 @@ from coordinator.scenario.model import Scenario
 from coordinator.theory.least_faults import Copy, Place
 from emunode.algorithms.base import Algorithm, Dependence
 from emunode.faults.effects import Alters, Choice, Effect, Interval, Loses, Stops
+from emunode.faults.effects import Place as EffectPlace
 from emunode.faults.kinds import Fault, NodeFault, states_effects
 from emunode.faults.timeline import FaultTimeline
 from emunode.model import FOLDING, FaultKnowledge, Rank
 from emunode.topologies.base import Topology
 
+Number = int | float | Fraction
 STOPS, ALTERS = 1, 2
 """The damage to a copy on whose path a fault lies."""
 
@@ -48,6 +56,26 @@ class ThreatPart(NamedTuple):
     eligible: frozenset[Place]
 
 
+class PlacesOfHops(dict[PathHop, Place | None]):
+    """By hop, the place where a further fault of one part would strike its packet, or None; found on first use.
+
+    On links the place is the link, elsewhere the sender, or with `at_receiver` the receiver.
+    """
+
+    def __init__(self, part: ThreatPart, *, at_receiver: bool = False) -> None:
+        super().__init__()
+        self._part = part
+        self._at_receiver = at_receiver
+
+    def __missing__(self, hop: PathHop) -> Place | None:
+        step, sender, _, receiver = hop
+        place: Place = receiver if self._at_receiver else sender
+        if self._part.on_links:
+            place = min(sender, receiver), max(sender, receiver)
+        found = place if step in self._part.window and place in self._part.eligible else None
+        return self.setdefault(hop, found)
+
+
 @dataclass(frozen=True)
 class Threats:
     """The faults of a scenario, and the parts of the fault sets that come on top of them."""
@@ -61,30 +89,81 @@ class Threats:
         """The nodes with a fault in the scenario, to which nothing is due."""
         return self.outages.faulty
 
+    @cached_property
+    def timed(self) -> bool:
+        """Whether the step matters in which a copy uses a place."""
+        intervals = [
+            *(part.window for part in self.parts),
+            *(each for found in self.byzantine.values() for each in found),
+        ]
+        return not self.outages.permanent or any(each != THROUGHOUT for each in intervals)
+
     def copy(self, path: Path) -> Copy:
         """Return the damage of the given faults to a copy on this path, and the places where further faults would
         affect it.
         """
-        places: tuple[set[Place], ...] = tuple(set() for _ in self.parts)
         damage = 0
-        for at, hop in enumerate(path):
+        for at, hop in enumerate(path if self.outages.places or self.byzantine else ()):
             # A stop is final. An alteration before it is lost with the copy, and no alteration can follow.
             if self.outages.blocks(*hop) is not None:
                 damage = STOPS
             # The first sender is the origin, from which nothing is due if it is faulty: an alteration needs a relay.
             elif at and damage != STOPS and any(hop.step in each for each in self.byzantine.get(hop.sender, ())):
                 damage = ALTERS
-            # The origin and the receiver of the copy are healthy, or nothing is due.
-            relays = ([hop.sender] if at else []), ([hop.receiver] if at < len(path) - 1 else [])
-            for part, found in zip(self.parts, places, strict=True):
-                if hop.step not in part.window:
-                    continue
-                if part.on_links:
-                    found.add((min(hop.sender, hop.receiver), max(hop.sender, hop.receiver)))
-                else:
-                    # A node that is down also misses its arrivals; a byzantine node does harm when it sends.
-                    found.update(*(relays[:1] if part.receives else relays))
-        return Copy(damage, tuple(part.eligible & found for part, found in zip(self.parts, places, strict=True)))
+        places = []
+        for part, sent, received in self._places:
+            if not part.eligible:
+                found: set[Place | None] = set()
+            elif part.on_links:
+                found = set(map(sent.__getitem__, path))
+            else:
+                # The origin and the receiver of the copy are healthy, or nothing is due.
+                found = set(map(sent.__getitem__, path[1:]))
+                if received is not None:
+                    found.update(map(received.__getitem__, path[:-1]))
+            found.discard(None)
+            places.append(frozenset(found))
+        return Copy(damage, tuple(places))  # type: ignore[arg-type]  # None is discarded
+
+    @cached_property
+    def _places(self) -> list[tuple[ThreatPart, PlacesOfHops, PlacesOfHops | None]]:
+        # Many paths share a hop. A node that is down also misses its arrivals; a byzantine node does harm when it sends.
+        # A node that does not return is still down when it should pass on what it has missed.
+        return [
+            (
+                part,
+                PlacesOfHops(part),
+                None if part.receives or part.window.is_endless else PlacesOfHops(part, at_receiver=True),
+            )
+            for part in self.parts
+        ]
+
+
+class ThreatenedMessages:
+    """The messages that are due under threats, with the copies of their pieces."""
+
+    def __init__(self, paths: MessagePaths, threats: Threats) -> None:
+        self.paths = paths
+        self.threats = threats
+
+    @cached_property
+    def due(self) -> list[DueMessage]:
+        """The messages between healthy nodes: none is due to a faulty node, nor from one."""
+        return [message for message in self.paths.segments if self.threats.faulty.isdisjoint(message)]
+
+    @cached_property
+    def receivers(self) -> frozenset[Rank]:
+        """The nodes to which messages are due."""
+        return frozenset(message.receiver for message in self.due)
+
+    def distinct(self, message: DueMessage) -> Mapping[tuple[Copy, ...], tuple[Piece, Sequence[Path]]]:
+        """Return the pieces of a message whose copies can be affected differently."""
+        first = self.paths.first_alike(tuple(self.paths.segments[message]), timed=self.threats.timed)
+        found: dict[tuple[Copy, ...], tuple[Piece, Sequence[Path]]] = {}
+        for piece in dict.fromkeys(first.values()):
+            paths = list(self.paths.copies(piece, message.receiver).values())
+            found.setdefault(tuple(map(self.threats.copy, paths)), (piece, paths))
+        return found
 
 
 def parts_of(fault_set: FaultSetSpec, places: FaultSites) -> tuple[ThreatPart, ...]:
@@ -93,7 +172,7 @@ def parts_of(fault_set: FaultSetSpec, places: FaultSites) -> tuple[ThreatPart, .
     for part in fault_set.parts:
         fault = part.fault()
         effect = _only_effect(fault)
-        weight = _weight_of(effect)
+        weight = _weight_of(effect, fault.place)
         # A kind with an argument, such as a rate, may spare some copies.
         if effect is None or weight is None or part.argument:
             hint = "" if states_effects(type(fault)) else f": {part.kind} does not define effects()"
@@ -117,7 +196,7 @@ def given_damage(
     others = []
     for fault in faults:
         # Nodes that alter copies are kept apart, because `outages_of` accepts only faults that stop.
-        if isinstance(fault, NodeFault) and _weight_of(_only_effect(fault)) == ALTERS:
+        if isinstance(fault, NodeFault) and _weight_of(_only_effect(fault), fault.rank) == ALTERS:
             byzantine.setdefault(fault.rank, []).append(fault.interval)
         else:
             others.append(fault)
@@ -136,13 +215,29 @@ def _only_effect(fault: Fault) -> Effect | None:
     return effects[0][2] if len(effects) == 1 and effects[0][1] == fault.interval else None
 
 
-def _weight_of(effect: Effect | None) -> int | None:
+def _weight_of(effect: Effect | None, place: EffectPlace) -> int | None:
     """Return the damage of an effect to a copy on whose path it lies; None if it does not strike every copy there."""
     match effect:
-        # A node that sends on no port stops every copy that it should pass on; random losses would spare some.
-        case Stops() | Loses(probability=1.0, choice=Choice.PORT, packet=None):
-            return STOPS
+        case None:
+            return None
         case Alters(probability=1.0, choice=Choice.COPY):
             return ALTERS
         case _:
-            return None
+            # Random losses would spare some copies.
+            return STOPS if passing(effect, place) == 0 else None
+
+
+def passing(effect: Effect, place: EffectPlace) -> Number | None:
+    """Return the probability that a packet passes a place under an effect, or None if the effect cannot be counted."""
+    on_link = not isinstance(place, int)
+    match effect:
+        case Stops():
+            return 0
+        case Loses(probability=probability, choice=Choice.PACKET, packet=None) if on_link:
+            # The whole numbers 0 and 1 keep a sum of fractions exact; one float would turn the whole sum into a float.
+            return 1 - probability if probability < 1 else 0
+        # A node that sends on no port is as good as stopped for the copies that it should forward, although it still
+        # reads.
+        case Loses(probability=probability, choice=Choice.PORT, packet=None) if not on_link and probability >= 1:
+            return 0
+    return None

@@ -5,7 +5,7 @@ defeat over all messages is the smallest set that defeats the algorithm; one fau
 a symmetry of the run maps to each other need the same number of faults, so one of each class is examined.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -23,7 +23,7 @@ from coordinator.theory.least_faults import (
     struck,
 )
 from coordinator.theory.symmetry import Symmetry
-from coordinator.theory.threats import Threats
+from coordinator.theory.threats import ThreatenedMessages, Threats
 from emunode.model import Rank
 from emunode.topologies.base import Topology
 
@@ -49,12 +49,11 @@ class MessageClass:
         return "disjoint" if disjoint(self.copies) else "search"
 
 
-class Tolerance:
+class Tolerance(ThreatenedMessages):
     """The smallest defeats under one kind of threat. Raises TooManyCasesError where the search for them takes too long."""
 
     def __init__(self, paths: MessagePaths, threats: Threats, symmetries: Iterable[Symmetry]) -> None:
-        self.paths = paths
-        self.threats = threats
+        super().__init__(paths, threats)
         self.weights = tuple(part.weight for part in threats.parts)
         # Without any branching a piece takes two or three cases per copy, and every copy has a last hop of its own.
         self._cases = Cases(MOST_CASES + 4 * paths.hops)
@@ -65,9 +64,7 @@ class Tolerance:
     @cached_property
     def classes(self) -> list[MessageClass]:
         """All classes, the easiest to defeat first."""
-        # No message is due to a faulty node, nor from one.
-        due = [message for message in self.paths.segments if not self.threats.faulty.intersection(message)]
-        found = [self._examined(members) for members in message_classes(due, self.symmetries)]
+        found = [self._examined(members) for members in message_classes(self.due, self.symmetries)]
         # Equal sizes are ordered by the message, so that the same class comes first in every process.
         return sorted(found, key=lambda each: (_size(each), each.message))
 
@@ -95,14 +92,6 @@ class Tolerance:
                 weakest = each
         assert weakest is not None
         return weakest
-
-    def distinct(self, message: DueMessage) -> Mapping[tuple[Copy, ...], tuple[Piece, Sequence[Path]]]:
-        """Return the pieces of a message whose copies can be affected differently."""
-        found: dict[tuple[Copy, ...], tuple[Piece, Sequence[Path]]] = {}
-        for piece in self.paths.segments[message]:
-            paths = list(self.paths.copies(piece, message.receiver).values())
-            found.setdefault(tuple(map(self.threats.copy, paths)), (piece, paths))
-        return found
 
     def defeat(self, fault_set: FaultSetSpec) -> tuple[DueMessage, tuple[Strike, ...]] | None:
         """Return a message, and faults within the numbers of a fault set that defeat it, or None."""

@@ -284,10 +284,29 @@ LOSSY = [
 def test_links_that_lose_packets(case: str, text: str) -> None:
     """Over every set of links and every set of packets that these may lose."""
     plan = Case(case).plan
-    places = FaultSites(plan.algorithm)
+    theory, found = expected(plan, text), over_all_packets(plan, text)
+    assert theory.ratio == pytest.approx(found.ratio, rel=1e-9)
+    single = plan.scenario.redundancy == 1
+    assert (theory.guaranteed is not None) == single
+    if single:
+        assert theory.guaranteed == pytest.approx(found.guaranteed, rel=1e-9)
+
+
+@pytest.mark.parametrize("text", ["loss=1:0.3", "loss=1:0.5@2", "links=1;loss=1:0.25", "loss=1:0;links=1"])
+@pytest.mark.parametrize("link", ["123~213", "123~321"])
+def test_one_of_two_trees_is_cut_at_its_root(text: str, link: str) -> None:
+    """A single copy of each message is left, so both figures are known, over links that lose packets too."""
+    case = "star:3 broadcast edt redundancy=2"
+    cut = Case(case, fault=[f"down:{link}@1"]).plan
+    require_equal(expected(cut, text), over_all_packets(Case(case).plan, text, cut.scenario.fault), rel=1e-9)
+
+
+def over_all_packets(plan: Plan, text: str, given: Sequence[str] = ()) -> Expected:
+    """Return both figures over every set of links, and every set of packets that these and given links may lose."""
+    places = FaultSites(plan.algorithm, given)
     figures = []
     for specs in every_set(parse_fault_sets(f"all:{text}")[0], places):
-        faults = parse_faults(specs, plan.topology)
+        faults = parse_faults([*given, *specs], plan.topology)
 
         def rate_of(packet: PortPacket, faults: Sequence[Fault] = faults) -> float:
             step, sender, receiver = packet
@@ -299,12 +318,7 @@ def test_links_that_lose_packets(case: str, text: str) -> None:
             return 1 - whole
 
         figures.append(by_packets(plan, rate_of))
-    theory = expected(plan, text)
-    assert theory.ratio == pytest.approx(fmean(each.ratio or 0.0 for each in figures), rel=1e-9)
-    single = plan.scenario.redundancy == 1
-    assert (theory.guaranteed is not None) == single
-    if single:
-        assert theory.guaranteed == pytest.approx(fmean(each.guaranteed or 0.0 for each in figures), rel=1e-9)
+    return Expected(*(fmean(getattr(each, name) or 0.0 for each in figures) for name in ("ratio", "guaranteed")))
 
 
 @pytest.mark.exhaustive(one_in=6)

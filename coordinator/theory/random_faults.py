@@ -6,39 +6,23 @@ Everything else gives None, and then theory makes no prediction.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from math import comb, prod
 from typing import Final
 
-from coordinator.dependence.outages import THROUGHOUT
+from coordinator.dependence.outages import THROUGHOUT, LossRates, Outages, outages_of
 from coordinator.scenario.fault_draws import FaultSites, eligible
 from coordinator.scenario.fault_sets import FIXED, FaultSetSpec, FaultSetTerm
+from coordinator.theory.least_faults import Place as ThreatPlace
+from coordinator.theory.threats import STOPS, Number, ThreatPart, passing
 from emunode.algorithms.base import Algorithm
-from emunode.faults.effects import Choice, Effect, Interval, Loses, Place, Stops
+from emunode.faults.effects import Interval, LinkEnd
 from emunode.faults.kinds import Fault, NodeFault, states_effects
-from emunode.faults.timeline import FaultTimeline, merged
+from emunode.faults.timeline import FaultTimeline
 from emunode.model import Rank
 
-Number = int | float | Fraction
 Link = tuple[Rank, Rank]
 SURE: Final = (0, 1)
 """Probabilities under which no packet is lost at random."""
-
-
-def passing(effect: Effect, place: Place) -> Number | None:
-    """Return the probability that a packet passes a place under an effect, or None if the effect cannot be counted."""
-    on_link = not isinstance(place, int)
-    match effect:
-        case Stops():
-            return 0
-        case Loses(probability=probability, choice=Choice.PACKET, packet=None) if on_link:
-            # The whole numbers 0 and 1 keep a sum of fractions exact; one float would turn the whole sum into a float.
-            return 1 - probability if probability < 1 else 0
-        # A node that sends on no port is as good as stopped for the copies that it should forward, although it still
-        # reads.
-        case Loses(probability=probability, choice=Choice.PORT, packet=None) if not on_link and probability >= 1:
-            return 0
-    return None
 
 
 @dataclass(frozen=True)
@@ -62,9 +46,13 @@ class RandomFaults:
         return any(chance not in SURE for chance in self.passing)
 
     @property
-    def timed(self) -> bool:
-        """Whether the step matters in which a copy uses a place."""
-        return self.window != THROUGHOUT or self.lossy
+    def threats(self) -> tuple[ThreatPart, ThreatPart]:
+        """The places as parts of threats: nodes, links. A faulty place stops all copies that depend on it."""
+        nodes, links = frozenset[ThreatPlace](self.nodes), frozenset[ThreatPlace](self.links)
+        return (
+            ThreatPart("", on_links=False, receives=False, weight=STOPS, window=self.window, eligible=nodes),
+            ThreatPart("", on_links=True, receives=True, weight=STOPS, window=self.window, eligible=links),
+        )
 
     @property
     def node_counts(self) -> Mapping[int, Number]:
@@ -133,35 +121,19 @@ def _passing_under(fault: Fault) -> Number | None:
     return None if None in chances else prod(chance for chance in chances if chance is not None)
 
 
-def given_faults(algorithm: Algorithm, faults: Sequence[Fault]) -> FaultTimeline | None:
-    """Return the timeline of the faults of a scenario, or None if theory cannot count one of them, or if one is at the
-    source.
+def given_faults(algorithm: Algorithm, faults: Sequence[Fault]) -> tuple[Outages, LossRates] | None:
+    """Return the outages that the faults of a scenario amount to, and the links on which they lose single packets.
+
+    None if theory cannot count one of the faults, or if one is at the source.
     """
     timeline = FaultTimeline(faults)
     faulty = {fault.rank for fault in faults if isinstance(fault, NodeFault)}
     # A node whose faults have no effect is faulty all the same.
-    if timeline.opaque or algorithm.spec.source in faulty or faulty != set(silent_ranks(timeline)):
+    struck = {place for place in timeline.spells if isinstance(place, int)}
+    if timeline.opaque or algorithm.spec.source in faulty or faulty != struck:
         return None
-    for place, interval, effect in timeline:
-        # A node that returns without its state does not pass on earlier receipts.
-        forgets = isinstance(effect, Stops) and effect.forgets and not interval.is_endless
-        if forgets or passing(effect, place) is None:
-            return None
-    return timeline
-
-
-def silent_ranks(given: FaultTimeline) -> list[Rank]:
-    """Return the ranks that stop packets at any time."""
-    return [place for place in given.spells if isinstance(place, int)]
-
-
-def loses_at_random(given: FaultTimeline) -> bool:
-    """Report whether links lose single packets at random."""
-    return any(passing(effect, place) not in SURE for place, _, effect in given)
-
-
-def is_timed(given: FaultTimeline) -> bool:
-    """Report whether the step matters in which a copy uses a place."""
-    # A fault that lasts from step 1 to the end strikes every copy of a tree alike.
-    intervals = (merged(spell.interval for spell in spells) for spells in given.spells.values())
-    return loses_at_random(given) or any(there != [THROUGHOUT] for there in intervals)
+    if any(passing(effect, place) is None for place, _, effect in timeline):
+        return None
+    losses: dict[LinkEnd, list[tuple[Interval, float]]] = {}
+    outages = outages_of(faults, faulty, algorithm.topology, algorithm.spec.seed, losses)
+    return None if outages is None else (outages, losses)
