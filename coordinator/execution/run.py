@@ -9,7 +9,6 @@ from coordinator.execution.drive import REFUSALS, ExecutionResult, Steering, dri
 from coordinator.execution.event_loop import DirectLoop, RunLoop
 from coordinator.execution.sinks import FinishedRun, Result_co, Sink
 from coordinator.execution.stop_signal import InterruptGuard
-from coordinator.features.numbers import surviving
 from coordinator.history.journal import Journal, Observe
 from coordinator.networks.base import Network, Progress, needs_threads
 from coordinator.networks.registry import make_network
@@ -118,7 +117,7 @@ def _results(plan: Plan, execution: ExecutionResult) -> "ResultArray | None":
         return None
     from coordinator.additions.results import gather  # noqa: PLC0415  # it imports numpy
 
-    return gather(plan.algorithm, surviving(plan, execution.results))
+    return gather(plan.algorithm, plan.surviving(execution.results))
 
 
 def summarize(plan: Plan, conclusion: Conclusion, journal: Journal, execution: ExecutionResult) -> dict[str, object]:

@@ -20,7 +20,6 @@ import numpy as np
 import polars as pl
 
 from coordinator.batch.derived import derived_claims
-from coordinator.features.numbers import surviving
 from coordinator.history.journal import COLUMNS, OUTCOMES, RECORD, SORT_KEY, table
 from coordinator.history.lateness import TIME_RECORD
 from coordinator.history.prediction import completed, prediction
@@ -411,7 +410,7 @@ def _results(path: Path, plan: Plan, verification: Verification, replayed: bool)
 
     assert plan.spec.numbers is not None
     array = _read(path / "results.npy", read_results)
-    expected = gather(plan.algorithm, surviving(plan, results_of(plan.algorithm) if replayed else ()))
+    expected = gather(plan.algorithm, plan.surviving(results_of(plan.algorithm) if replayed else ()))
     if array.shape != expected.numbers.shape or array.dtype != expected.numbers.dtype:
         verification.findings.append(
             f"results.npy: an array of {array.dtype} of shape {array.shape}, expected {expected.numbers.dtype} of shape "

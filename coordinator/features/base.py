@@ -6,7 +6,7 @@ on use.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from coordinator.additions.results import ResultArray
     from coordinator.history.timetable import Timetable
+    from emunode.engine.rank_set import KeptResult
     from emunode.faults.detection import StepDetection
 
 Metric = int | float | tuple[int, ...]
@@ -373,6 +374,10 @@ class ResolvedRun:
         # A fault that only slows nodes down changes no path, so nodes need not plan around it.
         timeline = self.harmful_timeline
         return timeline.is_lasting and all(interval.start == 1 for interval, *_ in timeline.stops.values())
+
+    def surviving(self, parts: "Iterable[KeptResult]") -> "Iterator[KeptResult]":
+        """Yield the results of ranks that have not crashed; an engine may still hold the rule of a crashed one."""
+        return (part for part in parts if self.states.get(part[0]) != "crashed")
 
     @property
     def claims_around_faults(self) -> list[Claim]:

@@ -1,6 +1,6 @@
 """Real numbers: ranks contribute arrays, and the order of every addition decides the bits of their sums."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from coordinator.features.base import Evidence, Feature, Findings, ResolvedRun
@@ -9,7 +9,6 @@ from coordinator.scenario.model import DEFAULT_BYTES, MOST_BYTES, OnFailure, Sce
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.registry import find_algorithm, make_algorithm, with_blocks
-from emunode.engine.rank_set import KeptResult
 from emunode.errors import ScenarioError
 from emunode.faults.timeline import FaultTimeline
 from emunode.model import (
@@ -109,11 +108,6 @@ class NumberFeature(Feature):
         if trees is not None:
             metrics |= {"distinct_trees": len(trees.digests), "tree_depth": trees.depth}
         return Findings(metrics, bits_of(run.algorithm, evidence.results, trees))
-
-
-def surviving(run: ResolvedRun, parts: Iterable[KeptResult]) -> Iterator[KeptResult]:
-    """Yield the results of ranks that have not crashed; an engine may still hold the rule of a crashed one."""
-    return (part for part in parts if run.states.get(part[0]) != "crashed")
 
 
 def _nothing_lost(run: ResolvedRun) -> bool:
