@@ -369,8 +369,9 @@ class CollectiveSpec(NamedTuple):
         return self.reliable is not None or self.detection is not None or self.asks
 
     def without_protocols(self) -> "CollectiveSpec":
-        """Return the parameters of the same run without protocols of the nodes."""
-        return self._replace(reliable=None, detection=None, repair=None, agreement=None)
+        """Return the parameters of the same run without protocols of the nodes; trees that a repair has planned stay."""
+        planned = None if self.asks else self.repair
+        return self._replace(reliable=None, detection=None, repair=planned, agreement=None)
 
 
 class Plugin(NamedTuple):

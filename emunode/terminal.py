@@ -31,3 +31,8 @@ def _escaped(char: str) -> str:
 def say(text: object = "", *, err: bool = False, end: str = "\n", flush: bool = False, lines: bool = True) -> None:
     """Print a text on standard output, or with `err` on standard error, escaped as by `visible`."""
     print(visible(str(text), lines=lines), file=sys.stderr if err else sys.stdout, end=end, flush=flush)
+
+
+def plural(count: int, noun: str, ending: str = "s", singular: str = "") -> str:
+    """Write a count and its noun: `1 node`, `2 nodes`; `ending` and `singular` follow the stem (`ies`, `y`)."""
+    return f"{count:,} {noun}{singular if count == 1 else ending}"

@@ -27,7 +27,6 @@ from coordinator.history.foreign import FOREIGN_FILE
 from coordinator.history.journal import table
 from coordinator.mpi.history import verify_history
 from coordinator.reports.data import find_run
-from coordinator.reports.numbers import plural
 from coordinator.results.explain import explain, place_of
 from coordinator.scenario.model import Scenario, make_scenario
 from coordinator.scenario.networks import with_absolute_network
@@ -36,6 +35,7 @@ from coordinator.stored.tables import damage_as_value_error, require_regular
 from coordinator.stored.version import VERSION_KEY
 from emunode import __version__
 from emunode.errors import EmulatorError, ScenarioError
+from emunode.terminal import plural
 
 CLOSE: Final = 1e-9
 """Relative difference of numbers in a table that another machine may have computed."""

@@ -18,7 +18,6 @@ import polars as pl
 
 from coordinator.history.run_directory import replace_file
 from coordinator.planning.plan import Plan
-from coordinator.reports.numbers import plural
 from coordinator.results.claims import Judged, Verdict
 from coordinator.scenario.fault_draws import FaultSites
 from coordinator.scenario.fault_sets import SHORT, counts_in_words
@@ -33,6 +32,7 @@ from emunode.engine.memory import MemoryEngine
 from emunode.errors import ScenarioError
 from emunode.net.wire import ROW
 from emunode.play import play
+from emunode.terminal import plural
 from emunode.topologies.digest import network_sha256
 
 FORMAT: Final = "coordinator-certificate"

@@ -40,10 +40,10 @@ from coordinator.execution.verify import (
     require_verifiable,
 )
 from coordinator.history.stored_run import unknown_keys
-from coordinator.reports.numbers import plural
 from coordinator.scenario.model import make_scenario
 from coordinator.stored.reading import RefusedError
 from emunode.errors import EmulatorError, RunError
+from emunode.terminal import plural
 
 MOST_VARIANTS: Final = 1_000
 MOST_RECORDS: Final = 2_000_000

@@ -30,11 +30,11 @@ from coordinator.execution.verify import (
     require_verifiable,
 )
 from coordinator.history.stored_run import unknown_keys
-from coordinator.reports.numbers import plural
 from coordinator.stored.reading import RefusedError, read_bytes
 from coordinator.stored.version import VERSION_KEY
 from emunode import __version__
 from emunode.errors import EmulatorError
+from emunode.terminal import plural
 
 MOST_POINTS: Final = 2_000
 """Most names of networks, times algorithms."""

@@ -25,10 +25,10 @@ from coordinator.cli.options import ScenarioFile
 from coordinator.cli.output import OUTPUT, JsonFlag, as_command
 from coordinator.cli.trials import TRIAL_DEFAULTS, EngineFlag, TrialFlags, WorkersFlag
 from coordinator.reports.campaign_report import process_cells
-from coordinator.reports.numbers import plural
 from coordinator.scenario.networks import absolute_network
 from coordinator.scenario.plugins import load_plugins
 from emunode.errors import ScenarioError
+from emunode.terminal import plural
 
 RANGE = re.compile(r"(-?\d+)\.\.(-?\d+)")
 SHOWN_VIOLATIONS = 3

@@ -18,10 +18,10 @@ from coordinator.cli.options import ScenarioFile
 from coordinator.cli.output import OUTPUT, JsonFlag, as_command
 from coordinator.cli.trials import TRIAL_DEFAULTS, TrialFlags, WorkersFlag
 from coordinator.execution.every_order import EveryOrder
-from coordinator.reports.numbers import plural
 from coordinator.scenario.model import make_scenario
 from coordinator.scenario.plugins import plugin_flags
 from emunode.errors import ScenarioError
+from emunode.terminal import plural
 
 
 def certify(  # noqa: PLR0913  # its flags

@@ -33,11 +33,10 @@ from coordinator.mpi.relations import relation_of
 from coordinator.mpi.rules.base import ELEMENT_BYTES
 from coordinator.mpi.traffic import summary_rows
 from coordinator.mpi.verdicts import OWN_CHOICE, CallVerdict, Ruled, count_verdicts
-from coordinator.reports.numbers import plural
 from coordinator.scenario.networks import load_topology
 from coordinator.scenario.plugins import load_plugins
 from emunode.errors import ScenarioError
-from emunode.terminal import say
+from emunode.terminal import plural, say
 from emunode.topologies.base import Topology
 
 PROGRAM = Group("Traffic of a program", sort_key=2)

@@ -22,13 +22,13 @@ from coordinator.cli import render
 from coordinator.cli.documents import print_json
 from coordinator.cli.markup import escape
 from coordinator.cli.output import JsonFlag, PluginFlag, as_command
-from coordinator.reports.numbers import plural
 from coordinator.scenario.plugins import load_plugins
 from emunode.algorithms.base import ANY_FAMILY, Algorithm, Need
 from emunode.algorithms.program import PROGRAM
 from emunode.algorithms.registry import RegisteredAlgorithm
 from emunode.errors import ScenarioError
 from emunode.model import Collective, CollectiveSpec
+from emunode.terminal import plural
 from emunode.topologies.base import FAMILIES, Topology
 from emunode.topologies.registry import parse_topology
 

@@ -9,10 +9,10 @@ from coordinator.cli.markup import escape
 from coordinator.execution.sinks import RunResult
 from coordinator.history.run_index import REPORT
 from coordinator.planning.plan import Plan
-from coordinator.reports.numbers import describe_dropped, describe_load, plural, verdict_note
+from coordinator.reports.numbers import describe_dropped, describe_load, verdict_note
 from coordinator.results.tables import LISTED_LINKS
-from coordinator.scenario.durations import format_duration
 from emunode.model import ALL_RANKS, VECTOR
+from emunode.terminal import plural
 
 SHOWN_NODES = 12
 """Most nodes that are listed for one fault that cut nodes off."""
@@ -88,58 +88,14 @@ def _notes(plan: Plan, summary: Mapping[str, Any]) -> Iterator[str]:
     """Yield the unreachable nodes, idle links that are not listed, and faults without effect."""
     yield from (escape(remark) for remark in plan.topology.remarks)
     yield from (escape(search) for search in plan.searches)
-    yield from _repair(plan, summary)
-    yield from _decisions(summary)
+    for feature in plan.features:
+        yield from map(escape, feature.lines(plan, summary))
     yield from _missing(plan, summary)
     yield from _cut_off(summary)
     if 2 * plan.topology.link_count > LISTED_LINKS:
         yield f"links.parquet leaves out idle links, as the network has more than {LISTED_LINKS:,} directed links"
     if summary["without_effect"]:
         yield f"after the last step, so without effect: {escape(', '.join(map(str, summary['without_effect'])))}"
-
-
-def _repair(plan: Plan, summary: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the cost of the repair in a run with faults."""
-    if plan.spec.repair is None or not plan.faults:
-        return
-    counts = (
-        [plural(summary["repair_requests"], "request"), plural(summary["repairs"], "repair")] if plan.spec.asks else []
-    )
-    if "repair_links" in summary:
-        counts.append(plural(summary["repair_links"], "further link"))
-    extra = summary["extra_segments"]
-    counts.append(f"{plural(abs(extra), 'segment')} {'more' if extra >= 0 else 'fewer'}")
-    late = None
-    if "recovery_steps" in summary:
-        late = plural(summary["recovery_steps"], "step")
-    elif "recovery_seconds" in summary:
-        late = format_duration(summary["recovery_seconds"])
-    recovery = "" if late is None else f"; last delivery {late} later than without faults"
-    yield escape(f"repaired by {plan.spec.repair.rule}: {', '.join(counts)}{recovery}")
-
-
-def _decisions(summary: Mapping[str, Any]) -> Iterator[str]:
-    """Yield one line per decision on failures that stands at the end, and one about the last repetition of the
-    collective.
-    """
-    for decision in summary.get("agreement") or ():
-        labels = decision["lost_nodes"]
-        more = [f"{len(labels) - SHOWN_NODES:,} more"] * (len(labels) > SHOWN_NODES)
-        lost = ", ".join([*labels[:SHOWN_NODES], *more]) or "no node"
-        ends = "".join(
-            f"; {plural(end['nodes'], 'node')} "
-            + ("run again" if name == "repeated" else f"ended with the error {name}")
-            for name, end in decision["ends"].items()
-        )
-        when = f"in step {decision['step']}"
-        if "seconds" in decision:
-            when = f"after {format_duration(decision['seconds'])}"
-        yield escape(
-            f"agreed by {plural(decision['nodes'], 'node')} {when}: "
-            f"lost are {lost}, and {plural(len(decision['links']), 'link')}{ends}"
-        )
-    if summary.get("repetition_steps") is not None:
-        yield f"the agreement took {plural(summary['agreement_packets'], 'packet')}"
 
 
 def _repetition(summary: Mapping[str, Any]) -> str:

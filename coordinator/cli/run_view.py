@@ -12,8 +12,9 @@ from rich.text import Text
 
 from coordinator.api.console import PlainConsole
 from coordinator.execution.observer import RunObserver
-from coordinator.reports.numbers import abbreviate, plural
+from coordinator.reports.numbers import abbreviate
 from emunode.model import HopOutcome
+from emunode.terminal import plural
 
 REFRESHES_PER_SECOND: Final = 4
 RATE_SECONDS: Final = 1.0

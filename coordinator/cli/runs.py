@@ -16,9 +16,9 @@ from coordinator.cli.output import JsonFlag, as_command
 from coordinator.history.run_directory import RUNS
 from coordinator.history.run_index import REPORT, RunEntry, read_runs, write_index
 from coordinator.history.run_selection import GROUPS, ORDERS, grouped, matching, sort_runs
-from coordinator.reports.numbers import plural, show
+from coordinator.reports.numbers import show
 from emunode.errors import ScenarioError
-from emunode.terminal import say
+from emunode.terminal import plural, say
 
 DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
 """The variables of which one is set where a browser can show a page."""

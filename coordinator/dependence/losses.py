@@ -186,11 +186,10 @@ def dependents_of(algorithm: Algorithm) -> Dependents | None:
 
 def plain_algorithm(algorithm: Algorithm) -> Algorithm:
     """Return the algorithm without the protocols of a run, which send the same packets where nothing fails."""
-    spec = algorithm.spec
+    spec, plain = algorithm.spec, algorithm.spec.without_protocols()
     if algorithm.original is not algorithm:
         # The trees of this algorithm are the trees that the repair has planned.
-        return make_algorithm(algorithm.topology, spec.without_protocols()._replace(repair=spec.repair))
-    plain = spec.without_protocols()
+        return make_algorithm(algorithm.topology, plain)
     return algorithm if plain == spec else type(algorithm)(algorithm.topology, plain)
 
 

@@ -33,7 +33,6 @@ from emunode.engine.rank_set import AlteredCopy
 from emunode.errors import ScenarioError
 from emunode.faults.effects import Effect, Stops
 from emunode.model import FOLDING, ROOTLESS, Collective
-from emunode.protocols.agreement import TREES
 
 FORMAT: Final = 1
 MOST_ROWS: Final = 2_000_000
@@ -211,9 +210,7 @@ def _feature_record(packed: Packed) -> dict[str, object]:
     return {
         "features": [feature.name for feature in plan.features],
         "has_control": spec.has_control,
-        "agreement": spec.agreement is not None,
-        "reliable": spec.reliable is not None,
-        "news_trees": sorted(TREES) if spec.agreement is not None else [],
+        "news_trees": sorted(plan.trees_to_suspects),
         "judged_anyway": sorted({name for feature in plan.features for name in feature.judged_anyway}),
         "unproven": next(filter(None, reasons), None),
     }

@@ -333,8 +333,9 @@ def _read_journal(path: Path, plan: Plan) -> np.ndarray:
         raise UnreadableError(f"{path.name}: rows with missing values")
     order, algorithm = plan.topology.order, plan.algorithm
     numbers = plan.spec.messages * algorithm.segments_per_message
-    if plan.spec.agreement is not None:
-        # In place of a number, news have a step; a repetition may cut a message into a segment for each node.
+    if not plan.has_only_data:
+        # In place of a number, control segments may have a step; a repetition may cut a message into a segment for each
+        # node.
         numbers = max(numbers, order * plan.spec.messages * plan.spec.segments, MOST_STEPS)
     ranges: dict[str, tuple[int, int]] = {
         "step": (1, min(MOST_STEPS, plan.scenario.step_limit + 1)), "sender": (0, order - 1), "receiver": (0, order - 1),

@@ -1,10 +1,11 @@
 """Agreement on failures: nodes flood their suspicions, decide on the same set, and may run the collective again."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from coordinator.features.base import Evidence, Feature, Findings, Metric, ResolvedRun
 from coordinator.features.timing import bound_on_packets, control_packet, longest_news
+from coordinator.scenario.durations import format_duration
 from coordinator.scenario.model import OnFailure, Scenario, knowledge_of
 from emunode.algorithms.any_network.disjoint_paths import disjoint_families
 from emunode.algorithms.claims import AGREEMENT, Assumption, Claim
@@ -15,6 +16,7 @@ from emunode.faults.kinds import NodeFault
 from emunode.model import AGAIN_TREE, Agreement, CollectiveSpec, Duplex, PortModel, Step
 from emunode.protocols.agreement import TREES
 from emunode.protocols.survivors import spec_again
+from emunode.terminal import plural
 from emunode.timed.cost_model import NANO
 from emunode.topologies.base import Topology, VertexTransitiveTopology
 
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     import polars as pl
 
 SOURCE = "agreement by flooding"
+SHOWN_NODES = 12
+"""Most lost nodes that are listed for one decision."""
 LARGEST_SEARCH = 500
 """Ports of the largest network in which disjoint paths to all nodes are searched: about a second."""
 SEARCHED = {"star:6": 9}
@@ -115,6 +119,27 @@ class AgreementFeature(Feature):
         from coordinator.features.journals.repetition import judge  # noqa: PLC0415
 
         return judge(run, settings_of(run), evidence)
+
+    def lines(self, run: ResolvedRun, summary: Mapping[str, Any]) -> Iterator[str]:
+        """Yield a line for each decision on failures that stands at the end, and one about the last repetition."""
+        for decision in summary.get("agreement", ()):
+            labels = decision["lost_nodes"]
+            more = [f"{len(labels) - SHOWN_NODES:,} more"] * (len(labels) > SHOWN_NODES)
+            lost = ", ".join([*labels[:SHOWN_NODES], *more]) or "no node"
+            ends = "".join(
+                f"; {plural(end['nodes'], 'node')} "
+                + ("run again" if name == "repeated" else f"ended with the error {name}")
+                for name, end in decision["ends"].items()
+            )
+            when = (
+                f"after {format_duration(decision['seconds'])}"
+                if "seconds" in decision
+                else f"in step {decision['step']}"
+            )
+            agreed = f"agreed by {plural(decision['nodes'], 'node')} {when}"
+            yield f"{agreed}: lost are {lost}, and {plural(len(decision['links']), 'link')}{ends}"
+        if summary.get("repetition_steps") is not None:
+            yield f"the agreement took {plural(summary['agreement_packets'], 'packet')}"
 
     def unproven(self, claims: Sequence[Claim], metrics: Mapping[str, Metric], spec: CollectiveSpec) -> str | None:
         if metrics.get("agreement_errors") and not any(claim.name == "agreement_errors" for claim in claims):

@@ -1,10 +1,11 @@
 """Repair: a broadcast goes around faults, by requests of the nodes or by other trees."""
 
-from collections.abc import Container, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from coordinator.features import reliable
 from coordinator.features.base import BrokenAssumption, Evidence, Feature, Findings, ResolvedRun
+from coordinator.scenario.durations import format_duration
 from coordinator.scenario.model import Scenario, knowledge_of
 from emunode.algorithms.claims import REPAIR, Assumption, Claim
 from emunode.algorithms.repair import PlannedRule, rule_of
@@ -14,6 +15,7 @@ from emunode.faults.kinds import LinkFault, Moment
 from emunode.faults.timeline import FaultTimeline
 from emunode.model import CollectiveSpec, FaultKnowledge, Port, Rank, Repair
 from emunode.protocols.repair.pull import PullRule
+from emunode.terminal import plural
 from emunode.topologies.base import Topology
 
 if TYPE_CHECKING:
@@ -70,6 +72,24 @@ class RepairFeature(Feature):
         from coordinator.features.journals.repair import repair_metrics  # noqa: PLC0415
 
         return Findings(repair_metrics(run, evidence.journal, evidence.timetable))
+
+    def lines(self, run: ResolvedRun, summary: Mapping[str, Any]) -> Iterator[str]:
+        """Yield the cost of the repair in a run with faults."""
+        if run.spec.repair is None or not run.faults:
+            return
+        asked = (("repair_requests", "request"), ("repairs", "repair")) if run.spec.asks else ()
+        counts = [plural(summary[name], noun) for name, noun in asked]
+        if "repair_links" in summary:
+            counts.append(plural(summary["repair_links"], "further link"))
+        extra = summary["extra_segments"]
+        counts.append(f"{plural(abs(extra), 'segment')} {'more' if extra >= 0 else 'fewer'}")
+        late = ""
+        if "recovery_steps" in summary:
+            late = plural(summary["recovery_steps"], "step")
+        elif "recovery_seconds" in summary:
+            late = format_duration(summary["recovery_seconds"])
+        recovery = late and f"; last delivery {late} later than without faults"
+        yield f"repaired by {run.spec.repair.rule}: {', '.join(counts)}{recovery}"
 
     def violations(self, run: ResolvedRun, evidence: Evidence) -> "Iterable[pl.LazyFrame]":
         from coordinator.features.journals.repair import repair_violations  # noqa: PLC0415

@@ -67,9 +67,7 @@ def without_protocols(algorithm: Algorithm) -> Algorithm:
     if not spec.has_control:
         return algorithm
     knowledge = FaultKnowledge.NONE if spec.knowledge is FaultKnowledge.DETECT else spec.knowledge
-    # Planned repairs are trees of the algorithm.
-    repair = None if spec.asks else spec.repair
-    return make_algorithm(algorithm.topology, spec.without_protocols()._replace(knowledge=knowledge, repair=repair))
+    return make_algorithm(algorithm.topology, spec.without_protocols()._replace(knowledge=knowledge))
 
 
 def completed(computation: Generator[Step, None, Timetable]) -> Timetable:

@@ -23,7 +23,6 @@ from coordinator.history.stored_run import (
     read_summary,
 )
 from coordinator.planning.plan import Plan
-from coordinator.reports.numbers import plural
 from coordinator.results.faults_in_steps import judged_plan
 from coordinator.results.metrics import Measurement, measure
 from coordinator.scenario.model import make_scenario
@@ -31,6 +30,7 @@ from coordinator.scenario.networks import stored_topology, with_absolute_network
 from coordinator.scenario.plugins import absolute_plugins, require_loaded
 from coordinator.stored.reading import RefusedError, exists
 from emunode.errors import EmulatorError, ScenarioError
+from emunode.terminal import plural
 from emunode.topologies.base import Topology
 
 if TYPE_CHECKING:

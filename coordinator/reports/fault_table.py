@@ -10,9 +10,10 @@ from coordinator.dependence.schedule import trace
 from coordinator.dependence.size import InexactError
 from coordinator.history.journal import table
 from coordinator.reports.data import RunData
-from coordinator.reports.numbers import plural, show
+from coordinator.reports.numbers import show
 from coordinator.scenario.durations import format_duration
 from emunode.errors import EmulatorError
+from emunode.terminal import plural
 
 LISTED_FAULTS = 200
 TRACED_NODES, TRACED_HOPS = 200, 4_000

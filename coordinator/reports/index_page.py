@@ -8,8 +8,8 @@ from markupsafe import Markup
 
 from coordinator.history.run_index import GENERATOR, REPORT, THUMBNAIL, RunEntry, index_data
 from coordinator.reports import theme
-from coordinator.reports.numbers import plural
 from coordinator.reports.pages import FOLDER, MARKS, template
+from emunode.terminal import plural
 
 MOST_SHOWN: Final = 1_000
 """Runs on the page, the newest ones."""

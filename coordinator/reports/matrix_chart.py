@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from typing import Final
 
 from coordinator.reports.chart import LETTER, NARROW, Chart, Frame
-from coordinator.reports.numbers import plural, show
+from coordinator.reports.numbers import show
 from coordinator.reports.theme import viridis
+from emunode.terminal import plural
 
 SIDE: Final = 420.0
 """Largest width of the matrix in pixels."""

@@ -5,6 +5,7 @@ from typing import Any
 
 from emunode.algorithms.base import ListedMessage
 from emunode.model import VECTOR, CollectiveSpec
+from emunode.terminal import plural
 
 MOST_ITEMS = 12
 
@@ -91,11 +92,6 @@ def show_seconds(value: float) -> str:
         if value >= size:
             return f"{value / size:.4g} {unit}"
     return f"{value * 1e6:.4g} µs"
-
-
-def plural(count: int, noun: str, ending: str = "s", singular: str = "") -> str:
-    """Write a count and its noun: `1 node`, `2 nodes`; `ending` and `singular` follow the stem (`ies`, `y`)."""
-    return f"{count:,} {noun}{singular if count == 1 else ending}"
 
 
 def describe_load(spec: CollectiveSpec, listed: Sequence[ListedMessage] = ()) -> str:

@@ -44,7 +44,7 @@ class Paths:
         # Where every rank is a root, evenly spaced ones are followed.
         count = max(1, min(self.order, SAMPLED_HOPS * self.order // max(len(journal), 1)))
         roots = {index * self.order // count for index in range(count)} if self.run["many_roots"] else range(self.order)
-        last = 2**14 if self.run["agreement"] else 2**15 - 256 if self.run["has_control"] else 2**31
+        last = 2**14 if "agreement" in self.run["features"] else 2**15 - 256 if self.run["has_control"] else 2**31
         data = [row for row in journal if int(row[6]) < last and not (self.run["has_control"] and row[9] == "withheld")]
         for row in data if self.run["structure"] else ():
             step, sender, port, receiver, origin, target, tree, segment, _ = map(int, row[:9])

@@ -63,8 +63,8 @@ class Archive:
         self.altered = {tuple(map(int, row[:6])): int(row[6]) for row in altered}
         self.healthy = set(self.data_ranks) - set(self.states)
         self.silent = set(self.states) if self.run["faulty_owners_are_silent"] else set()
-        last = AGAIN if self.run["agreement"] else CONTROL if self.run["has_control"] else NEVER
-        idle = "withheld" if self.run["has_control"] else "", "report" if self.run["agreement"] else ""
+        last = AGAIN if "agreement" in self.run["features"] else CONTROL if self.run["has_control"] else NEVER
+        idle = "withheld" if self.run["has_control"] else "", "report" if last == AGAIN else ""
         self.data = [hop for hop in self.journal if hop.tree < last and hop.outcome not in idle]
         self.births = sorted((end, place[0]) for place, spells in self.spells.items() for _, end, effect in spells
                              if effect == "stops and forgets" and len(place) == 1 and end < 2**62)  # without memory
@@ -261,7 +261,7 @@ def contributions(run):
         known = 0 <= hop.segment < segments and all(0 <= rank < run.order for rank in (hop.receiver, hop.origin))
         key = hop.sender, hop.receiver, hop.segment, finished, block
         if known and block in sampled and (finished or (0 <= hop.target < run.order and hop.outcome != "lost")):
-            if not (spec["reliable"] and key in seen):  # a segment that is sent again is folded once
+            if "reliable" not in spec["features"] or key not in seen:  # a segment that is sent again is folded once
                 steps[hop.step].append((hop.sender, hop.receiver, block, hop.segment, finished))
             seen.add(key)
     for step, hops in sorted(steps.items()):
@@ -280,7 +280,8 @@ def contributions(run):
     results = {place: held.get(place, own.get(place[0], (0, 0))) for place in places}
     found = {"miscounted_results": len(early) + sum(number != total for number, _ in results.values())}
     counts = [count for (rank, *_), (_, count) in results.items() if rank in run.healthy]
-    return found | ({"least_contributions": min(counts)} if spec["harmful"] and not spec["reliable"] and counts else {})
+    lossy = spec["harmful"] and "reliable" not in spec["features"] and counts
+    return found | {"least_contributions": min(counts)} if lossy else found
 
 def measure(run):
     """Every metric of a run in lock-step but those of protocols and plug-ins; of illegal hops, the number of breaches."""

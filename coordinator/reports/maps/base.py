@@ -7,8 +7,8 @@ from html import escape
 import numpy as np
 
 from coordinator.reports.layout import Layout, has_layout
-from coordinator.reports.numbers import plural
 from coordinator.reports.scene.scene import Positions, Scene
+from emunode.terminal import plural
 
 
 @dataclass

@@ -13,11 +13,11 @@ from coordinator.reports.layout import Floats, Layout, Ranks, cells_of
 from coordinator.reports.maps.base import NetworkMap, map_legend, map_script, texts_of_tables
 from coordinator.reports.maps.link_map import NODES_WITH_LINKS
 from coordinator.reports.maps.marks import STATE_COLOURS, cross, diamond, node_keys
-from coordinator.reports.numbers import plural
 from coordinator.reports.scene.packets import marks_of
 from coordinator.reports.scene.scene import MOST_FRAMES, Positions, Scene
 from coordinator.reports.scene.votes import State
 from coordinator.reports.theme import viridis
+from emunode.terminal import plural
 
 NODES_ONE_BY_ONE = 20_000
 CELLS = 5_000

@@ -17,8 +17,8 @@ from coordinator.reports.link_paths import link_paths
 from coordinator.reports.maps.base import NetworkMap, map_legend, map_script, texts_of_tables
 from coordinator.reports.maps.marks import VOTE_COLOURS, key, node_keys
 from coordinator.reports.maps.nodes import Nodes
-from coordinator.reports.numbers import plural
 from coordinator.reports.scene.scene import Scene
+from emunode.terminal import plural
 
 NODES_WITH_LINKS = 1_050
 """Q_10 is drawn link by link; the next larger networks are not."""

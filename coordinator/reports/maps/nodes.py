@@ -9,10 +9,10 @@ import polars as pl
 
 from coordinator.reports.layout import Layout
 from coordinator.reports.maps.marks import BYZANTINE, STATE_COLOURS, VOTE_COLOURS, cross, diamond
-from coordinator.reports.numbers import plural
 from coordinator.reports.scene.scene import Held, Scene
 from coordinator.reports.scene.votes import WORDS, State
 from coordinator.reports.theme import brightness
+from emunode.terminal import plural
 
 PLAIN = ("var(--paper)", "var(--ink)")
 """Colours of a node that has nothing, and of its label."""

@@ -2,11 +2,11 @@
 
 from markupsafe import Markup
 
-from coordinator.reports.numbers import plural
 from coordinator.reports.pages import fragment
 from coordinator.reports.panels.base import Report
 from coordinator.reports.tree_picture import tree_picture
 from emunode.errors import EmulatorError
+from emunode.terminal import plural
 
 
 def additions_panel(report: Report) -> Markup | None:

@@ -5,11 +5,12 @@ from markupsafe import Markup
 
 from coordinator.reports.charts import histogram
 from coordinator.reports.heat_chart import heat_map
-from coordinator.reports.numbers import plural, show
+from coordinator.reports.numbers import show
 from coordinator.reports.pages import fragment, markup
 from coordinator.reports.panels.base import Report
 from coordinator.reports.theme import responsive
 from coordinator.results.tables import LISTED_LINKS
+from emunode.terminal import plural
 
 BUSIEST = 10
 BUSIEST_COLUMNS = ("port", "packets", "segments", "bytes", "busiest_step_segments")

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Sequence
 from markupsafe import Markup
 
 from coordinator.reports.matrix_chart import matrix_chart
-from coordinator.reports.numbers import plural
 from coordinator.reports.pages import fragment, markup
 from coordinator.reports.panels.base import Report
 from coordinator.reports.theme import responsive
+from emunode.terminal import plural
 
 MOST_DRAWN = 256
 """Most ranks of a drawn matrix."""

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from coordinator.reports.data import RunData
 from coordinator.reports.layout import Ranks
-from coordinator.reports.numbers import plural
 from coordinator.reports.scene.nodes import ALL_TO_ALL, NodeMark, broken_nodes, giving, lacking, root_of
 from coordinator.reports.scene.packets import NO_MARKS, Marks, busy_count, framed, marks_of, until, withheld_links
 from coordinator.reports.scene.votes import State, Votes, segments_due
 from coordinator.reports.theme import viridis
+from emunode.terminal import plural
 from emunode.topologies.base import Topology
 
 MOST_FRAMES = 240

@@ -1,7 +1,10 @@
 """A protocol in one file: a feature that the packages do not know takes part in plans, claims, measurements and audits."""
 
+import ast
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -9,6 +12,7 @@ import pytest
 
 from coordinator.batch.exactness import why_untraceable
 from coordinator.campaigns.certify import Certifier, exhaustive_fault_sets
+from coordinator.cli.result import show_result
 from coordinator.execution.sinks import RunResult
 from coordinator.features.base import BrokenAssumption, Evidence, Feature, Findings, ResolvedRun
 from coordinator.features.registry import FEATURES, active_features
@@ -20,6 +24,7 @@ from emunode.faults.timeline import FaultTimeline
 from emunode.model import CollectiveSpec, PortModel
 from emunode.registry import register
 from emunode.topologies.base import Topology
+from tests.command_line import ROOT
 from tests.scenarios import Case
 from tests.support import run_scenario
 
@@ -68,6 +73,9 @@ class ShortSteps(Feature):
         ports = evidence.journal.group_by("step", "sender").agg(pl.col("port").n_unique()).collect()["port"]
         return Findings({"widest_fan_out": max(ports)}, {"short_steps": len(ports)})
 
+    def lines(self, run: ResolvedRun, summary: Mapping[str, Any]) -> Iterator[str]:
+        yield f"at most [{summary['widest_fan_out']}] ports of {run.topology.degree}"
+
     def violations(self, run: ResolvedRun, evidence: Evidence) -> Iterable[pl.LazyFrame]:
         return [evidence.journal.filter(pl.col("step") > 2).select("step")]
 
@@ -90,6 +98,13 @@ def test_an_unknown_feature_takes_part_in_a_run(short_steps: Feature) -> None:
     assert verdicts["duplicates", "=="] == "holds"
     # One of the 7 segments crosses in step 3, which the feature rules out.
     assert (result.summary["illegal_hops"], verdicts["illegal_hops", "=="]) == (1, "violated")
+
+
+@pytest.mark.usefixtures("short_steps")
+def test_the_command_prints_its_lines(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    result = run_scenario(tmp_path / "run", **BASE, seed=7)
+    show_result(result.conclusion.plan, result)
+    assert "at most [3] ports of 3" in capsys.readouterr().out.splitlines()
 
 
 @pytest.mark.usefixtures("short_steps")
@@ -153,3 +168,44 @@ def test_names_are_words_and_unique() -> None:
         register(Other())
     with pytest.raises(RegistrationError, match="not a word"):
         register(Spaced())
+
+
+READS = {
+    # Real numbers are payloads, not messages of their own: their arithmetic, their files and their memory.
+    "coordinator/additions/orders.py": 1,
+    "coordinator/additions/results.py": 5,
+    "coordinator/execution/sinks.py": 1,
+    "coordinator/execution/verify.py": 3,
+    "coordinator/planning/resources.py": 2,
+    # A schedule file has no place for a rule of repair, and the refusal names the rule.
+    "coordinator/reports/schedule_export.py": 2,
+    # The rules and engines of the nodes, which know no features.
+    "emunode/algorithms/base.py": 2,
+    "emunode/algorithms/folding.py": 1,
+    "emunode/algorithms/given_schedule.py": 1,
+    "emunode/algorithms/number_payloads.py": 6,
+    "emunode/algorithms/registry.py": 1,
+    "emunode/algorithms/repair.py": 3,
+    "emunode/engine/rank_set.py": 2,
+    "emunode/timed/memory_engine.py": 5,
+    "emunode/timed/survivor_node.py": 2,
+    "emunode/timed/through_protocol.py": 1,
+}
+"""Reads of settings of protocols outside the features and `emunode/protocols`, by module. They may only become fewer."""
+
+
+def test_features_alone_read_the_settings_of_protocols() -> None:
+    settings = {*FEATURES} & {*CollectiveSpec._fields} | {"asks"}
+    assert {"reliable", "detection", "repair", "agreement"} < settings
+    reads = Counter[str]()
+    for package in ("coordinator", "emunode"):
+        for path in sorted((ROOT / package).rglob("*.py")):
+            module = path.relative_to(ROOT).as_posix()
+            if module.startswith(("coordinator/features/", "emunode/protocols/")):
+                continue
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.Attribute) and node.attr in settings:
+                    owner = ast.unparse(node.value).rpartition(".")[2]
+                    reads[module] += owner.strip("_") in ("spec", "scenario")
+    found = {module: count for module, count in reads.items() if count}
+    assert found == READS, "ask a hook of Feature; where there are fewer reads, state the smaller number"

@@ -5,9 +5,10 @@ from itertools import pairwise
 import pytest
 
 from coordinator.reports.charts import Bins
-from coordinator.reports.numbers import abbreviate, plural, show, show_seconds
+from coordinator.reports.numbers import abbreviate, show, show_seconds
 from coordinator.reports.tables import to_csv, to_markdown
 from coordinator.reports.theme import DARK, LIGHT, viridis
+from emunode.terminal import plural
 
 
 def contrast(one: str, other: str) -> float:

@@ -9,11 +9,11 @@ import pytest
 
 from coordinator.history.stored_run import NUMBERS
 from coordinator.reports.data import find_run, read_run
-from coordinator.reports.numbers import plural
 from coordinator.reports.panels.base import Report
 from coordinator.reports.run_report import render, write_report
 from coordinator.reports.scene import scene
 from emunode.errors import ScenarioError
+from emunode.terminal import plural
 from tests.command_line import fields
 from tests.coordinator.reports.report_runs import STAR4, Page, Runs, page_of
 from tests.support import run_scenario

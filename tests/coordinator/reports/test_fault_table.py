@@ -8,9 +8,9 @@ import pytest
 
 from coordinator.reports.data import RunData, read_run
 from coordinator.reports.fault_table import fault_table
-from coordinator.reports.numbers import plural
 from coordinator.reports.panels.faults import cut_off
 from coordinator.reports.scene.votes import votes_of
+from emunode.terminal import plural
 from emunode.topologies.registry import parse_topology
 from tests.command_line import Call
 from tests.coordinator.reports.report_runs import (
