@@ -9,7 +9,7 @@ from coordinator.cli.documents import print_json
 from coordinator.cli.given import values_from
 from coordinator.cli.options import ScenarioFile, ScenarioFlags
 from coordinator.cli.output import JsonFlag, as_command
-from coordinator.manifests.kubernetes import descriptor_note, kubernetes_manifest
+from coordinator.manifests.kubernetes import kubernetes_manifest, needs_comment
 from coordinator.planning.plan import make_plan
 from coordinator.scenario.command import scenario_flags
 from coordinator.scenario.model import make_scenario
@@ -43,7 +43,7 @@ def kubernetes(
     # `coordinator serve` has no other driver.
     arguments = scenario_flags(wanted.model_copy(update={"driver": "local"}))
     content = kubernetes_manifest(plan, arguments, job_name, token or secrets.token_hex(32), namespace)
-    text = descriptor_note(plan) + content
+    text = needs_comment(plan) + content
     if json:
         print_json({"content": text, "hosts": plan.hosts})
     else:

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Protocol, TypeVar
 
 from coordinator.execution.stop_signal import InterruptGuard
+from emunode.errors import RunError
 
 Outcome = TypeVar("Outcome")
 
@@ -44,13 +45,18 @@ class DirectLoop:
             raise _StoppedError
 
     def execute(self, run: Callable[[], Coroutine[Any, Any, Outcome]]) -> Outcome:
-        """Execute a coroutine that never waits."""
+        """Execute a coroutine that never waits; RunError for one that waits."""
+        coroutine = run()
         try:
-            run().send(None)
+            coroutine.send(None)
         except StopIteration as end:
             outcome: Outcome = end.value
             return outcome
-        raise AssertionError("a run without an event loop has to wait")
+        coroutine.close()
+        raise RunError(
+            "its driver waits for something, and a run in memory has no event loop that could wait: if the driver is a "
+            "plug-in, let its network do all of its work at once, or start hosts; otherwise report an error of this program"
+        )
 
     async def until_stopped(self, work: Callable[[], Awaitable[None]], on_stop: Callable[[], None]) -> None:
         """Await `work` until its end or its first checkpoint after a request to stop."""

@@ -95,8 +95,8 @@ def kubernetes_manifest(plan: Plan, arguments: Sequence[str], name: str, token: 
     )
 
 
-def descriptor_note(plan: Plan) -> str:
-    """Return the comment at the top of the manifest: what the cluster has to allow."""
+def needs_comment(plan: Plan) -> str:
+    """Return the comment at the top of the manifest: what the pods need, and where the run directory is."""
     return (
         f"# {plan.topology.name}: {plan.hosts} hosts, {descriptors_per_host(plan)} open files each; pods dial each other.\n"
         "# The run directory is in the pod of the coordinator, in /runs/run: `kubectl cp` reads it while the pod stays.\n"

@@ -250,7 +250,7 @@ def complete_messages(run, arrivals):
 def contributions(run):
     """Count results without exactly one contribution of each rank, and the fewest contributions of a result."""
     spec, owners, births = run.run, run.run["block_owners"], list(run.births)
-    segments = spec["messages"] * spec["segments_per_message"]
+    reliable, segments = "reliable" in spec["features"], spec["messages"] * spec["segments_per_message"]
     sampled = set(owners[:: 1 + len(owners) * segments * run.order // MOST_SUMS])
     # Every rank contributes a number of its own, so that the sum tells which contributions a result has; and a one.
     own = {rank: (int.from_bytes(hashlib.blake2b(b"%d" % rank, digest_size=16).digest()), 1) for rank in run.data_ranks}
@@ -261,7 +261,7 @@ def contributions(run):
         known = 0 <= hop.segment < segments and all(0 <= rank < run.order for rank in (hop.receiver, hop.origin))
         key = hop.sender, hop.receiver, hop.segment, finished, block
         if known and block in sampled and (finished or (0 <= hop.target < run.order and hop.outcome != "lost")):
-            if "reliable" not in spec["features"] or key not in seen:  # a segment that is sent again is folded once
+            if not (reliable and key in seen):  # a segment that is sent again is folded once
                 steps[hop.step].append((hop.sender, hop.receiver, block, hop.segment, finished))
             seen.add(key)
     for step, hops in sorted(steps.items()):
@@ -280,8 +280,7 @@ def contributions(run):
     results = {place: held.get(place, own.get(place[0], (0, 0))) for place in places}
     found = {"miscounted_results": len(early) + sum(number != total for number, _ in results.values())}
     counts = [count for (rank, *_), (_, count) in results.items() if rank in run.healthy]
-    lossy = spec["harmful"] and "reliable" not in spec["features"] and counts
-    return found | {"least_contributions": min(counts)} if lossy else found
+    return found | ({"least_contributions": min(counts)} if spec["harmful"] and not reliable and counts else {})
 
 def measure(run):
     """Every metric of a run in lock-step but those of protocols and plug-ins; of illegal hops, the number of breaches."""

@@ -4,12 +4,14 @@ import os
 import signal
 
 import pytest
+import trio
 
 from coordinator.execution.event_loop import DirectLoop
 from coordinator.execution.run import run
 from coordinator.execution.sinks import MemoryRun, MemorySink
 from coordinator.execution.stop_signal import InterruptGuard
 from coordinator.networks import base
+from emunode.errors import RunError
 from tests.scenarios import Case
 
 CASE = Case("ring:9 broadcast flood")
@@ -43,6 +45,20 @@ def test_both_loops_give_the_same_run(monkeypatch: pytest.MonkeyPatch) -> None:
     within_trio = run(CASE.plan, MemorySink())
     assert within_trio.summary["journal_hash"] == CASE.run.summary["journal_hash"]
     assert within_trio.execution.steps == CASE.run.execution.steps
+
+
+def test_a_run_that_waits_is_refused_with_a_remedy() -> None:
+    async def main() -> None:
+        ended.append(False)
+        try:
+            await trio.lowlevel.checkpoint()
+        finally:
+            ended.append(True)
+
+    ended: list[bool] = []
+    with pytest.raises(RunError, match="start hosts"):
+        DirectLoop(InterruptGuard()).execute(main)
+    assert ended == [False, True]
 
 
 def test_only_checkpoints_of_stoppable_work_notice_a_request() -> None:
