@@ -123,6 +123,20 @@ def exit_at_once(status: int) -> NoReturn:
     os._exit(status)
 
 
+def taken_streams() -> tuple[int, int]:
+    """Take standard input and standard output for messages between processes; returns a descriptor of each.
+
+    Everything else that reads standard input finds nothing there, and everything else that is printed, by C libraries
+    and child processes too, goes to standard error: the output of a plug-in is no message.
+    """
+    taken = os.dup(0), os.dup(1)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    return taken
+
+
 def is_stopped(pid: int) -> bool:
     """Report whether a child process is stopped, by SIGSTOP or a debugger; a process that has ended is not."""
     try:

@@ -4,8 +4,8 @@ It ends when standard input is closed or its parent process dies.
 """
 
 import json
+import os
 import signal
-import sys
 
 from coordinator.api.runs import run_plan
 from coordinator.campaigns.worker_pool import encode, read_greeting
@@ -13,7 +13,7 @@ from coordinator.planning.plan import make_plan
 from coordinator.scenario.model import make_scenario
 from emunode.errors import EmulatorError
 from emunode.host.process import die_with_parent
-from emunode.runtime import collect_seldom
+from emunode.runtime import collect_seldom, taken_streams
 
 
 def answer(line: bytes) -> dict[str, object]:
@@ -28,12 +28,12 @@ def answer(line: bytes) -> dict[str, object]:
 
 def serve() -> None:
     """Answer lines until standard input ends."""
-    requests, answers = sys.stdin.buffer, sys.stdout.buffer
-    sys.stdout = sys.stderr  # output of a plug-in is no answer
-    read_greeting(requests.readline())
-    for line in requests:
-        answers.write(encode(answer(line)))
-        answers.flush()
+    requests_end, answers_end = taken_streams()
+    with os.fdopen(requests_end, "rb") as requests, os.fdopen(answers_end, "wb") as answers:
+        read_greeting(requests.readline())
+        for line in requests:
+            answers.write(encode(answer(line)))
+            answers.flush()
 
 
 if __name__ == "__main__":

@@ -13,12 +13,12 @@ from coordinator.campaigns.worker_pool import read_greeting, trial_of, write_ans
 from emunode.errors import EmulatorError
 from emunode.host.process import die_with_parent
 from emunode.logging import logging_to
-from emunode.runtime import collect_seldom
+from emunode.runtime import collect_seldom, taken_streams
 
 
 async def serve() -> None:
     """Run trials until standard input ends."""
-    requests, answers = trio.lowlevel.FdStream(0), trio.lowlevel.FdStream(1)
+    requests, answers = map(trio.lowlevel.FdStream, taken_streams())
     runner: TrialRunner | None = None
     pending = b""
     try:

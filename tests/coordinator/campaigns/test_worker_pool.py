@@ -2,6 +2,7 @@
 
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -13,10 +14,28 @@ from coordinator.campaigns.trial_runner import Trial, TrialResult
 from coordinator.campaigns.worker_pool import WorkerPool
 from coordinator.networks.control_channel import STALL_SECONDS
 from coordinator.scenario.model import make_scenario
+from coordinator.scenario.plugins import load_plugins
 from emunode import runtime
 from emunode.errors import RunError
+from tests.support import forget_plugins
 
 SCENARIO = make_scenario({"topology": "star:3", "driver": "memory", "collective": "broadcast", "algorithm": "edt"})
+NOISY = """
+import os, sys
+from emunode.algorithms.flooding import Flood
+from emunode.registry import register
+
+@register
+class Noisy(Flood):
+    name = "noisy"
+
+    def validate(self):
+        super().validate()
+        if sys.argv[0].endswith("worker.py"):
+            assert sys.stdin.read() == ""
+        print("printed", flush=True)
+        os.system("echo by a child")
+"""
 TRIALS = [Trial(0, (), seed) for seed in range(200)]
 
 
@@ -78,3 +97,28 @@ def test_stopped_child_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(RunError, match=r"a child process \(process \d+\) is stopped"):
         runtime.in_child(stop, 60)
     assert psutil.Process().children() == []
+
+
+@pytest.mark.usefixtures("unloaded")
+def test_the_output_of_a_plugin_is_no_answer(tmp_path: Path) -> None:
+    """A plug-in prints, through a child process too, and reads standard input, which is for trials."""
+    plugin = tmp_path / "noisy.py"
+    plugin.write_text(NOISY)
+    scenario = SCENARIO.model_copy(update={"plugin": load_plugins([str(plugin)]), "algorithm": "noisy"})
+    served: list[int] = []
+
+    async def run() -> None:
+        with (tmp_path / "log").open("w") as log:
+            async with WorkerPool([scenario], 1, log) as pool:
+                await pool.run(TRIALS[:20], lambda place, _, __: served.append(place))
+
+    trio.run(run)
+    assert sorted(served) == list(range(20))
+    assert {"printed", "by a child"} <= {*(tmp_path / "log").read_text().split("\n")}
+
+
+@pytest.fixture
+def unloaded() -> Iterator[None]:
+    forget_plugins()
+    yield
+    forget_plugins()
