@@ -21,7 +21,9 @@ from coordinator.campaigns.verify_campaign import is_finished, verify_records
 from coordinator.campaigns.verify_sweep import verify_sweep
 from coordinator.execution.certificates.check import verify_certificate
 from coordinator.execution.inevitable import inevitable_from
-from coordinator.execution.verify import Recomputed, UnreadableError, Verification, recompute, require_verifiable
+from coordinator.execution.untrusted import require_verifiable
+from coordinator.execution.verification import UnreadableError, Verification
+from coordinator.execution.verify import Recomputed, recompute
 from coordinator.execution.verify import verify as verify_run
 from coordinator.history.foreign import FOREIGN_FILE
 from coordinator.history.journal import table

@@ -30,14 +30,14 @@ from coordinator.campaigns.store import (
     read_grid_file,
 )
 from coordinator.campaigns.trial_runner import Trial, TrialResult, TrialRunner
-from coordinator.execution.verify import (
+from coordinator.execution.untrusted import require_verifiable
+from coordinator.execution.verification import (
     MOST_FINDINGS,
     TooLargeError,
     UnreadableError,
     Verification,
     errors_as_findings,
     links_in,
-    require_verifiable,
 )
 from coordinator.history.stored_run import unknown_keys
 from coordinator.scenario.model import make_scenario

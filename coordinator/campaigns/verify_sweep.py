@@ -20,14 +20,14 @@ from coordinator.campaigns.sweep import (
     run_point,
     without_number,
 )
-from coordinator.execution.verify import (
+from coordinator.execution.untrusted import require_verifiable
+from coordinator.execution.verification import (
     MOST_FINDINGS,
     TooLargeError,
     UnreadableError,
     Verification,
     errors_as_findings,
     links_in,
-    require_verifiable,
 )
 from coordinator.history.stored_run import unknown_keys
 from coordinator.stored.reading import RefusedError, read_bytes

@@ -63,10 +63,7 @@ def verify(
                 say(f"{found.path}: {finding}", lines=False)
             for note in found.unchecked:
                 say(f"{found.path}: not checked: {note}", lines=False)
-            outcome = "does not verify" if not found.verified else "undecided" if found.undecided else "verified"
-            if found.verified and found.statement:
-                outcome += f": {found.statement}"
-            say(f"{found.path}: {outcome}", lines=False)
+            say(f"{found.path}: {found.outcome}", lines=False)
         for line in (line for answers in asked for lines in answers.values() for line in lines):
             say(line, lines=False)
     if not all(found.verified for found in checked):

@@ -16,7 +16,8 @@ from typing import Any, Final, NamedTuple
 import polars as pl
 
 from coordinator.execution.sinks import MemoryRun
-from coordinator.execution.verify import UnreadableError, Verification, recompute
+from coordinator.execution.verification import UnreadableError, Verification
+from coordinator.execution.verify import recompute
 from coordinator.history.journal import COLUMNS, table
 from coordinator.planning.plan import Plan
 from coordinator.results.audit import drawn_effects

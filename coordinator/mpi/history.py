@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import polars as pl
 
-from coordinator.execution.verify import UnreadableError, Verification, errors_as_findings, links_in
+from coordinator.execution.verification import UnreadableError, Verification, errors_as_findings, links_in
 from coordinator.history.foreign import FOREIGN, FOREIGN_FILE, NOT_MEASURED, read_foreign_links, read_origin
 from coordinator.history.run_directory import RunDirectory
 from coordinator.history.stored_run import read_summary

@@ -17,7 +17,7 @@ from coordinator.execution.certificates.reading import read_certificate
 from coordinator.execution.certificates.runs import Runs
 from coordinator.execution.certificates.subject import Subject
 from coordinator.execution.certificates.words import statement
-from coordinator.execution.verify import TooLargeError, UnreadableError, Verification
+from coordinator.execution.verification import TooLargeError, UnreadableError, Verification
 from coordinator.scenario.fault_sets import FaultSetSpec
 from coordinator.scenario.fault_syntax import parse_faults
 from emunode.errors import EmulatorError, ScenarioError

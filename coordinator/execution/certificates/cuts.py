@@ -18,7 +18,7 @@ from coordinator.execution.certificates.paths import (
 )
 from coordinator.execution.certificates.runs import Runs
 from coordinator.execution.certificates.subject import Subject
-from coordinator.execution.verify import TooLargeError, UnreadableError
+from coordinator.execution.verification import TooLargeError, UnreadableError
 from coordinator.results.claims import Verdict
 from coordinator.scenario.fault_sets import FaultSetSpec
 from emunode.faults.kinds import FOREVER

@@ -9,7 +9,8 @@ from typing import Any, Final, NamedTuple
 
 from coordinator.execution.certificates.paths import MOST_HOPS, Threat, every_set
 from coordinator.execution.certificates.subject import Subject
-from coordinator.execution.verify import TooLargeError, plan_of
+from coordinator.execution.untrusted import plan_of
+from coordinator.execution.verification import TooLargeError
 from coordinator.history.journal import RECORD, sorted_records
 from coordinator.results.claims import Verdict
 from coordinator.results.conclude import rule_counted

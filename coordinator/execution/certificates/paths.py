@@ -9,7 +9,7 @@ from hashlib import sha256
 from itertools import combinations, product
 from typing import Any, Final
 
-from coordinator.execution.verify import TooLargeError, UnreadableError
+from coordinator.execution.verification import TooLargeError, UnreadableError
 from coordinator.planning.plan import Plan
 from coordinator.scenario.fault_sets import FaultSetSpec
 from emunode.engine.memory import MemoryEngine

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from coordinator.execution.verify import UnreadableError, Verification
+from coordinator.execution.verification import UnreadableError, Verification
 from coordinator.history.stored_run import unknown_keys
 from coordinator.stored.reading import RefusedError, parse_json, read_text
 from coordinator.stored.version import VERSION_KEY, require_version

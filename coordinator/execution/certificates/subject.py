@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from coordinator.execution.certificates.paths import CopyRoutes, Place
-from coordinator.execution.verify import UnreadableError, Verification, plan_of
+from coordinator.execution.untrusted import plan_of
+from coordinator.execution.verification import UnreadableError, Verification
 from coordinator.scenario.fault_sets import FaultSetSpec, parse_fault_sets
 from coordinator.scenario.model import make_scenario
 from coordinator.scenario.networks import with_absolute_network

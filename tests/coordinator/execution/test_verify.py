@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from coordinator.execution import untrusted
 from coordinator.execution import verify as module
 from coordinator.execution.verify import verify
 from coordinator.history.journal import COLUMNS, RECORD
@@ -277,7 +278,7 @@ def test_an_error_of_this_software_is_not_a_finding(
 def test_a_journal_with_too_many_rows_is_not_read(
     stored: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "MOST_ROWS", 5)
+    monkeypatch.setattr(untrusted, "MOST_ROWS", 5)
     found = verify(stored("tree"))
     assert (found.findings, found.undecided) == ([], True)
     assert found.unchecked == ["journal.parquet: 23 rows, and at most 5 are verified"]
@@ -289,7 +290,24 @@ def test_a_long_journal_is_verified_without_a_replay(
     monkeypatch.setattr(module, "REPLAYED_ROWS", 5)
     found = verify(stored("tree"))
     assert found.findings == []
-    assert "too many to replay" in "; ".join(found.unchecked)
+    (note,) = found.unchecked
+    assert note.startswith("journal.parquet: whether its hops are those of")
+    assert note.endswith("23 rows are too many to replay (at most 5)")
+    assert found.outcome == "verified but for what is not checked"
+
+
+def test_the_parts_that_votes_decide_are_named(copy: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    path = copy("byzantine")
+    assert verify(path).outcome == "verified"
+    monkeypatch.setattr(module, "REPLAYED_ROWS", 5)
+    found = verify(path)
+    assert [note.split(":")[0] for note in found.unchecked] == [
+        "journal.parquet", "elections, nodes, steps .parquet, values and claims of summary.json",
+    ]  # fmt: skip
+    change_summary(path, packets=24)
+    assert verify(path).outcome == "verified but for what is not checked"
+    monkeypatch.undo()
+    assert verify(path).outcome == "does not verify"
 
 
 @pytest.mark.parametrize("name", ["cut_off", "without_effect", "served_nodes"])
