@@ -1,9 +1,9 @@
 """Independent interpreters: of chunk programs in a random order of turns, and of messages that wait for others."""
 
-from collections import deque
+from collections import Counter, deque
 from random import Random
 
-from coordinator.schedules.chunk_program import RECEIVING, SENDING, WRITING, ChunkOperation, ChunkProgram
+from coordinator.schedules.chunk_program import RECEIVING, SENDING, WRITING, ChunkOperation, ChunkProgram, ThreadBlock
 
 WORD = 2**64
 NOTHING = 7
@@ -72,6 +72,116 @@ def _apply(program: ChunkProgram, memory: Memory, gpu: int, operation: ChunkOper
     if operation.type in WRITING:
         memory[gpu, *target] = value % WORD
     return value % WORD
+
+
+class RandomOutage:
+    """An outage of one gpu, or of one link in one direction, in some steps or from a step on."""
+
+    def __init__(self, seed: int, gpus: int) -> None:
+        draw = Random(seed)
+        self.one, self.other = draw.sample(range(gpus), 2)
+        self.of_gpu = draw.random() < 0.5
+        self.first = draw.randint(1, 4)
+        self.after = draw.choice([self.first + 1, self.first + 2, 0])
+        """The first step after the outage; 0 if it does not end."""
+
+    def lasts(self, step: int) -> bool:
+        """Return whether the outage is there in a step."""
+        return self.first <= step and (not self.after or step < self.after)
+
+    def stops(self, step: int, gpu: int) -> bool:
+        """Return whether a gpu does nothing in a step."""
+        return self.of_gpu and gpu == self.one and self.lasts(step)
+
+    def blocks(self, step: int, sender: int, receiver: int) -> bool:
+        """Return whether a link loses what crosses in a step."""
+        ends = sender, receiver
+        return self.lasts(step) and (self.one in ends if self.of_gpu else ends == (self.one, self.other))
+
+
+class StallingGpus:
+    """A program whose thread blocks wait for lost messages for ever, by steps, and by turns in a random order."""
+
+    def __init__(self, program: ChunkProgram, seed: int, outage: RandomOutage) -> None:
+        self._program, self._outage, self._random = program, outage, Random(seed)
+        self._memory: dict[tuple[int, str, int], Counter[tuple[int, int]]] = {}
+        for gpu in program.gpus:
+            for cell, contribution in program.inputs(gpu.number):
+                self._memory[self._at(gpu.number, cell)] = Counter([divmod(contribution, program.chunks)])
+            for source, target in gpu.copies:
+                held = self._memory[self._at(gpu.number, ("i", source))]
+                self._memory[self._at(gpu.number, ("o", target))] = held
+        self._done = {(block.gpu, block.number): 0 for block in program.blocks}
+        self._counts: Counter[tuple[bool, int, int, int]] = Counter()
+        """By (whether sent, sender, receiver, channel), the messages so far."""
+        self._inbox: dict[tuple[int, int, int, int], list[Counter[tuple[int, int]]]] = {}
+        """By sender, receiver, channel and number, what has arrived."""
+        self._leaving: dict[tuple[int, int, int, int], list[Counter[tuple[int, int]]]] = {}
+        for step in range(1, 60):
+            while any(self._turn(step, block) for block in self._random.sample(program.blocks, len(program.blocks))):
+                pass
+            crossed = {key: values for key, values in self._leaving.items() if not outage.blocks(step, *key[:2])}
+            self._inbox.update(crossed)
+            self._leaving = {}
+
+    def _at(self, gpu: int, cell: tuple[str, int], index: int = 0) -> tuple[int, str, int]:
+        return gpu, *self._program.canonical(gpu, (cell[0], cell[1] + index))
+
+    def _turn(self, step: int, block: ThreadBlock) -> bool:
+        """Execute one operation of a thread block, unless it has to wait."""
+        name = block.gpu, block.number
+        if self._outage.stops(step, block.gpu) or self._done[name] == len(block.operations):
+            return False
+        each = block.operations[self._done[name]]
+        if each.waits is not None and self._done[block.gpu, each.waits[0]] <= each.waits[1]:
+            return False
+        came = [Counter[tuple[int, int]]()] * each.size
+        if each.type in RECEIVING:
+            wire = block.receive, block.gpu, block.channel
+            # Only the message of this number: a later one is not taken in its place.
+            message = (*wire, self._counts[(False, *wire)])
+            if message not in self._inbox:
+                return False
+            came = self._inbox[message]
+            self._counts[(False, *wire)] += 1
+        sent = [self._apply(block.gpu, each, index, came[index]) for index in range(each.size)]
+        if each.type in SENDING:
+            wire = block.gpu, block.send, block.channel
+            self._leaving[(*wire, self._counts[(True, *wire)])] = sent
+            self._counts[(True, *wire)] += 1
+        self._done[name] += 1
+        return True
+
+    def _apply(
+        self, gpu: int, each: ChunkOperation, index: int, came: Counter[tuple[int, int]]
+    ) -> Counter[tuple[int, int]]:
+        """Execute an operation on one cell; return the value that it sends."""
+        target, nothing = self._at(gpu, each.destination, index), Counter[tuple[int, int]]()
+        local = self._memory.get(self._at(gpu, each.source, index), nothing)
+        match each.type:
+            case "r" | "rcs":
+                value = came
+            case "rrc" | "rrs" | "rrcs":
+                value = came + local
+            case "re":
+                value = self._memory.get(target, nothing) + local
+            case _:
+                value = local
+        if each.type in WRITING:
+            self._memory[target] = value
+        return value
+
+    @property
+    def lost(self) -> dict[int, list[tuple[str, int]]]:
+        """The output cells, by gpu, that are not right; none of a gpu with an outage of its own."""
+        found: dict[int, list[tuple[str, int]]] = {}
+        for gpu in self._program.gpus:
+            for cell, members in self._program.outputs(gpu.number):
+                right = Counter(divmod(member, self._program.chunks) for member in members)
+                faulty = self._outage.of_gpu and gpu.number == self._outage.one
+                if not faulty and self._memory.get(self._at(gpu.number, cell)) != right:
+                    found.setdefault(gpu.number, []).append(cell)
+        return found
 
 
 class RandomMessages:

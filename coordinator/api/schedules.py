@@ -7,13 +7,19 @@ from typing import Unpack
 
 from coordinator.api.networks import Network, network
 from coordinator.api.option_types import Options
-from coordinator.api.options import FaultTexts, scenario_of
+from coordinator.api.options import FaultTexts, as_list, scenario_of
 from coordinator.api.progress import ProgressOption
 from coordinator.api.runs import Run, run_plan
+from coordinator.dependence.outages import outages_of
 from coordinator.planning.plan import make_plan
+from coordinator.scenario.fault_syntax import parse_faults
 from coordinator.scenario.schedules import network_of_links
-from coordinator.schedules.base import FileJudgement
+from coordinator.schedules.base import FileJudgement, ScheduleFile
+from coordinator.schedules.outages import StalledRun, StepOutages
 from coordinator.schedules.registry import read_schedule
+from emunode.errors import ScenarioError
+from emunode.model import Rank, Step
+from emunode.topologies.base import Topology
 
 
 class CollectiveSchedule:
@@ -33,6 +39,13 @@ class CollectiveSchedule:
     def judge(self, capacity: int | None = None) -> FileJudgement:
         """Return the judgement on the file, for links that carry `capacity` chunks in one step; None: any number."""
         return self._file.judge(capacity)
+
+    def stalled(self, faults: FaultTexts, capacity: int | None = None) -> StalledRun:
+        """Return the losses to faults in a runtime whose thread blocks wait for lost messages, such as RCCL.
+
+        Raises ScenarioError for faults that are not outages, and for a file without thread blocks.
+        """
+        return stalled_by(self._file, self.network.topology, as_list(faults), capacity)
 
     def run(
         self,
@@ -64,3 +77,32 @@ def schedule(
     """
     found = net if isinstance(net, Network) or net is None else network(net, plugin=plugin)
     return CollectiveSchedule(Path(fspath(file)).absolute(), found, root)
+
+
+def stalled_by(
+    file: ScheduleFile, topology: Topology, faults: Sequence[str], capacity: int | None = None
+) -> StalledRun:
+    """Return the losses of a file to faults in a runtime whose thread blocks wait.
+
+    Raises ScenarioError for faults that are not outages, and for a file without thread blocks.
+    """
+    records = parse_faults(faults, topology)
+    faulty = {fault.place for fault in records if isinstance(fault.place, int)}
+    outages = outages_of(records, faulty, topology, 0)
+    if outages is None:
+        raise ScenarioError(
+            "fault", " ".join(faults), "thread blocks are followed under crash, hang, down and silence only"
+        )
+    ports = [{peer: port for port, peer in topology.adjacent(rank)} for rank in topology.ranks()]
+    ends = [interval.end for intervals in outages.places.values() for interval in intervals if not interval.is_endless]
+
+    def stops(step: Step, rank: Rank) -> bool:
+        return any(interval.start <= step < interval.end for interval in outages.places.get(rank, ()))
+
+    def blocks(step: Step, sender: Rank, receiver: Rank) -> bool:
+        return outages.blocks(step, sender, ports[sender][receiver], receiver) is not None
+
+    found = file.stalled(StepOutages(stops, blocks, max(ends, default=0)), outages.faulty, capacity)
+    if found is None:
+        raise ScenarioError("fault", " ".join(faults), f"{file.format} has no thread blocks: run the file with --fault")
+    return found

@@ -11,7 +11,7 @@ from cyclopts import Group, Parameter
 
 from coordinator.api.progress import on_stderr
 from coordinator.cli import render
-from coordinator.cli.check_schedules import check_schedules
+from coordinator.cli.check_schedules import ScheduleChecks, check_schedules
 from coordinator.cli.documents import print_json
 from coordinator.cli.markup import escape
 from coordinator.cli.output import OUTPUT, JsonFlag, as_command
@@ -82,6 +82,13 @@ def check(  # noqa: PLR0913  # its flags
         int | None, Parameter(group=SCHEDULES, help="chunks that a link carries in a step; default: any number")
     ] = None,
     root: Annotated[int, Parameter(group=SCHEDULES, help="rank of the root of a collective whose file names none")] = 0,
+    fault: Annotated[
+        tuple[str, ...],
+        Parameter(group=SCHEDULES, help="also say what is lost to this outage where thread blocks wait (repeatable)"),
+    ] = (),
+    brief: Annotated[
+        bool, Parameter(group=SCHEDULES, negative=(), show_default=False, help="count the files by format and verdict")
+    ] = False,
     limits: LimitFlags | None = None,
     gradescope: Annotated[
         Path | None, Parameter(group=OUTPUT, metavar="FILE", help="also write the results.json that Gradescope reads")
@@ -97,8 +104,9 @@ def check(  # noqa: PLR0913  # its flags
     could not be graded: it was ended or stopped from outside, or the machine had no memory left.
 
     Schedules are files that synthesisers write, such as MSCCL XML. Each gets one line with verdict, steps, links and chunks,
-    on the links that it uses or on those of --topology. The exit status is 1 if one is wrong, else 2 if one is refused, else
-    3 if one is undecided.
+    on the links that it uses or on those of --topology; --brief prints a table of all. With --fault a second line has the
+    chunks that are lost to an outage in a runtime whose thread blocks wait for lost messages. The exit status is 1 if one is
+    wrong, else 2 if one is refused, else 3 if one is undecided.
 
     Examples:
       coordinator check mine.py --topology star:4 --port-model one-port --within 1.5 --json
@@ -107,14 +115,17 @@ def check(  # noqa: PLR0913  # its flags
     if files and all(map(is_schedule, files)):
         if port_model or property or within is not None or limits is not None or gradescope is not None:
             raise ScenarioError(
-                "check", str(files[0]), "schedules take --topology, --link-capacity, --root and --json only"
+                "check",
+                str(files[0]),
+                "schedules take --topology, --link-capacity, --root, --fault, --brief and --json only",
             )
-        return check_schedules(files, topology, link_capacity, root, as_json=json)
+        checks = ScheduleChecks(topology, link_capacity, root, fault, brief, json)
+        return check_schedules(files, checks)
     if len(files) != 1:
         reason = "expected one submission, or any number of schedules"
         raise ScenarioError("check", str(next((file for file in files if not is_schedule(file)), None)), reason)
-    if link_capacity is not None or root:
-        raise ScenarioError("check", str(files[0]), "only schedules take --link-capacity and --root")
+    if link_capacity is not None or root or fault or brief:
+        raise ScenarioError("check", str(files[0]), "only schedules take --link-capacity, --root, --fault and --brief")
     [file] = files
     if within is not None and not within >= 1:
         raise ScenarioError("within", within, "expected a multiple of the bound, 1 or more")

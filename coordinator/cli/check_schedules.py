@@ -1,46 +1,126 @@
 """`coordinator check` for schedule files: one line for each."""
 
+import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
+from coordinator.api.schedules import stalled_by
 from coordinator.cli import render
 from coordinator.cli.documents import print_json
 from coordinator.cli.markup import escape
 from coordinator.scenario.networks import load_topology
+from coordinator.scenario.schedules import network_of_links
 from coordinator.schedules.base import FileVerdict
 from coordinator.schedules.folder import JudgedFile, judge_file, schedule_paths, status_of
+from coordinator.schedules.outages import StalledRun
 from emunode.errors import ScenarioError
+from emunode.topologies.base import Topology
 
+VERDICTS: Final = ("holds", "holds, redundant", "violated", "refused", "undecided")
+"""The columns of a table."""
+NUMBER: Final = re.compile(r"\d+(\.\d+)?")
+LONGEST_REASON: Final = 120
+MOST_CELLS: Final = 8
+"""Lost cells of a gpu that are printed."""
 STYLES: Mapping[FileVerdict, str] = {
     FileVerdict.HOLDS: "green", FileVerdict.VIOLATED: "bold red", FileVerdict.REFUSED: "red",
     FileVerdict.UNDECIDED: "yellow",
 }  # fmt: skip
 
 
-def check_schedules(
-    paths: Iterable[Path], topologies: Sequence[str], capacity: int | None, root: int, *, as_json: bool
-) -> int:
-    """Judge schedule files and print one line for each; return the exit status."""
-    if len(topologies) > 1:
-        raise ScenarioError("topology", topologies[1], "schedules are checked on one network")
+@dataclass(frozen=True)
+class ScheduleChecks:
+    """What schedules are checked for, and how much of it is printed."""
+
+    topologies: Sequence[str] = ()
+    capacity: int | None = None
+    root: int = 0
+    faults: Sequence[str] = ()
+    """Outages under which thread blocks are followed."""
+    brief: bool = False
+    as_json: bool = False
+
+
+def check_schedules(paths: Sequence[Path], checks: ScheduleChecks) -> int:
+    """Judge schedule files and print one line for each, or a table of all; return the exit status."""
+    if len(checks.topologies) > 1:
+        raise ScenarioError("topology", checks.topologies[1], "schedules are checked on one network")
+    capacity = checks.capacity
     if capacity is not None and capacity < 1:
         raise ScenarioError("link_capacity", capacity, "expected the chunks that a link carries in a step, 1 or more")
-    topology = load_topology(topologies[0]) if topologies else None
-    found = []
-    for path in schedule_paths(paths):
-        judged = judge_file(path, topology, capacity, root)
-        found.append(judged)
-        if not as_json:
+    topology = load_topology(checks.topologies[0]) if checks.topologies else None
+    rows, verdicts = [], []
+    table: dict[tuple[str, str], Counter[str]] = {}
+    reasons: dict[tuple[str, str], list[Path]] = {}
+    for file in schedule_paths(paths):
+        judged = judge_file(file, topology, capacity, checks.root)
+        stalled = _stalled(judged, topology, checks) if checks.faults else None
+        found = judged.judgement
+        verdicts.append(found.verdict)
+        if checks.as_json:
+            rows.append({**judged.record(), **({} if stalled is None else {"stalled": stalled.record()})})
+        elif checks.brief:
+            given = next(path for path in paths if path in (file, *file.parents))
+            table.setdefault((str(given), judged.format), Counter())[found.words] += 1
+            if found.verdict is not FileVerdict.HOLDS:
+                # Numbers are left out of the reason, so that equal defects are counted together.
+                kind = str(found.verdict), NUMBER.sub("#", found.reason)[:LONGEST_REASON]
+                reasons.setdefault(kind, []).append(file)
+        else:
             _show(judged)
-    status = status_of(judged.judgement.verdict for judged in found)
-    if as_json:
-        print_json({"schedules": [judged.record() for judged in found], "exit_status": status})
-    elif len(found) > 1:
-        counts = Counter(judged.judgement.verdict for judged in found)
+            if stalled is not None:
+                _show_stalled(stalled, checks.faults)
+    status = status_of(verdicts)
+    if checks.as_json:
+        print_json({"schedules": rows, "exit_status": status})
+        return status
+    if checks.brief:
+        _show_table(table, reasons)
+    if len(verdicts) > 1:
+        counts = Counter(verdicts)
         words = ", ".join(f"{counts[verdict]} {verdict}" for verdict in FileVerdict if counts[verdict])
-        render.console().print(f"{len(found)} schedules: {words}", soft_wrap=True)
+        render.console().print(f"{len(verdicts)} schedules: {words}", soft_wrap=True)
     return status
+
+
+def _stalled(judged: JudgedFile, topology: Topology | None, checks: ScheduleChecks) -> StalledRun | None:
+    """Return the losses of a file that holds to the faults."""
+    if judged.schedule is None or judged.judgement.verdict is not FileVerdict.HOLDS:
+        return None
+    net = topology or network_of_links(judged.schedule, judged.path.stem)
+    return stalled_by(judged.schedule, net, checks.faults, checks.capacity)
+
+
+def _show_table(
+    table: Mapping[tuple[str, str], Counter[str]], reasons: Mapping[tuple[str, str], Sequence[Path]]
+) -> None:
+    rows: list[dict[str, object]] = []
+    for (folder, name), counts in sorted(table.items()):
+        row: dict[str, object] = {"files": folder, "format": name or "-", "count": counts.total()}
+        rows.append({**row, **{verdict: counts[verdict] for verdict in VERDICTS}})
+    render.show_rows("Schedules", rows)
+    out = render.console()
+    for (verdict, reason), files in sorted(reasons.items(), key=lambda each: -len(each[1])):
+        out.print(f"{len(files)} {verdict}: {escape(reason)}; first: {escape(str(files[0]))}", soft_wrap=True)
+
+
+def _show_stalled(stalled: StalledRun, faults: Sequence[str]) -> None:
+    """Print what faults cost where thread blocks wait for lost messages."""
+    out = render.console()
+    lost = ", ".join(
+        f"gpu {gpu}: "
+        + " ".join(f"{buffer}[{at}]" for buffer, at in cells[:MOST_CELLS])
+        + " .." * (len(cells) > MOST_CELLS)
+        for gpu, cells in stalled.lost.items()
+    )
+    blocks = f"{stalled.stalled} thread block{'s' * (stalled.stalled != 1)} wait{'s' * (stalled.stalled == 1)} for ever"
+    text = f"under {' '.join(faults)}: {stalled.lost_count} of {stalled.expected} chunks are lost"
+    text += f" ({lost})" if lost else ""
+    text += f"; {blocks}; first: {stalled.first}" if stalled.stalled else ""
+    out.print(f"  {escape(text)}", soft_wrap=True)
 
 
 def _show(judged: JudgedFile) -> None:

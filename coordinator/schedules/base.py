@@ -6,12 +6,13 @@ A format is a subclass of `ScheduleFormat` in a module of `coordinator.schedules
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, ClassVar, Final, NamedTuple, Self
 
+from coordinator.schedules.outages import StalledRun, StepOutages
 from emunode.errors import ScenarioError
 from emunode.model import Collective, Rank, Step
 from emunode.registry import Registry
@@ -199,6 +200,13 @@ class ScheduleFile(ABC):
     @abstractmethod
     def timetable(self, capacity: int | None = None) -> HopTimetable:
         """Return the timetable by which the schedule runs. Raises RefusedScheduleError if it cannot run."""
+
+    def stalled(
+        self, outages: StepOutages, faulty: Collection[Rank] = (), capacity: int | None = None
+    ) -> StalledRun | None:
+        """Return the losses to outages in a runtime whose thread blocks wait; None if the file has no thread blocks."""
+        del outages, faulty, capacity
+        return None
 
     def operations_in_steps(self, capacity: int | None = None) -> Sequence[TimedOperation] | None:
         """Return the operations by which a schedule without contents runs; None if it runs by its timetable.

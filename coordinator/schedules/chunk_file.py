@@ -1,7 +1,7 @@
 """The judgement on a chunk program: deadlocks, messages, races, reads of nothing, and the contents of all outputs."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache
 
@@ -9,6 +9,9 @@ from coordinator.schedules.base import FileJudgement, FileVerdict, HopTimetable,
 from coordinator.schedules.chunk_program import SENDING, ChunkProgram, Contribution
 from coordinator.schedules.chunk_run import NOTHING, SECOND, ChunkExecution, Sum
 from coordinator.schedules.chunk_timetable import chunk_timetable
+from coordinator.schedules.outages import StalledRun, StepOutages
+from coordinator.schedules.stalling import stalled_run
+from emunode.model import Rank
 
 
 class ChunkFile(ScheduleFile):
@@ -145,6 +148,11 @@ class ChunkFile(ScheduleFile):
             for member, count in sorted(times.items())
         ]
         return " + ".join(parts if len(parts) <= 16 else [*parts[:16], f"{len(parts) - 16} more"])
+
+    def stalled(
+        self, outages: StepOutages, faulty: Collection[Rank] = (), capacity: int | None = None
+    ) -> StalledRun | None:
+        return stalled_run(self.program, outages, faulty, capacity)
 
     def timetable(self, capacity: int | None = None) -> HopTimetable:
         return chunk_timetable(self.execution(capacity))

@@ -25,6 +25,7 @@ from coordinator.schedules.chunk_program import (
     Contribution,
     ThreadBlock,
 )
+from coordinator.schedules.outages import StepOutages
 from emunode.model import Rank, Step
 
 NOTHING: Final = 0
@@ -91,19 +92,20 @@ class ChunkCrossing(NamedTuple):
 class _Message:
     """The output of one sending operation."""
 
-    __slots__ = ("channel", "clock", "left", "values")
+    __slots__ = ("channel", "clock", "left", "lost", "values")
 
     def __init__(self, channel: "_Channel", values: Sequence[Sum], clock: VectorClock | None) -> None:
         self.channel = channel
         self.values = values
         self.left = len(values)
+        self.lost = False
         self.clock = clock
 
 
 class _Channel:
     """The messages from one gpu to another on one channel, in order."""
 
-    __slots__ = ("arrived", "name", "receives", "sends", "taken", "waiting")
+    __slots__ = ("arrived", "broken", "name", "receives", "sends", "taken", "waiting")
 
     def __init__(self, name: tuple[Rank, Rank, int]) -> None:
         self.name = name
@@ -112,6 +114,8 @@ class _Channel:
         self.receives: list[int] = []
         self.arrived: deque[_Message] = deque()
         self.taken = 0
+        self.broken = False
+        """Whether a message is lost: its receipt waits for it for ever, and so do all later ones."""
         self.waiting: int | None = None
         """The thread block that waits for the next message."""
 
@@ -119,8 +123,10 @@ class _Channel:
 class ChunkExecution:
     """One execution of a program over links of one capacity, with all that can be judged from it."""
 
-    def __init__(self, program: ChunkProgram, capacity: int | None = None) -> None:
+    def __init__(self, program: ChunkProgram, capacity: int | None = None, outages: StepOutages | None = None) -> None:
         self.program = program
+        self._outages = outages
+        self._step: Step = 0
         self.sums = Sums()
         self.capacity = capacity
         self.steps: Step = 0
@@ -134,7 +140,7 @@ class ChunkExecution:
         self.blocks = program.blocks
         self._place = {(block.gpu, block.number): place for place, block in enumerate(self.blocks)}
         operations = sum(len(block.operations) for block in self.blocks)
-        self.races_judged = operations * len(self.blocks) <= MOST_CLOCKS
+        self.races_judged = outages is None and operations * len(self.blocks) <= MOST_CLOCKS
         self._prepare()
         self._run()
 
@@ -195,12 +201,15 @@ class ChunkExecution:
         queues: dict[tuple[Rank, Rank], deque[_Message]] = {}
         ready, step = set(range(count)), 0
         while True:
-            step += 1
+            self._step = step = step + 1
             self._local_phase(ready, queues)
-            if not queues:
+            if not queues and (self._outages is None or step > self._outages.last):
                 break
-            self.steps = step
+            self.steps = step if queues else self.steps
             ready = self._cross(step, queues)
+            if self._outages is not None:
+                # A gpu that was stopped may go on.
+                ready.update(range(count))
 
     def _local_phase(self, ready: set[int], queues: dict[tuple[Rank, Rank], deque[_Message]]) -> None:
         """Let thread blocks take turns, one operation each, round after round, until none can go on."""
@@ -222,7 +231,7 @@ class ChunkExecution:
     def _turn(self, place: int, queues: dict[tuple[Rank, Rank], deque[_Message]]) -> list[int]:
         """Execute one operation of a thread block if it can go on; return the thread blocks that may go on now."""
         block, step = self.blocks[place], self.done[place]
-        if step == len(block.operations):
+        if step == len(block.operations) or (self._outages and self._outages.stops(self._step, block.gpu)):
             return []
         operation = block.operations[step]
         if operation.waits is not None:
@@ -341,10 +350,14 @@ class ChunkExecution:
                 self.crossings.append(ChunkCrossing(step, *link, message.values[start : start + part]))
                 self.loads[link] += part
                 message.left -= part
+                message.lost |= self._outages is not None and self._outages.blocks(step, *link)
                 if room is not None:
                     room -= part
                 if not message.left:
                     queue.popleft()
+                    message.channel.broken |= message.lost
+                    if message.channel.broken:
+                        continue
                     message.channel.arrived.append(message)
                     if message.channel.waiting is not None:
                         woken.add(message.channel.waiting)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from coordinator.schedules.base import FileJudgement, FileVerdict, RefusedScheduleError
+from coordinator.schedules.base import FileJudgement, FileVerdict, RefusedScheduleError, ScheduleFile
 from coordinator.schedules.registry import read_schedule, schedule_suffixes
 from emunode.model import Rank
 from emunode.topologies.base import Topology
@@ -28,6 +28,8 @@ class JudgedFile:
     path: Path
     format: str
     judgement: FileJudgement
+    schedule: ScheduleFile | None = None
+    """The schedule; None for a refused file."""
 
     def record(self) -> dict[str, Any]:
         """Return the file as plain values."""
@@ -73,7 +75,7 @@ def judge_file(path: Path, topology: Topology | None = None, capacity: int | Non
         name = schedule.format
         if topology is not None:
             schedule.require_network(topology)
-        return JudgedFile(path, name, schedule.judge(capacity))
+        return JudgedFile(path, name, schedule.judge(capacity), schedule)
     except RefusedScheduleError as error:
         return JudgedFile(path, name, FileJudgement(FileVerdict.REFUSED, error.allowed))
 

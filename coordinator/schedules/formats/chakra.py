@@ -6,7 +6,7 @@ contains, so contents are judged only where the nodes name their cells (`content
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from graphlib import CycleError, TopologicalSorter
 from typing import Final
@@ -37,6 +37,7 @@ from coordinator.schedules.chunk_program import COLLECTIVES, SENDING
 from coordinator.schedules.formats.msccl import msccl_file
 from coordinator.schedules.message_file import UNJUDGED, MessageFile
 from coordinator.schedules.message_run import Kind, MessageExecution, RankOperation
+from coordinator.schedules.outages import StalledRun, StepOutages
 from emunode.model import Rank
 from emunode.registry import register
 from emunode.topologies.base import Topology
@@ -215,6 +216,12 @@ class ChakraFile(MessageFile):
         )
 
     # --- runs
+
+    def stalled(
+        self, outages: StepOutages, faulty: Collection[Rank] = (), capacity: int | None = None
+    ) -> StalledRun | None:
+        program = self.program or self.embedded
+        return None if program is None else program.stalled(outages, faulty, capacity)
 
     def timetable(self, capacity: int | None = None) -> HopTimetable:
         return super().timetable(capacity) if self.program is None else self.program.timetable(capacity)

@@ -42,16 +42,45 @@ def test_network_without_the_links(call: Call) -> None:
     assert "refused: gpu 1 sends to 2, and no link joins them (6 of 12 sends, 2 links)" in ended.out
 
 
+def test_losses_of_thread_blocks_that_wait(call: Call) -> None:
+    arguments = (FOLDER / "allgather-ring-4.xml", FOLDER / "wrong-deadlock-ring.xml", "--fault", "crash:1@2")
+    ended = call("check", *arguments)
+    # A file that is wrong without faults has no second line.
+    assert [line for line in ended.out.splitlines() if line.startswith("  under")] == [
+        "  under crash:1@2: 3 of 12 chunks are lost (gpu 2: o[0] o[3], gpu 3: o[0]); 2 thread blocks wait for ever; first: "
+        "gpu 2, tb 0, step 2 waits for a message from 1 on channel 0"
+    ]
+    first, second = call("check", *arguments, "--json").data["schedules"]
+    assert first["stalled"]["lost"] == {"2": ["o[0]", "o[3]"], "3": ["o[0]"]}
+    assert "stalled" not in second
+
+
+def test_files_are_counted(call: Call, tmp_path: Path) -> None:
+    for name in ("allgather-ring-4", "wrong-delivered-twice", "wrong-swapped-receive", "refused-type"):
+        copy(FOLDER / f"{name}.xml", tmp_path)
+    copy(FOLDER / "goal-broadcast-4.goal", tmp_path)
+    ended = call("check", tmp_path, "--brief")
+    rows = [line.split()[-7:] for line in ended.out.splitlines() if f" {tmp_path} " in line]
+    assert rows == [
+        ["-", "1", "0", "0", "0", "1", "0"],
+        ["goal", "1", "1", "0", "0", "0", "0"],
+        ["msccl", "3", "1", "1", "1", "0", "0"],
+    ]
+    assert "1 violated: # of # chunks are wrong; gpu #, o[#]: expected #, found #; first: " in ended.out
+    assert ended.out.splitlines()[-1] == "5 schedules: 3 holds, 1 violated, 1 refused"
+    assert ended.status == 1
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ((), "expected one submission, or any number of schedules"),
         (
             ("allgather-ring-4.xml", "--within", "2"),
-            "schedules take --topology, --link-capacity, --root and --json only",
+            "schedules take --topology, --link-capacity, --root, --fault, --brief and --json only",
         ),
         (("allgather-ring-4.xml", "--link-capacity", "0"), "expected the chunks that a link carries in a step"),
-        (("mine.py", "--root", "1"), "only schedules take --link-capacity and --root"),
+        (("mine.py", "--root", "1"), "only schedules take --link-capacity, --root, --fault and --brief"),
     ],
 )
 def test_wrong_flags(call: Call, arguments: tuple[str, ...], message: str) -> None:
