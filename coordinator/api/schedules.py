@@ -14,11 +14,13 @@ from coordinator.dependence.outages import outages_of
 from coordinator.planning.plan import make_plan
 from coordinator.scenario.fault_syntax import parse_faults
 from coordinator.scenario.schedules import network_of_links
-from coordinator.schedules.base import FileJudgement, ScheduleFile
+from coordinator.schedules.base import FileJudgement, RefusedScheduleError, ScheduleFile
 from coordinator.schedules.outages import StalledRun, StepOutages
 from coordinator.schedules.registry import read_schedule
+from coordinator.theory.lower_bounds import RequiredTraffic, lower_bounds
+from emunode.algorithms.claims import Claim
 from emunode.errors import ScenarioError
-from emunode.model import Rank, Step
+from emunode.model import Collective, Rank, Step
 from emunode.topologies.base import Topology
 
 
@@ -39,6 +41,13 @@ class CollectiveSchedule:
     def judge(self, capacity: int | None = None) -> FileJudgement:
         """Return the judgement on the file, for links that carry `capacity` chunks in one step; None: any number."""
         return self._file.judge(capacity)
+
+    def bounds(self, capacity: int | None = None) -> Sequence[Claim]:
+        """Return the lower bounds of the network on the steps and hops of any schedule for the same chunks.
+
+        Empty for messages without contents.
+        """
+        return bounds_of(self._file, self.network.topology, capacity)
 
     def stalled(self, faults: FaultTexts, capacity: int | None = None) -> StalledRun:
         """Return the losses to faults in a runtime whose thread blocks wait for lost messages, such as RCCL.
@@ -106,3 +115,24 @@ def stalled_by(
     if found is None:
         raise ScenarioError("fault", " ".join(faults), f"{file.format} has no thread blocks: run the file with --fault")
     return found
+
+
+def bounds_of(file: ScheduleFile, topology: Topology, capacity: int | None = None) -> Sequence[Claim]:
+    """Return the lower bounds of a network on the steps and hops of any schedule for the chunks of a file.
+
+    Empty for a file that does not say what its messages contain, or whose form is not run.
+    """
+    try:
+        timetable = file.timetable(capacity)
+    except RefusedScheduleError:
+        return ()
+    whole = timetable.folders or timetable.collective is not Collective.ALLREDUCE
+    traffic = RequiredTraffic(
+        timetable.collective,
+        file.ranks_on(topology)[file.labels[timetable.source]],
+        timetable.messages,
+        timetable.messages,
+        capacity=capacity,
+        blocks=1 if whole else timetable.ranks,
+    )
+    return [claim for claim in lower_bounds(topology, traffic) if claim.name in ("steps", "segments")]

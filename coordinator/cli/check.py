@@ -89,6 +89,15 @@ def check(  # noqa: PLR0913  # its flags
     brief: Annotated[
         bool, Parameter(group=SCHEDULES, negative=(), show_default=False, help="count the files by format and verdict")
     ] = False,
+    claims: Annotated[
+        bool,
+        Parameter(
+            group=SCHEDULES,
+            negative=(),
+            show_default=False,
+            help="also print what files state of themselves, and the lower bounds of the network",
+        ),
+    ] = False,
     limits: LimitFlags | None = None,
     gradescope: Annotated[
         Path | None, Parameter(group=OUTPUT, metavar="FILE", help="also write the results.json that Gradescope reads")
@@ -117,15 +126,16 @@ def check(  # noqa: PLR0913  # its flags
             raise ScenarioError(
                 "check",
                 str(files[0]),
-                "schedules take --topology, --link-capacity, --root, --fault, --brief and --json only",
+                "schedules take --topology, --link-capacity, --root, --fault, --brief, --claims and --json only",
             )
-        checks = ScheduleChecks(topology, link_capacity, root, fault, brief, json)
+        checks = ScheduleChecks(topology, link_capacity, root, fault, brief, claims, json)
         return check_schedules(files, checks)
     if len(files) != 1:
         reason = "expected one submission, or any number of schedules"
         raise ScenarioError("check", str(next((file for file in files if not is_schedule(file)), None)), reason)
-    if link_capacity is not None or root or fault or brief:
-        raise ScenarioError("check", str(files[0]), "only schedules take --link-capacity, --root, --fault and --brief")
+    if link_capacity is not None or root or fault or brief or claims:
+        reason = "only schedules take --link-capacity, --root, --fault, --brief and --claims"
+        raise ScenarioError("check", str(files[0]), reason)
     [file] = files
     if within is not None and not within >= 1:
         raise ScenarioError("within", within, "expected a multiple of the bound, 1 or more")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from coordinator.api.schedules import stalled_by
+from coordinator.api.schedules import bounds_of, stalled_by
 from coordinator.cli import render
 from coordinator.cli.documents import print_json
 from coordinator.cli.markup import escape
@@ -41,6 +41,8 @@ class ScheduleChecks:
     faults: Sequence[str] = ()
     """Outages under which thread blocks are followed."""
     brief: bool = False
+    claims: bool = False
+    """Whether lower bounds of the network are computed, and printed with what the files state of themselves."""
     as_json: bool = False
 
 
@@ -58,10 +60,12 @@ def check_schedules(paths: Sequence[Path], checks: ScheduleChecks) -> int:
     for file in schedule_paths(paths):
         judged = judge_file(file, topology, capacity, checks.root)
         stalled = _stalled(judged, topology, checks) if checks.faults else None
+        bounds = _bounds(judged, topology, checks) if checks.claims else None
         found = judged.judgement
         verdicts.append(found.verdict)
         if checks.as_json:
-            rows.append({**judged.record(), **({} if stalled is None else {"stalled": stalled.record()})})
+            further = {} if stalled is None else {"stalled": stalled.record()}
+            rows.append({**judged.record(), **further, **({} if bounds is None else {"bounds": bounds})})
         elif checks.brief:
             given = next(path for path in paths if path in (file, *file.parents))
             table.setdefault((str(given), judged.format), Counter())[found.words] += 1
@@ -71,6 +75,8 @@ def check_schedules(paths: Sequence[Path], checks: ScheduleChecks) -> int:
                 reasons.setdefault(kind, []).append(file)
         else:
             _show(judged)
+            if bounds is not None:
+                _show_claims(judged, bounds)
             if stalled is not None:
                 _show_stalled(stalled, checks.faults)
     status = status_of(verdicts)
@@ -92,6 +98,27 @@ def _stalled(judged: JudgedFile, topology: Topology | None, checks: ScheduleChec
         return None
     net = topology or network_of_links(judged.schedule, judged.path.stem)
     return stalled_by(judged.schedule, net, checks.faults, checks.capacity)
+
+
+def _bounds(judged: JudgedFile, topology: Topology | None, checks: ScheduleChecks) -> Mapping[str, int]:
+    """Return the lower bounds on steps and chunks for a file that holds; empty for others."""
+    if judged.schedule is None or judged.judgement.verdict is not FileVerdict.HOLDS:
+        return {}
+    net = topology or network_of_links(judged.schedule, judged.path.stem)
+    names = {"steps": "steps", "segments": "chunks"}
+    return {names[each.name]: int(each.predicted) for each in bounds_of(judged.schedule, net, checks.capacity)}  # type: ignore[arg-type]
+
+
+def _show_claims(judged: JudgedFile, bounds: Mapping[str, int]) -> None:
+    """Print what a file states beside what its schedule has, and the lower bounds of the network."""
+    out = render.console()
+    for claim in judged.judgement.claims:
+        verdict = "holds" if claim.holds else "differs"
+        out.print(
+            f"  states {claim.name}: {claim.stated:.6g}, measured {claim.measured:.6g}: {verdict}", soft_wrap=True
+        )
+    for name, bound in bounds.items():
+        out.print(f"  {name}: {getattr(judged.judgement, name)}, lower bound {bound}", soft_wrap=True)
 
 
 def _show_table(

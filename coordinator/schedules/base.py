@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
+from math import isclose
 from pathlib import Path
 from typing import Any, ClassVar, Final, NamedTuple, Self
 
@@ -52,6 +53,23 @@ class FileVerdict(StrEnum):
     UNDECIDED = "undecided"
 
 
+class FileClaim(NamedTuple):
+    """A number that a file states of itself, and the number that its schedule has."""
+
+    name: str
+    stated: int | float
+    measured: int | float
+    relation: str = "=="
+    """`==` or `<=`: measured relation stated."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether the file is right about itself."""
+        if self.relation == "<=":
+            return self.measured <= self.stated
+        return isclose(self.measured, self.stated, rel_tol=1e-6)
+
+
 @dataclass(frozen=True)
 class FileJudgement:
     """The verdict on one schedule file, and what was counted on the way."""
@@ -73,6 +91,8 @@ class FileJudgement:
     redundant: int = 0
     """Chunks that came to a rank that had them."""
     notes: tuple[str, ...] = ()
+    claims: tuple[FileClaim, ...] = ()
+    """The numbers that the file states of itself."""
 
     @property
     def words(self) -> str:
@@ -87,7 +107,10 @@ class FileJudgement:
 
     def record(self) -> dict[str, Any]:
         """Return the judgement as plain values."""
-        return {**asdict(self), "verdict": str(self.verdict), "words": self.words, "notes": list(self.notes)}
+        claims = [{**each._asdict(), "holds": each.holds} for each in self.claims]
+        return {
+            **asdict(self), "verdict": str(self.verdict), "words": self.words, "notes": list(self.notes), "claims": claims,
+        }  # fmt: skip
 
 
 class TimedHop(NamedTuple):

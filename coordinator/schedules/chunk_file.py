@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache
 
-from coordinator.schedules.base import FileJudgement, FileVerdict, HopTimetable, ScheduleFile
+from coordinator.schedules.base import FileClaim, FileJudgement, FileVerdict, HopTimetable, ScheduleFile
 from coordinator.schedules.chunk_program import SENDING, ChunkProgram, Contribution
 from coordinator.schedules.chunk_run import NOTHING, SECOND, ChunkExecution, Sum
 from coordinator.schedules.chunk_timetable import chunk_timetable
@@ -19,11 +19,14 @@ class ChunkFile(ScheduleFile):
 
     place = "gpu "
 
-    def __init__(self, format_name: str, program: ChunkProgram, notes: Sequence[str] = ()) -> None:
+    def __init__(
+        self, format_name: str, program: ChunkProgram, notes: Sequence[str] = (), claims: Sequence[FileClaim] = ()
+    ) -> None:
         self.format = format_name  # type: ignore[misc]  # several formats contain programs
         self.program = program
         self.collective = program.collective
         self.notes = tuple(notes)
+        self.claims = tuple(claims)
         self.execution = lru_cache(2)(self._execution)
 
     @cached_property
@@ -52,6 +55,7 @@ class ChunkFile(ScheduleFile):
             largest_link_load=max(run.loads.values(), default=0),
             redundant=run.redundant,
             notes=self.notes,
+            claims=self.claims,
         )
         found = self._deadlock(run, found)
         for sender, receiver, channel, count in run.unreceived():

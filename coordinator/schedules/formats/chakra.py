@@ -6,12 +6,13 @@ contains, so contents are judged only where the nodes name their cells (`content
 
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from graphlib import CycleError, TopologicalSorter
 from typing import Final
 
 from coordinator.schedules.base import (
+    FileClaim,
     FileJudgement,
     FileVerdict,
     HopTimetable,
@@ -135,7 +136,7 @@ class ChakraFile(MessageFile):
         if cycle:
             return FileJudgement(FileVerdict.VIOLATED, cycle, ranks=len(self.traces))
         run = self.execution(capacity)
-        found = self.counted(run)
+        found = replace(self.counted(run), claims=tuple(self._claims()))
         found = self._matched(run, found)
         if self.program is not None and found.verdict is FileVerdict.HOLDS:
             cells = self.program.judge(capacity)
@@ -171,6 +172,17 @@ class ChakraFile(MessageFile):
         for sender, receiver, tag, count in run.unreceived():
             found = found.violated(f"{sender} to {receiver}, tag {tag}: {count} messages are never received")
         return found
+
+    def _claims(self) -> Iterator[FileClaim]:
+        """Yield the numbers that the metadata states."""
+        for name, measured in (
+            ("num_ranks", [self.ranks] * self.ranks),
+            ("num_nodes", [len(t.nodes) for t in self.traces]),
+        ):
+            stated = [trace.metadata.get(name) for trace in self.traces]
+            if all(isinstance(each, int) for each in stated):
+                total = max if name == "num_ranks" else sum
+                yield FileClaim(name, total(each for each in stated if isinstance(each, int)), total(measured))
 
     def _cycle(self) -> str:
         """Return the first cycle of dependencies inside a rank, in words; empty if there is no cycle."""

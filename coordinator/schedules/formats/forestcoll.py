@@ -2,13 +2,14 @@
 
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import Final, NamedTuple
 
 from coordinator.schedules.base import (
     MOST_OPERATIONS,
+    FileClaim,
     FileJudgement,
     HopTimetable,
     RefusedScheduleError,
@@ -183,6 +184,9 @@ class ForestcollFile(HopFile):
         sent: Counter[str] = Counter()
         for tree in self.trees:
             sent[tree.root] += tree.chunks
+        right = sum(_height(tree) == tree.height for tree in self.trees)
+        heights = FileClaim("trees of the stated height", len(self.trees), right)
+        found = replace(found, claims=(heights, FileClaim("chunks of a node", self.claimed, max(sent.values()))))
         for root in self.nodes:
             if sent[root] != self.claimed:
                 found = found.violated(f"{root} sends {sent[root]} chunks, {self.claimed} are claimed")
@@ -226,6 +230,14 @@ class ForestcollFile(HopFile):
             for hop in reversed(hops)
         ]
         return HopTimetable(Collective.REDUCE_SCATTER, 0, len(self.labels), self.claimed, backwards)
+
+
+def _height(tree: FileTree) -> int:
+    """Return the most sends on a path from the root of a tree."""
+    depth = {tree.root: 0}
+    for each in tree.sends:
+        depth.setdefault(each.receiver, depth.get(each.sender, 0) + 1)
+    return max(depth.values())
 
 
 def _tree(element: XmlElement) -> FileTree:

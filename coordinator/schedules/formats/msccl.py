@@ -1,8 +1,16 @@
 """MSCCL XML in both spellings: `step` with source and destination (RCCL, MSCCL), and `op` with one cell."""
 
+from collections.abc import Iterator
 from typing import Final
 
-from coordinator.schedules.base import MOST_OPERATIONS, MOST_RANKS, RefusedScheduleError, ScheduleFormat, ScheduleSource
+from coordinator.schedules.base import (
+    MOST_OPERATIONS,
+    MOST_RANKS,
+    FileClaim,
+    RefusedScheduleError,
+    ScheduleFormat,
+    ScheduleSource,
+)
 from coordinator.schedules.chunk_file import ChunkFile
 from coordinator.schedules.chunk_program import (
     BUFFERS,
@@ -44,7 +52,7 @@ def msccl_file(data: bytes, root: int = 0) -> ChunkFile:
         raise RefusedScheduleError(f"<algo> expected, found <{algo.tag:.40}>")
     program = _program(algo, root)
     program.require_sound()
-    return ChunkFile(MscclFormat.name, program, tuple(_notes(algo, program)))
+    return ChunkFile(MscclFormat.name, program, tuple(_notes(algo, program)), tuple(_claims(algo, program)))
 
 
 def _program(algo: XmlElement, root: int) -> ChunkProgram:
@@ -128,6 +136,15 @@ def _cell(step: XmlElement, at: str, prefix: str) -> Cell:
     if buffer not in BUFFERS:
         raise RefusedScheduleError(f"{at}: there is no buffer {buffer!r:.40}")
     return buffer, step.whole(at, f"{prefix}off")
+
+
+def _claims(algo: XmlElement, program: ChunkProgram) -> Iterator[FileClaim]:
+    """Yield the numbers that the file states of the whole program."""
+    if "nchannels" in algo.attributes:
+        used = {block.channel for block in program.blocks if block.operations and max(block.send, block.receive) >= 0}
+        yield FileClaim("channels", algo.whole("algo", "nchannels"), len(used))
+    cells = max(max(gpu.cells["i"], gpu.cells["o"]) for gpu in program.gpus)
+    yield FileClaim("chunks of a buffer", program.chunks, cells, "<=")
 
 
 def _notes(algo: XmlElement, program: ChunkProgram) -> list[str]:

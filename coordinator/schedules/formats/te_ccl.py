@@ -10,6 +10,7 @@ from typing import Any, Final
 from coordinator.schedules.base import (
     MOST_OPERATIONS,
     MOST_RANKS,
+    FileClaim,
     FileJudgement,
     FileVerdict,
     HopTimetable,
@@ -85,6 +86,7 @@ class TecclFile(HopFile):
         self.hops = [hops[place] for place in order]
         self._via = [self._via[place] for place in order]
         self.claimed = next((value for key, value in document.items() if key.endswith(EPOCHS)), None)
+        self._seconds = [_stated(document, name) for name in ("Epoch_Duration", "Collective_Finish_Time")]
         self.demands = _demands(document)
         self.nodes = sorted_names(name for hop in self.hops for name in hop[1:4])
         self.switches = frozenset(name for via in self._via for name in via)
@@ -113,8 +115,23 @@ class TecclFile(HopFile):
         if capacity is not None:
             found = self._load(found, capacity)
         found = self._missing(found)
+        claims, (duration, finish) = [], self._seconds
+        if isinstance(self.claimed, int):
+            claims.append(FileClaim("epochs", self.claimed, found.steps or 0, "<="))
+            if duration is not None and finish is not None:
+                claims.append(FileClaim("finish time in seconds", finish, self.claimed * duration))
+        met = [key for key, epoch in self.demands.items() if self._since.get(key, 0) <= epoch + 1]
+        if self.demands:
+            claims.append(FileClaim("demands met in their epochs", len(self.demands), len(met)))
+        found = replace(found, claims=tuple(claims))
         if isinstance(self.claimed, int) and self.claimed < (found.steps or 0):
             found = found.violated(f"{self.claimed} epochs are claimed, {found.steps} are used")
+        if len(met) < len(self.demands):
+            receiver, origin, chunk = next(key for key in self.demands if key not in set(met))
+            epoch, later = self.demands[receiver, origin, chunk], self._since[receiver, origin, chunk] - 1
+            found = found.violated(
+                f"chunk {chunk} of {origin} meets the demand of {receiver} in epoch {later}, and epoch {epoch} is claimed"
+            )
         return found
 
     def _causality(self, found: FileJudgement) -> FileJudgement:
@@ -148,7 +165,7 @@ class TecclFile(HopFile):
     def _missing(self, found: FileJudgement) -> FileJudgement:
         """Find demands that are never met: those of the file, or every chunk at every node."""
         chunks = sorted({(hop.origin, hop.chunk) for hop in self.hops}, key=lambda each: (int(each[0]), each[1]))
-        wanted = self.demands or [
+        wanted = list(self.demands) or [
             (receiver, origin, chunk) for origin, chunk in chunks for receiver in self.nodes if receiver != origin
         ]
         missing = [key for key in wanted if key not in self._since and key[0] != key[1]]
@@ -166,18 +183,24 @@ class TecclFile(HopFile):
         return replace(super().timetable(capacity), stated_steps=stated)
 
 
-def _demands(document: Mapping[str, Any]) -> list[tuple[str, str, int]]:
-    """Return (node, origin, chunk) of the demands that are listed with their paths."""
+def _demands(document: Mapping[str, Any]) -> dict[tuple[str, str, int], int]:
+    """Return by (node, origin, chunk) of the demands that are listed with their paths the epoch in which each is met."""
     paths: Any = next((value for key, value in document.items() if key.lower().endswith("chunk paths")), {})
     if not isinstance(paths, dict):
         raise RefusedScheduleError("the paths of chunks are no object")
-    found = []
+    found = {}
     for text in paths:
         demand = DEMAND.fullmatch(text)
         if demand is None:
             raise RefusedScheduleError(f"{text[:60]!r} is not a demand of TE-CCL")
-        found.append((_name(demand[1]), _name(demand[3]), int(demand[2])))
+        found[_name(demand[1]), _name(demand[3]), int(demand[2])] = int(demand[4])
     return found
+
+
+def _stated(document: Mapping[str, Any], name: str) -> float | None:
+    """Return a number of the file by the end of its key, behind a dash; None if it states none."""
+    value = next((value for key, value in document.items() if key.endswith(f"-{name}")), None)
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def _name(text: str) -> str:

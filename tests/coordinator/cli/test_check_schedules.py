@@ -46,13 +46,30 @@ def test_losses_of_thread_blocks_that_wait(call: Call) -> None:
     arguments = (FOLDER / "allgather-ring-4.xml", FOLDER / "wrong-deadlock-ring.xml", "--fault", "crash:1@2")
     ended = call("check", *arguments)
     # A file that is wrong without faults has no second line.
-    assert [line for line in ended.out.splitlines() if line.startswith("  under")] == [
-        "  under crash:1@2: 3 of 12 chunks are lost (gpu 2: o[0] o[3], gpu 3: o[0]); 2 thread blocks wait for ever; first: "
-        "gpu 2, tb 0, step 2 waits for a message from 1 on channel 0"
-    ]
-    first, second = call("check", *arguments, "--json").data["schedules"]
-    assert first["stalled"]["lost"] == {"2": ["o[0]", "o[3]"], "3": ["o[0]"]}
-    assert "stalled" not in second
+    [line] = [line for line in ended.out.splitlines() if line.startswith("  under")]
+    lost, waits = "3 of 12 chunks are lost (gpu 2: o[0] o[3], gpu 3: o[0])", "2 thread blocks wait for ever"
+    first = "first: gpu 2, tb 0, step 2 waits for a message from 1 on channel 0"
+    assert line == f"  under crash:1@2: {lost}; {waits}; {first}"
+    one, other = call("check", *arguments, "--json").data["schedules"]
+    assert one["stalled"]["lost"] == {"2": ["o[0]", "o[3]"], "3": ["o[0]"]}
+    assert "stalled" not in other
+
+
+def test_files_state_numbers_of_themselves(call: Call) -> None:
+    files = (
+        "teccl-allgather-ring-4.json",
+        "teccl-wrong-epochs.json",
+        "forest-wrong-height.xml",
+        "allgather-ring-4.xml",
+    )
+    ended = call("check", *(FOLDER / name for name in files), "--claims")
+    lines = ended.out.splitlines()
+    for line in (
+        "  states epochs: 2, measured 2: holds", "  states epochs: 1, measured 2: differs",
+        "  states trees of the stated height: 4, measured 3: differs", "  states channels: 1, measured 1: holds",
+        "  steps: 3, lower bound 2", "  chunks: 12, lower bound 12",
+    ):  # fmt: skip
+        assert line in lines
 
 
 def test_files_are_counted(call: Call, tmp_path: Path) -> None:
@@ -77,10 +94,10 @@ def test_files_are_counted(call: Call, tmp_path: Path) -> None:
         ((), "expected one submission, or any number of schedules"),
         (
             ("allgather-ring-4.xml", "--within", "2"),
-            "schedules take --topology, --link-capacity, --root, --fault, --brief and --json only",
+            "schedules take --topology, --link-capacity, --root, --fault, --brief, --claims and --json only",
         ),
         (("allgather-ring-4.xml", "--link-capacity", "0"), "expected the chunks that a link carries in a step"),
-        (("mine.py", "--root", "1"), "only schedules take --link-capacity, --root, --fault and --brief"),
+        (("mine.py", "--root", "1"), "only schedules take --link-capacity, --root, --fault, --brief and --claims"),
     ],
 )
 def test_wrong_flags(call: Call, arguments: tuple[str, ...], message: str) -> None:

@@ -1,5 +1,6 @@
 """Formats of schedule files: golden verdicts of all formats without buffers, and files that are refused."""
 
+import json
 import random
 import time
 from pathlib import Path
@@ -98,6 +99,22 @@ def test_many_receipts_that_wait_take_no_quadratic_time(tmp_path: Path) -> None:
     began = time.process_time()
     assert judge_file(tmp_path / "a.goal").judgement.verdict is FileVerdict.HOLDS
     assert time.process_time() - began < 10
+
+
+def test_demands_that_are_met_later_than_the_file_says_are_wrong(tmp_path: Path) -> None:
+    document = json.loads(TECCL)
+    paths = "8-Chunk paths"
+    document[paths] = {
+        f"Demand at {there} for chunk 0 from 0 met by epoch {epoch}": [] for there, epoch in ((1, 0), (2, 1))
+    }
+    path = tmp_path / "demands.json"
+    path.write_text(json.dumps(document))
+    assert judge_file(path).judgement.verdict is FileVerdict.HOLDS
+    document[paths] = {"Demand at 2 for chunk 0 from 0 met by epoch 0": []}
+    path.write_text(json.dumps(document))
+    assert judge_file(path).judgement.reason == (
+        "chunk 0 of 0 meets the demand of 2 in epoch 1, and epoch 0 is claimed"
+    )
 
 
 def test_names_with_commas_in_parentheses() -> None:
