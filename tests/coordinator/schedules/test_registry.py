@@ -110,7 +110,7 @@ def test_demands_that_are_met_later_than_the_file_says_are_wrong(tmp_path: Path)
     path = tmp_path / "demands.json"
     path.write_text(json.dumps(document))
     assert judge_file(path).judgement.verdict is FileVerdict.HOLDS
-    document[paths] = {"Demand at 2 for chunk 0 from 0 met by epoch 0": []}
+    document[paths] = {f"Demand at {there} for chunk 0 from 0 met by epoch 0": [] for there in (1, 2)}
     path.write_text(json.dumps(document))
     assert judge_file(path).judgement.reason == (
         "chunk 0 of 0 meets the demand of 2 in epoch 1, and epoch 0 is claimed"
