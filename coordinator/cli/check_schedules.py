@@ -33,7 +33,7 @@ STYLES: Mapping[FileVerdict, str] = {
 
 @dataclass(frozen=True)
 class ScheduleChecks:
-    """What schedules are checked for, and how much of it is printed."""
+    """The network, the limits and the faults that schedules are checked with, and the kind of output."""
 
     topologies: Sequence[str] = ()
     capacity: int | None = None

@@ -29,7 +29,8 @@ def export(  # noqa: PLR0913  # its flags
     *,
     graphml: Annotated[Path | None, Parameter(group=OUTPUT, help="write the network and its trees as GraphML")] = None,
     goal: Annotated[
-        Path | None, Parameter(group=OUTPUT, help="write the executed schedule of a run for LogGOPSim")
+        Path | None,
+        Parameter(group=OUTPUT, help="write a schedule in fixed steps, or what a run executed, as GOAL for LogGOPSim"),
     ] = None,
     trace: Annotated[
         Path | None,
@@ -61,7 +62,8 @@ def export(  # noqa: PLR0913  # its flags
 ) -> int:
     """Write a network, its trees, a schedule or campaign curves for other programs.
 
-    A trace, an animation and GOAL need a run (RUN --goal FILE), curves the folder of a campaign in place of a run.
+    A trace and an animation need a run, curves the folder of a campaign in place of a run. GOAL of a run (RUN --goal FILE)
+    has the packets that it sent, whatever the algorithm is; other schedules are written if their steps are fixed.
 
     Examples:
       coordinator export --topology hypercube:3 --algorithm nesbt --msccl nesbt.xml
@@ -73,9 +75,10 @@ def export(  # noqa: PLR0913  # its flags
         if exists(run / GRID):
             read_grid_file(run)  # refuses what another version wrote
         return _show(export_curves(read_curves(run), pgfplots, csv), {}, as_json=json)
-    named = {"msccl": msccl, "forestcoll": forestcoll, "chakra": chakra}
+    # Of a run, GOAL has what the run executed.
+    named = {"msccl": msccl, "forestcoll": forestcoll, "chakra": chakra, "goal": goal if run is None else None}
     schedules = {name: path for name, path in named.items() if path is not None}
-    others = any(path is not None for path in (graphml, goal, trace, gif))
+    others = any(path is not None for path in (graphml, goal if run is not None else None, trace, gif))
     if not schedules and not others:
         kinds = "--graphml, --goal, --msccl, --forestcoll, --chakra, --trace, --gif, --pgfplots or --csv FILE"
         raise ScenarioError("export", None, f"say what to write: {kinds}")
@@ -95,9 +98,8 @@ def export(  # noqa: PLR0913  # its flags
         raise ScenarioError("gif", str(gif), "only a run has steps to show: give the run")
     elif trace:
         raise ScenarioError("trace", str(trace), "only a run has packets with times: give the run")
-    elif goal or graphml is None:
-        raise ScenarioError("goal", str(goal), "only a run has an executed schedule: give the run")
     else:
+        assert graphml is not None, "trace and gif are refused without a run"
         lines = graphml_of_plan(topology or "", collective, algorithm, source)
         files = {"graphml": write_lines(graphml, lines, "graphml")}
     files |= {name: each.path for name, each in written.items()}

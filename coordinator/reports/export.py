@@ -158,13 +158,17 @@ def goal_of_run(data: RunData) -> Iterator[str]:
         .agg(pl.col("bytes").cast(pl.Int64).sum(), lost=(pl.col("outcome").cast(pl.String) == "lost").all())
         .collect(engine="streaming")
     )
-    return _goal(data, topology, packets)
+    return goal_lines(topology, f"{data.get('collective')} by {data.get('algorithm')}", packets)
 
 
-def _goal(data: RunData, topology: Topology, packets: pl.DataFrame) -> Iterator[str]:
+def goal_lines(topology: Topology, title: str, packets: pl.DataFrame) -> Iterator[str]:
+    """Yield the lines of packets as GOAL: columns `step`, `sender`, `receiver`, `bytes` and `lost`.
+
+    What a rank does in a step requires all that it does in its step before.
+    """
     lost = int(packets["lost"].sum())
     yield f"num_ranks {topology.order}\n\n"
-    yield f"// {topology.name}, {data.get('collective')} by {data.get('algorithm')}: {len(packets) - lost} packets\n"
+    yield f"// {topology.name}, {title}: {len(packets) - lost} packets\n"
     if lost:
         yield f"// {lost} packets were lost and are omitted\n"
     arrived = packets.filter(~pl.col("lost"))

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from coordinator.dependence.losses import plain_algorithm
-from coordinator.dependence.schedule import trace
+from coordinator.dependence.schedule import Schedule, trace
 from coordinator.dependence.size import InexactError
 from coordinator.features.base import ResolvedRun
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.reports.data import RunData
-from coordinator.reports.export import write_lines
+from coordinator.reports.export import goal_lines, write_lines
 from coordinator.scenario.model import make_scenario
 from coordinator.scenario.networks import absolute_network
 from coordinator.schedules.base import HopTimetable, RefusedScheduleError, ScheduleFile, TimedHop
@@ -36,29 +36,37 @@ class WrittenSchedule(NamedTuple):
     dropped: Sequence[str]
 
 
-def timetable_of(algorithm: Algorithm, step_limit: int = 2**18) -> HopTimetable:
-    """Return the timetable of an algorithm. Raises ScenarioError (field `algorithm`) if its schedule is not fixed."""
+def fixed_schedule(algorithm: Algorithm, step_limit: int = 2**18) -> Schedule:
+    """Return the traced schedule of an algorithm. Raises ScenarioError (field `algorithm`) if its steps are not fixed."""
     name, spec = algorithm.name, algorithm.spec
     if algorithm.dependence is not Dependence.FIXED:
-        raise ScenarioError(
-            "algorithm", name, "only a schedule in fixed steps can be written; this one waits for packets"
+        reason = (
+            "only a schedule in fixed steps can be written, and this one waits for packets or chooses by them; run it, and "
+            "write what the run did: coordinator export RUN --goal FILE"
         )
-    if spec.redundancy > 1:
-        raise ScenarioError(
-            "redundancy", spec.redundancy, "schedule files name chunks, and no copies of one; leave it out"
-        )
+        raise ScenarioError("algorithm", name, reason)
     if spec.repair is not None:
         raise ScenarioError("repair", spec.repair.rule, "a schedule that faults change is not written; leave it out")
     if spec.broken:
         raise ScenarioError(
             "fault_knowledge", str(spec.knowledge), "a schedule that faults change is not written; leave it out"
         )
-    if len(algorithm.topology.data_ranks) < algorithm.topology.order:
-        raise ScenarioError("topology", algorithm.topology.name, "switches have no program in schedule files")
     try:
-        schedule, _ = trace(plain_algorithm(algorithm), step_limit, MOST_EXPORTED_HOPS)
+        return trace(plain_algorithm(algorithm), step_limit, MOST_EXPORTED_HOPS)[0]
     except InexactError as error:
         raise ScenarioError("algorithm", name, f"its schedule cannot be written: {error}") from None
+
+
+def timetable_of(algorithm: Algorithm, step_limit: int = 2**18) -> HopTimetable:
+    """Return the timetable of an algorithm. Raises ScenarioError if its steps are not fixed, or files cannot hold it."""
+    spec = algorithm.spec
+    if spec.redundancy > 1:
+        raise ScenarioError(
+            "redundancy", spec.redundancy, "schedule files name chunks, and no copies of one; leave it out"
+        )
+    if len(algorithm.topology.data_ranks) < algorithm.topology.order:
+        raise ScenarioError("topology", algorithm.topology.name, "switches have no program in schedule files")
+    schedule = fixed_schedule(algorithm, step_limit)
     columns = (schedule.step, schedule.sender, schedule.receiver, schedule.origin, schedule.target, schedule.segment)
     hops = [TimedHop(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
     whole = algorithm.collective in FOLDING and len(algorithm.block_owners) == 1
@@ -105,6 +113,22 @@ def write_chakra(plan: ResolvedRun, path: Path) -> WrittenSchedule:
     return _described(plan, path.with_name(f"{path.name}.0.et"), timetable)
 
 
+def write_goal(plan: ResolvedRun, path: Path) -> WrittenSchedule:
+    """Write the packets of the schedule of a plan as GOAL text. Raises ScenarioError."""
+    import polars as pl  # noqa: PLC0415  # other formats do without
+
+    schedule = fixed_schedule(plan.algorithm)
+    names = ("step", "sender", "receiver")
+    rows = pl.DataFrame({**{name: getattr(schedule, name) for name in names}, "bytes": schedule.size})
+    packets = rows.group_by(names).agg(pl.col("bytes").sum(), lost=pl.lit(value=False))
+    write_lines(path, goal_lines(plan.topology, f"{plan.spec.collective} by {plan.spec.algorithm}", packets), "goal")
+    dropped = ["what packets contain", "labels of nodes, which are numbers in the file"]
+    before, after = int(schedule.step[-1]), read_schedule(path).judge().steps
+    if after != before:
+        dropped.insert(0, f"steps in which a node waits for nothing: {before} steps become {after}")
+    return WrittenSchedule(path, dropped)
+
+
 def _replace(path: Path, data: bytes) -> None:
     try:
         replace_file(path, data)
@@ -116,6 +140,7 @@ WRITERS: Final[Mapping[str, Callable[[ResolvedRun, Path], WrittenSchedule]]] = {
     "msccl": write_msccl,
     "forestcoll": write_forestcoll,
     "chakra": write_chakra,
+    "goal": write_goal,
 }
 """By format; to add one, add its function."""
 

@@ -6,7 +6,7 @@ import pytest
 
 from emunode.algorithms.base import Need
 from emunode.algorithms.registry import registered
-from tests.contract import execution, histories, locality, losses  # noqa: F401  # they add their checks
+from tests.contract import execution, histories, locality, losses, schedule_files  # noqa: F401  # they add their checks
 from tests.contract.cases import CASES, ONCE, AlgorithmCase
 from tests.contract.walk import CHECKS, Check, walk
 

@@ -102,3 +102,15 @@ def test_traces_come_back_with_their_cells(line: str, tmp_path: Path) -> None:
     assert traces.timetable(capacity) == text.timetable(capacity)
     with pytest.raises(ScenarioError, match="would be part of the set"):
         written(Case("ring:4 allgather ring"), tmp_path / "set", "chakra")
+
+
+def test_messages_come_back_from_goal_text(tmp_path: Path) -> None:
+    case = Case("star:4 broadcast edt")
+    path = tmp_path / "edt.goal"
+    assert written(case, path, "goal") == ["what packets contain", "labels of nodes, which are numbers in the file"]
+    one = Case(with_schedule({"schedule": str(path), "topology": "star:4"}))
+    assert one.summary["verdict"] == "holds"
+    columns = ("step", "sender", "receiver", "bytes")
+    assert one.journal.select(columns).equals(case.journal.select(columns))
+    with pytest.raises(ScenarioError, match="coordinator export RUN --goal FILE"):
+        written(Case("star:4 broadcast flood"), path, "goal")
