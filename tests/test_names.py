@@ -43,7 +43,6 @@ REPEATED: Final = frozenset(
         "Row",
         "Rows",
         "Send",
-        "Words",
     }
 )
 """Type names that two or more modules define with different meanings. A name that gets one meaning leaves the list."""

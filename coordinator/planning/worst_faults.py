@@ -15,8 +15,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from coordinator.dependence.bit_rows import packed, packed_tables, unpacked
-from coordinator.dependence.message_paths import MessagePaths, paths_of
+from coordinator.dependence.message_paths import paths_of
 from coordinator.dependence.size import InexactError
 from coordinator.features.registry import why_unpredictable
 from coordinator.scenario.blocks import Block
@@ -25,8 +24,8 @@ from coordinator.scenario.fault_sets import FaultSetSpec
 from coordinator.scenario.fault_syntax import parse_faults
 from coordinator.scenario.model import Scenario
 from coordinator.theory.least_faults import Copy, Place
-from coordinator.theory.set_scan import SetScan, sets_at_once
-from coordinator.theory.threats import STOPS, Threats, given_damage, no_fixed_paths, parts_of
+from coordinator.theory.survivors import SetCounter
+from coordinator.theory.threats import STOPS, ThreatenedMessages, Threats, given_damage, no_fixed_paths, parts_of
 from coordinator.theory.tolerance import Tolerance
 from emunode.algorithms.base import Algorithm
 from emunode.errors import ScenarioError
@@ -44,7 +43,6 @@ SEARCH_CELLS: Final = 2**30
 MOST_STARTS: Final = 24
 
 Bools = NDArray[np.bool_]
-Words = NDArray[np.uint64]
 Chosen = tuple[int, ...]
 
 
@@ -59,7 +57,7 @@ def worst_set(fault_set: FaultSetSpec, sites: FaultSites, scenario: Scenario, gi
     number = sets_of(fault_set.parts, rooms)
     if not number:
         raise ScenarioError("faults", fault_set.name, "it needs more places than may fail")
-    if number <= MOST_SETS and number * table.words <= MOST_WORDS:
+    if number <= MOST_SETS and table.goes_through(number):
         chosen, harm = table.exact(counts)
         found = f"exact: the most harmful of {number:,} sets"
     elif not fault_set.in_blocks and table.tolerates(fault_set):
@@ -123,7 +121,7 @@ class _Table:
         except InexactError as error:
             raise ScenarioError("faults", fault_set.name, f"the worst set is not searched: {error}") from None
         self._tolerance = Tolerance(paths, threats, ())
-        self._columns = list(_columns(paths, threats))
+        self._columns = list(_columns(self._tolerance))
         self.sites = [eligible_for_search(fault_set, part, sites) for part in fault_set.parts]
         starts = np.cumsum([0, *map(len, self.sites)]).tolist()
         self._range = [range(first, last) for first, last in pairwise(starts)]
@@ -139,8 +137,10 @@ class _Table:
         receivers = [column.receiver for column in self._columns]
         # The first column of each receiver: columns are ordered by receiver.
         self._first = np.unique(np.array(receivers, np.int64), return_index=True)[1]
-        self._fill()
-        self.words = copies * -(-shape[1] // 64)
+        self._counter = SetCounter(
+            self._tolerance,
+            [[site.places if isinstance(site, Block) else (site,) for site in each] for each in self.sites],
+        )
 
     def _fill(self) -> None:
         index: list[dict[Place, list[int]]] = []
@@ -178,37 +178,19 @@ class _Table:
         """Return whether no set costs any node a message, proved by cuts."""
         return self._tolerance.defeat(fault_set) is None
 
-    # --- every set -------------------------------------------------------------------------------------------------------
+    def goes_through(self, sets: int) -> bool:
+        """Return whether this number of sets can be evaluated in full."""
+        return sets * self._counter.width <= MOST_WORDS and 64 * self._counter.table_words <= MOST_CELLS
 
     def exact(self, counts: Sequence[int]) -> tuple[Chosen, int]:
         """Return the first of the most harmful sets in lexicographic order, and the number of nodes that miss a
         message.
         """
-        # A row has the copies that a place stops, and then the receivers that it takes out.
-        given = packed(self._stopped)
-        rows = np.concatenate([packed_tables(self._stops), packed(self._takes_out)], axis=1)
-        first = np.concatenate([given.ravel(), np.zeros(given.shape[1], np.uint64)])
-        scan = SetScan(
-            [(len(numbers), count) for numbers, count in zip(self._range, counts, strict=True)],
-            sets_at_once(len(first)),
-        )
-        tables = [rows[numbers.start : numbers.stop] for numbers in self._range]
-        offsets = np.repeat([numbers.start for numbers in self._range], counts)
-        best, harm = self.first(counts), -1
-        for united, sets in zip(scan.unions(tables, first), scan.indices(), strict=True):
-            copies = united.reshape(len(united), -1, given.shape[1])
-            harms = self._nodes(np.bitwise_and.reduce(copies[:, :-1], axis=1) & ~copies[:, -1])
-            at = int(harms.argmax())
-            if harms[at] > harm:
-                best, harm = tuple((sets[at] + offsets).tolist()), int(harms[at])
-        return best, harm
+        numbers, harm = self._counter.most_harmful(counts)
+        offsets = chain.from_iterable([each.start] * count for each, count in zip(self._range, counts, strict=True))
+        return tuple(map(sum, zip(numbers, offsets, strict=True))), harm
 
-    def _nodes(self, lost: Words) -> NDArray[np.int64]:
-        """Count the receivers that each row of lost columns cuts off."""
-        if len(self._first) == len(self._columns):
-            counts: NDArray[np.int64] = np.bitwise_count(lost).sum(axis=1, dtype=np.int64)
-            return counts
-        return self._receivers(unpacked(lost)[:, : len(self._columns)].astype(np.bool_))
+    # --- heuristic -------------------------------------------------------------------------------------------------------
 
     def _receivers(self, lost: Bools) -> NDArray[np.int64]:
         if not len(self._first):
@@ -216,13 +198,13 @@ class _Table:
         counts: NDArray[np.int64] = np.logical_or.reduceat(lost, self._first, axis=1).sum(axis=1, dtype=np.int64)
         return counts
 
-    # --- heuristic -------------------------------------------------------------------------------------------------------
-
     def searched(self, counts: Sequence[int], most: int) -> tuple[Chosen, int, int]:
         """Return a harmful set found by greedy choices and exchanges, its harm, and the number of starts.
 
         No further start is made once a set harms `most` nodes.
         """
+        # The other ways to find a set do without these tables.
+        self._fill()
         rounds = 4 * max(1, sum(counts))
         starts = max(1, min(MOST_STARTS, SEARCH_CELLS // (rounds * max(1, self._stops.size)), len(self._columns)))
         victims = [None, *np.linspace(0, len(self._columns) - 1, starts - 1).astype(int).tolist()]
@@ -293,13 +275,8 @@ class _Table:
         return best, reached[1:]
 
 
-def _columns(paths: MessagePaths, threats: Threats) -> Iterator[_Column]:
+def _columns(messages: ThreatenedMessages) -> Iterator[_Column]:
     """Yield the pieces that are due, by receiver; pieces whose copies share their fates once."""
-    due = [message for message in paths.segments if not threats.faulty.intersection(message)]
-    for message in sorted(due, key=lambda each: (each.receiver, each.origin)):
-        copies = (
-            tuple(threats.copy(path) for path in paths.copies(piece, message.receiver).values())
-            for piece in paths.segments[message]
-        )
-        for column in dict.fromkeys(copies):
-            yield _Column(message.origin, message.receiver, column)
+    for message in sorted(messages.due, key=lambda each: (each.receiver, each.origin)):
+        for copies in messages.distinct(message):
+            yield _Column(message.origin, message.receiver, copies)

@@ -17,11 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coordinator.dependence.bit_rows import added, counted, greater, packed_tables
+from coordinator.dependence.message_paths import DueMessage
 from coordinator.scenario.fault_sets import FaultSetSpec
-from coordinator.theory.least_faults import Copy, disjoint
+from coordinator.theory.least_faults import Copy, Place, disjoint
 from coordinator.theory.set_scan import SetScan, sets_at_once, without_repetition
 from coordinator.theory.threats import ALTERS, STOPS, ThreatenedMessages
 from coordinator.theory.tolerance import MessageClass, Tolerance
+from emunode.model import Rank
 
 MOST_WORK: Final = 2**28
 """Most words of 64 bits that are united for one certificate: about ten seconds."""
@@ -70,18 +72,25 @@ def survivors(
 
 
 class SetCounter:
-    """Sets of faults as rows of words: the copies they stop, the copies they alter, and the nodes they strike."""
+    """Sets of faults as rows of words: the copies they stop, the copies they alter, and the nodes they strike.
 
-    def __init__(self, messages: ThreatenedMessages) -> None:
+    `sites` has for each part the sites that are chosen, each with the places that fail there together; without it each
+    place of a part is a site.
+    """
+
+    def __init__(self, messages: ThreatenedMessages, sites: Sequence[Sequence[Sequence[Place]]] | None = None) -> None:
         self._messages = messages
+        self._sites = sites or [[(place,) for place in sorted(part.eligible)] for part in messages.threats.parts]
         self._pieces = [
             (message, number, copies)
             for message in messages.due
             for number, copies in enumerate(messages.distinct(message))
         ]
         # A slot is an origin with the number of one of its distinct pieces. All receivers of a slot share one row of
-        # bits, a bit for each rank.
-        self._slots = sorted({(message.origin, number) for message, number, _ in self._pieces})
+        # bits, a bit for each rank. A gather has few receivers: slots belong to receivers, and bits to origins.
+        origins = {message.origin for message in messages.due}
+        self._by_origin = len(origins) <= len(messages.receivers)
+        self._slots = sorted({(self._ends(message)[0], number) for message, number, _ in self._pieces})
         # A message that no copy brings has one that never arrives.
         self._copies = max([1, *(len(copies) for *_, copies in self._pieces)])
         self._block = -(-messages.paths.topology.order // 64)
@@ -89,20 +98,22 @@ class SetCounter:
         self._altering = any(part.weight == ALTERS for part in messages.threats.parts) or any(
             copy.damage == ALTERS for *_, copies in self._pieces for copy in copies
         )
-        origins = {origin for origin, _ in self._slots}
-        self._origins_fail = any(not part.eligible.isdisjoint(origins) for part in messages.threats.parts)
+        failing = {place for sites in self._sites for site in sites for place in site}
+        self._only_receivers_fail = self._by_origin and failing.isdisjoint(origins)
         self._table = (1 + self._altering) * self._copies * len(self._slots)
         self.width = (self._table + 1) * self._block
         """Words of a row."""
-        self.table_words = self.width * (1 + sum(len(part.eligible) for part in messages.threats.parts))
+        self.table_words = self.width * (1 + sum(map(len, self._sites)))
+
+    def _ends(self, message: DueMessage) -> tuple[Rank, Rank]:
+        """Return the end of a message that has slots of its own, and the end that has a bit."""
+        return message if self._by_origin else (message.receiver, message.origin)
 
     def count(self, counts: Sequence[int]) -> Survivors:
         """Return the survivors among all sets with given numbers of faults, by part, set by set."""
         given, tables, due = self._rows
         survived = lost = vacant = 0
-        scan = SetScan(
-            [(len(table), count) for table, count in zip(tables, counts, strict=True)], sets_at_once(self.width)
-        )
+        scan = self._scan(counts)
         united: Iterable[Words] = scan.unions(tables, given)
         on_links = [part.on_links for part in self._messages.threats.parts]
         if len(set(on_links)) < len(on_links):
@@ -111,68 +122,101 @@ class SetCounter:
             united = (rows[without_repetition(sets, kinds)] for rows, sets in zip(united, scan.indices(), strict=True))
         nodes = sum(count for each, count in zip(on_links, counts, strict=True) if not each)
         # Fewer faults than receivers leave someone to whom messages are due, if the origins are healthy.
-        may_be_vacant = self._origins_fail or nodes >= len(self._messages.receivers)
+        may_be_vacant = not self._only_receivers_fail or nodes >= len(self._messages.receivers)
         for rows in united:
             missing = self._missing(rows)
-            survived += len(rows) - int(np.count_nonzero(missing.any(axis=1)))
-            lost += int(np.bitwise_count(missing).sum())
+            survived += len(rows) - int(np.count_nonzero(missing))
+            lost += int(missing.sum())
             if may_be_vacant:
                 vacant += int((~self._owed(rows, due).any(axis=(1, 2))).sum())
         return Survivors(survived, survived, lost, vacant)
 
+    def most_harmful(self, counts: Sequence[int]) -> tuple[list[int], int]:
+        """Return the set under which most healthy receivers miss a message, by the numbers of its sites, and their number.
+
+        Of several the first in lexicographic order.
+        """
+        given, tables, _ = self._rows
+        best, harm = [], -1
+        scan = self._scan(counts)
+        for rows, sets in zip(scan.unions(tables, given), scan.indices(), strict=True):
+            missing = self._missing(rows)
+            at = int(missing.argmax())
+            if missing[at] > harm:
+                best, harm = sets[at].tolist(), int(missing[at])
+        return best, harm
+
+    def _scan(self, counts: Sequence[int]) -> SetScan:
+        choices = [(len(sites), count) for sites, count in zip(self._sites, counts, strict=True)]
+        return SetScan(choices, sets_at_once(self.width))
+
     @cached_property
     def _rows(self) -> tuple[Words, list[Words], Words]:
-        """The row of the given faults, a table of rows for each part, and the receivers of each slot."""
+        """The row of the given faults, a table of rows for each part, and the bits of the due messages of each slot."""
         threats, block = self._messages.threats, 64 * self._block
         slot_of = {slot: at for at, slot in enumerate(self._slots)}
         shape = 1 + self._altering, self._copies, len(self._slots), block
         given = np.zeros((1, *shape), dtype=np.bool_)
         due = np.zeros((len(self._slots), block), dtype=np.bool_)
-        places = [sorted(part.eligible) for part in threats.parts]
-        index = [{place: at for at, place in enumerate(each)} for each in places]
-        struck = [np.zeros((len(each), *shape), dtype=np.bool_) for each in places]
+        index: list[dict[Place, list[int]]] = [{} for _ in self._sites]
+        for places, sites in zip(index, self._sites, strict=True):
+            for at, site in enumerate(sites):
+                for place in site:
+                    places.setdefault(place, []).append(at)
+        struck = [np.zeros((len(sites), *shape), dtype=np.bool_) for sites in self._sites]
         for message, number, copies in self._pieces:
-            slot, receiver = slot_of[message.origin, number], message.receiver
-            due[slot, receiver] = True
+            end, bit = self._ends(message)
+            slot = slot_of[end, number]
+            due[slot, bit] = True
             # A message with fewer copies than others gets further copies that never arrive, so that all messages have
             # equal numbers.
-            given[0, 0, len(copies) :, slot, receiver] = True
+            given[0, 0, len(copies) :, slot, bit] = True
             for at, copy in enumerate(copies):
                 if copy.damage:
                     # The first axis has stopped copies at 0 and altered copies at 1, hence damage and weight less one.
-                    given[0, copy.damage - 1, at, slot, receiver] = True
+                    given[0, copy.damage - 1, at, slot, bit] = True
                 for part, found in enumerate(copy.places):
                     for place in found:
-                        struck[part][index[part][place], threats.parts[part].weight - 1, at, slot, receiver] = True
-        faulty = [np.zeros((len(each), block), dtype=np.bool_) for each in places]
-        for part, each in enumerate(places):
-            for at, place in enumerate(each):
+                        rows = index[part].get(place, [])
+                        struck[part][rows, threats.parts[part].weight - 1, at, slot, bit] = True
+        faulty = [np.zeros((len(sites), block), dtype=np.bool_) for sites in self._sites]
+        for part, places in enumerate(index):
+            for place, rows in places.items():
                 # Only nodes have bits in the last block: a faulty link takes no receiver out.
                 if isinstance(place, int):
-                    faulty[part][at, place] = True
+                    faulty[part][rows, place] = True
         tables = [_joined(one, other) for one, other in zip(struck, faulty, strict=True)]
         return _joined(given, np.zeros((1, block), dtype=np.bool_)), tables, packed_tables(due)
 
-    def _missing(self, united: Words) -> Words:
-        """Return for each set the healthy receivers that miss a message."""
+    def _missing(self, united: Words) -> NDArray[np.int64]:
+        """Count for each set the healthy receivers that miss a message."""
         shape = 1 + self._altering, self._copies, len(self._slots), self._block
         copies = united[:, : -self._block].reshape(len(united), *shape)
         # Copy by copy, since the copies of a piece are few: numpy combines long axes faster than short ones.
         stopped = [copies[:, 0, at] for at in range(self._copies)]
         lost = _outvoted(copies[:, 0], copies[:, 1]) if self._altering else reduce(np.bitwise_and, stopped)
-        # Copies have bits at their receivers only, so that nothing is lost where nothing is due.
-        if self._origins_fail:
+        # Copies have bits at the ends of their messages only, so that nothing is lost where nothing is due.
+        if not self._only_receivers_fail:
             lost = self._owed(united, lost)
+        if not self._by_origin:
+            receivers = [receiver for receiver, _ in self._slots]
+            first = np.unique(receivers, return_index=True)[1]
+            counts: NDArray[np.int64] = np.logical_or.reduceat(lost.any(axis=2), first, axis=1).sum(
+                axis=1, dtype=np.int64
+            )
+            return counts
         faulty = united[:, -self._block :]
-        missing = reduce(np.bitwise_or, [lost[:, slot] for slot in range(lost.shape[1])], np.zeros_like(faulty))
-        return missing & ~faulty
+        missing = reduce(np.bitwise_or, [lost[:, slot] for slot in range(len(self._slots))], np.zeros_like(faulty))
+        missing &= ~faulty
+        # Word by word, for the same reason.
+        return reduce(np.add, [np.bitwise_count(missing[:, at]).astype(np.int64) for at in range(self._block)])
 
     def _owed(self, united: Words, due: Words) -> Words:
         """Return `due` without bits for messages to and from faulty nodes: to them and from them nothing is due."""
         faulty = united[:, -self._block :]
-        origins = np.array([origin for origin, _ in self._slots])
-        # The bit of each origin in the block of struck nodes: its word, shifted to the lowest place.
-        silent = (faulty[:, origins // 64] >> (origins % 64).astype(np.uint64)) & np.uint64(1)
+        ends = np.array([end for end, _ in self._slots])
+        # The bit of each slot's end in the block of struck nodes: its word, shifted to the lowest place.
+        silent = (faulty[:, ends // 64] >> (ends % 64).astype(np.uint64)) & np.uint64(1)
         return due & ~faulty[:, None, :] & np.where(silent == 0, EVERYTHING, NOTHING)[:, :, None]
 
 
