@@ -115,6 +115,7 @@ def test_numbers_of_survived_sets(
         ("ej:1+2", "independent-trees", 3, "byzantine=2", {}),
         ("hypercube:3", "nesbt", 3, "equivocate=1;silent=1", {"message_bytes": 64}),
         ("star:3", "balanced-tree", 1, "nodes=1", {"collective": "scatter"}),
+        ("star:3", "balanced-tree", 1, "nodes=5", {"collective": "gather"}),
         ("star:3", "edt", 1, "links=1", {"collective": "alltoall"}),
         ("star:3", "rotated-trees", 1, "nodes=1", {"collective": "allgather"}),
         ("hypercube:3", "disjoint-paths", 3, "nodes=3", {"collective": "unicast"}),

@@ -26,6 +26,8 @@ CASES = [
     ("star:4", "broadcast", "greedy-tree", {}, "substar=1@2"),
     ("hypercube:3", "broadcast", "nesbt", {"redundancy": 3}, "nodes=3"),
     ("hypercube:3", "scatter", "sbt", {}, "hang=2@2-3"),
+    ("star:3", "gather", "balanced-tree", {"messages": 2}, "nodes=2"),
+    ("star:3", "allgather", "rotated-trees", {}, "nodes=2"),
     ("ej:2+3", "broadcast", "independent-trees", {"redundancy": 2}, "nodes=2"),
 ]
 
