@@ -24,12 +24,16 @@ from emunode.model import Rank
 FILE: Final = re.compile(r"(.*)\.(0|[1-9][0-9]{0,6})\.et")
 GZIP: Final = b"\x1f\x8b"
 COMP, SEND, RECEIVE, COLLECTIVE = 4, 5, 6, 7
+MOST_ATTRIBUTES: Final = 256
+"""The most attributes of a node, and of the metadata of a rank."""
+MOST_DEPENDENCIES: Final = 4 * MOST_OPERATIONS
+"""The most dependencies of all nodes of all ranks."""
 TYPES: Final = ("INVALID", "METADATA", "MEM_LOAD", "MEM_STORE", "COMP", "COMM_SEND", "COMM_RECV", "COMM_COLL")
 
 NodeAttributes = Mapping[str, int | float | str | bytes]
 
 
-@dataclass
+@dataclass(slots=True)
 class TraceNode:
     """One node of the trace of a rank."""
 
@@ -83,7 +87,7 @@ def set_of(path: Path) -> tuple[str, Sequence[Path]]:
 def read_traces(path: Path) -> Sequence[RankTrace]:
     """Return the traces of the set that a file belongs to, by rank. Raises RefusedScheduleError."""
     _, paths = set_of(path)
-    left, traces = MOST_BYTES, []
+    left, budget, traces = MOST_BYTES, _Budget(), []
     for rank, each in enumerate(paths):
         try:
             data = read_bytes(each, left)
@@ -91,9 +95,7 @@ def read_traces(path: Path) -> Sequence[RankTrace]:
             raise RefusedScheduleError(f"{each.name} cannot be read: {error.strerror}") from None
         data = _unpacked(each.name, data, left)
         left -= len(data)
-        traces.append(_trace(each.name, rank, data))
-        if sum(len(trace.nodes) for trace in traces) > MOST_OPERATIONS:
-            raise RefusedScheduleError(f"it has more than {MOST_OPERATIONS:,} nodes")
+        traces.append(_trace(each.name, rank, data, budget))
     for trace in traces:
         said = trace.metadata.get("num_ranks", len(traces))
         if said != len(traces):
@@ -118,7 +120,27 @@ def _unpacked(name: str, data: bytes, most: int) -> bytes:
     return found
 
 
-def _trace(name: str, rank: Rank, data: bytes) -> RankTrace:
+@dataclass
+class _Budget:
+    """The nodes and dependencies that the files of a set may still have."""
+
+    nodes: int = MOST_OPERATIONS
+    dependencies: int = MOST_DEPENDENCIES
+
+    def take_node(self) -> None:
+        """Count a node. Raises WireError."""
+        self.nodes -= 1
+        if self.nodes < 0:
+            raise WireError(f"the set has more than {MOST_OPERATIONS:,} nodes")
+
+    def take_dependency(self) -> None:
+        """Count a dependency. Raises WireError."""
+        self.dependencies -= 1
+        if self.dependencies < 0:
+            raise WireError(f"the set has more than {MOST_DEPENDENCIES:,} dependencies")
+
+
+def _trace(name: str, rank: Rank, data: bytes, budget: _Budget) -> RankTrace:
     """Return the trace in the bytes of one file."""
     trace, place, number = RankTrace(name), 0, 0
     if not data:
@@ -131,9 +153,10 @@ def _trace(name: str, rank: Rank, data: bytes) -> RankTrace:
                 raise RefusedScheduleError(f"{at}: {size} bytes are announced, {len(data) - place} are left")
             message = data[place : place + size]
             if number == 0:
-                trace.metadata.update(_attribute(value) for key, _, value in fields(message) if key == 2)
+                trace.metadata.update(_attributes(message, 2))
             else:
-                node = _node(rank, message)
+                budget.take_node()
+                node = _node(rank, message, budget)
                 if node.number in trace.nodes:
                     raise RefusedScheduleError(f"{at}: node {node.number} exists already")
                 trace.nodes[node.number] = node
@@ -147,18 +170,29 @@ def _trace(name: str, rank: Rank, data: bytes) -> RankTrace:
     return trace
 
 
-def _node(rank: Rank, message: bytes) -> TraceNode:
+def _node(rank: Rank, message: bytes, budget: _Budget) -> TraceNode:
     number, kind = 0, 0
-    depends: list[int] = []
-    attributes = []
+    # A dictionary keeps the order, and each number once.
+    depends: dict[int, None] = {}
     for key, wire, value in fields(message):
         if key in (1, 3) and isinstance(value, int):
             number, kind = (value, kind) if key == 1 else (number, value)
         elif key in (4, 5):
-            depends += whole_numbers(wire, value)
-        elif key == 10:
-            attributes.append(_attribute(value))
-    return TraceNode(rank, number, kind, list(dict.fromkeys(depends)), dict(attributes))
+            for other in whole_numbers(wire, value):
+                budget.take_dependency()
+                depends[other] = None
+    return TraceNode(rank, number, kind, list(depends), _attributes(message, 10))
+
+
+def _attributes(message: bytes, field_number: int) -> dict[str, int | float | str | bytes]:
+    """Return the attributes in the field of this number, by name. Raises WireError."""
+    found: dict[str, int | float | str | bytes] = {}
+    for key, _, value in fields(message):
+        if key == field_number:
+            found.update([_attribute(value)])
+            if len(found) > MOST_ATTRIBUTES:
+                raise WireError(f"it has more than {MOST_ATTRIBUTES} attributes")
+    return found
 
 
 def _attribute(message: int | bytes) -> tuple[str, int | float | str | bytes]:

@@ -17,7 +17,10 @@ MOST_ATTRIBUTES: Final = 64
 MOST_TEXT: Final = 65_536
 """The longest value of an attribute, in characters."""
 XML_ELEMENTS: Final = 2 * MOST_OPERATIONS
-BEFORE_ROOT: Final = rb"(?:\xef\xbb\xbf)?\s*(?:<\?xml[^>]*\?>\s*)?(?:<!--.*?-->\s*)*<"
+# A comment ends at its first end: without the atomic group, many comments would be divided in exponentially many ways.
+BEFORE_ROOT: Final = rb"(?:\xef\xbb\xbf)?\s*+(?:<\?xml[^>]*+>\s*+)?(?:(?><!--.*?-->)\s*+)*+<"
+LONGEST_TAG: Final = 1 << 20
+"""The most bytes of one tag or comment, about."""
 PART: Final = 1 << 16
 """Bytes that are parsed at once, so that a bound ends the reading soon after it is passed."""
 
@@ -96,6 +99,11 @@ def parse_xml(data: bytes) -> XmlElement:
     try:
         for first in range(0, len(data), PART):
             parser.Parse(data[first : first + PART])
+            # Expat reads a tag from its beginning again with every part, so a long one would take quadratic time.
+            if first + PART - max(parser.CurrentByteIndex, 0) > LONGEST_TAG:
+                raise RefusedScheduleError(
+                    f"line {parser.CurrentLineNumber}: a tag or comment has more than {LONGEST_TAG:,} bytes"
+                )
         parser.Parse(b"", True)
     except ExpatError as error:
         reason = errors.messages[error.code]

@@ -28,7 +28,8 @@ STATEMENT: Final = re.compile(
 REQUIRES: Final = re.compile(rf"(?P<one>{LABEL})\s+(?P<how>requires|irequires)\s+(?P<other>{LABEL})", re.ASCII)
 HEAD: Final = re.compile(r"num_ranks\s+([0-9]{1,9})", re.ASCII)
 RANK: Final = re.compile(r"rank\s+([0-9]{1,9})\s*\{", re.ASCII)
-COMMENT: Final = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
+COMMENT: Final = re.compile(r"/\*|//")
+MOST_LINES: Final = 8 * MOST_OPERATIONS
 
 
 @register
@@ -40,7 +41,7 @@ class GoalFormat(ScheduleFormat):
 
     def recognises(self, source: ScheduleSource) -> bool:
         start = source.data[:65536].decode("ascii", errors="replace")
-        return HEAD.match(COMMENT.sub("", start).lstrip()) is not None
+        return HEAD.match(without_comments(start).lstrip()) is not None
 
     def read(self, source: ScheduleSource) -> "GoalFile":
         try:
@@ -56,8 +57,10 @@ class GoalFile(MessageFile):
     format = GoalFormat.name
 
     def __init__(self, text: str) -> None:
-        # Line breaks inside comments stay, so that the numbers of lines are right.
-        text = COMMENT.sub(lambda found: "\n" * found[0].count("\n"), text)
+        # Before anything is made of the lines.
+        if (count := text.count("\n")) > MOST_LINES:
+            raise RefusedScheduleError(f"it has {count:,} lines; at most {MOST_LINES:,} are read")
+        text = without_comments(text)
         lines = [(number, line) for number, line in enumerate(map(str.strip, text.split("\n")), 1) if line]
         head = HEAD.fullmatch(lines[0][1]) if lines else None
         if head is None:
@@ -65,13 +68,16 @@ class GoalFile(MessageFile):
         self.ranks = int(head[1])
         if not 2 <= self.ranks <= MOST_RANKS:
             raise RefusedScheduleError(f"line {lines[0][0]}: num_ranks is {self.ranks}; expected 2 to {MOST_RANKS}")
-        if len(lines) > 8 * MOST_OPERATIONS:
-            raise RefusedScheduleError(f"it has {len(lines):,} statements; at most {8 * MOST_OPERATIONS:,} are read")
         blocks = dict(_blocks(lines[1:], self.ranks))
+        if len(blocks) < self.ranks:
+            absent = next(rank for rank in range(self.ranks) if rank not in blocks)
+            raise RefusedScheduleError(
+                f"rank {absent} is missing: num_ranks is {self.ranks}, {len(blocks)} ranks exist"
+            )
         self.operations: list[RankOperation] = []
         self.wildcards = 0
         for rank in range(self.ranks):
-            self._read_rank(rank, blocks.get(rank, ()))
+            self._read_rank(rank, blocks[rank])
         self.require_sends()
 
     def _read_rank(self, rank: Rank, lines: Iterable[tuple[int, str]]) -> None:
@@ -142,6 +148,19 @@ class GoalFile(MessageFile):
                 reason = f"{message.size} bytes of {message.sender} meet a receive of {receipt.size}"
                 found = found.violated(f"rank {receipt.rank}: {reason}", receipt.line)
         return found
+
+
+def without_comments(text: str) -> str:
+    """Return a text without its comments, one of which may lack its end; line breaks inside them stay."""
+    kept, place = [], 0
+    # One step for each comment: a pattern for whole comments would search for the end of one without end again and again.
+    while (begins := COMMENT.search(text, place)) is not None:
+        block = begins[0] == "/*"
+        ends = text.find("*/" if block else "\n", begins.end())
+        after = len(text) if ends < 0 else ends + 2 * block
+        kept += [text[place : begins.start()], "\n" * text.count("\n", begins.start(), after)]
+        place = after
+    return "".join([*kept, text[place:]])
 
 
 def _blocks(lines: Sequence[tuple[int, str]], ranks: int) -> Iterator[tuple[Rank, Sequence[tuple[int, str]]]]:

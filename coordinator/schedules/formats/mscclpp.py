@@ -1,7 +1,7 @@
 """MSCCL++ execution plans are recognised and refused: their operations are one-sided."""
 
 from coordinator.schedules.base import RefusedScheduleError, ScheduleFile, ScheduleFormat, ScheduleSource
-from coordinator.stored.reading import parse_json
+from coordinator.schedules.json_object import is_object, parse_object
 from emunode.registry import register
 
 ONE_SIDED = frozenset(
@@ -21,12 +21,12 @@ class MscclppFormat(ScheduleFormat):
     suffixes = (".json",)
 
     def recognises(self, source: ScheduleSource) -> bool:
-        return source.data.lstrip()[:1] == b"{" and b'"threadblocks"' in source.data
+        return is_object(source.data, b'"threadblocks"')
 
     def read(self, source: ScheduleSource) -> ScheduleFile:
-        document = parse_json(source.data)
+        document = parse_object(source.data, "MSCCL++")
         first = ""
-        gpus = document.get("gpus") if isinstance(document, dict) else None
+        gpus = document.get("gpus")
         for gpu in gpus if isinstance(gpus, list) else ():
             blocks = gpu.get("threadblocks") if isinstance(gpu, dict) else None
             for place, block in enumerate(blocks if isinstance(blocks, list) else ()):

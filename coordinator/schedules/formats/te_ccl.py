@@ -19,7 +19,7 @@ from coordinator.schedules.base import (
     ScheduleSource,
 )
 from coordinator.schedules.hop_file import ChunkHop, HopFile, sorted_names
-from coordinator.stored.reading import parse_json
+from coordinator.schedules.json_object import is_object, parse_object
 from emunode.registry import register
 
 FLOW: Final = re.compile(
@@ -41,12 +41,10 @@ class TecclFormat(ScheduleFormat):
     suffixes = (".json",)
 
     def recognises(self, source: ScheduleSource) -> bool:
-        return source.data.lstrip()[:1] == b"{" and b"-Flows" in source.data
+        return is_object(source.data, b"-Flows")
 
     def read(self, source: ScheduleSource) -> "TecclFile":
-        document = parse_json(source.data)
-        if not isinstance(document, dict):
-            raise RefusedScheduleError("an object expected, as TE-CCL writes")
+        document = parse_object(source.data, "TE-CCL")
         flows = _under(document, lambda key: key.endswith("-Flows"), "-Flows")
         if not isinstance(flows, list) or not flows:
             raise RefusedScheduleError("no flow: nothing to check")

@@ -30,18 +30,18 @@ def test_golden_verdicts(row: dict[str, str]) -> None:
         assert judge_file(path, parse_topology(network)).judgement.verdict == expected
 
 
-def copied(name: str, folder: Path) -> Path:
-    """Copy a set of four files, and return the second one."""
-    for rank in range(4):
+def copied(name: str, folder: Path, ranks: int = 4) -> Path:
+    """Copy a set of files, and return the second one."""
+    for rank in range(ranks):
         copy(FOLDER / f"{name}.{rank}.et", folder / f"a.{rank}.et")
     return folder / "a.1.et"
 
 
 def test_every_cut_is_refused(tmp_path: Path) -> None:
-    path = copied("allreduce-ring-4", tmp_path)
+    path = copied("broadcast-binomial-8", tmp_path, 8)
     data = path.read_bytes()
-    # Every place in the first two messages, and a sample of the others.
-    for end in (*range(600), *range(600, len(data), 29)):
+    assert judge_file(path).judgement.verdict is FileVerdict.HOLDS
+    for end in range(len(data)):
         path.write_bytes(data[:end])
         assert judge_file(path).judgement.verdict is FileVerdict.REFUSED
 
@@ -64,6 +64,48 @@ def test_compressed_files_are_read_with_a_bound(tmp_path: Path) -> None:
     assert judge_file(path).judgement.verdict is FileVerdict.HOLDS
     path.write_bytes(gzip.compress(bytes(100 << 20)))
     assert "bytes unpacked" in judge_file(path).judgement.reason
+
+
+def varint(number: int) -> bytes:
+    """Return a number in the encoding of lengths."""
+    found = bytearray()
+    while number > 127:
+        found.append(number & 127 | 128)
+        number >>= 7
+    return bytes([*found, number])
+
+
+def part(key: int, data: bytes) -> bytes:
+    """Return a field with a part."""
+    return varint(key << 3 | 2) + varint(len(data)) + data
+
+
+def message(data: bytes) -> bytes:
+    """Return a message behind its length."""
+    return varint(len(data)) + data
+
+
+HOSTILE = {
+    "length": (varint(2**31), "2147483648 bytes are announced, 0 are left"),
+    "long-length": (b"\xff" * 11, "a number has more than 5 bytes"),
+    "nodes": (message(b"") + b"".join(message(b"\x08" + varint(n)) for n in range(500_001)), "more than 500,000 nodes"),
+    "dependencies": (message(b"") + message(part(5, b"\x01" * 2_000_001)), "more than 2,000,000 dependencies"),
+    "attributes": (
+        message(b"") + message(b"".join(part(10, part(1, b"%d" % n)) for n in range(257))), "more than 256 attributes"
+    ),
+    "metadata": (message(b"".join(part(2, part(1, b"%d" % n)) for n in range(257))), "more than 256 attributes"),
+    "long-number": (message(b"") + message(b"\x08" + b"\xff" * 11), "a number has more than 10 bytes"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_bytes_are_refused(name: str, tmp_path: Path) -> None:
+    path = copied("allreduce-ring-4", tmp_path)
+    data, reason = HOSTILE[name]
+    path.write_bytes(data)
+    found = judge_file(path).judgement
+    assert found.verdict is FileVerdict.REFUSED
+    assert reason in found.reason
 
 
 def test_a_set_has_one_line(tmp_path: Path) -> None:

@@ -129,10 +129,3 @@ def test_refused_files(text: str, reason: str, tmp_path: Path) -> None:
     with pytest.raises(RefusedScheduleError) as refused:
         read_schedule(tmp_path / "some.xml")
     assert reason in refused.value.allowed
-
-
-def test_every_cut_of_a_file_is_refused() -> None:
-    data = (FOLDER / "broadcast-binomial-8.xml").read_bytes().strip()
-    for end in range(1, len(data), 7):
-        with pytest.raises(RefusedScheduleError):
-            msccl_file(data[:end])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.schedules.base import FileVerdict, RefusedScheduleError
+from coordinator.schedules.base import MOST_BYTES, FileVerdict, RefusedScheduleError
 from coordinator.schedules.folder import judge_file
 from coordinator.schedules.formats.forestcoll import split_path
 from coordinator.schedules.registry import read_schedule, schedule_formats
@@ -55,6 +55,20 @@ REFUSED = {
     "chunks.xml": (FOREST.replace('nchunks="1"', 'nchunks="999999999"'), "hops of chunks; at most 500,000 are read"),
     "no-tree.xml": ('<Algo nchunkspernode="1"/>', "no tree sends: nothing to check"),
     "statement.goal": (GOAL.replace("recv", "receive", 1), "line 9: 'l1: receive 64b from 0 tag 2' is no statement"),
+    "absent.goal": (GOAL[: GOAL.index("rank 3")], "rank 3 is missing: num_ranks is 4, 3 ranks exist"),
+    "comment.goal": (GOAL.replace("}", "/*", 1), "the file ends inside rank 0"),
+    "lines.goal": ("num_ranks 2" + "\n" * 4_000_001, "it has 4,000,001 lines; at most 4,000,000 are read"),
+    "operations.goal": (
+        "num_ranks 2\nrank 0 {\n" + "calc 1\n" * 500_001 + "}\nrank 1 {\n}\n",
+        "it has more than 500,000 operations",
+    ),
+    "values.json": ('{"7-Flows": [' + "[]," * 2_000_000 + "1]}", "it has more than 2,000,000 values"),
+    "many.json": ('{"7-Flows": [' + "1," * 500_000 + "1]}", "it has 500,001 flows; at most 500,000 are read"),
+    "elements.xml": ("<Algo>" + "<tree/>" * 1_000_000 + "</Algo>", "it has more than 1,000,000 elements"),
+    "laughs.xml": (
+        '<!DOCTYPE Algo [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;">]><Algo nchunkspernode="&b;"/>',
+        "document types and entities are not read",
+    ),
     "open.goal": (GOAL.rstrip()[:-1], "the file ends inside rank 3"),
     "rank.goal": (GOAL.replace("rank 3", "rank 2"), "line 18: rank 2 stands in line 12 already"),
     "ranks.goal": (GOAL.replace("num_ranks 4", "num_ranks 999999999"), "num_ranks is 999999999; expected 2 to 65536"),
@@ -64,6 +78,12 @@ REFUSED = {
 }
 
 
+WHOLE = (
+    "broadcast-binomial-8.xml", "teccl-allgather-ring-4.json", "forest-allgather-ring-4.xml", "goal-broadcast-4.goal",
+)  # fmt: skip
+"""A small file of each format in one file."""
+
+
 @pytest.mark.parametrize("name", REFUSED)
 def test_refused_files(name: str, tmp_path: Path) -> None:
     text, reason = REFUSED[name]
@@ -71,6 +91,45 @@ def test_refused_files(name: str, tmp_path: Path) -> None:
     found = judge_file(tmp_path / name).judgement
     assert found.verdict is FileVerdict.REFUSED
     assert reason in found.reason
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_every_cut_of_a_file_is_refused(name: str, tmp_path: Path) -> None:
+    data = (FOLDER / name).read_bytes().strip()
+    path = tmp_path / name
+    path.write_bytes(data)
+    assert judge_file(path).judgement.verdict is FileVerdict.HOLDS
+    for end in range(len(data)):
+        path.write_bytes(data[:end])
+        assert judge_file(path).judgement.verdict is FileVerdict.REFUSED, end
+
+
+@pytest.mark.parametrize(
+    ("text", "suffix"),
+    [
+        ("<!---->" * 9000 + "<x/>", "xml"),
+        ("<!--" * 9000, "xml"),
+        ('<algo name="' + "a" * 20_000_000 + '"/>', "xml"),
+        ("/*/" * 20_000, "goal"),
+        ("num_ranks 2\n" + "/*" * 500_000, "goal"),
+        ("num_ranks 2\n" + "//\n" * 500_000, "goal"),
+        ("num_ranks 2\nrank 0 {\n" + "a" * 1_000_000, "goal"),
+    ],
+)
+def test_comments_and_long_names_take_time_in_proportion(text: str, suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"hostile.{suffix}"
+    path.write_text(text)
+    began = time.process_time()
+    assert judge_file(path).judgement.verdict is FileVerdict.REFUSED
+    assert time.process_time() - began < 10
+
+
+def test_files_beyond_the_bound_on_bytes_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "large.xml"
+    with path.open("wb") as file:
+        # A file with a hole takes no space.
+        file.truncate(MOST_BYTES + 1)
+    assert judge_file(path).judgement.reason == f"it has more than {MOST_BYTES} bytes"
 
 
 def test_damaged_files_end_in_one_line(tmp_path: Path) -> None:
