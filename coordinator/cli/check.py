@@ -14,13 +14,14 @@ from coordinator.cli import render
 from coordinator.cli.check_schedules import ScheduleChecks, check_schedules
 from coordinator.cli.documents import print_json
 from coordinator.cli.markup import escape
-from coordinator.cli.output import OUTPUT, JsonFlag, as_command
+from coordinator.cli.output import OUTPUT, JsonFlag, PluginFlag, as_command
 from coordinator.grading.confinement import MEBIBYTE, Limits
 from coordinator.grading.grade import Grade, GradedPart, GradeOptions
 from coordinator.grading.grade import grade as grade_file
 from coordinator.grading.gradescope import results
 from coordinator.grading.marks import MarkVerdict
 from coordinator.history.run_directory import replace_file
+from coordinator.scenario.plugins import load_plugins
 from coordinator.schedules.folder import is_schedule
 from emunode.errors import ScenarioError
 from emunode.model import PortModel
@@ -102,6 +103,7 @@ def check(  # noqa: PLR0913  # its flags
     gradescope: Annotated[
         Path | None, Parameter(group=OUTPUT, metavar="FILE", help="also write the results.json that Gradescope reads")
     ] = None,
+    plugin: PluginFlag = None,
     json: JsonFlag = False,
 ) -> int:
     """Grade a submission, an algorithm, a network or trees, or judge schedules from files.
@@ -121,6 +123,8 @@ def check(  # noqa: PLR0913  # its flags
       coordinator check mine.py --topology star:4 --port-model one-port --within 1.5 --json
       coordinator check schedules/ ring.xml --topology ring:8
     """
+    # A plug-in may add a format.
+    load_plugins(plugin or ())
     if files and all(map(is_schedule, files)):
         if port_model or property or within is not None or limits is not None or gradescope is not None:
             raise ScenarioError(

@@ -1,7 +1,11 @@
 """Schedules of hops: chunk c of source s crosses a link in a step; nothing is added, and cells have no place."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from itertools import pairwise
+from types import MappingProxyType
 from typing import NamedTuple
 
 from coordinator.schedules.base import (
@@ -39,8 +43,70 @@ class HopFile(ScheduleFile):
     def labels(self) -> Sequence[str]:
         return [*self.nodes, *sorted_names(self.switches)]
 
+    demands: Mapping[tuple[str, str, int], int] = MappingProxyType({})
+    """By (node, origin, chunk) of a demand that the file lists, the number that it states; empty: each chunk everywhere."""
+
+    def ways(self) -> Iterator[tuple[ChunkHop, Sequence[str]]]:
+        """Yield each hop with the nodes on its way, switches included."""
+        return ((hop, (hop.sender, hop.receiver)) for hop in self.hops)
+
+    def at(self, step: Step) -> str:
+        """Return a step in the words of the file."""
+        return f"step {step}"
+
     def sends(self) -> Iterable[tuple[str, str]]:
-        return ((hop.sender, hop.receiver) for hop in self.hops)
+        return (pair for _, way in self.ways() for pair in pairwise(way))
+
+    @cached_property
+    def since(self) -> Mapping[tuple[str, str, int], Step]:
+        """By (node, origin, chunk), the step in which the chunk first comes to the node."""
+        found: dict[tuple[str, str, int], Step] = {}
+        for hop in self.hops:
+            key = hop.receiver, hop.origin, hop.chunk
+            found[key] = min(hop.step, found.get(key, hop.step))
+        return found
+
+    def judge(self, capacity: int | None = None) -> FileJudgement:
+        """Return the judgement: causality, the load of links, demands, and chunks that come twice."""
+        found = self._causality(self.counted(self.hops, self.sends()))
+        if capacity is not None:
+            found = self._load(found, capacity)
+        return self._missing(found)
+
+    def _causality(self, found: FileJudgement) -> FileJudgement:
+        came = len({(hop.receiver, hop.origin, hop.chunk) for hop in self.hops if hop.receiver != hop.origin})
+        redundant = len(self.hops) - came
+        for hop in self.hops:
+            if hop.sender != hop.origin and self.since.get((hop.sender, hop.origin, hop.chunk), hop.step) >= hop.step:
+                what = f"{hop.sender} sends chunk {hop.chunk} of {hop.origin}, which it has not"
+                found = found.violated(f"{self.at(hop.step)}: {what}")
+        if redundant and found.verdict is FileVerdict.HOLDS:
+            reason = f"{redundant} chunk{'s' * (redundant > 1)} came to a node that had it"
+            found = replace(found, redundant=redundant, reason=reason)
+        return found
+
+    def _load(self, found: FileJudgement, capacity: int) -> FileJudgement:
+        loads = Counter((hop.step, *pair) for hop, way in self.ways() for pair in pairwise(way))
+        for (step, sender, receiver), load in sorted(loads.items()):
+            if load > capacity:
+                reason = f"{load} chunks on the link {sender} to {receiver}, which carries {capacity}"
+                found = found.violated(f"{self.at(step)}: {reason}")
+        return found
+
+    def _missing(self, found: FileJudgement) -> FileJudgement:
+        """Find demands that are never met: those of the file, or every chunk at every node."""
+        place = {name: at for at, name in enumerate(self.nodes)}
+        chunks = sorted({(hop.origin, hop.chunk) for hop in self.hops}, key=lambda each: (place[each[0]], each[1]))
+        wanted = list(self.demands) or [
+            (receiver, origin, chunk) for origin, chunk in chunks for receiver in self.nodes if receiver != origin
+        ]
+        missing = [key for key in wanted if key not in self.since and key[0] != key[1]]
+        if missing:
+            receiver, origin, chunk = missing[0]
+            return found.violated(
+                f"{receiver} never gets chunk {chunk} of {origin} ({len(missing)} of {len(wanted)} are missing)"
+            )
+        return found
 
     def counted(self, hops: Sequence[ChunkHop], crossings: Iterable[tuple[str, str]]) -> FileJudgement:
         """Return a judgement that holds, with the numbers of hops and of the links (sender, receiver) that they cross."""

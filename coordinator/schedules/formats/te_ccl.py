@@ -1,10 +1,8 @@
 """TE-CCL JSON: flows that name chunk, source, link and epoch, and demands that name the epoch in which they are met."""
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any, Final
 
 from coordinator.schedules.base import (
@@ -12,7 +10,6 @@ from coordinator.schedules.base import (
     MOST_RANKS,
     FileClaim,
     FileJudgement,
-    FileVerdict,
     HopTimetable,
     RefusedScheduleError,
     ScheduleFormat,
@@ -20,6 +17,7 @@ from coordinator.schedules.base import (
 )
 from coordinator.schedules.hop_file import ChunkHop, HopFile, sorted_names
 from coordinator.schedules.json_object import is_object, parse_object
+from emunode.model import Step
 from emunode.registry import register
 
 FLOW: Final = re.compile(
@@ -102,23 +100,18 @@ class TecclFile(HopFile):
                     raise RefusedScheduleError(f"chunk {hop.chunk} of {hop.origin} is in no demand")
         self.collective = "allgather" if self.targets is None else "alltoall"
 
-    def sends(self) -> Iterable[tuple[str, str]]:
+    def ways(self) -> Iterator[tuple[ChunkHop, Sequence[str]]]:
         for hop, via in zip(self.hops, self._via, strict=True):
-            way = (hop.sender, *via, hop.receiver)
-            yield from pairwise(way)
+            yield hop, (hop.sender, *via, hop.receiver)
 
     def judge(self, capacity: int | None = None) -> FileJudgement:
-        found = self.counted(self.hops, self.sends())
-        found = self._causality(found)
-        if capacity is not None:
-            found = self._load(found, capacity)
-        found = self._missing(found)
+        found = super().judge(capacity)
         claims, (duration, finish) = [], self._seconds
         if isinstance(self.claimed, int):
             claims.append(FileClaim("epochs", self.claimed, found.steps or 0, "<="))
             if duration is not None and finish is not None:
                 claims.append(FileClaim("finish time in seconds", finish, self.claimed * duration))
-        met = [key for key, epoch in self.demands.items() if self._since.get(key, 0) <= epoch + 1]
+        met = [key for key, epoch in self.demands.items() if self.since.get(key, 0) <= epoch + 1]
         if self.demands:
             claims.append(FileClaim("demands met in their epochs", len(self.demands), len(met)))
         found = replace(found, claims=tuple(claims))
@@ -126,53 +119,14 @@ class TecclFile(HopFile):
             found = found.violated(f"{self.claimed} epochs are claimed, {found.steps} are used")
         if len(met) < len(self.demands):
             receiver, origin, chunk = next(key for key in self.demands if key not in set(met))
-            epoch, later = self.demands[receiver, origin, chunk], self._since[receiver, origin, chunk] - 1
+            epoch, later = self.demands[receiver, origin, chunk], self.since[receiver, origin, chunk] - 1
             found = found.violated(
                 f"chunk {chunk} of {origin} meets the demand of {receiver} in epoch {later}, and epoch {epoch} is claimed"
             )
         return found
 
-    def _causality(self, found: FileJudgement) -> FileJudgement:
-        since: dict[tuple[str, str, int], int] = {}
-        redundant = 0
-        for hop in self.hops:
-            key = hop.receiver, hop.origin, hop.chunk
-            redundant += key in since or hop.receiver == hop.origin
-            since[key] = min(hop.step, since.get(key, hop.step))
-        for hop in self.hops:
-            if hop.sender != hop.origin and since.get((hop.sender, hop.origin, hop.chunk), hop.step) >= hop.step:
-                what = f"{hop.sender} sends chunk {hop.chunk} of {hop.origin}, which it has not"
-                found = found.violated(f"epoch {hop.step - 1}: {what}")
-        self._since = since
-        if redundant and found.verdict is FileVerdict.HOLDS:
-            reason = f"{redundant} chunk{'s' * (redundant > 1)} came to a node that had it"
-            found = replace(found, redundant=redundant, reason=reason)
-        return found
-
-    def _load(self, found: FileJudgement, capacity: int) -> FileJudgement:
-        loads: Counter[tuple[int, str, str]] = Counter()
-        for hop, via in zip(self.hops, self._via, strict=True):
-            way = (hop.sender, *via, hop.receiver)
-            loads.update((hop.step, one, other) for one, other in pairwise(way))
-        for (step, sender, receiver), load in sorted(loads.items()):
-            if load > capacity:
-                reason = f"epoch {step - 1}: {load} chunks on the link {sender} to {receiver}, which carries {capacity}"
-                found = found.violated(reason)
-        return found
-
-    def _missing(self, found: FileJudgement) -> FileJudgement:
-        """Find demands that are never met: those of the file, or every chunk at every node."""
-        chunks = sorted({(hop.origin, hop.chunk) for hop in self.hops}, key=lambda each: (int(each[0]), each[1]))
-        wanted = list(self.demands) or [
-            (receiver, origin, chunk) for origin, chunk in chunks for receiver in self.nodes if receiver != origin
-        ]
-        missing = [key for key in wanted if key not in self._since and key[0] != key[1]]
-        if missing:
-            receiver, origin, chunk = missing[0]
-            return found.violated(
-                f"{receiver} never gets chunk {chunk} of {origin} ({len(missing)} of {len(wanted)} are missing)"
-            )
-        return found
+    def at(self, step: Step) -> str:
+        return f"epoch {step - 1}"
 
     def timetable(self, capacity: int | None = None) -> HopTimetable:
         if self.switches:
