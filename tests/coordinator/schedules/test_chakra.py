@@ -9,7 +9,7 @@ import pytest
 
 from coordinator.schedules.base import FileVerdict
 from coordinator.schedules.folder import judge_file, schedule_paths
-from coordinator.schedules.protobuf import WireError, fields, signed, unzigzag, whole_numbers
+from coordinator.schedules.protobuf import WireError, fields, read_varint, signed, unzigzag, whole_numbers
 from emunode.topologies.registry import parse_topology
 from tests.support import GOLDEN, golden_rows
 
@@ -120,3 +120,28 @@ def test_wire_format() -> None:
     for data in (b"\x07\x00", b"\x0b", b"\x08", b"\x12\x05ab", b"\x08" + b"\xff" * 11):
         with pytest.raises(WireError):
             list(fields(data))
+
+
+@pytest.mark.parametrize(
+    ("name", "verdict", "reason"),
+    [
+        ("allreduce-ring-4", FileVerdict.HOLDS, "contents not judged: the file does not carry them"),
+        (
+            "wrong-missing-reduction",
+            FileVerdict.VIOLATED,
+            "input_file: 4 of 16 chunks are wrong; gpu 0, o[3]: expected ",
+        ),
+        ("allgather-ring-4", FileVerdict.VIOLATED, "the nodes are not those of input_file"),
+        ("refused-type", FileVerdict.REFUSED, "is not known"),
+    ],
+)
+def test_an_embedded_program_is_judged_too(name: str, verdict: FileVerdict, reason: str, tmp_path: Path) -> None:
+    first = copied("allreduce-ring-4-plain", tmp_path).with_name("a.0.et")
+    data = first.read_bytes()
+    size, place = read_varint(data, 0)
+    text = (GOLDEN / "schedules" / f"{name}.xml").read_bytes()
+    # A further attribute of the metadata, as the public converter writes it.
+    metadata = data[place : place + size] + part(2, part(1, b"input_file") + part(29, text))
+    first.write_bytes(message(metadata) + data[place + size :])
+    found = judge_file(first).judgement
+    assert (found.verdict, reason in found.reason) == (verdict, True), found.reason
