@@ -12,14 +12,18 @@ import numpy as np
 
 from coordinator.batch.derived import derived_claims
 from coordinator.execution.archive import Packed, files_of, zipped
+from coordinator.execution.certificate_archive import pack_certificate
+from coordinator.execution.certificates.check import verify_certificate
 from coordinator.history.journal import RECORD, table
 from coordinator.planning.plan import Plan
 from coordinator.results.claims import Verdict
 from coordinator.results.conclude import Conclusion, History, conclude
 from coordinator.results.differential import replay_mismatches
+from coordinator.stored.version import VersionError
 from emunode.algorithms.base import Algorithm
 from emunode.engine.memory import MemoryEngine
 from emunode.engine.rank_set import AlteredCopy
+from emunode.errors import ScenarioError
 from emunode.model import HopOutcome, Port, Rank
 from emunode.play import play
 from emunode.trees.base import Trees
@@ -50,6 +54,8 @@ def replayed(plan: Plan, records: Records) -> int:
 
 CHECKER: Final = ROOT / "docs" / "checkers" / "check_run.py"
 PATH_CHECKER: Final = CHECKER.with_name("check_paths.py")
+CUT_CHECKER: Final = CHECKER.with_name("check_cuts.py")
+HISTORY_CHECKER: Final = CHECKER.with_name("check_histories.py")
 
 
 def judged_archive(plan: Plan, records: Records, altered: Sequence[AlteredCopy] = ()) -> tuple[Conclusion, bytes]:
@@ -101,6 +107,66 @@ def disagreements(histories: Mapping[str, tuple[Plan, Records, Sequence[AlteredC
         ]
         found += [f"{name}: {line}" for line in lines]
     return found
+
+
+def certificate_disagreements(certificates: Mapping[str, object], folder: Path) -> list[str]:
+    """Name where the checkers in docs/checkers and `verify` judge these certificates differently; `folder` is empty.
+
+    A certificate that cannot be packed is judged by `verify` alone, which has to refuse it.
+    """
+    wrong, found = {}, []
+    for number, (name, data) in enumerate(certificates.items()):
+        path = folder / f"{number}.json"
+        path.write_text(json.dumps(data))
+        try:
+            verified = verify_certificate(path)
+            wrong[name] = bool(verified.findings)
+        except VersionError:
+            wrong[name] = True
+            continue
+        try:
+            pack_certificate(path, path.with_suffix(".zip"))
+        except ScenarioError as error:
+            # Of a network that is too large neither decides anything.
+            found += [] if wrong[name] or verified.undecided else [f"{name}: {error}"]
+    archives = {name: path for number, name in enumerate(certificates) if (path := folder / f"{number}.zip").exists()}
+    seen: dict[str, list[str]] = {str(path): [] for path in archives.values()}
+    for checker in (CUT_CHECKER, HISTORY_CHECKER):
+        for line in _ask(checker, "", list(seen)).splitlines():
+            judged, _, words = line.partition(": ")
+            seen[judged] += [] if words.startswith(("right: ", "wrong: ", "not judged: ")) else [words]
+    for name, path in archives.items():
+        if bool(seen[str(path)]) != wrong[name]:
+            found.append(
+                f"{name}: verify finds it {'wrong' if wrong[name] else 'right'}, and the checkers {seen[str(path)]}"
+            )
+    return found
+
+
+def one_value_forgeries(data: Any, place: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield copies of JSON values with one change: another number or word, or an item that is missing or there twice."""
+    if isinstance(data, dict):
+        for key in data:
+            yield f"{place} no {key}", {name: value for name, value in data.items() if name != key}
+            for name, changed in one_value_forgeries(data[key], f"{place} {key}"):
+                yield name, {**data, key: changed}
+    elif isinstance(data, list):
+        if data:
+            yield f"{place} without its last", data[:-1]
+            yield f"{place} with its first twice", [data[0], *data]
+        if len(data) > 1 and data[0] != data[-1]:
+            yield f"{place} turned", [*data[1:], data[0]]
+        for number, item in enumerate(data):
+            for name, changed in one_value_forgeries(item, f"{place} {number}"):
+                yield name, [*data[:number], changed, *data[number + 1 :]]
+    elif isinstance(data, str):
+        yield f"{place} longer", data + "0"
+        yield f"{place} empty", ""
+    elif isinstance(data, int | float):
+        yield f"{place} more", data + 1
+        yield f"{place} less", data - 1
+    else:
+        yield f"{place} a number", 1
 
 
 def _ask(checker: Path, option: str, paths: Sequence[str]) -> str:

@@ -12,10 +12,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final, Literal
 
 import polars as pl
 
+from coordinator.execution.certificate_archive import pack_certificate
 from coordinator.history.run_directory import replace_file
 from coordinator.planning.plan import Plan
 from coordinator.results.claims import Judged, Verdict
@@ -189,6 +191,16 @@ class Certificate(Judged):
         except OSError as error:
             raise ScenarioError("out", str(path), f"it cannot be written: {error.strerror}") from None
         return path
+
+    def pack(self, file: Path | str) -> Path:
+        """Write an archive with everything that others need to judge the certificate, as `coordinator pack`, and return
+        its path.
+
+        Raises ScenarioError (field `run`) if it is too large, and (field `file`) if the file cannot be written.
+        """
+        with TemporaryDirectory() as folder:
+            pack_certificate(self.save(Path(folder) / "certificate.json"), Path(file))
+        return Path(file)
 
     def save_counterexample(self, path: Path | str) -> Path:
         """Write the smallest scenario that fails, which `coordinator certify` and `coordinator run` take.

@@ -88,7 +88,12 @@ def archive_of(run: MemoryRun) -> Packed:
 
 def write_archive(packed: Packed, file: Path) -> None:
     """Write an archive; ScenarioError as `pack`."""
-    data = zipped(files_of(packed))
+    write_files(files_of(packed), file)
+
+
+def write_files(files: Mapping[str, bytes], file: Path) -> None:
+    """Write an archive of these files; ScenarioError (field `file`) if it cannot be written."""
+    data = zipped(files)
     try:
         with replacing(file) as target:
             target.write(data)
@@ -99,24 +104,34 @@ def write_archive(packed: Packed, file: Path) -> None:
 def files_of(packed: Packed) -> dict[str, bytes]:
     """Return the files of an archive by their names; ScenarioError (field `run`) for tables of more than MOST_ROWS rows."""
     plan, journal = packed.plan, packed.journal
-    if max(len(journal), plan.topology.order, 2 * plan.topology.link_count) > MOST_ROWS:
-        raise ScenarioError("run", plan.name, f"the tables of an archive have at most {MOST_ROWS} rows")
+    require_rows(plan, len(journal))
     draws, withheld = drawn_effects(plan, journal.lazy())
     altered = pl.DataFrame(list(packed.altered), schema={**ALTERED, "value": pl.Int64}, orient="row")
     files = {
-        "run.json": _json(_run_record(packed)),
-        "summary.json": _json(packed.summary),
+        "run.json": json_of(_run_record(packed)),
+        "summary.json": json_of(packed.summary),
         "scenario.toml": packed.scenario,
-        "nodes.csv": _csv(_node_rows(plan)),
-        "network.csv": _csv(_link_rows(plan)),
-        "journal.csv": _csv(journal.select(COLUMNS)),
-        "faults.csv": _csv(_fault_rows(plan)),
-        "draws.csv": _csv(draws.with_columns(pl.col(pl.Boolean).cast(pl.Int8))),
-        "withheld.csv": _csv(withheld),
-        "altered.csv": _csv(altered.unique().sort(pl.all())),
+        "nodes.csv": csv_of(node_rows(plan)),
+        "network.csv": csv_of(link_rows(plan)),
+        "journal.csv": csv_of(journal.select(COLUMNS)),
+        "faults.csv": csv_of(fault_rows(plan)),
+        "draws.csv": csv_of(draws.with_columns(pl.col(pl.Boolean).cast(pl.Int8))),
+        "withheld.csv": csv_of(withheld),
+        "altered.csv": csv_of(altered.unique().sort(pl.all())),
     }
+    return with_manifest(files)
+
+
+def require_rows(plan: Plan, rows: int) -> None:
+    """Refuse a journal or a network that is too large for the tables of an archive: ScenarioError."""
+    if max(rows, plan.topology.order, 2 * plan.topology.link_count) > MOST_ROWS:
+        raise ScenarioError("run", plan.name, f"the tables of an archive have at most {MOST_ROWS} rows")
+
+
+def with_manifest(files: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Return the files of an archive with the manifest that has the digest of each."""
     digests = {name: sha256(data).hexdigest() for name, data in files.items()}
-    return {"manifest.json": _json({"format": FORMAT, "version": __version__, "sha256": digests}), **files}
+    return {"manifest.json": json_of({"format": FORMAT, "version": __version__, "sha256": digests}), **files}
 
 
 def zipped(files: Mapping[str, bytes]) -> bytes:
@@ -130,11 +145,13 @@ def zipped(files: Mapping[str, bytes]) -> bytes:
     return target.getvalue()
 
 
-def _json(value: object) -> bytes:
+def json_of(value: object) -> bytes:
+    """Return a value as an indented JSON document."""
     return json.dumps(value, indent=1).encode() + b"\n"
 
 
-def _csv(frame: pl.DataFrame) -> bytes:
+def csv_of(frame: pl.DataFrame) -> bytes:
+    """Return a table as CSV with a heading."""
     return frame.write_csv().encode()
 
 
@@ -217,7 +234,8 @@ def _feature_record(packed: Packed) -> dict[str, object]:
     }
 
 
-def _node_rows(plan: Plan) -> pl.DataFrame:
+def node_rows(plan: Plan) -> pl.DataFrame:
+    """Return rank, label, whether it is a switch, and state of every node."""
     topology = plan.topology
     rows = [
         (rank, topology.label(rank), int(topology.is_switch(rank)), plan.states.get(rank, ""))
@@ -226,13 +244,14 @@ def _node_rows(plan: Plan) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=["rank", "label", "switch", "state"], orient="row")
 
 
-def _link_rows(plan: Plan) -> pl.DataFrame:
+def link_rows(plan: Plan) -> pl.DataFrame:
+    """Return every link from both ends."""
     topology = plan.topology
     rows = [(rank, port, other, its_port) for rank in topology.ranks() for port, other, its_port in topology.ends(rank)]
     return pl.DataFrame(rows, schema=["rank", "port", "neighbour", "its_port"], orient="row")
 
 
-def _fault_rows(plan: Plan) -> pl.DataFrame:
+def fault_rows(plan: Plan) -> pl.DataFrame:
     """Return place, first step, first step after it, and effect of every fault; a kind may have an unknown effect."""
     timeline = plan.timeline
     rows = [(_place(place), *interval, _word(effect)) for place, interval, effect in timeline]

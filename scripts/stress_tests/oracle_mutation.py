@@ -1,6 +1,7 @@
 """Change one row of a history: claims and audit must reject impossible histories, the replay every change.
 
-The checkers in docs/checkers judge each changed history as well, and have to agree.
+The checkers in docs/checkers judge each changed history as well, and have to agree; so they have to on certificates with
+one wrong value.
 """
 
 from collections import Counter
@@ -63,6 +64,19 @@ def change_faulty_rows(scenarios: list[str], number: int) -> Attempt:
     return Attempt(wrong, Counter(), len(changes))
 
 
+def change_certificate(times: int, number: int) -> Attempt:
+    """Change one value of a certificate; `times` such changes, or all for 0."""
+    from tests.coordinator.execution.test_certificate_archive import CERTIFICATES, stored
+    from tests.mutation_support import certificate_disagreements, one_value_forgeries
+
+    name = list(CERTIFICATES)[number]
+    forgeries = list(one_value_forgeries(stored(name)))
+    changes = {f"{name}:{place}": data for place, data in forgeries[:: max(1, len(forgeries) // times) if times else 1]}
+    with TemporaryDirectory() as folder:
+        wrong = [f"the judges disagree: {each}" for each in certificate_disagreements(changes, Path(folder))]
+    return Attempt(wrong, Counter(), len(changes))
+
+
 def run_section(budget: Budget) -> Iterator[Row]:
     """Run every algorithm, or every tenth."""
     from tests.contract.cases import CASES
@@ -77,4 +91,11 @@ def run_section(budget: Budget) -> Iterator[Row]:
     scenarios = [record["scenario"] for record in recorded() if "clock=timed" not in record["scenario"]]
     faulty = [scenario for scenario in scenarios if "fault=" in scenario]
     row.run_all(partial(change_faulty_rows, faulty), range(0, len(faulty), budget.times(1, 60)), processes=2)
+    yield row
+    from tests.coordinator.execution.test_certificate_archive import CERTIFICATES
+
+    row = Row("certificates with one wrong value")
+    row.run_all(
+        partial(change_certificate, budget.times(150, 6)), range(0, len(CERTIFICATES), budget.times(1, 3)), processes=2
+    )
     yield row

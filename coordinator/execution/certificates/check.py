@@ -6,7 +6,6 @@ the path of every copy (from the hops of a fault-free run of the message engine)
 Some sets are run by the message engine.
 """
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -15,15 +14,11 @@ from coordinator.execution.certificates.cuts import Cuts
 from coordinator.execution.certificates.judged import JudgedRuns
 from coordinator.execution.certificates.reading import read_certificate
 from coordinator.execution.certificates.runs import Runs
-from coordinator.execution.certificates.subject import Subject
+from coordinator.execution.certificates.subject import Subject, shape_of
 from coordinator.execution.certificates.words import statement
 from coordinator.execution.verification import TooLargeError, UnreadableError, Verification
 from coordinator.scenario.fault_sets import FaultSetSpec
-from coordinator.scenario.fault_syntax import parse_faults
-from emunode.errors import EmulatorError, ScenarioError
-from emunode.faults.kinds import Fault, LinkFault, NodeFault
-from emunode.model import Rank
-from emunode.topologies.base import Topology
+from emunode.errors import EmulatorError
 from emunode.topologies.digest import network_sha256
 
 MOST_FINDINGS: Final = 50
@@ -116,26 +111,15 @@ class Check:
     ) -> None:
         """Check that the counterexample is a set of one of the levels, and run it."""
         subject = self._subject
-        specs, topology = stored["faults"], subject.plan.topology
-        places, kinds = set(), Counter[tuple[str, str]]()
-        nodes, links = subject.places
-        for spec in specs:
-            try:
-                faults = parse_faults([spec], topology)
-            except ScenarioError as error:
-                raise UnreadableError(f"counterexample: {str(error)[:160]}") from None
-            for fault in faults:
-                place = fault.rank if isinstance(fault, NodeFault) else tuple(sorted(_ends(fault, topology)))
-                places.add(place)
-                if place not in nodes and place not in links:
-                    subject.findings.append(f"counterexample: {spec[:80]} is at a place that may not fail")
-            kinds[spec.partition(":")[0], spec.rpartition("@")[2]] += 1
-        if len(places) != len(specs):
-            subject.findings.append("counterexample: two of its faults are at the same place")
-        wanted = [
-            Counter({(part.kind, each.when): part.count for part in each.parts if part.count}) for _, each in levels
-        ]
-        if kinds not in wanted and (kinds or not any(not each for each in wanted)):
+        try:
+            found = subject.shape(stored["faults"])
+        except UnreadableError as error:
+            raise UnreadableError(f"counterexample: {error}") from None
+        if found is None:
+            subject.findings.append(
+                "counterexample: two of its faults are at the same place, or one where nothing may fail"
+            )
+        elif found not in [shape_of(fault_set) for _, fault_set in levels]:
             subject.findings.append("counterexample: its faults are not a set of any level")
         if subject.findings:
             return
@@ -176,8 +160,3 @@ def _require_distinct(levels: Sequence[tuple[Mapping[str, Any], FaultSetSpec]]) 
         if fault_set in seen:
             raise UnreadableError(f"level {level['faults'][:60]}: it is repeated")
         seen.add(fault_set)
-
-
-def _ends(fault: Fault, topology: Topology) -> tuple[Rank, Rank]:
-    assert isinstance(fault, LinkFault)
-    return fault.sender, topology.neighbour(fault.sender, fault.port)

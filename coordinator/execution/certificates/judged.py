@@ -3,15 +3,15 @@
 Unlike the checks of cuts this holds for every algorithm, also where nodes choose, wait or fold.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from coordinator.execution.certificates.paths import MOST_HOPS, Threat, every_set
-from coordinator.execution.certificates.subject import Subject
+from coordinator.execution.certificates.subject import Subject, shape_of
 from coordinator.execution.untrusted import plan_of
 from coordinator.execution.verification import TooLargeError
-from coordinator.history.journal import RECORD, sorted_records
+from coordinator.history.journal import RECORD, Records, sorted_records
 from coordinator.results.claims import Verdict
 from coordinator.results.conclude import rule_counted
 from coordinator.results.metrics import count_trial
@@ -38,6 +38,8 @@ class JudgedRun(NamedTuple):
     undecided: str | None
     """Why the run decides nothing, or None."""
     journal_hash: str
+    records: Records
+    """The rows of its journal."""
 
 
 class JudgedRuns:
@@ -73,12 +75,12 @@ class JudgedRuns:
                 ended = f"the step limit of {scenario.step_limit} was reached"
         finally:
             plan.algorithm.close()
-        counts = count_trial(plan, sorted_records(rows), engine.altered_copies)
+        records = sorted_records(rows)
+        counts = count_trial(plan, records, engine.altered_copies)
         ruling = rule_counted(plan, counts.metrics, ended)
         violated = [each.claim.name for each in ruling.judgements if each.verdict is Verdict.VIOLATED]
-        return JudgedRun(
-            sorted(map(plan.topology.label, counts.unserved)), violated, ruling.invalid, counts.journal_hash
-        )
+        unserved = sorted(map(plan.topology.label, counts.unserved))
+        return JudgedRun(unserved, violated, ruling.invalid, counts.journal_hash, records)
 
     def level(self, level: Mapping[str, Any], fault_set: FaultSetSpec) -> None:
         """Run some sets whose histories are stored; where no set is said to fail, run every set if there are few."""
@@ -90,17 +92,19 @@ class JudgedRuns:
                 self._subject.findings.append(
                     f"{name}: under {under} the history is {found}, and not {history['journal_hash'][:40]}"
                 )
+            if self._subject.shape(history["faults"]) != shape_of(fault_set):
+                self._subject.findings.append(f"{name}: {', '.join(history['faults'])[:80]} is not one of its sets")
         survives = level["survived"][0] == level["sets"] and not level["undecided"]
+        if survives and level["lost"]:
+            self._subject.findings.append(f"{name}: lost is {level['lost']}, and every set is survived")
         # A failing set is claimed elsewhere, unless nothing is claimed: then one may have been left out.
         if not survives and self._subject.data["verdict"] != Verdict.UNDECIDED:
+            if level["lost"] is not None:
+                self._recount(level, fault_set)
             return
         if level["sets"] > self._left:
             self._subject.undecided(f"{name}: {level['sets']} sets are too many to run again; some of them were")
-        threat = Threat(tuple(part.kind for part in fault_set.parts), 1, FOREVER, *self._subject.places)
-        for chosen in islice(every_set(fault_set, threat), self._left):
-            self._left -= 1
-            specs = self._subject.specs(chosen, fault_set)
-            judged = self.run(specs)
+        for specs, judged in self._run_all(fault_set):
             if not survives:
                 if judged.undecided is None and (judged.unserved or judged.violated):
                     self._subject.refuted.append(f"{name}, by {', '.join(specs)[:160] or 'the scenario itself'}")
@@ -111,6 +115,28 @@ class JudgedRuns:
                 where = ", ".join(specs)[:200] or "no further faults"
                 self._subject.findings.append(f"{name}: under {where} {complaint}")
                 return
+
+    def _run_all(self, fault_set: FaultSetSpec) -> Iterator[tuple[list[str], JudgedRun]]:
+        """Run the sets of a level, as many as are left."""
+        threat = Threat(tuple(part.kind for part in fault_set.parts), 1, FOREVER, *self._subject.places)
+        for chosen in islice(every_set(fault_set, threat), self._left):
+            self._left -= 1
+            specs = self._subject.specs(chosen, fault_set)
+            yield specs, self.run(specs)
+
+    def _recount(self, level: Mapping[str, Any], fault_set: FaultSetSpec) -> None:
+        """Count the survived sets of a level, and the nodes that miss a message, if there are few sets."""
+        name, sets = level["faults"], level["sets"]
+        if sets > self._left:
+            self._subject.verification.unchecked.append(f"{name}: {sets} sets are too many to count again")
+            return
+        unserved = [len(judged.unserved) for _, judged in self._run_all(fault_set)]
+        least, most = level["survived"]
+        if not least <= unserved.count(0) <= most:
+            self._subject.findings.append(
+                f"{name}: {unserved.count(0)} sets are survived, and the certificate says {level['survived']}"
+            )
+        self._subject.differs(f"{name}: lost", level["lost"], sum(unserved))
 
     def _complaint(self, found: JudgedRun) -> str | None:
         """Return the difference between a run and a set that is survived, in words."""

@@ -1,5 +1,6 @@
 """The certificate that is checked: its scenario, its network, its fault sets, and the findings so far."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from math import comb, lgamma, log
@@ -10,6 +11,7 @@ from coordinator.execution.certificates.paths import CopyRoutes, Place
 from coordinator.execution.untrusted import plan_of
 from coordinator.execution.verification import UnreadableError, Verification
 from coordinator.scenario.fault_sets import FaultSetSpec, parse_fault_sets
+from coordinator.scenario.fault_syntax import parse_faults
 from coordinator.scenario.model import make_scenario
 from coordinator.scenario.networks import with_absolute_network
 from emunode.errors import ScenarioError
@@ -18,6 +20,15 @@ from emunode.model import Rank
 
 MOST_DIGITS: Final = 4_000
 """Most digits of a number of sets."""
+
+
+SetShape = Mapping[tuple[str, str], int]
+"""The number of faults of each kind and time in a set."""
+
+
+def shape_of(fault_set: FaultSetSpec) -> SetShape:
+    """Return the kinds of the faults of every set of a fault set."""
+    return Counter({(part.kind, fault_set.when): part.count for part in fault_set.parts if part.count})
 
 
 def _digits(places: int, count: int) -> float:
@@ -101,6 +112,27 @@ class Subject:
             frozenset(set(topology.ranks()) - spared),
             frozenset(link for link in links if frozenset(link) not in broken),
         )
+
+    def shape(self, specs: Sequence[str]) -> "SetShape | None":
+        """Return the kinds of the faults of a set; None if two are at one place, or one is where nothing may fail.
+
+        UnreadableError if a fault cannot be read.
+        """
+        topology, (nodes, links) = self.plan.topology, self.places
+        places, kinds = set[Place](), Counter[tuple[str, str]]()
+        for spec in specs:
+            try:
+                faults = parse_faults([spec], topology)
+            except ScenarioError as error:
+                raise UnreadableError(str(error)[:160]) from None
+            for fault in faults:
+                if isinstance(fault, NodeFault):
+                    places.add(fault.rank)
+                elif isinstance(fault, LinkFault):
+                    ends = fault.sender, topology.neighbour(fault.sender, fault.port)
+                    places.add((min(ends), max(ends)))
+            kinds[spec.partition(":")[0], spec.rpartition("@")[2]] += 1
+        return kinds if len(places) == len(specs) and places <= nodes | links else None
 
     def specs(self, chosen: Sequence[tuple[int, Place]], fault_set: FaultSetSpec) -> list[str]:
         """Return the fault specifications of one set of a fault set."""

@@ -396,7 +396,7 @@ FORGERIES: dict[str, tuple[Callable[[Data], object], str]] = {
     "a counterexample with fewer faults": (lambda data: data["counterexample"]["faults"].pop(), "no healthy node"),
     "a counterexample at the source": (
         lambda data: data["counterexample"]["faults"].__setitem__(0, "crash:000@1"),
-        "may not fail",
+        "where nothing may fail",
     ),
     "a counterexample of another kind": (
         lambda data: data["counterexample"]["faults"].__setitem__(0, "hang:001@1"),

@@ -1,0 +1,400 @@
+#!/usr/bin/env python3
+"""Judge certificates in archives of `coordinator pack` by paths, with the standard library and no code of the emulator.
+
+    python -I check_cuts.py ARCHIVE..
+
+Judged anew from network and fault-free hops: digests, numbers of sets, paths of copies, classes, smallest cuts, tolerances,
+numbers of survived sets, the counterexample, and the verdict. Where nodes choose, wait or fold, paths decide nothing, and
+check_histories.py judges the runs. Nothing in an archive is executed, and all sizes have bounds.
+Exit status: 0 the certificate is right, 1 something is wrong, 2 it cannot be read, 3 it is not judged completely.
+"""
+
+# fmt: off
+import csv
+import hashlib
+import io
+import json
+import re
+import struct
+import sys
+import zipfile
+from collections import Counter, defaultdict, namedtuple
+from functools import lru_cache
+from itertools import combinations, islice, product
+from math import comb
+
+FORMAT, MOST_BYTES, MOST_ROWS, FOREVER = 1, 256 << 20, 2_000_000, 2**62
+MOST_COUNTED, MOST_WORK, MOST_SEARCHED, MOST_STATES = 20_000, 100_000_000, 5_000_000, 200_000
+FILES = {f"{name}.json" for name in ("manifest", "certificate", "facts", "runs")}
+FILES |= {f"{name}.csv" for name in ("nodes", "network", "journal", "faults", "runs")}
+OUTCOMES = ("first", "duplicate", "relay", "lost", "corrupt", "control", "withheld", "report")
+EFFECTS = {"crash": "stop", "hang": "stop", "silent": "mute", "byzantine": "alter", "equivocate": "alter", "down": "cut"}
+SCHEMA = {
+    "certificate": {"format": str, "version": str, "verdict": str, "method": str, "network": "network", "levels": ["level"],
+                    "schedule": "schedule", "threats": ["threat"], "counterexample": (dict, type(None)), "scenario": dict},
+    "network": {"name": str, "order": int, "links": int, "sha256": str}, "schedule": {"hops": int, "sha256": str},
+    "counterexample": {"faults": [str], "unserved": [str]}, "different": {"faults": [str], "memory": str, "driver": str},
+    "level": {"faults": str, "sets": int, "survived": [int], "lost": (int, type(None)), "undecided": int,
+              "histories": ["history"]},
+    "history": {"faults": [str], "journal_hash": str},
+    "threat": {"kinds": [str], "when": str, "tolerated": (int, type(None)), "classes": ["class"]},
+    "class": {"members": [[int]], "piece": [int], "argument": str, "paths": [[int]], "least": (int, type(None)),
+              "cut": (list, type(None))},
+}
+Hop = namedtuple("Hop", "step sender port receiver origin target tree segment bytes outcome")
+Level = namedtuple("Level", "kinds numbers first last arguments")
+Copies = namedtuple("Copies", "count stopped altered strikes")  # bits by copy; strikes: (part, place) to such bits
+
+def require(value, kind, name="certificate"):
+    """Refuse a value that is not of a type of SCHEMA: by its name, a choice of types, or a list of one type."""
+    if isinstance(kind, str) and isinstance(value, dict):
+        for key, inner in SCHEMA[kind].items():
+            require(value.get(key, ...), inner, f"{kind}: {key}")
+    elif isinstance(kind, list) and isinstance(value, list):
+        for each in value:
+            require(each, kind[0], name)
+    elif type(value) not in (kind if isinstance(kind, tuple) else (kind,)):
+        raise ValueError(f"{name} is {str(value)[:60]!r}, which is of the wrong type")
+
+def require_certificate(data):
+    """Refuse other keys, types and words than those of a certificate."""
+    require(data, "certificate")
+    for name in [name for name in ("counterexample", "different") if data.get(name) is not None]:
+        require(data[name], name)
+    classes = [each for threat in data["threats"] for each in threat["classes"]]
+    require([each["cut"] or [] for each in classes], [[str]], "a cut")
+    if data["format"] != "coordinator-certificate" or not re.fullmatch(r"\d+\.\d+\.\d+", data["version"]):
+        raise ValueError("it is no certificate of a version of three numbers")
+    if data["method"] not in ("cuts", "runs") or not 1 <= len(data["levels"]) <= 10_000:
+        raise ValueError("its method is cuts or runs, and it has 1 to 10,000 levels")
+    if not all(each["members"] and all(len(pair) == 2 for pair in each["members"]) for each in classes):
+        raise ValueError("the members of a class are pairs of ranks")
+
+def rows(data):
+    """The rows of a table, without its heading."""
+    found = list(islice(csv.reader(io.StringIO(data.decode())), MOST_ROWS + 2))
+    if len(found) > MOST_ROWS + 1:
+        raise ValueError(f"a table has more than {MOST_ROWS} rows")
+    return found[1:]
+
+class Archive:
+    """The files of an archive, and what follows from them."""
+    def __init__(self, path):
+        with zipfile.ZipFile(path) as archive:
+            entries = {entry.filename: entry for entry in archive.infolist()}
+            if set(entries) != FILES or len(entries) != len(archive.infolist()):
+                raise ValueError(f"it is no certificate: expected the files {', '.join(sorted(FILES))}, each once")
+            if sum(entry.file_size for entry in entries.values()) > MOST_BYTES:
+                raise ValueError(f"it has more than {MOST_BYTES} bytes")
+            files = {name: archive.open(entry).read(entry.file_size + 1) for name, entry in entries.items()}
+        parts = (files[f"{name}.json"] for name in ("manifest", "certificate", "facts"))
+        manifest, self.data, self.facts = map(json.loads, parts)
+        if manifest["format"] != FORMAT:
+            raise ValueError(f"version {manifest['version']} wrote format {manifest['format']}; this is for {FORMAT}")
+        self.wrong = [f"{name}: its digest is not the one in manifest.json" for name, data in sorted(files.items())
+                      if name != "manifest.json" and hashlib.sha256(data).hexdigest() != manifest["sha256"].get(name)]
+        require_certificate(self.data)
+        nodes, links, journal, faults = (rows(files[f"{name}.csv"]) for name in ["nodes", "network", "journal", "faults"])
+        self.order, self.labels = len(nodes), [label for _, label, _, _ in nodes]
+        self.data_ranks = [rank for rank, (*_, switch, _) in enumerate(nodes) if switch == "0"]
+        self.ends = {(int(a), int(p)): (int(b), int(q)) for a, p, b, q in links}
+        if any(self.ends.get(there) != here or not 0 <= here[0] < self.order for here, there in self.ends.items()):
+            raise ValueError("network.csv: a link has one end")
+        self.neighbours = {(one, other) for (one, _), (other, _) in self.ends.items()}
+        self.hops = [Hop(*map(int, row[:9]), row[9]) for row in journal]
+        self.given = [(tuple(map(int, row[0].split("/"))), *map(int, row[1:3]), row[3]) for row in faults]
+        self.faulty, broken = set(self.facts["faulty"]), set(map(frozenset, self.facts["broken"]))
+        spared = self.faulty | ({self.facts["source"]} if self.facts["rooted"] else set())
+        self.nodes = sorted(set(range(self.order)) - spared)
+        self.links = sorted({(min(ends), max(ends)) for ends in self.neighbours if frozenset(ends) not in broken})
+        self.may_fail = {*self.nodes, *self.links}
+        self.places = {label: rank for rank, label in enumerate(self.labels)}
+        self.places |= {f"{self.labels[a]}~{self.labels[b]}": (min(a, b), max(a, b)) for a, b in self.neighbours}
+        self.arrivals, self.due = defaultdict(lambda: defaultdict(dict)), defaultdict(list)
+        self.known, self.by_paths = {}, self.facts["paths_decide"]
+        for hop in self.hops:
+            into = self.arrivals[hop.origin, hop.target, hop.segment][hop.tree]
+            self.by_paths &= hop.receiver not in into and hop.receiver != hop.origin
+            into[hop.receiver] = hop
+        for piece in sorted(self.arrivals):
+            for receiver in self.data_ranks if piece[1] < 0 else [piece[1]]:
+                if receiver != piece[0]:
+                    self.due[piece[0], receiver].append(piece)
+    def digests(self):
+        one_way = sorted((*here, *there) for here, there in self.ends.items() if here < there)
+        text = f"network 1\n{self.order} {len(one_way)}\n" + "".join(f"{label}\n" for label in self.labels)
+        text += "".join("{} {} {} {}\n".format(*link) for link in one_way)
+        found = sorted((*hop[:2], *hop[3:6], hop.segment, hop.bytes, hop.tree, hop.port, OUTCOMES.index(hop.outcome))
+                       for hop in self.hops)
+        data = b"".join(struct.pack("<8ihb", *row) for row in found)
+        return hashlib.sha256(text.encode()).hexdigest(), hashlib.sha256(data).hexdigest()
+    def pairs(self, struck=()):
+        """Origin and receiver of all messages between ranks that do not fail."""
+        return [pair for pair in self.due if not self.faulty.union(struck).intersection(pair)]
+    def paths(self, piece, receiver):
+        """The hops of each copy of a piece to a receiver, by tree; a copy that does not reach it is left out."""
+        found = []
+        for _, into in sorted(self.arrivals[piece].items()):
+            hops = [into[receiver]] if receiver in into else []
+            while hops and hops[0].sender != piece[0]:
+                hops = [into[hops[0].sender], *hops] if hops[0].sender in into and len(hops) <= len(into) else []
+            found += [hops] if hops else []
+        return found
+    def fate(self, hops):
+        """The effect of the given faults on a copy: stop, alter, or empty."""
+        fate = ""
+        for at, hop in enumerate(hops):
+            met = {(place, effect.split()[0]) for place, start, end, effect in self.given if start <= hop.step < end}
+            stopped = {place for place, effect in met if effect == "stops"}
+            if stopped & {(hop.sender,), (hop.receiver,), (hop.sender, hop.port)} or ((hop.sender,), "loses") in met:
+                return "stop"
+            fate = "alter" if at and ((hop.sender,), "alters") in met else fate
+        return fate
+    def copies(self, *key):
+        """The copies of a piece as bits, and those that a fault of each kind at each place strikes in its steps."""
+        if key in self.known:
+            return self.known[key]
+        (kinds, first, last, *copy), strikes = key, defaultdict(lambda: [0, 0])
+        paths = self.paths(*copy)
+        bits = [sum((self.fate(hops) == fate) << at for at, hops in enumerate(paths)) for fate in ("stop", "alter")]
+        for at, hops in enumerate(paths):
+            for place, hop in ((place, hop) for place, hop in enumerate(hops) if first <= hop.step <= last):
+                for part, kind in enumerate(kinds):
+                    effect, ends = EFFECTS[kind], (hop.sender, hop.receiver)
+                    # The origin of a message is no place on its path, and nor is its receiver.
+                    met = {hop.sender} if place and effect != "cut" else set()
+                    met |= {hop.receiver} if effect == "stop" and place < len(hops) - 1 else set()
+                    met |= {(min(ends), max(ends))} if effect == "cut" else set()
+                    for where in met & self.may_fail:
+                        strikes[part, where][effect == "alter"] |= 1 << at
+        self.known[key] = Copies(len(paths), *bits, {strike: tuple(each) for strike, each in strikes.items()})
+        return self.known[key]
+    def unserved(self, level, strikes):
+        """The healthy ranks that miss a message under these strikes."""
+        window = level.kinds, level.first, level.last
+        return {pair[1] for pair in self.pairs([place for _, place in strikes]) for piece in self.due[pair]
+                if struck(self.copies(*window, piece, pair[1]), strikes)}
+    def least(self, window, pair, budget=None):
+        """The fewest faults that lose one of the pieces of a message."""
+        pieces = (self.copies(*window, piece, pair[1]) for piece in self.due[pair])
+        found = [fewest(*copies[:3], frozenset((part, *bits) for (part, _), bits in copies.strikes.items()), budget)
+                 for copies in pieces]
+        return min((number for number in found if number is not None), default=None)
+
+def lost(count, stopped, altered):
+    """Whether the right value has no majority among the copies that arrive."""
+    arrived = count - stopped.bit_count()
+    return 2 * (arrived - (altered & ~stopped).bit_count()) <= arrived
+
+def struck(copies, strikes):
+    """Whether a piece is lost under these strikes."""
+    stopped, altered = copies.stopped, copies.altered
+    for stops, alters in (copies.strikes.get(strike, (0, 0)) for strike in strikes):
+        stopped, altered = stopped | stops, altered | alters
+    return lost(copies.count, stopped, altered)
+
+@lru_cache(100_000)
+def fewest(count, stopped, altered, moves, budget):
+    """The fewest faults that lose a piece, with at most `budget` of each part: move by move, for each set of copies."""
+    least = {(stopped, altered, (0,) * len(budget or ())): 0}
+    for part, stops, alters in sorted(moves):
+        for (before, changed, used), number in list(least.items()):
+            if budget is None or used[part] < budget[part]:
+                spent = tuple(each + (at == part) for at, each in enumerate(used))
+                key = before | stops, changed | alters, spent
+                least[key] = min(number + 1, least.get(key, FOREVER))
+        if len(least) > MOST_STATES:
+            raise OverflowError("the copies of a message can be affected in too many ways")
+    return min((number for (stops, alters, _), number in least.items() if lost(count, stops, alters)), default=None)
+
+def level_of(text, kinds):
+    """A level, such as nodes=2;links=1@2-5."""
+    match = re.fullmatch(r"((?:;?[a-z-]+=\d{1,6}(?::[^;@:]+)?)+)(?:@(\d{1,9})(?:-(\d{1,9}))?)?", text)
+    if text == "as they are":
+        return Level((), (), 1, FOREVER, ())
+    words = [re.split("[=:]", f"{word}:")[:3] for word in match[1].split(";")] if match else []
+    names, numbers, arguments = zip(*words, strict=True) if words else ((), (), ())
+    names = tuple({"nodes": "crash", "links": "down"}.get(name, name) for name in names)
+    first, last = int((match and match[2]) or 1), int((match and match[3]) or FOREVER)
+    sound = set(names) <= kinds.keys() and len(set(zip(names, arguments, strict=True))) == len(names)
+    if not names or not sound or not 0 < first <= last:
+        raise ValueError(f"level {text[:60]!r} cannot be read")
+    return Level(names, tuple(map(int, numbers)), first, last, arguments)
+
+class Judge:
+    """The judgement of one certificate."""
+    def __init__(self, archive):
+        self.archive, self.data, self.wrong, self.unjudged, self.refuted = archive, archive.data, archive.wrong, [], []
+    def same(self, name, stored, expected):
+        if stored != expected:
+            self.wrong.append(f"{name} is {str(stored)[:100]}, and it should be {str(expected)[:100]}")
+    def judge(self):
+        data, archive = self.data, self.archive
+        network, schedule = archive.digests()
+        values = archive.facts["topology"], archive.order, len(archive.ends) // 2, network
+        self.same("network", [data["network"][name] for name in ("name", "order", "links", "sha256")], list(values))
+        self.same("schedule", [data["schedule"][name] for name in ("hops", "sha256")], [len(archive.hops), schedule])
+        if self.wrong:
+            return
+        levels = [(stored, level_of(stored["faults"], archive.facts["kinds"])) for stored in data["levels"]]
+        if len({level for _, level in levels}) < len(levels):
+            raise ValueError("a level is repeated")
+        for stored, level in levels:
+            self.sizes(stored, level)
+        self.countable(levels)
+        self.unjudged += ["the history on another driver"] if "different" in data else []
+        if data["method"] == "cuts":
+            self.cuts(levels)
+        else:
+            self.same("threats of a certificate by runs", data["threats"], [])
+            for stored, level in levels if archive.by_paths else ():
+                if level in self.counted:
+                    self.recount(stored, level)
+            self.unjudged += [f"the sets of {stored['faults']}" for stored, level in levels if level not in self.counted]
+        self.verdict()
+        if data["counterexample"] is not None:
+            self.counterexample(data["counterexample"], levels)
+    def sizes(self, stored, level):
+        """Judge the number of sets of a level, and that its other numbers are within it."""
+        free, sets = {False: len(self.archive.nodes), True: len(self.archive.links)}, 1
+        for kind, number in zip(level.kinds, level.numbers, strict=True):
+            on_links = self.archive.facts["kinds"][kind]
+            sets *= comb(max(0, free[on_links]), number)
+            free[on_links] -= number
+        self.same(f"{stored['faults']}: sets", stored["sets"], sets)
+        bounds = [0, *stored["survived"], sets]
+        if len(bounds) != 4 or bounds != sorted(bounds) or not 0 <= stored["undecided"] <= sets or (stored["lost"] or 0) < 0:
+            raise ValueError(f"{stored['faults']}: survived are two numbers within 0..{sets}, undecided and lost one each")
+    def countable(self, levels):
+        """The levels that are counted set by set: the smallest ones, within a bound on the work."""
+        self.counted, left = set(), MOST_WORK
+        for stored, level in sorted(levels, key=lambda each: each[0]["sets"]):
+            work = stored["sets"] * max(1, len(self.archive.hops))
+            if stored["sets"] <= MOST_COUNTED and work <= left and self.archive.by_paths and {*level.kinds} <= {*EFFECTS}:
+                left -= work
+                self.counted.add(level)
+    def cuts(self, levels):
+        """Judge the argument by cuts: every class of every threat, and each level by it."""
+        if not self.archive.by_paths:
+            raise ValueError("paths decide nothing where nodes choose, wait or fold")
+        threats, used, redundancy = {}, set(), max(1, self.archive.facts["redundancy"])
+        if len(self.data["threats"]) * sum(map(len, self.archive.due.values())) * redundancy > MOST_SEARCHED:
+            raise OverflowError("too many combinations of kinds and copies")
+        for stored in self.data["threats"]:
+            kinds, when = tuple(stored["kinds"]), re.fullmatch(r"(\d{1,9})(?:-(\d{1,9}))?", stored["when"])
+            key = kinds, int(when[1] if when else 0), int((when and when[2]) or FOREVER)
+            if not when or not kinds or len(set(kinds)) < len(kinds) or not set(kinds) <= EFFECTS.keys() or key in threats:
+                raise ValueError(f"the threat {stored['kinds']} @ {stored['when'][:40]} cannot be read, or is repeated")
+            threats[key] = self.tolerance(key, stored)
+        for stored, level in levels:
+            key = level.kinds, level.first, level.last
+            used.add(key)
+            if key not in threats:
+                raise ValueError(f"{stored['faults']}: no threat has its kinds of faults")
+            self.level_by_cuts(stored, level, key, threats[key])
+        self.same("number of threats", len(threats), len(used))
+    def tolerance(self, window, stored):
+        name, found = " and ".join(window[0]), [each["least"] for each in stored["classes"] if each["least"] is not None]
+        members = Counter(tuple(pair) for each in stored["classes"] for pair in each["members"])
+        if members != Counter(self.archive.pairs()):
+            self.wrong.append(f"{name}: its classes have other messages than those that are due, each once")
+            return None
+        for each in stored["classes"]:
+            self.one_class(window, each)
+        self.same(f"{name}: tolerated", stored["tolerated"], min(found) - 1 if found else None)
+        return stored["tolerated"]
+    def one_class(self, window, each):
+        archive, (origin, receiver), piece = self.archive, each["members"][0], tuple(each["piece"])
+        name, (kinds, first, last) = f"rank {origin} to rank {receiver}", window
+        if piece not in archive.due[origin, receiver]:
+            self.wrong.append(f"{name}: piece {str(piece)[:60]} is not one of this message")
+            return
+        paths = [[hop.sender for hop in hops] + [receiver] for hops in archive.paths(piece, receiver)]
+        self.same(f"{name}: its paths", each["paths"], paths)
+        copies = archive.copies(*window, piece, receiver)
+        shared = any((stops | alters).bit_count() > 1 for stops, alters in copies.strikes.values())
+        self.same(f"{name}: argument", each["argument"], "search" if shared else "disjoint")
+        for pair in map(tuple, each["members"]):
+            self.same(f"rank {pair[0]} to rank {pair[1]}: the fewest faults", each["least"], archive.least(window, pair))
+        when = str(first) if last == FOREVER else f"{first}-{last}"
+        known = {f"{kinds[part]}:{self.word(place)}@{when}": (part, place) for part, place in copies.strikes}
+        hits = [known.get(spec) for spec in each["cut"] or ()]
+        if each["cut"] is None or each["least"] is None:
+            self.same(f"{name}: cut", (each["cut"], each["least"]), (None, None))
+        elif None in hits or not len(set(hits)) == len(hits) == each["least"] or not struck(copies, hits):
+            self.wrong.append(f"{name}: its cut is not {each['least']} different faults on its paths that defeat it")
+    def word(self, place):
+        return "~".join(self.archive.labels[rank] for rank in (place if isinstance(place, tuple) else (place,)))
+    def recount(self, stored, level):
+        """Count the survived sets of a level one by one; the sets without any message that is due."""
+        archive, survived, missing, vacant = self.archive, 0, 0, 0
+        choices = (combinations(archive.links if archive.facts["kinds"][kind] else archive.nodes, number)
+                   for kind, number in zip(level.kinds, level.numbers, strict=True))
+        for chosen in product(*choices):
+            strikes = [(part, place) for part, places in enumerate(chosen) for place in places]
+            if len({place for _, place in strikes}) == len(strikes):  # a place fails once
+                unserved = archive.unserved(level, strikes)
+                survived, missing = survived + (not unserved), missing + len(unserved)
+                vacant += not archive.pairs([place for _, place in strikes])
+        self.refuted += [stored["faults"]] if survived < stored["sets"] else []
+        if not stored["survived"][0] <= survived <= stored["survived"][1]:
+            self.wrong.append(f"{stored['faults']}: {survived} sets are survived, and not {stored['survived']}")
+        self.same(f"{stored['faults']}: lost", stored["lost"], None if stored["lost"] is None else missing)
+        return vacant
+    def level_by_cuts(self, stored, level, window, tolerated):
+        name, sets = stored["faults"], stored["sets"]
+        if level in self.counted:
+            self.same(f"{name}: undecided", stored["undecided"], self.recount(stored, level))
+        elif tolerated is None or sum(level.numbers) <= tolerated:
+            self.same(f"{name}: survived and lost", [*stored["survived"], stored["lost"]], [sets, sets, 0])
+        else:
+            fails = any(self.archive.least(window, pair, level.numbers) is not None for pair in self.archive.pairs())
+            if stored["survived"][0] == sets:
+                self.same(f"{name}: some set costs a node a message", fails, False)
+            else:
+                self.unjudged.append(f"how many sets of {name} are survived")
+                self.refuted += [name] if fails and self.data["verdict"] == "undecided" else []
+    def verdict(self):
+        data = self.data
+        self.refuted += [level["faults"] for level in data["levels"] if level["survived"][1] < level["sets"]]
+        whole = all(level["survived"][0] == level["sets"] and not level["undecided"] for level in data["levels"])
+        shown = data["counterexample"] is not None or "different" in data
+        self.wrong += [f"no counterexample, and some sets fail: {self.refuted[0]}"] if self.refuted and not shown else []
+        self.same("verdict", data["verdict"], "violated" if shown or self.refuted else "holds" if whole else "undecided")
+    def counterexample(self, stored, levels):
+        """Judge that the counterexample is a set of a level, and what it costs."""
+        archive, found = self.archive, [re.fullmatch(r"([a-z-]+):(.+)@([^@]*)", spec) for spec in stored["faults"]]
+        kinds = Counter(match and (match[1], match[3]) for match in found)
+        places = [match and archive.places.get(match[2], archive.places.get(match[2].rpartition(":")[0])) for match in found]
+        fitting = [level for each, level in levels if kinds == Counter({
+            (kind, each["faults"].partition("@")[2] or "1"): number
+            for kind, number in zip(level.kinds, level.numbers, strict=True) if number})]
+        if len(set(places)) < len(places) or not set(places) <= archive.may_fail or not fitting:
+            self.wrong.append("counterexample: its faults are not a set of any level, at different places that may fail")
+        elif not archive.by_paths or not set(fitting[0].kinds) <= EFFECTS.keys():
+            self.unjudged.append("the counterexample")
+        else:
+            parts = [fitting[0].kinds.index(match[1]) for match in found]
+            missing = archive.unserved(fitting[0], list(zip(parts, places, strict=True)))
+            self.same("counterexample: unserved", sorted(stored["unserved"]), sorted(map(self.word, missing)))
+            if not missing and self.data["method"] == "cuts":
+                self.wrong.append("counterexample: it leaves no healthy node without a message")
+            self.unjudged += [] if missing else ["the counterexample, which only violates a claim"]
+
+def main(arguments, status=0):
+    for path in arguments:
+        try:
+            judge = Judge(Archive(path))
+            judge.judge()
+            wrong, unjudged = judge.wrong[:50], judge.unjudged
+            last = f"{'wrong' if wrong else 'right'}: {judge.data['verdict']}; facts about the collective from the archive"
+        except Exception as error:  # an archive may hold anything
+            wrong, unjudged = [], [str(error)] if isinstance(error, OverflowError) else []
+            last = f"unreadable: {type(error).__name__}: {error}"[:300]
+        status = max(status, 1 if wrong else 3 if unjudged else 2 if last.startswith("unreadable") else 0)
+        for line in [*wrong, f"not judged: {'; '.join(unjudged[:5])}" if unjudged and not wrong else last]:
+            print(f"{path}: {line}")
+    return status
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,135 @@
+"""Archives of certificates, and their checkers in docs/checkers, which run as programs of their own."""
+
+import json
+import subprocess
+import sys
+import zipfile
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+
+import coordinator as tb
+from coordinator.execution.certificates.check import verify_certificate
+from tests.command_line import Call, Ended, fields
+from tests.mutation_support import (
+    CUT_CHECKER,
+    HISTORY_CHECKER,
+    certificate_disagreements,
+    one_value_forgeries,
+)
+
+Data = dict[str, Any]
+CERTIFICATES: dict[str, tuple[str, Data, Path]] = {
+    "cuts": ("hypercube:3 broadcast nesbt redundancy=3", {"faults": "nodes<=3"}, CUT_CHECKER),
+    "mixed kinds": ("star:4 broadcast edt redundancy=2", {"faults": "nodes=1;links<=1@2"}, CUT_CHECKER),
+    "votes": (
+        "hypercube:3 broadcast nesbt redundancy=3 fault=byzantine:111", {"faults": "byzantine<=2"}, CUT_CHECKER
+    ),
+    "fixed paths": (
+        "hypercube:3 broadcast nesbt redundancy=3", {"faults": "nodes<=2", "method": "runs"}, CUT_CHECKER
+    ),
+    "bit rows": (
+        "star:4 broadcast edt redundancy=2", {"faults": "nodes<=2", "method": "runs", "engine": "exact"}, CUT_CHECKER
+    ),
+    "a sample": (
+        "star:3 broadcast edt redundancy=2 driver=local", {"faults": "nodes<=1", "method": "runs", "sample": 1}, CUT_CHECKER
+    ),
+    "repair": ("hypercube:2 broadcast sbt repair=next-port", {"faults": "links<=1"}, HISTORY_CHECKER),
+    "reliable links": ("hypercube:3 broadcast sbt reliable=true", {"faults": "links<=1@2-3"}, HISTORY_CHECKER),
+    "nodes that choose": ("hypercube:3 broadcast flood", {"faults": "links<=1"}, HISTORY_CHECKER),
+    "sums": ("hypercube:2 reduce sbt", {"faults": "links<=1"}, HISTORY_CHECKER),
+    "chance": ("hypercube:2 broadcast sbt", {"faults": "loss<=1:1"}, HISTORY_CHECKER),
+}  # fmt: skip
+"""By kind of certificate: a scenario, the sets, and the checker that decides it."""
+
+
+@cache
+def certificate(name: str) -> tb.Certificate:
+    line, options, _ = CERTIFICATES[name]
+    values: Data = {"driver": "memory", **fields(line)}
+    network = tb.network(values.pop("topology"))
+    return tb.certify(network, values.pop("collective"), values.pop("algorithm"), workers=1, **values, **options)
+
+
+@cache
+def stored(name: str) -> Data:
+    """Return the content of the file of a certificate."""
+    with TemporaryDirectory() as folder:
+        data: Data = json.loads(certificate(name).save(Path(folder) / "certificate.json").read_text())
+    return data
+
+
+def judge(checker: Path, *paths: Path) -> Ended:
+    done = subprocess.run([sys.executable, "-I", checker, *paths], capture_output=True, text=True, check=False)
+    return Ended(done.returncode, done.stdout, done.stderr)
+
+
+@pytest.mark.parametrize("name", CERTIFICATES)
+def test_each_kind_of_certificate_has_a_checker(name: str, tmp_path: Path, call: Call) -> None:
+    path, archive = tmp_path / "certificate.json", tmp_path / "certificate.zip"
+    path.write_text(json.dumps(stored(name)))
+    assert call("pack", path, archive).out == f"{archive}\n"
+    ended = judge(CERTIFICATES[name][2], archive)
+    assert (ended.status, ended.err) == (0, ""), ended.out
+    assert f"{archive}: right: {stored(name)['verdict']}" in ended.out
+    # The other checker finds nothing wrong in the parts that it judges.
+    others = {judge(checker, archive).status for checker in (CUT_CHECKER, HISTORY_CHECKER)}
+    assert others <= {0, 3}
+
+
+@pytest.mark.exhaustive(one_in=4)
+@pytest.mark.parametrize("name", CERTIFICATES)
+def test_both_judges_agree_on_forged_certificates(name: str, tmp_path: Path) -> None:
+    forgeries = list(one_value_forgeries(stored(name)))
+    assert len(forgeries) > 100
+    # Evenly spaced: scripts/stress oracle_mutation judges all of them.
+    chosen = dict(forgeries[:: max(1, len(forgeries) // 25)])
+    assert certificate_disagreements(chosen, tmp_path) == []
+
+
+def test_the_second_judge_found_numbers_that_were_not_verified(tmp_path: Path) -> None:
+    """Sums of lost nodes, and histories of sets that are not of their level, passed as verified."""
+    for name, level in (("fixed paths", 1), ("nodes that choose", 0)):
+        data = json.loads(json.dumps(stored(name)))
+        data["levels"][level]["lost"] += 1
+        other = json.loads(json.dumps(stored(name)))
+        other["levels"][1]["histories"][0] = other["levels"][0]["histories"][0]
+        (folder := tmp_path / name).mkdir()
+        forged = {f"{name}: lost": data, f"{name}: a set of another level": other}
+        assert certificate_disagreements(forged, folder) == []
+        assert verify_certificate(folder / "0.json").findings
+        assert any("not one of its sets" in line for line in verify_certificate(folder / "1.json").findings)
+
+
+def test_altered_archives_of_certificates(tmp_path: Path, call: Call) -> None:
+    path, archive = tmp_path / "certificate.json", tmp_path / "certificate.zip"
+    path.write_text(json.dumps(stored("cuts")))
+    call("pack", path, archive)
+    with zipfile.ZipFile(archive) as packed:
+        files = {name: packed.read(name) for name in packed.namelist()}
+    for name, old, new, status in (
+        ("journal.csv", b"1,0,0,1,0,-1,", b"1,0,0,2,0,-1,", 1), ("network.csv", b"0,0,1,0\n", b"0,0,1,1\n", 2),
+        ("nodes.csv", b"0,000,", b"0,001,", 1), ("manifest.json", b'"format": 1', b'"format": 2', 2),
+        ("facts.json", b"{", b"[", 2),
+    ):  # fmt: skip
+        assert old in files[name], name
+        with zipfile.ZipFile(archive, "w") as packed:
+            for each, data in files.items():
+                packed.writestr(each, data.replace(old, new, 1) if each == name else data)
+        ended = judge(CUT_CHECKER, archive)
+        assert (ended.status, ended.err) == (status, ""), (name, ended.out)
+
+
+def test_certificates_are_packed_from_python(tmp_path: Path) -> None:
+    assert "right: violated" in judge(CUT_CHECKER, certificate("cuts").pack(tmp_path / "a.zip")).out
+
+
+@pytest.mark.parametrize("content", ["{}", "no certificate"])
+def test_other_files_are_refused(content: str, tmp_path: Path, call: Call) -> None:
+    (path := tmp_path / "other.json").write_text(content)
+    refused = call("pack", path, tmp_path / "a.zip")
+    assert (refused.status, refused.err.count("\n")) == (2, 1)
+    assert "it cannot be packed: not a certificate" in refused.err
