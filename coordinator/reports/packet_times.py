@@ -97,13 +97,14 @@ def _stepped(data: RunData, packets: pl.DataFrame) -> pl.DataFrame | None:
     if data.steps is None:
         return None
     steps = data.steps.select("step", seconds="virtual_seconds")
-    heaviest = packets.filter(~pl.col("withheld")).group_by("step").agg(pl.col("bytes").max()).sort("step")
-    if data.plan is not None and not heaviest["step"].is_in(steps["step"].implode()).all():
-        # Steps without data and steps of a repetition take time as well, or packets would be drawn on top of each
-        # other.
-        costs = costs_of(data.plan.scenario)
-        seconds = pl.Series([costs.nanoseconds(size) / NANO for size in heaviest["bytes"]], dtype=pl.Float64)
-        steps = heaviest.select("step", seconds=seconds)
+    if data.plan is not None and not data.plan.has_only_data:
+        heaviest = packets.filter(~pl.col("withheld")).group_by("step").agg(pl.col("bytes").max()).sort("step")
+        if not {*heaviest["step"]} <= {*steps["step"]}:
+            # Steps without data and steps of a repetition take time as well, or packets would be drawn on top of each
+            # other.
+            costs = costs_of(data.plan.scenario)
+            seconds = pl.Series([costs.nanoseconds(size) / NANO for size in heaviest["bytes"]], dtype=pl.Float64)
+            steps = heaviest.select("step", seconds=seconds)
     begins = steps.select("step", start=pl.col("seconds").cum_sum() - pl.col("seconds"))
     placed = packets.join(begins, on="step", how="left")
     # Steps after the last packet, in which packets were withheld, are not in the table.

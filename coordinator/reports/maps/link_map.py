@@ -81,10 +81,8 @@ class Links:
 
     def __init__(self, scene: Scene, layout: Layout) -> None:
         self.scene, self.layout = scene, layout
-        totals = scene.marks.links.group_by("sender", "port", "receiver").agg(
-            pl.col("segments", "lost", "altered").sum()
-        )
-        totals = totals.sort("sender", "port")
+        used = scene.marks.links.lazy().group_by("sender", "port", "receiver")
+        totals = used.agg(pl.col("segments", "lost", "altered").sum()).sort("sender", "port").collect()
         self.most = _most(totals)
         """Segments on the busiest link in the whole run."""
         self.most_in_frame = _most(scene.marks.links)
@@ -93,7 +91,8 @@ class Links:
         if classes and min(classes) == len(WIDTHS) - 1:
             classes = [1] * len(loads)  # equal loads: thick lines would say nothing, and hide one another
         self.table = totals.with_columns(pl.Series("class", classes, pl.Int8)).sort("class", maintain_order=True)
-        self.withheld = scene.marks.withheld.select("sender", "port", "receiver").unique().sort("sender", "port")
+        withheld = scene.marks.withheld.lazy().select("sender", "port", "receiver")
+        self.withheld = withheld.unique().sort("sender", "port").collect()
         self.paths, heads = self._drawn(self.table)
         self.heads = heads if scene.order <= NODES_WITH_ARROWS else []
 
@@ -131,18 +130,19 @@ class Links:
         ones.
         """
         if at is None:
-            table, stops = self.table.with_row_index("link"), self.stops
-            classes = self.table["class"].to_list()
+            table, stops, classes = self.table, self.stops, self.table["class"].to_list()
+            shown = np.arange(len(table))
         else:
             marks, most = self.scene.marks, self.most_in_frame
             table = self.numbered(marks.links.filter(pl.col("frame") == at)).sort("link")
+            shown = table["link"].to_numpy()
             classes = [width_class(load, most) for load in table["segments"].to_list()]
-            stops = [
+            stops = self.stops and [
                 self.stops[link]
                 for link in self.numbered(marks.withheld.filter(pl.col("frame") == at), self.withheld)["link"]
             ]
         by_width: list[list[str]] = [[] for _ in WIDTHS]
-        for link, width in zip(table["link"].to_list(), classes, strict=True):
+        for link, width in zip(shown.tolist(), classes, strict=True):
             by_width[width].append(self.paths[link])
         unit = max(0.55, min(2.6, 0.12 * self.layout.radius))
         faint = next((f' stroke-opacity="{opacity}"' for least, opacity in FAINT if len(self.paths) > least), "")
@@ -150,12 +150,9 @@ class Links:
             f'<path class="flow" id="flow{width}"{faint} stroke-width="{unit * wide:.2f}" d="{LINE.join(lines)}"/>'
             for width, (lines, wide) in enumerate(zip(by_width, WIDTHS, strict=True))
         ]
-        heads = [self.heads[link] for link in table["link"]] if self.heads else []
-        altered = table.filter(pl.col("altered") > 0)["link"]
-        lost, forged = (
-            LINE.join(self.paths[link] for link in table.filter(pl.col(kind) > 0)["link"])
-            for kind in ("lost", "altered")
-        )
+        heads = [self.heads[link] for link in shown] if self.heads else []
+        losing, altered = (shown[table[kind].to_numpy() > 0] for kind in ("lost", "altered"))
+        lost, forged = (LINE.join(self.paths[link] for link in links) for links in (losing, altered))
         wide = max(0.8, 0.14 * self.layout.radius)
         return [
             _idle_links(self.scene, self.layout),

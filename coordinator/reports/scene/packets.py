@@ -69,9 +69,13 @@ def marks_of(packets: pl.DataFrame, width: int = 1, *, giving: bool) -> Marks:
     """
     rows = framed(packets, width)
     end, gain = ("sender", pl.col("segments") - pl.col("lost")) if giving else ("receiver", pl.col("first"))
-    links = rows.group_by(LINK).agg(pl.col("segments", "lost", "altered").sum())
-    moved = rows.filter(gain > 0).group_by("frame", rank=end).agg(segments=gain.sum())
-    return NO_MARKS._replace(links=links.sort(LINK), gains=moved.sort("frame", "rank"))
+    # Each query of polars takes as long as the work on a small run, so few are made.
+    moved = rows.lazy().filter(gain > 0).group_by("frame", rank=end).agg(segments=gain.sum()).sort("frame", "rank")
+    links = rows.lazy().group_by(LINK).agg(pl.col("segments", "lost", "altered").sum()).sort(LINK)
+    if width == 1:
+        # A row is a packet already, in order.
+        links = rows.lazy().select(*LINK, "segments", "lost", "altered")
+    return NO_MARKS._replace(links=links.collect(), gains=moved.collect())
 
 
 def withheld_links(journal: pl.LazyFrame, width: int = 1) -> pl.DataFrame:
@@ -82,7 +86,8 @@ def withheld_links(journal: pl.LazyFrame, width: int = 1) -> pl.DataFrame:
 
 def busy_count(packets: pl.DataFrame, width: int) -> int:
     """Return the number of busy links, summed over frames of `width` steps."""
-    return framed(packets, width).select("frame", "sender", "port").n_unique()
+    # In frames of one step, each packet is on a link of its own.
+    return len(packets) if width == 1 else framed(packets, width).select("frame", "sender", "port").n_unique()
 
 
 def framed(rows: pl.DataFrame, width: int) -> pl.DataFrame:

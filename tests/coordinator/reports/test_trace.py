@@ -98,9 +98,9 @@ def test_what_is_sent_again_and_what_carries_no_data_is_marked(tmp_path: Path) -
     run_scenario(tmp_path / "run", **SCENARIOS["reliable"])
     packets = packet_times(read_run(tmp_path / "run"))
     assert packets is not None
-    # Six acknowledgements: the seventh shares a packet with data.
+    # Seven acknowledgements, one for each node; the last one crosses a step after all data.
     kinds = dict(packets["kind"].value_counts().iter_rows())
-    assert (kinds["lost"], kinds["again"], kinds["control"]) == (1, 1, 6)
+    assert (kinds["lost"], kinds["again"], kinds["control"]) == (1, 1, 7)
 
 
 def test_a_withheld_packet_is_a_circle_at_its_sender(tmp_path: Path) -> None:
