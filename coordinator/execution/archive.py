@@ -20,7 +20,7 @@ from coordinator.execution.verification import UnreadableError, Verification
 from coordinator.execution.verify import recompute
 from coordinator.history.journal import COLUMNS, table
 from coordinator.planning.plan import Plan
-from coordinator.results.audit import drawn_effects
+from coordinator.results.causality import drawn_effects
 from coordinator.results.claims import roots_of
 from coordinator.results.conclude import Conclusion, rule
 from coordinator.results.deliveries import silent_sources
