@@ -11,7 +11,7 @@ from enum import StrEnum
 from functools import lru_cache
 from numbers import Integral
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 import tomli_w
 from pydantic import (
@@ -389,6 +389,15 @@ def costs_of(scenario: Scenario) -> LinearCostModel:
     return LinearCostModel(scenario.startup, scenario.per_byte, scenario.packet_limit or 0)
 
 
+NUMBER_ERRORS: Final = frozenset(
+    {
+        "int_parsing", "int_parsing_size", "int_type", "int_from_float", "float_parsing", "float_type", "finite_number",
+        "greater_than", "greater_than_equal", "less_than", "less_than_equal",
+    }
+)  # fmt: skip
+"""Kinds of errors of pydantic about numbers, whose wording does not say which numbers are allowed."""
+
+
 def make_scenario(values: Mapping[str, object]) -> Scenario:
     """Validate plain values; ScenarioError names all missing fields, or else the first invalid one."""
     model = scenario_model()
@@ -410,10 +419,8 @@ def make_scenario(values: Mapping[str, object]) -> Scenario:
         field = str(first["loc"][0])
         message = first["msg"].removeprefix("Value error, ")
         option = OPTIONS[field]
-        if option.words:
-            low, high = option.bounds
-            words = " or ".join(map(repr, option.words))
-            message = f"a whole number from {low} to {high.replace(',', '')}, or {words}"
+        if (option.words or first["type"] in NUMBER_ERRORS) and option.allowed:
+            message = option.allowed
         if first["type"] in ("enum", "literal_error") and isinstance(first["input"], str):
             near = get_close_matches(first["input"], re.findall("'([^']+)'", first["ctx"]["expected"]), n=1)
             message = f"did you mean {near[0]!r}? {message}" if near else message

@@ -154,6 +154,21 @@ class ScenarioOption:
         return least, "" if high is None else f"{high:,.0f}" if isinstance(high, float) else f"{high:,}"
 
     @property
+    def allowed(self) -> str:
+        """The allowed numbers and words, for a number that is not a duration; else empty."""
+        kind = {"integer": "a whole number", "number": "a number"}.get(self.variants[0].get("type", ""))
+        if kind is None or (self.form is not None and self.form.is_duration):
+            return ""
+        low, high = (bound.replace(",", "") for bound in self.bounds)
+        if low.startswith("above"):
+            limits = f" {low}" + (f", at most {high}" if high else "")
+        elif low == "None":
+            limits = f" of at most {high}" if high else ""
+        else:
+            limits = f" from {low} to {high}" if high else f" of at least {low}"
+        return kind + limits + "".join(f", or {word!r}" for word in self.words)
+
+    @property
     def metavar(self) -> str:
         """The placeholder of a value in `--help`."""
         if self.choices:

@@ -91,7 +91,7 @@ REFUSED = [
     (f"{CERTIFY} --faults 'nodes<=2' --workers 1000", "a number of processes"),
     (f"{CERTIFY} --faults nodes=1 --clock timed", "certificates are about lock-step: use --clock steps"),
     # sizes have bounds
-    (f"{RUN} --messages 2147483647", "less than or equal to 1000000"),
+    (f"{RUN} --messages 2147483647", "a whole number from 1 to 1000000"),
     (f"{RUN} --name {'a' * 300}", "at most 128 characters"),
     (f"{RUN} --startup 1e300s", "a time from 0 to 1e+09s"),
     (f"plan {broadcast('star:999999999')}", "n is at most 20"),

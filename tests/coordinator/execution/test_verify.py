@@ -224,7 +224,10 @@ HOSTILE: dict[str, tuple[Callable[[Path], object], str]] = {
     "nested": (lambda path: (path / "summary.json").write_text("[" * 100_000), "it has more than 32 levels"),
     "list": (lambda path: (path / "summary.json").write_text("[]"), "expected an object"),
     "large": (lambda path: os.truncate(path / "summary.json", 10**9), "it has more than 16777216 bytes"),
-    "messages": (lambda path: edit_scenario(path, "messages = 1", "messages = 2147483647"), "less than or equal to 1000000"),
+    "messages": (
+        lambda path: edit_scenario(path, "messages = 1", "messages = 2147483647"),
+        "a whole number from 1 to 1000000",
+    ),
     "network": (lambda path: edit_scenario(path, "star:4", "star:12"), "nodes; at most"),
     "toml": (lambda path: (path / "scenario.toml").write_text("=" * 50), "it cannot be read: Invalid statement"),
     "unknown": (lambda path: edit_scenario(path, "star:4", "ring:4"), "invalid algorithm 'greedy-tree'"),

@@ -124,7 +124,7 @@ def additions_of(case: Case) -> list[dict[str, Any]]:
     ({"values": "float8"}, "did you mean 'float64'"),
     ({"rounding": "end"}, "only bfloat16 and float16 have it, not float32"),
     ({"message_bytes": 962}, "a multiple of 4"),
-    ({"message_bytes": 2**25 + 4}, "less than or equal to 33554432"),
+    ({"message_bytes": 2**25 + 4}, "a whole number from 1 to 33554432"),
     ({"values": "bfloat16", "rounding": "end", "message_bytes": 2**25}, "at most 33554432 as they are sent"),
     ({"messages": 80_000}, "at most 16777216 elements of a rank"),
     ({"values": "probe", "topology": "star:5", "message_bytes": None}, "networks of 2 to 24 nodes"),
