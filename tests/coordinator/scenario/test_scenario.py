@@ -38,6 +38,7 @@ FULL: dict[str, object] = {
     "redundancy": 1,
     "driver": "local",
     "ranks_per_host": 12,
+    "placement": "round-robin",
     "netns": True,
     "host_file": "machines",
     "launcher": "mpirun -v",
