@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from coordinator.features.journals.rows import data_records
 from coordinator.history.journal import RECORD, table
 from coordinator.planning.plan import Plan
 from coordinator.reports.scene.nodes import GIVING
@@ -20,7 +21,7 @@ from coordinator.reports.scene.packets import NO_MARKS, SENT, framed, marks_of, 
 from coordinator.reports.scene.votes import BallotBox, State, segments_due
 from coordinator.results.deliveries import silent_sources
 from emunode.engine.rank_set import AlteredCopy
-from emunode.model import AGAIN_TREE, Step
+from emunode.model import Step
 
 HISTORY_BYTES: Final = 128 * 2**20
 MOST_ARCS: Final = 20_000
@@ -209,7 +210,7 @@ class Frames:
         """Yield the contents of the frames of consecutive steps."""
         sent = rows.filter(pl.col("outcome").is_in(SENT))
         # Neither control segments nor the repetition of a collective are due to a node.
-        data = sent.filter(pl.col("tree") < AGAIN_TREE)
+        data = sent.filter(pl.col("tree") < self._plan.first_other_tree)
         packets = packets_of(data.lazy(), self._due)
         marks = marks_of(packets, giving=self._giving)
         links = marks.links if len(data) == len(sent) else marks_of(packets_of(sent.lazy()), giving=False).links
@@ -245,7 +246,7 @@ class Frames:
         elif self._box is None and altered:
             self._box = BallotBox(self._plan)
             earlier = np.concatenate([np.empty(0, RECORD), *self._rows[: -len(steps)]])
-            self._box.add(table(earlier[earlier["tree"] < AGAIN_TREE]), ())
+            self._box.add(table(data_records(self._plan, earlier)), ())
         if self._box is None:
             return [(None, None)] * len(steps)
         first = np.array(steps) - 1
