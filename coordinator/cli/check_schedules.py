@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from coordinator.api.schedules import bounds_of, stalled_by
 from coordinator.cli import render
 from coordinator.cli.documents import print_json
 from coordinator.cli.markup import escape
@@ -96,6 +95,8 @@ def _stalled(judged: JudgedFile, topology: Topology | None, checks: ScheduleChec
     """Return the losses of a file that holds to the faults."""
     if judged.schedule is None or judged.judgement.verdict is not FileVerdict.HOLDS:
         return None
+    from coordinator.api.schedules import stalled_by  # noqa: PLC0415  # it imports polars
+
     net = topology or network_of_links(judged.schedule, judged.path.stem)
     return stalled_by(judged.schedule, net, checks.faults, checks.capacity)
 
@@ -104,6 +105,8 @@ def _bounds(judged: JudgedFile, topology: Topology | None, checks: ScheduleCheck
     """Return the lower bounds on steps and chunks for a file that holds; empty for others."""
     if judged.schedule is None or judged.judgement.verdict is not FileVerdict.HOLDS:
         return {}
+    from coordinator.api.schedules import bounds_of  # noqa: PLC0415  # it imports polars
+
     net = topology or network_of_links(judged.schedule, judged.path.stem)
     names = {"steps": "steps", "segments": "chunks"}
     return {names[each.name]: int(each.predicted) for each in bounds_of(judged.schedule, net, checks.capacity)}  # type: ignore[arg-type]
