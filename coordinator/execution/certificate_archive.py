@@ -34,7 +34,7 @@ from coordinator.scenario.fault_sets import FaultSetSpec, on_links
 from coordinator.stored.reading import read_bytes
 from emunode.errors import EmulatorError, ScenarioError
 from emunode.faults.kinds import FOREVER, KINDS, LinkFault, NodeFault
-from emunode.model import FOLDING, FaultKnowledge, Rank
+from emunode.model import CONTROL_TREE, FOLDING, FaultKnowledge, Rank
 from emunode.net.wire import ROW
 
 MOST_SETS: Final = 1_000
@@ -83,7 +83,8 @@ def _facts(plan: Plan) -> dict[str, object]:
     """Return the facts about the collective that its algorithm states, and about the faults of the scenario."""
     spec, scenario, algorithm = plan.spec, plan.scenario, plan.algorithm
     folds = algorithm.collective in FOLDING
-    protocols = scenario.fault_knowledge != FaultKnowledge.NONE or scenario.reliable or scenario.repair is not None
+    told = scenario.fault_knowledge != FaultKnowledge.NONE
+    protocols = told or any(feature.unpredictable for feature in plan.features)
     ends = (
         (fault.sender, plan.topology.neighbour(fault.sender, fault.port))
         for fault in plan.faults
@@ -99,7 +100,8 @@ def _facts(plan: Plan) -> dict[str, object]:
             algorithm.on_schedule and not folds and not protocols and scenario.clock == "steps" and _follows_paths(plan)
         ),
         "in_steps": scenario.clock == "steps",
-        "deliveries_judged": not folds and spec.agreement is None,
+        # Where nodes agree, the collective may run again, on trees of its own.
+        "deliveries_judged": not folds and plan.first_other_tree == CONTROL_TREE,
         "faulty": sorted({fault.rank for fault in plan.faults if isinstance(fault, NodeFault)}),
         "broken": sorted({(min(link), max(link)) for link in ends}),
         "kinds": {kind: on_links(kind) for kind in KINDS},
