@@ -17,7 +17,7 @@ from coordinator.cli.markup import escape
 from coordinator.cli.options import ScenarioFile
 from coordinator.cli.output import OUTPUT, JsonFlag, as_command
 from coordinator.cli.trials import TRIAL_DEFAULTS, TrialFlags, WorkersFlag
-from coordinator.execution.every_order import EveryOrder
+from coordinator.execution.every_order.result import EveryOrder
 from coordinator.scenario.model import make_scenario
 from coordinator.scenario.plugins import plugin_flags
 from emunode.errors import ScenarioError
@@ -63,8 +63,9 @@ def certify(  # noqa: PLR0913  # its flags
         Parameter(
             negative=(),
             show_default=False,
-            help="run every order of arrivals, orders and reports that hosts allow, one process for each of at most eight "
-            "nodes, in place of sets of faults: holds if there is one journal",
+            help="run every order of arrivals, orders and reports that hosts allow, or under the timed clock of the events "
+            "of equal times, of at most eight nodes, in place of sets of faults: holds if there is one journal; "
+            "--ranks-per-host sets the hosts, by default one process for each node",
         ),
     ] = False,
     executions: Annotated[
@@ -128,7 +129,8 @@ def _show_every_order(found: EveryOrder, *, as_json: bool) -> int:
     )
     if found.deviation is not None:
         out.print(f"shortest deviation: {escape(found.deviation.words())}", soft_wrap=True)
-    counted = f"{plural(found.executions, 'execution')}, {plural(found.steps, 'step')}"
+    unit = "time" if plan.scenario.clock == "timed" else "step"
+    counted = f"{plural(found.executions, 'execution')}, {plural(found.steps, unit)}"
     bound = f"; the bound of {found.most:,} was reached" if found.exceeded else ""
     out.print(f"verdict: {render.verdict_text(found.verdict)}   {counted}{bound}", soft_wrap=True)
     return found.exit_status

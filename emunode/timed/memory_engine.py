@@ -151,12 +151,16 @@ class TimedMemoryEngine:
             # Taken out before any rank acts: a packet that costs nothing arrives at this very time, which then comes
             # once more.
             arrivals, missing = self._arrivals.pop(now, {}), self._missing.pop(now, {})
-            # Ascending: rows and suspicions of one time are recorded in one order on every machine.
-            for rank in sorted(arrivals.keys() | missing.keys() | self._acting.pop(now, set())):
+            for rank in self.in_order(now, arrivals.keys() | missing.keys() | self._acting.pop(now, set())):
                 # A rank that planned to act now may have changed its plan since; its old time is not taken back.
                 if rank in arrivals or rank in missing or self._rank(rank).next_time == now:
                     self._act(now, rank, arrivals.get(rank, []), missing.get(rank, []), rows)
         return rows
+
+    def in_order(self, _now: int, ranks: set[Rank]) -> Sequence[Rank]:
+        """Return the ranks that act at one time, in the order in which they do."""
+        # Ascending: rows and suspicions of one time are recorded in one order on every machine.
+        return sorted(ranks)
 
     def _neighbours_of(self, rank: Rank) -> Sequence[Rank]:
         found = self._neighbours.get(rank)

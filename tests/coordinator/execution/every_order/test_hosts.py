@@ -1,14 +1,17 @@
-"""Every order of events at a process: counted against an enumeration of whole networks, and mutants are found."""
+"""Every order of events at a host: counted against an enumeration of whole networks, and mutants are found."""
 
 from collections.abc import Sequence
 from math import factorial
 
 import pytest
 
-from coordinator.execution.every_order import EveryOrder, LocalEvent, every_order, fingerprint, local_orders
+from coordinator.execution.every_order import every_order
+from coordinator.execution.every_order.hosts import local_orders
+from coordinator.execution.every_order.result import EveryOrder, LocalEvent
 from coordinator.networks.step_barrier import StepBarrier
 from emunode.engine import node
 from emunode.errors import ScenarioError
+from emunode.host.placement import Placement
 from emunode.host.step_engine import StepEngine
 from emunode.net import wire
 from tests.command_line import Call
@@ -29,8 +32,18 @@ SCENARIOS = (
 TINY = ("complete:3 broadcast flood", "complete:3 reduce bfs-tree", "hypercube:2 broadcast flood")
 
 
-def result(line: str, **bounds: int) -> EveryOrder:
-    return every_order(Case(line).plan, **bounds)
+def result(line: str) -> EveryOrder:
+    return every_order(Case(line).plan)
+
+
+@pytest.mark.exhaustive(one_in=2)
+@pytest.mark.parametrize("line", SCENARIOS)
+def test_hosts_with_several_ranks_give_the_journal_of_memory(line: str) -> None:
+    case = Case(line)
+    order = case.plan.topology.order
+    found = every_order(case.plan, placement=Placement(order, order - 1))
+    assert found.deviation is None
+    assert (found.verdict, found.journal_hash) == ("holds", case.summary["journal_hash"])
 
 
 @pytest.mark.exhaustive(one_in=2)
@@ -44,69 +57,78 @@ def test_every_order_gives_the_journal_of_memory(line: str) -> None:
 # --- counts ----------------------------------------------------------------------------------------------------------
 
 
-def by_brute_force(works: Sequence[bool], packets: Sequence[tuple[int, int]]) -> list[set[tuple[LocalEvent, ...]]]:
-    """Return by process its sequences of events in all executions of one step, without any reduction.
+def by_brute_force(
+    works: Sequence[bool], packets: Sequence[tuple[int, int]], host_of: Sequence[int]
+) -> list[set[tuple[LocalEvent, ...]]]:
+    """Return by host its sequences of events in all executions of one step, without any reduction.
 
     `packets` are (sender, receiver). Written anew: a packet exists once its sender has taken its turn.
     """
-    found: list[set[tuple[LocalEvent, ...]]] = [set() for _ in works]
+    hosts = range(1 + max(host_of))
+    found: list[set[tuple[LocalEvent, ...]]] = [set() for _ in hosts]
     executions = 0
+
+    def has_reported(host: int, events: list[LocalEvent]) -> bool:
+        turns = [rank for rank, where in enumerate(host_of) if where == host and works[rank]]
+        return ("order", 0) in events and all(("turn", rank) in events for rank in turns)
 
     def go(done: list[list[LocalEvent]], flying: frozenset[int], pending: frozenset[int]) -> None:
         nonlocal executions
         moved = False
-        for process, events in enumerate(done):
-            names = [name for name, _ in events]
-            if "order" not in names:
+        for host, events in enumerate(done):
+            if ("order", 0) not in events:
                 moved = True
-                go(_with(done, process, ("order", 0)), flying, pending)
-            elif works[process] and "turn" not in names:
+                go(_with(done, host, ("order", 0)), flying, pending)
+                continue
+            for rank, where in enumerate(host_of):
+                if where == host and works[rank] and ("turn", rank) not in events:
+                    moved = True
+                    sent = {number for number, (sender, _) in enumerate(packets) if sender == rank}
+                    go(_with(done, host, ("turn", rank)), flying | sent, pending)
+            if host in pending:
                 moved = True
-                sent = {number for number, (sender, _) in enumerate(packets) if sender == process}
-                go(_with(done, process, ("turn", 0)), flying | sent, pending)
-            elif process in pending:
-                moved = True
-                go(_with(done, process, ("report", 0)), flying, pending - {process})
+                go(_with(done, host, ("report", 0)), flying, pending - {host})
         for number in flying:
             moved = True
-            receiver = packets[number][1]
-            names = [name for name, _ in done[receiver]]
-            reported = ("turn" if works[receiver] else "order") in names
-            waiting = pending | {receiver} if reported else pending
-            go(_with(done, receiver, ("packet", number)), flying - {number}, waiting)
+            host = host_of[packets[number][1]]
+            waiting = pending | {host} if has_reported(host, done[host]) else pending
+            go(_with(done, host, ("packet", number)), flying - {number}, waiting)
         if not moved:
             executions += 1
-            for process, events in enumerate(done):
-                found[process].add(tuple(events))
+            for host, events in enumerate(done):
+                found[host].add(tuple(events))
 
-    go([[] for _ in works], frozenset(), frozenset())
+    go([[] for _ in hosts], frozenset(), frozenset())
     assert executions >= max(map(len, found))
     return found
 
 
-def _with(done: list[list[LocalEvent]], process: int, event: LocalEvent) -> list[list[LocalEvent]]:
-    return [[*events, event] if each == process else events for each, events in enumerate(done)]
+def _with(done: list[list[LocalEvent]], host: int, event: LocalEvent) -> list[list[LocalEvent]]:
+    return [[*events, event] if each == host else events for each, events in enumerate(done)]
 
 
-@pytest.mark.parametrize("line", TINY)
-def test_orders_are_counted_as_by_brute_force(line: str) -> None:
-    found, case = result(line), Case(line)
+@pytest.mark.parametrize(("line", "hosts"), [*((line, 0) for line in TINY), (TINY[0], 1), (TINY[1], 2), (TINY[2], 2)])
+def test_orders_are_counted_as_by_brute_force(line: str, hosts: int) -> None:
+    case = Case(line)
+    order = case.plan.topology.order
+    placement = Placement(order, hosts or order)
+    found = every_order(case.plan, placement=placement)
     rows = case.journal.select("step", "sender", "receiver").unique()
     for step in range(1, found.steps):
         packets = [(one, other) for at, one, other in rows.iter_rows() if at == step]
         senders = {sender for sender, _ in packets}
         # Ranks that read something take a turn as well.
         readers = {receiver for at, _, receiver in rows.iter_rows() if at == step - 1}
-        ranks = range(case.plan.topology.order)
-        counts = [len(each) for each in by_brute_force([rank in senders | readers for rank in ranks], packets)]
-        assert counts == [found.orders[step, rank] for rank in ranks]
+        works = [rank in senders | readers for rank in range(order)]
+        counts = [len(each) for each in by_brute_force(works, packets, list(map(placement.host, range(order))))]
+        assert counts == [found.orders[step, host] for host in range(placement.hosts)]
 
 
 @pytest.mark.parametrize("count", range(5))
 def test_number_of_local_orders_has_a_closed_form(count: int) -> None:
     ports = list(range(count))
-    for works, expected in ((False, 2**count), (True, 2 ** (count + 1) - 1)):
-        orders = list(local_orders(ports, works=works))
+    for turns, expected in ((0, 2**count), (1, 2 ** (count + 1) - 1)):
+        orders = list(local_orders(ports, turns))
         assert len(orders) == len(set(orders)) == factorial(count) * expected
 
 
@@ -141,20 +163,6 @@ def test_a_coordinator_that_does_not_count_is_found(monkeypatch: pytest.MonkeyPa
     assert found.words() == "step 1, coordinator: the step does not end"
 
 
-def test_fingerprints_see_paused_generators_and_closures() -> None:
-    def numbers(last: int):  # type: ignore[no-untyped-def]
-        yield from range(last)
-
-    one, other = numbers(3), numbers(3)
-    assert fingerprint([one]) == fingerprint([other])
-    next(one)
-    assert fingerprint([one]) != fingerprint([other])
-    assert fingerprint(lambda: one) != fingerprint(lambda: other)
-    circle: list[object] = [1]
-    circle.append(circle)
-    assert fingerprint(circle) != fingerprint([1, [1]])
-
-
 # --- the command -----------------------------------------------------------------------------------------------------
 
 
@@ -173,15 +181,22 @@ def test_beyond_the_bound_the_claim_is_undecided(call: Call) -> None:
     ("line", "reason"),
     [
         ("--topology star:4 --algorithm flood", "every order is run of at most 8 nodes"),
-        ("--topology star:3 --algorithm flood --clock timed", "every order is run in lock-step only"),
         ("--topology star:3 --algorithm flood --executions 0", "at least 1"),
         ("--topology star:3 --algorithm flood --sample 2", "no other flag of certify"),
     ],
-    ids=["nodes", "clock", "bound", "sample"],
+    ids=["nodes", "bound", "sample"],
 )
 def test_what_cannot_be_ordered_is_refused(line: str, reason: str, call: Call) -> None:
     ended = call(f"certify --every-order {line}")
     assert (ended.status, reason in ended.err) == (2, True), ended.err
+
+
+def test_hosts_with_several_ranks_are_asked_for(call: Call) -> None:
+    line = "certify --every-order --topology hypercube:2 --algorithm flood --driver local --ranks-per-host 2 --json"
+    found = call(line).data
+    case = Case("hypercube:2 broadcast flood")
+    assert found["executions"] == every_order(case.plan, placement=Placement(4, 2)).executions
+    assert found["journal_hash"] == case.summary["journal_hash"]
 
 
 def test_a_bound_without_every_order_is_refused(call: Call) -> None:

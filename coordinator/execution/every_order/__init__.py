@@ -1,0 +1,44 @@
+"""Every order of events at small sizes: one journal, or the shortest deviation.
+
+`hosts` runs the step engine of hosts in lock-step, `ranks_in_time` the ranks of the timed clock. `result` has the counts and
+the deviation, `fingerprints` compares states.
+"""
+
+from typing import Final
+
+from coordinator.execution.every_order.hosts import HostOrders
+from coordinator.execution.every_order.ranks_in_time import OrdersInTime
+from coordinator.execution.every_order.result import BoundReachedError, DeviationError, EveryOrder
+from coordinator.planning.plan import Plan
+from emunode.errors import ScenarioError
+from emunode.host.placement import Placement
+
+MOST_NODES: Final = 8
+EXECUTIONS: Final = 100_000
+"""Default bound on the executions."""
+
+
+def every_order(plan: Plan, executions: int = EXECUTIONS, placement: Placement | None = None) -> EveryOrder:
+    """Run every order of events of a plan, with at most this many executions.
+
+    In lock-step the events are those of hosts by `placement`, by default one for each rank; under the timed clock, the
+    events of equal times. ScenarioError for more than MOST_NODES nodes, and for a program that plays the nodes.
+    """
+    order = plan.topology.order
+    if order > MOST_NODES:
+        raise ScenarioError("topology", plan.topology.name, f"every order is run of at most {MOST_NODES} nodes")
+    if plan.scenario.program is not None:
+        raise ScenarioError("program", plan.scenario.program, "every order is run of rules only")
+    if executions < 1:
+        raise ScenarioError("executions", executions, "at least 1")
+    result = EveryOrder(plan, executions)
+    try:
+        if plan.scenario.clock == "timed":
+            OrdersInTime(plan, result).run()
+        else:
+            HostOrders(plan, result, placement or Placement(order, order)).run()
+    except BoundReachedError:
+        pass
+    except DeviationError as error:
+        result.deviation = error.deviation
+    return result
