@@ -228,6 +228,8 @@ class NumberType(StrEnum):
     FLOAT16 = "float16"
 
 
+PART_NAME_BYTES: Final = 4
+"""Bytes that name a part of a partial result in the fixed order."""
 NUMBER_BYTES: Final = {
     NumberType.FLOAT64: 8,
     NumberType.FLOAT32: 4,
@@ -265,6 +267,8 @@ class RealNumbers(NamedTuple):
     source: NumberSource = NumberSource.GENERATED
     data: bytes = b""
     """The user's numbers in little-endian storage: all elements of the first rank that owns data, then of the next one."""
+    fixed_order: bool = False
+    """Whether one fold tree serves all chunks, so that partial results travel in parts (`emunode.algorithms.fixed_order`)."""
 
     @property
     def sent_bytes(self) -> int:

@@ -4,17 +4,18 @@ A rule never looks into a payload: it hands contributions and partial results to
 So the same rules, given contributions that are leaves, leave at every rank the tree of each part of its result.
 """
 
-from collections.abc import Sequence
-from functools import cached_property
-from typing import Final, cast
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property, partial
+from typing import Any, Final, NamedTuple, cast
 
 from coordinator.additions.fold_tree import FoldTree, fold_in_order
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.conformance import executed
+from emunode.algorithms.fixed_order import FixedTree, Node
 from emunode.algorithms.payload import Payloads
 from emunode.algorithms.registry import make_algorithm
 from emunode.errors import ScenarioError
-from emunode.model import ALL_RANKS, CollectiveSpec, NumberType, Rank, RealNumbers
+from emunode.model import ALL_RANKS, CollectiveSpec, NumberType, Rank, RealNumbers, Step
 
 Place = tuple[Rank, Rank, int]
 """(rank, owner of the block, segment): a part of the result at a rank."""
@@ -38,12 +39,56 @@ class TreePayloads(Payloads):
         return cast("bytes", FoldTree(origin))
 
 
+class FixedOrderTrees(TreePayloads):
+    """Payloads that are the parts of partial results in the fixed order, each a fold tree by the name of its node."""
+
+    def __init__(self, ranks: Sequence[Rank], *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._tree = FixedTree(len(ranks))
+        self._places = {rank: place for place, rank in enumerate(ranks)}
+
+    def folded(self, operands: Sequence[bytes], owner: Rank, segment: int) -> bytes:
+        del owner, segment
+        parts: dict[Node, FoldTree] = {}
+        for operand in cast("Sequence[Mapping[Node, FoldTree]]", operands):
+            for node, tree in operand.items():
+                self._tree.absorb(parts, node, tree, FoldTree.of)
+        return cast("bytes", parts)
+
+    def result(self, folded: bytes, owner: Rank, segment: int) -> bytes:
+        # Without faults nothing is missing, so there is one part.
+        del owner, segment
+        return cast("bytes", next(iter(cast("Mapping[Node, FoldTree]", folded).values())))
+
+    def _segment(self, origin: Rank, target: Rank, segment: int) -> bytes:
+        del target, segment
+        return cast("bytes", {self._tree.leaf(self._places[origin]): FoldTree(origin)})
+
+
+class SentResult(NamedTuple):
+    """A partial result on one link, in a run without faults."""
+
+    step: Step
+    sender: Rank
+    receiver: Rank
+    target: Rank
+    segment: int
+    parts: int
+    """Sums that it travels in; 1 but in the fixed order."""
+    complete: bool
+    """Whether it is the whole sum, which needs no name."""
+
+
 class FoldTrees:
     """The trees of all parts of a result at all ranks, and the rank where each addition happens."""
 
-    def __init__(self, trees: dict[Place, FoldTree], places: dict[FoldTree, Rank]) -> None:
+    def __init__(
+        self, trees: dict[Place, FoldTree], places: dict[FoldTree, Rank], sent: Sequence[SentResult] = ()
+    ) -> None:
         self.trees = trees
         self.places = places
+        self.sent = sent
+        """The partial results on links, by step."""
 
     @cached_property
     def by_part(self) -> dict[tuple[Rank, int], list[tuple[Rank, FoldTree]]]:
@@ -112,13 +157,21 @@ def fold_trees(algorithm: Algorithm) -> FoldTrees:
         raise ScenarioError("algorithm", algorithm.name, f"{folds:,} folds; trees are found of at most {MOST_FOLDS:,}")
     # Another algorithm object: the payloads of the run stay as they are.
     symbolic = make_algorithm(algorithm.topology, _bare(algorithm.spec))
-    symbolic.use_payloads(symbolic.make_payloads(TreePayloads))
+    numbers, ranks = algorithm.spec.numbers, algorithm.topology.data_ranks
+    fixed = numbers is not None and numbers.fixed_order
+    symbolic.use_payloads(symbolic.make_payloads(partial(FixedOrderTrees, ranks) if fixed else TreePayloads))
     history, rules = executed(symbolic)
     places: dict[FoldTree, Rank] = {}
-    for _, _, _, _, (origin, target, _, _, payload) in history:
-        if target != ALL_RANKS and payload is not None:
+    sent = []
+    for step, sender, _, receiver, (origin, target, _, segment, payload) in history:
+        if target == ALL_RANKS:
+            continue
+        found = list(_trees_in(payload))
+        whole = len(found) == 1 and found[0].leaf_count >= len(ranks)
+        sent.append(SentResult(step, sender, receiver, target, segment, len(found), whole))
+        for tree in found:
             # The origin of a partial result has made all additions that no rank has sent before.
-            _place(cast("FoldTree", payload), origin, places)
+            _place(tree, origin, places)
     trees: dict[Place, FoldTree] = {}
     for rank, rule in enumerate(rules):
         if algorithm.topology.is_switch(rank):
@@ -127,7 +180,15 @@ def fold_trees(algorithm: Algorithm) -> FoldTrees:
             tree = cast("FoldTree", payload)
             _place(tree, rank, places)
             trees[rank, owner, segment] = tree
-    return FoldTrees(trees, places)
+    return FoldTrees(trees, places, sent)
+
+
+def _trees_in(payload: object) -> Iterator[FoldTree]:
+    """Yield the trees of a partial result; none if it is the payload of a switch that has nothing to add."""
+    if isinstance(payload, Mapping):
+        yield from payload.values()
+    elif isinstance(payload, FoldTree):
+        yield payload
 
 
 def _bare(spec: CollectiveSpec) -> CollectiveSpec:

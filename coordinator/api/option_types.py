@@ -56,4 +56,5 @@ class Options(TypedDict, total=False):
     name: str
     values: str
     rounding: str
+    fixed_order: bool
     data: object

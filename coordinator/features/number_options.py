@@ -26,6 +26,11 @@ class NumberOptions(AddedOptions):
         None,
         description="round sums after each addition, or 16-bit types once at the end of additions in float32; default: each",
     )
+    fixed_order: Annotated[bool, Option(OptionGroup.MESSAGES, OF_NUMBERS)] = Field(
+        False,
+        description="one order of additions for all elements, whatever algorithm, size and number of segments: partial "
+        "results travel in parts that are added where both halves are there",
+    )
     data: Annotated[str | None, Option(OptionGroup.MESSAGES, OF_NUMBERS), Form("FILE.npy", "object")] = Field(
         None,
         max_length=4096,

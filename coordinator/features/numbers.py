@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from coordinator.features.base import Evidence, Feature, Findings, ResolvedRun
+from coordinator.features.base import BrokenAssumption, Evidence, Feature, Findings, ResolvedRun
 from coordinator.features.number_options import NumberOptions
 from coordinator.scenario.model import DEFAULT_BYTES, MOST_BYTES, OnFailure, Scenario
 from emunode.algorithms.base import Algorithm
-from emunode.algorithms.claims import Claim
+from emunode.algorithms.claims import Assumption, Claim
 from emunode.algorithms.registry import find_algorithm, make_algorithm, with_blocks
 from emunode.errors import ScenarioError
 from emunode.faults.timeline import FaultTimeline
@@ -24,6 +24,7 @@ from emunode.topologies.base import Topology
 
 if TYPE_CHECKING:
     from coordinator.additions.orders import FoldTrees
+    from coordinator.additions.price import Price
 
 PROBE: Final = "probe"
 PROBE_TYPE: Final = NumberType.FLOAT32
@@ -47,6 +48,8 @@ class NumberFeature(Feature):
             "worst_error_units",
             "mean_error_units",
             "tree_depth",
+            "partial_result_bytes",
+            "held_bytes",
         }
     )
 
@@ -62,6 +65,7 @@ class NumberFeature(Feature):
             PROBE_TYPE if options.values == PROBE else NumberType(options.values),
             Rounding(options.rounding or Rounding.EACH),
             NumberSource.PROBE if options.values == PROBE else NumberSource.GENERATED,
+            fixed_order=options.fixed_order,
         )
         if options.data is not None:
             numbers = _with_data(numbers, options.data, topology)
@@ -72,16 +76,24 @@ class NumberFeature(Feature):
     def require(self, scenario: Scenario, algorithm: Algorithm) -> None:
         if algorithm.spec.numbers is None:
             return
+        options = NumberOptions.of(scenario)
         if not algorithm.adds_numbers:
-            raise ScenarioError(
-                "values", NumberOptions.of(scenario).values, f"{algorithm.name} folds in no fixed order"
-            )
+            raise ScenarioError("values", options.values, f"{algorithm.name} folds in no fixed order")
         if scenario.on_failure is OnFailure.SHRINK:
             raise ScenarioError(
                 "on_failure", str(scenario.on_failure), "a repetition folds bytes only; leave --values out"
             )
 
+        if options.fixed_order:
+            _require_small_packets(algorithm)
+
     # --- claims
+
+    def broken(self, run: ResolvedRun, timeline: FaultTimeline) -> Iterator[BrokenAssumption]:
+        del timeline
+        if run.spec.numbers is not None and run.spec.numbers.fixed_order:
+            why = "in the fixed order partial results travel in parts"
+            yield BrokenAssumption(Assumption.ONE_SUM, why, bounds_hold=True)
 
     def claims(self, run: ResolvedRun, timeline: FaultTimeline) -> Iterator[Claim]:
         # A result that lost a contribution is judged as lost, and not by its bits.
@@ -97,14 +109,21 @@ class NumberFeature(Feature):
         if run.spec.numbers.source is not NumberSource.PROBE:
             bound = error_bound(trees.depth, run.spec.numbers)
             yield Claim("worst_error_units", bound, "<=", f"Higham 2002, ch. 4: trees of depth {trees.depth}")
+        # Packets that are sent again, or not at all, have a price of their own.
+        price = price_of(run.algorithm) if run.spec.numbers.fixed_order else None
+        if price is not None and not timeline and run.spec.reliable is None:
+            yield Claim("partial_result_bytes", price.on_links, "==", price.text, derived=True)
+            yield Claim("held_bytes", price.held, "==", "fixed order: parts wait for their other halves", derived=True)
 
     def measure(self, run: ResolvedRun, evidence: Evidence) -> Findings:
         if evidence.results is None:
             return Findings()
         from coordinator.additions.results import bits_of, result_metrics  # noqa: PLC0415  # it imports numpy
+        from coordinator.features.journals.partial_results import partial_result_metrics  # noqa: PLC0415
 
         trees = trees_of(run.algorithm)
         metrics = result_metrics(run.algorithm, evidence.results, complete=_nothing_lost(run))
+        metrics |= partial_result_metrics(run, evidence.journal)
         if trees is not None:
             metrics |= {"distinct_trees": len(trees.digests), "tree_depth": trees.depth}
         return Findings(metrics, bits_of(run.algorithm, evidence.results, trees))
@@ -127,6 +146,27 @@ def trees_of(algorithm: Algorithm) -> "FoldTrees | None":
         algorithm.__dict__["fold_trees"] = fold_trees(algorithm)
     found: FoldTrees = algorithm.__dict__["fold_trees"]
     return found
+
+
+def price_of(algorithm: Algorithm) -> "Price | None":
+    """Return the price of an order of additions; None for a run with too many trees."""
+    from coordinator.additions.price import make_price  # noqa: PLC0415  # only the fixed order needs it
+
+    trees = trees_of(algorithm)
+    return None if trees is None else make_price(algorithm, trees)
+
+
+def _require_small_packets(algorithm: Algorithm) -> None:
+    """Refuse the fixed order where a packet would be longer than any message may be."""
+    price = price_of(algorithm)
+    if price is not None:
+        largest = price.largest_packet
+    else:
+        segments = algorithm.spec.messages * algorithm.segments_per_message * len(algorithm.block_owners)
+        largest = segments * algorithm.largest_sent_bytes
+    if largest > MOST_BYTES:
+        allowed = f"packets of at most {MOST_BYTES:,} bytes, and in the fixed order one has up to {largest:,}"
+        raise ScenarioError("message_bytes", algorithm.spec.contributed_bytes, allowed)
 
 
 def error_bound(depth: int, numbers: RealNumbers) -> float:

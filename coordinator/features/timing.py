@@ -11,7 +11,7 @@ def longest_packet(scenario: Scenario, algorithm: Algorithm) -> int | None:
     """Return the nanoseconds of the longest packet of data, None if a packet may hold any number of segments."""
     if algorithm.link_capacity is None:
         return None
-    return costs_of(scenario).nanoseconds(algorithm.link_capacity * algorithm.largest_segment_bytes)
+    return costs_of(scenario).nanoseconds(algorithm.link_capacity * algorithm.largest_sent_bytes)
 
 
 def control_packet(scenario: Scenario) -> int:
@@ -35,5 +35,5 @@ def bound_on_packets(scenario: Scenario, algorithm: Algorithm) -> int:
     # Each rank may have a message of its own for each other one.
     targets = order if spec.collective in (Collective.ALLTOALL, Collective.SCATTER) else 1
     messages = len(algorithm.sources) * targets * spec.messages * spec.redundancy * max(1, spec.blocks)
-    size = messages * algorithm.segments_per_message * algorithm.largest_segment_bytes
+    size = messages * algorithm.segments_per_message * algorithm.largest_sent_bytes
     return costs_of(scenario).nanoseconds(size)

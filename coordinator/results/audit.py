@@ -19,7 +19,7 @@ from coordinator.results.queries import at_receiver
 from coordinator.results.timed_audit import unplanned, with_reads
 from emunode.algorithms.base import Dependence
 from emunode.faults.effects import Delays, Duplicates, Effect
-from emunode.model import ALL_RANKS, Collective, Duplex, PortModel, Rank, Step
+from emunode.model import ALL_RANKS, PART_NAME_BYTES, Collective, Duplex, PortModel, Rank, Step
 
 AUDITED_LINKS = 100_000
 """Most links that are looked up in the topology; of more links, an even sample is looked up."""
@@ -170,7 +170,13 @@ def _has_size(plan: ResolvedRun, origin: pl.Expr, target: pl.Expr, number: pl.Ex
     unit = spec.element_bytes
     size = spec.message_bytes // unit - owner.is_in(list(ranks[len(ranks) - spec.short_blocks :])).cast(pl.Int32)
     # The first segments of a message are one element longer than the others, as many as the division leaves over.
-    return pl.col("bytes") == unit * (size // parts + (number % parts < size % parts).cast(pl.Int32))
+    expected = unit * (size // parts + (number % parts < size % parts).cast(pl.Int32))
+    if spec.numbers is None or not spec.numbers.fixed_order:
+        return pl.col("bytes") == expected
+    # In the fixed order a partial result has a number of parts, each with its name.
+    part, whole = expected + PART_NAME_BYTES, pl.col("bytes") == expected
+    in_parts = (pl.col("bytes") % part == 0) & (pl.col("bytes") // part).is_between(1, len(ranks))
+    return pl.when(target == ALL_RANKS).then(whole).otherwise(in_parts | whole)
 
 
 def _repeated(plan: ResolvedRun, journal: pl.LazyFrame) -> pl.LazyFrame:

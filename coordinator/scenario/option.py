@@ -66,7 +66,7 @@ class Option(NamedTuple):
     """Whether hosts receive the value, which is a number, a text or a bool: `CollectiveSpec.setting`."""
 
 
-METAVARS = {"integer": "INT", "number": "FLOAT", "string": "TEXT"}
+METAVARS = {"integer": "INT", "number": "FLOAT", "string": "TEXT", "boolean": "BOOL"}
 """Placeholders for the types of JSON Schema."""
 TYPES = {"integer": "int", "number": "float", "string": "str", "boolean": "bool"}
 """Python's types for the types of JSON Schema."""

@@ -24,6 +24,7 @@ from emunode.model import (
     AUTOMATIC,
     FOLDING,
     OWN_CAPACITY,
+    PART_NAME_BYTES,
     ROOTLESS,
     UNLIMITED,
     Collective,
@@ -163,9 +164,9 @@ class Algorithm(ABC):
         spec, ranks = self.spec, self.topology.data_ranks
         short = ranks[len(ranks) - spec.short_blocks :]
         if kind is None and spec.numbers is not None:
-            from emunode.algorithms.number_payloads import NumberPayloads  # noqa: PLC0415  # it imports numpy
+            from emunode.algorithms.number_payloads import payloads_for  # noqa: PLC0415  # it imports numpy
 
-            kind = partial(NumberPayloads, spec, ranks)
+            kind = partial(payloads_for(spec.numbers), spec, ranks)
         kind = kind or Payloads
         # A range knows its members without listing them, however large the network is.
         return kind(
@@ -253,6 +254,15 @@ class Algorithm(ABC):
         """Size of the longest segment of a message, in bytes."""
         unit = self.spec.element_bytes
         return -(-self.spec.message_bytes // unit // self.segments_per_message) * unit
+
+    @property
+    def largest_sent_bytes(self) -> int:
+        """An upper bound on the bytes of a segment on a link: in the fixed order a partial result may have many parts."""
+        numbers = self.spec.numbers
+        if numbers is None or not numbers.fixed_order:
+            return self.largest_segment_bytes
+        # At worst every other contribution waits for its neighbour.
+        return -(-len(self.topology.data_ranks) // 2) * (self.largest_segment_bytes + PART_NAME_BYTES)
 
     @property
     def byte_relation(self) -> Relation:

@@ -75,6 +75,7 @@ class Assumption(StrEnum):
     NOTHING_OVERDUE = "no node asks for what is late"
     NO_WRONG_SUSPICION = "no live neighbour is suspected"
     EVERY_ATTEMPT = "no suspicion withholds an attempt"
+    ONE_SUM = "a partial result travels as one sum"
 
 
 COUNTED_ONCE: Final = frozenset(DELIVERY) - {"duplicates", "relays"}
@@ -94,6 +95,8 @@ def usual_assumptions(name: str) -> frozenset[Assumption]:
         found.add(Assumption.SENT_ONCE)
     if name not in UNTIMED:
         found.add(Assumption.STEPS_KEPT)
+    if name in IN_BYTES or name == "startups":
+        found.add(Assumption.ONE_SUM)
     return frozenset(found)
 
 

@@ -90,6 +90,8 @@ class FoldingSchedule(Algorithm):
             key=lambda each: (places.get(each[0], len(places)), each[0]),
         )
         result = payloads.folded([payload for _, payload in operands], root, segment)
+        if rank == root:
+            result = payloads.result(result, root, segment)
         if complete:
             # Of the expected partial results, in this very form: so it is the expected one, and is added once for the rule
             # and the judge in one process.

@@ -3,11 +3,13 @@
 Loaded only by runs with real numbers, since numpy takes a tenth of a second.
 """
 
-from collections.abc import Container, Sequence
-from typing import cast
+from collections.abc import Container, Iterator, Mapping, Sequence
+from struct import pack, unpack_from
+from typing import Any, cast
 
+from emunode.algorithms.fixed_order import NOTHING, ROOT, FixedTree, Node
 from emunode.algorithms.payload import Payloads, block_owner
-from emunode.model import CollectiveSpec, NumberSource, NumberType, Rank, RealNumbers, Rounding
+from emunode.model import PART_NAME_BYTES, CollectiveSpec, NumberSource, NumberType, Rank, RealNumbers, Rounding
 from emunode.values.contributions import generated, probe_contribution
 from emunode.values.float_types import FLOAT_TYPES, FloatArray, FloatType, sum_in_order
 
@@ -96,3 +98,63 @@ class NumberPayloads(Payloads):
         if self._sent is not self._kind:
             numbers = self._sent.rounded(self._kind.exact(numbers))
         return numbers
+
+
+class FixedOrderPayloads(NumberPayloads):
+    """Vectors that are folded in the fixed order. A partial result is its parts one after the other, by ascending rank, and
+    then the name of each in four bytes; a result has no name.
+    """
+
+    def __init__(self, spec: CollectiveSpec, ranks: Sequence[Rank], *arguments: Any) -> None:
+        super().__init__(spec, ranks, *arguments)
+        self._tree = FixedTree(len(ranks))
+
+    def folded(self, operands: Sequence[bytes], owner: Rank, segment: int) -> bytes:
+        parts: dict[Node, FloatArray] = {}
+        for operand in operands:
+            for node, numbers in self._parts(operand, owner, segment):
+                self._tree.absorb(parts, node, numbers, self._sent.add)
+        if parts.keys() == {ROOT}:
+            return parts[ROOT].tobytes()
+        if not parts:
+            nothing = self._sent.negative_zeros(self.segment_bytes(owner, segment) // self.element_bytes)
+            return nothing.tobytes() + pack("<I", NOTHING)
+        found = self._tree.in_order(parts)
+        names = pack(f"<{len(found)}I", *(node for node, _ in found))
+        return b"".join((*(numbers.tobytes() for _, numbers in found), names))
+
+    def result(self, folded: bytes, owner: Rank, segment: int) -> bytes:
+        if len(folded) == self.segment_bytes(owner, segment):
+            return folded
+        # Something is missing: the sum of what there is, by rank.
+        parts: dict[Node, FloatArray] = {}
+        for node, numbers in self._parts(folded, owner, segment):
+            self._tree.absorb(parts, node, numbers, self._sent.add)
+        found = [numbers for _, numbers in self._tree.in_order(parts)]
+        if not found:
+            return self._sent.negative_zeros(self.segment_bytes(owner, segment) // self.element_bytes).tobytes()
+        return sum_in_order(self._sent, found).tobytes()
+
+    def operand(self, rank: Rank, target: Rank, segment: int) -> bytes:
+        # The part itself: a rank that adds needs no bytes of its own numbers.
+        return cast("bytes", {self._tree.leaf(self._ranks.index(rank)): self._operand(rank, target, segment)})
+
+    def _parts(self, operand: bytes, owner: Rank, segment: int) -> Iterator[tuple[Node, FloatArray]]:
+        """Yield the parts of a partial result by their names; of an altered one, the parts that the tree has."""
+        if isinstance(operand, Mapping):
+            yield from operand.items()
+            return
+        size = self.segment_bytes(owner, segment)
+        if len(operand) == size:
+            yield ROOT, self._sent.read(operand)
+            return
+        count = len(operand) // (size + PART_NAME_BYTES)
+        whole = memoryview(operand)
+        for place, node in enumerate(unpack_from(f"<{count}I", operand, count * size)):
+            if self._tree.is_node(node):
+                yield node, self._sent.read(whole[place * size : (place + 1) * size])
+
+
+def payloads_for(numbers: RealNumbers) -> type[NumberPayloads]:
+    """Return the payloads of contributions that are real numbers."""
+    return FixedOrderPayloads if numbers.fixed_order else NumberPayloads

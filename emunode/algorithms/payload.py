@@ -81,6 +81,11 @@ class Payloads:
             total = self.fold(total, int.from_bytes(operand), owner, segment)
         return total.to_bytes(self.segment_bytes(owner, segment))
 
+    def result(self, folded: bytes, owner: Rank, segment: int) -> bytes:
+        """Return the result that a rank ends with, of the fold of everything that it has."""
+        del owner, segment
+        return folded
+
     def operand(self, rank: Rank, target: Rank, segment: int) -> bytes:
         """Return the contribution of a rank to a segment of the block of `target`, in the form that `folded` takes."""
         return self.segment(rank, target, segment)

@@ -182,8 +182,10 @@ def make_rule(algorithm: Algorithm, view: LocalView, step: Step) -> Rule:
 
 
 def results_of(algorithm: Algorithm) -> Iterator[KeptResult]:
-    """Yield the parts of results that the ranks of this process have, in order of ranks."""
+    """Yield the parts of results that the ranks of this process have, in order of ranks; switches own no data."""
     for rank, rule in sorted(algorithm.rules.items()):
+        if algorithm.topology.is_switch(rank):
+            continue
         for owner, segment, payload in rule.results():
             yield rank, owner, segment, payload
 

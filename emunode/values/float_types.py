@@ -49,7 +49,7 @@ class FloatType:
         words = {8: 0x7FF8 << 48, 4: 0x7FC0 << 16, 2: 0x7E00}
         return np.array(words[self.item_bytes], f"<u{self.item_bytes}").view(self.storage)
 
-    def read(self, payload: bytes) -> FloatArray:
+    def read(self, payload: bytes | memoryview) -> FloatArray:
         """Return the numbers of a payload, without a copy."""
         return np.frombuffer(payload, self.storage)
 

@@ -221,8 +221,14 @@ class ExchangeRule(Rule):
             yield from ((0, index, payload) for index, payload in self._received.items())
             return
         for index in range(algorithm.spec.messages * algorithm.segments_per_message):
-            yield 0, index, algorithm.fold_at(me, index, self._arrived.get(index, ()))
+            yield 0, index, algorithm.payloads.result(self._fold(index), 0, index)
 
     def _made(self, target: Rank, segment: int) -> Segment:
-        me = self._rank
-        return me, target, 0, segment, self._algorithm.fold_at(me, segment, self._arrived.get(segment, ()))
+        folded = self._fold(segment)
+        if target == ALL_RANKS:
+            folded = self._algorithm.payloads.result(folded, 0, segment)
+        return self._rank, target, 0, segment, folded
+
+    def _fold(self, segment: int) -> bytes:
+        """Return the fold of the own contribution and of everything that has come in."""
+        return self._algorithm.fold_at(self._rank, segment, self._arrived.get(segment, ()))

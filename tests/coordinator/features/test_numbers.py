@@ -120,7 +120,53 @@ def additions_of(case: Case) -> list[dict[str, Any]]:
     return rows
 
 
+FIXED = (
+    "ring:{} allreduce ring port_model=one-port", "complete:{} allreduce bfb", "complete:{} reduce bfs-tree",
+    "complete:{} reduce-scatter circulant-halving port_model=one-port", "ring:{} allreduce bfs-tree segments=3",
+)  # fmt: skip
+"""Reductions whose trees differ, if the order is not fixed."""
+
+
+@pytest.mark.parametrize("count", [5, 6, 8, 24])
+def test_the_fixed_order_has_the_recorded_bits_everywhere(count: int) -> None:
+    rows = golden_rows("additions", "results", algorithm="binomial", rule="rank", P=str(count))
+    for place, row in enumerate(rows):
+        kind, rounding = kind_of(row)
+        # A binomial reduce to rank 0 has the tree of the fixed order.
+        line = FIXED[place % len(FIXED)].format(count)
+        more = {"rounding": "end"} if rounding is Rounding.END else {}
+        size = ELEMENTS * kind.item_bytes
+        case = Case(f"{line} fixed_order=true values={kind.name} seed=1", message_bytes=size, **more)
+        results = case.run.conclusion.results
+        assert results is not None
+        assert sha256(results.numbers[0].tobytes()).hexdigest() == row["sha256_rank_0"], line
+        assert case.run.verdict == "holds"
+
+
+@pytest.mark.parametrize("more", [{"driver": "local"}, {"clock": "timed"}, {"segments": 7}], ids=str)
+def test_the_fixed_order_is_the_same_on_every_driver(more: dict[str, object]) -> None:
+    fixed = BFS.but(fixed_order=True)
+    assert fixed.but(**more).summary["results_hash"] == fixed.summary["results_hash"]
+    assert fixed.summary["results_hash"] != BFS.summary["results_hash"]
+
+
+@pytest.mark.parametrize("fault", ["crash:4231@2", "corrupt:1234~2134:1", "loss:1234~2134:0.5", "byzantine:2134"])
+def test_the_fixed_order_survives_faults(fault: str) -> None:
+    broken = BFS.but(fault, fixed_order=True)
+    assert broken.summary["illegal_hops"] == 0
+    assert broken.run.verdict == BFS.but(fault).run.verdict
+
+
+def test_switches_have_no_results() -> None:
+    case = Case("fat-tree:4 allreduce bfs-tree values=float32")
+    results = case.run.conclusion.results
+    assert results is not None
+    assert len(results.numbers) == len(case.plan.topology.data_ranks) < case.plan.topology.order
+    assert case.run.verdict == "holds"
+
+
 @pytest.mark.parametrize(("more", "message"), [
+    ({"values": None, "fixed_order": True}, "add --values float32"),
     ({"values": "float8"}, "did you mean 'float64'"),
     ({"rounding": "end"}, "only bfloat16 and float16 have it, not float32"),
     ({"message_bytes": 962}, "a multiple of 4"),
