@@ -268,7 +268,7 @@ class RealNumbers(NamedTuple):
     data: bytes = b""
     """The user's numbers in little-endian storage: all elements of the first rank that owns data, then of the next one."""
     fixed_order: bool = False
-    """Whether one fold tree serves all chunks, so that partial results travel in parts (`emunode.algorithms.fixed_order`)."""
+    """Whether one fold tree serves all chunks, and partial results travel in parts: `emunode.algorithms.fixed_order`."""
 
     @property
     def sent_bytes(self) -> int:

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from coordinator.additions.fold_tree import FoldTree, parting_node
+from coordinator.additions.fold_tree import FoldTree, parting_node, shortened
 from coordinator.additions.orders import FoldTrees, fold_trees
-from coordinator.additions.results import payloads_of, shortened
+from coordinator.additions.results import payloads_of
 from emunode.algorithms.base import Algorithm
 from emunode.errors import EmulatorError
 

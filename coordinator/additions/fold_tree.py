@@ -5,11 +5,14 @@ Addition is commutative bit by bit, so trees that differ only in the order of op
 canonical text, in which the part with the smallest leaf stands on the left.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, reduce
 from hashlib import sha256
+from typing import TypeVar
 
 from emunode.model import Rank
+
+Value = TypeVar("Value")
 
 
 class FoldTree:
@@ -60,6 +63,22 @@ class FoldTree:
     def is_complete(self, ranks: Iterable[Rank]) -> bool:
         """Report whether each of the ranks is a leaf exactly once, and no other rank is."""
         return sorted(rank for rank, _ in self.leaf_depths()) == sorted(ranks)
+
+    def evaluated(self, leaves: Mapping[Rank, Value], add: Callable[[Value, Value], Value]) -> Value:
+        """Return the sum of the values of the leaves, added in the order of the tree."""
+        done: dict[FoldTree, Value] = {}
+        pending = [self]
+        while pending:
+            node = pending[-1]
+            if node.left is None or node.right is None:
+                done[node] = leaves[node.least]
+            elif node.left in done and node.right in done:
+                done[node] = add(done[node.left], done[node.right])
+            else:
+                pending += [each for each in (node.left, node.right) if each not in done]
+                continue
+            pending.pop()
+        return done[self]
 
     @property
     def text(self) -> str:
@@ -132,3 +151,16 @@ def additions_at(tree: FoldTree, places: Mapping[FoldTree, Rank]) -> dict[Rank, 
             counts[places[node]] = counts.get(places[node], 0) + 1
             pending += (node.left, node.right)
     return counts
+
+
+def describe_parting(one: FoldTree, other: FoldTree) -> str:
+    """Return the first addition at which two trees part, in words."""
+    nodes = parting_node(one, other)
+    if nodes is None:
+        return "equal trees"
+    return " against ".join(shortened(node.canonical) for node in nodes)
+
+
+def shortened(text: str, most: int = 40) -> str:
+    """Return the text of a tree, its middle left out if it is long."""
+    return text if len(text) <= most else f"{text[: most // 2 - 1]}..{text[-(most // 2 - 1) :]}"

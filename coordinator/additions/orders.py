@@ -114,15 +114,20 @@ class FoldTrees:
         trees = self.trees.values()
         return sum(tree.total_depth for tree in trees) / sum(tree.leaf_count for tree in trees)
 
-    def unequal_ranks(self) -> tuple[tuple[Rank, int], Rank, FoldTree, FoldTree] | None:
-        """Return the first (owner, segment) whose trees differ between ranks, the first rank that differs from the
-        first one that has it, and both trees; None if all ranks have the same bits.
+    def unequal_parts(self) -> Iterator[tuple[tuple[Rank, int], Rank, Rank, FoldTree, FoldTree]]:
+        """Yield each (owner, segment) whose trees differ between ranks, the first rank that has the part, the first rank
+        that differs from that, and the trees of both; nothing if all ranks have the same bits.
         """
         for part, (first, *others) in self.by_part.items():
             for rank, tree in others:
                 if tree.digest != first[1].digest:
-                    return part, rank, first[1], tree
-        return None
+                    yield part, first[0], rank, first[1], tree
+                    break
+
+    @property
+    def trees_per_element(self) -> int:
+        """The most trees that one element has, over all ranks."""
+        return max(len({tree.digest for _, tree in holders}) for holders in self.by_part.values())
 
     @property
     def same_over_segments(self) -> bool:
@@ -144,8 +149,8 @@ class FoldTrees:
         )
 
 
-def fold_trees(algorithm: Algorithm) -> FoldTrees:
-    """Return the trees of an algorithm that adds numbers, without faults.
+def fold_trees(algorithm: Algorithm, *, last_port_first: bool = False) -> FoldTrees:
+    """Return the trees of an algorithm that adds numbers, without faults; `last_port_first` as in `executed`.
 
     ScenarioError if it does not add numbers, or has more than `MOST_FOLDS` folds.
     """
@@ -160,7 +165,7 @@ def fold_trees(algorithm: Algorithm) -> FoldTrees:
     numbers, ranks = algorithm.spec.numbers, algorithm.topology.data_ranks
     fixed = numbers is not None and numbers.fixed_order
     symbolic.use_payloads(symbolic.make_payloads(partial(FixedOrderTrees, ranks) if fixed else TreePayloads))
-    history, rules = executed(symbolic)
+    history, rules = executed(symbolic, last_port_first=last_port_first)
     places: dict[FoldTree, Rank] = {}
     sent = []
     for step, sender, _, receiver, (origin, target, _, segment, payload) in history:

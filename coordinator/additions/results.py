@@ -1,4 +1,4 @@
-"""The results of ranks as one array: their digest, their errors, and what trees and values say about their bits."""
+"""The results of ranks as one array: their digest and their errors."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
@@ -8,8 +8,6 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from coordinator.additions.fold_tree import FoldTree, parting_node
-from coordinator.additions.orders import FoldTrees
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.number_payloads import NumberPayloads
 from emunode.engine.rank_set import KeptResult
@@ -143,84 +141,3 @@ def _errors(algorithm: Algorithm, results: ResultArray) -> Iterator[float]:
         for row in rows:
             if np.isfinite(row[place]) and unit:
                 yield float(abs(Fraction(float(row[place])) - exact) / unit)
-
-
-def bits_of(algorithm: Algorithm, results: ResultArray, trees: FoldTrees | None) -> dict[str, object]:
-    """Return what `summary.json` says of the bits: the hash of the results, and each claim with what shows it."""
-    rows = _bit_claims(algorithm, results, trees)
-    numbers = algorithm.spec.numbers
-    assert numbers is not None
-    return {
-        "values": str(numbers.type) if numbers.source is not NumberSource.PROBE else "probe",
-        "rounding": str(numbers.rounding),
-        "elements": results.numbers.shape[1],
-        "results_hash": results.hash,
-        **(
-            {} if trees is None else {"tree_digests": trees.digests[:24], "mean_tree_depth": round(trees.mean_depth, 4)}
-        ),
-        "bits": [row.record() for row in rows],
-    }
-
-
-class BitClaim(NamedTuple):
-    """A claim on the bits of results: what the fold trees certify for all data, and what the values of this run show."""
-
-    claim: str
-    certified: bool | None
-    """By trees, for all data; None if the trees are not known."""
-    measured: bool | None
-    """By values, for these data; None if one run does not show it."""
-    because: str
-
-    def record(self) -> dict[str, object]:
-        """Return the claim as JSON values."""
-        words = {True: "yes", False: "no", None: "-"}
-        return {**self._asdict(), "certified": words[self.certified], "measured": words[self.measured]}
-
-
-def _bit_claims(algorithm: Algorithm, results: ResultArray, trees: FoldTrees | None) -> Iterator[BitClaim]:
-    equal = _first_unequal(algorithm, results)
-    measured = None if results.missing_elements or not has_row_per_rank(algorithm) else not equal
-    if trees is None:
-        yield BitClaim("same_bits_on_all_ranks", None, measured, equal or "too many trees to compare")
-        return
-    parted = trees.unequal_ranks()
-    because = "equal trees at all ranks" if parted is None else describe_parting(parted[2], parted[3])
-    yield BitClaim("same_bits_on_all_ranks", parted is None, measured, equal or because)
-    yield BitClaim("bits_independent_of_arrival", True, None, "the timetable fixes the order of every addition")
-    size = trees.same_over_parts
-    yield BitClaim(
-        "bits_independent_of_size", size, None,
-        "one tree for all elements" if size else f"{len(trees.digests)} trees: the tree depends on the place in the vector",
-    )  # fmt: skip
-    cut = trees.same_over_segments
-    yield BitClaim(
-        "bits_independent_of_segments", cut, None,
-        "one tree for all segments of a block" if cut else "the tree of an element depends on its segment",
-    )  # fmt: skip
-
-
-def _first_unequal(algorithm: Algorithm, results: ResultArray) -> str:
-    """Return the first element that differs between ranks, in words; empty if none does."""
-    if not has_row_per_rank(algorithm) or results.missing_elements or len(results.distinct_rows) == 1:
-        return ""
-    differing = np.argwhere((results.words != results.words[0]).T)
-    if not len(differing):
-        return ""
-    element, row = map(int, differing[0])
-    label = algorithm.topology.label
-    ranks = algorithm.topology.data_ranks
-    return f"element {element} of {label(ranks[row])} differs from {label(ranks[0])}"
-
-
-def describe_parting(one: FoldTree, other: FoldTree) -> str:
-    """Return the first addition at which two trees part, in words."""
-    nodes = parting_node(one, other)
-    if nodes is None:
-        return "equal trees"
-    return " against ".join(shortened(node.canonical) for node in nodes)
-
-
-def shortened(text: str, most: int = 40) -> str:
-    """Return the text of a tree, its middle left out if it is long."""
-    return text if len(text) <= most else f"{text[: most // 2 - 1]}..{text[-(most // 2 - 1) :]}"

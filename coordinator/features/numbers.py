@@ -48,6 +48,7 @@ class NumberFeature(Feature):
             "worst_error_units",
             "mean_error_units",
             "tree_depth",
+            "trees_per_element",
             "partial_result_bytes",
             "held_bytes",
         }
@@ -103,8 +104,13 @@ class NumberFeature(Feature):
         if trees is None:
             return
         rule = "order by scheduled step, then rank of origin"
-        if trees.unequal_ranks() is None:
+        if trees.trees_per_element == 1:
             yield Claim("distinct_results", 1, "==", f"{rule}: equal trees at all ranks", derived=True)
+        else:
+            # A claim on trees: these values may be equal by luck.
+            yield Claim(
+                "trees_per_element", 1, "==", f"all ranks are to have the same bits, but {_unequal(run, trees)}"
+            )
         assert run.spec.numbers is not None
         if run.spec.numbers.source is not NumberSource.PROBE:
             bound = error_bound(trees.depth, run.spec.numbers)
@@ -118,7 +124,8 @@ class NumberFeature(Feature):
     def measure(self, run: ResolvedRun, evidence: Evidence) -> Findings:
         if evidence.results is None:
             return Findings()
-        from coordinator.additions.results import bits_of, result_metrics  # noqa: PLC0415  # it imports numpy
+        from coordinator.additions.bit_claims import bits_of  # noqa: PLC0415  # it imports numpy
+        from coordinator.additions.results import result_metrics  # noqa: PLC0415  # it imports numpy
         from coordinator.features.journals.partial_results import partial_result_metrics  # noqa: PLC0415
 
         trees = trees_of(run.algorithm)
@@ -126,7 +133,17 @@ class NumberFeature(Feature):
         metrics |= partial_result_metrics(run, evidence.journal)
         if trees is not None:
             metrics |= {"distinct_trees": len(trees.digests), "tree_depth": trees.depth}
-        return Findings(metrics, bits_of(run.algorithm, evidence.results, trees))
+            metrics |= {"trees_per_element": trees.trees_per_element}
+        undisturbed = not run.effective_faults
+        lost = not _nothing_lost(run)
+        return Findings(metrics, bits_of(run.algorithm, evidence.results, trees, undisturbed=undisturbed, lost=lost))
+
+
+def _unequal(run: ResolvedRun, trees: "FoldTrees") -> str:
+    from coordinator.additions.bit_claims import first_unequal_ranks  # noqa: PLC0415  # it imports numpy
+
+    found = first_unequal_ranks(run.algorithm, trees)
+    return "" if found is None else found.describe(run.topology.label)
 
 
 def _nothing_lost(run: ResolvedRun) -> bool:

@@ -154,11 +154,13 @@ def execute(algorithm: Algorithm) -> list[Transmission]:
     return executed(algorithm)[0]
 
 
-def executed(algorithm: Algorithm) -> tuple[list[Transmission], Sequence[Rule]]:
+def executed(algorithm: Algorithm, *, last_port_first: bool = False) -> tuple[list[Transmission], Sequence[Rule]]:
     """Return all transmissions of a run without faults, and the rules in their last state, by rank; errors as
     `execute`.
+
+    `last_port_first` lets ranks read the packets of a step by descending port.
     """
-    loop = RuleLoop(algorithm)
+    loop = RuleLoop(algorithm, last_port_first=last_port_first)
     history = list(chain.from_iterable(play(loop, limit=STEP_LIMIT)))
     if loop.busy:
         raise ContractError(f"{algorithm.name} on {algorithm.topology.name} does not end")
@@ -168,8 +170,9 @@ def executed(algorithm: Algorithm) -> tuple[list[Transmission], Sequence[Rule]]:
 class RuleLoop:
     """The rules of all ranks without nodes around them, and the packets on their way."""
 
-    def __init__(self, algorithm: Algorithm) -> None:
+    def __init__(self, algorithm: Algorithm, *, last_port_first: bool = False) -> None:
         self._algorithm = algorithm
+        self._last_port_first = last_port_first
         self.rules = [_local_rule(algorithm, rank) for rank in algorithm.topology.ranks()]
         self._agenda = _started(self.rules)
         self._arrived: Packets = {}
@@ -184,7 +187,8 @@ class RuleLoop:
         topology, name = self._algorithm.topology, self._algorithm.name
         # A step is: read the arrivals of the step before, then send. So the order of the ranks cannot matter.
         for rank, inbox in sorted(_inboxes(topology, self._arrived).items()):
-            for when, port, made in self.rules[rank].receive(step - 1, sorted(inbox, key=lambda packet: packet[0])):
+            inbox.sort(key=lambda packet: packet[0], reverse=self._last_port_first)
+            for when, port, made in self.rules[rank].receive(step - 1, inbox):
                 if when < step:
                     raise ContractError(f"{name} at rank {rank}, step {step}: a send in step {when} is too late")
                 self._agenda[when].append((rank, port, made))

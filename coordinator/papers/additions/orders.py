@@ -4,7 +4,7 @@ Predictions are closed forms: the tree of a chunk as a formula, evaluated on the
 the trees by executing the rules, the bits as ranks end with them.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -16,7 +16,7 @@ from coordinator.papers.tables import VERDICT, Table
 from coordinator.reports.tree_picture import tree_picture
 from coordinator.results.claims import Verdict
 from emunode.values.contributions import generated
-from emunode.values.float_types import FLOAT32, FloatArray, sum_in_order
+from emunode.values.float_types import FLOAT32, FloatArray
 
 RANKS: Final = 24
 ELEMENTS: Final = 240
@@ -68,18 +68,14 @@ ALGORITHMS: Final = (
 )
 
 
-def _evaluated(tree: FoldTree, vectors: Sequence[FloatArray]) -> FloatArray:
-    if tree.left is None or tree.right is None:
-        return vectors[tree.least]
-    return sum_in_order(FLOAT32, [_evaluated(tree.left, vectors), _evaluated(tree.right, vectors)])
-
-
 def predicted(algorithm: ReducingAlgorithm, elements: int) -> FloatArray:
     """Return the results of an algorithm by its closed form."""
     vectors = [FLOAT32.rounded(generated(SEED, rank, range(elements))) for rank in range(RANKS)]
     size = elements // algorithm.chunks
     parts = [
-        _evaluated(algorithm.tree(RANKS, chunk), [vector[size * chunk :][:size] for vector in vectors])
+        algorithm.tree(RANKS, chunk).evaluated(
+            {rank: vector[size * chunk :][:size] for rank, vector in enumerate(vectors)}, FLOAT32.add
+        )
         for chunk in range(algorithm.chunks)
     ]
     return np.concatenate(parts)

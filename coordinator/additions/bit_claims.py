@@ -1,0 +1,320 @@
+"""Claims on the bits of results: what fold trees certify for all data, and what the values of one run show.
+
+Equal trees give equal bits. Equal values are no certificate: they may be equal by luck.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from coordinator.additions.fold_tree import FoldTree, describe_parting, shortened
+from coordinator.additions.orders import FoldTrees, fold_trees
+from coordinator.additions.results import ResultArray, has_row_per_rank, payloads_of
+from emunode.algorithms.base import Algorithm
+from emunode.algorithms.number_payloads import sent_type
+from emunode.algorithms.registry import find_algorithm, make_algorithm, with_blocks
+from emunode.errors import EmulatorError
+from emunode.model import Collective, NumberSource, Rank
+from emunode.topologies.registry import parse_topology
+from emunode.values.float_types import FLOAT_TYPES, FloatArray
+
+JOINING: Final = (1, 4)
+"""Numbers of ranks of zeros that join a network."""
+SEGMENTS: Final = (1, 2, 3)
+"""Numbers of segments that are compared."""
+MOST_PARTS: Final = 1500
+"""Most parts of results at ranks in one variant of a run, and in all roots together, whose trees are found for a claim."""
+
+
+class BitClaim(NamedTuple):
+    """A claim on the bits of results: what the fold trees certify for all data, and what the values of this run show."""
+
+    claim: str
+    certified: bool | None
+    """By trees, for all data; None if the trees are not known."""
+    measured: bool | None
+    """By values, for these data; None if one run does not show it."""
+    because: str
+
+    def record(self) -> dict[str, object]:
+        """Return the claim as JSON values."""
+        words = {True: "yes", False: "no", None: "-"}
+        return {**self._asdict(), "certified": words[self.certified], "measured": words[self.measured]}
+
+
+class UnequalRanks(NamedTuple):
+    """The first element whose trees differ between ranks."""
+
+    element: int
+    first: Rank
+    other: Rank
+    one: FoldTree
+    """The tree at `first`."""
+    two: FoldTree
+    """The tree at `other`."""
+
+    def describe(self, label: Callable[[Rank], str]) -> str:
+        """Name element, ranks and trees."""
+        one, two = shortened(self.one.canonical), shortened(self.two.canonical)
+        return f"element {self.element} is {two} at {label(self.other)}, and {one} at {label(self.first)}"
+
+
+def first_unequal_ranks(algorithm: Algorithm, trees: FoldTrees) -> UnequalRanks | None:
+    """Return the first element whose trees differ between ranks; None if all ranks have the same bits."""
+    payloads = payloads_of(algorithm)
+    return min(
+        (
+            UnequalRanks(payloads.place(*part).start, first, rank, one, two)
+            for part, first, rank, one, two in trees.unequal_parts()
+        ),
+        key=lambda found: found.element,
+        default=None,
+    )
+
+
+def bits_of(
+    algorithm: Algorithm, results: ResultArray, trees: FoldTrees | None, *, undisturbed: bool = True, lost: bool = False
+) -> dict[str, object]:
+    """Return what `summary.json` says of the bits: the hash of the results, and each claim with what shows it.
+
+    `undisturbed` says that no fault took effect, and `lost` that faults may have kept contributions from results.
+    """
+    rows = [*_bit_claims(algorithm, results, trees)]
+    if not undisturbed and not lost and trees is not None:
+        rows.append(_after_repair(algorithm, results, trees))
+    numbers = algorithm.spec.numbers
+    assert numbers is not None
+    return {
+        "values": str(numbers.type) if numbers.source is not NumberSource.PROBE else "probe",
+        "rounding": str(numbers.rounding),
+        "elements": results.numbers.shape[1],
+        "results_hash": results.hash,
+        **(
+            {} if trees is None else {"tree_digests": trees.digests[:24], "mean_tree_depth": round(trees.mean_depth, 4)}
+        ),
+        "bits": [row.record() for row in rows],
+    }
+
+
+def _bit_claims(algorithm: Algorithm, results: ResultArray, trees: FoldTrees | None) -> Iterator[BitClaim]:
+    equal = _first_unequal_value(algorithm, results)
+    measured = None if results.missing_elements or not has_row_per_rank(algorithm) else not equal
+    if trees is None:
+        yield BitClaim("same_bits_on_all_ranks", None, measured, equal or "too many trees to compare")
+        return
+    parted = first_unequal_ranks(algorithm, trees)
+    because = "equal trees at all ranks" if parted is None else parted.describe(algorithm.topology.label)
+    yield BitClaim("same_bits_on_all_ranks", parted is None, measured, because if parted else equal or because)
+    yield _independent_of_arrival(algorithm, trees)
+    size = trees.same_over_parts
+    yield BitClaim(
+        "bits_independent_of_size", size, None,
+        "one tree for all elements" if size else f"{len(trees.digests)} trees: the tree depends on the place in the vector",
+    )  # fmt: skip
+    yield _independent_of_segments(algorithm, trees)
+    if algorithm.collective is Collective.REDUCE:
+        yield _independent_of_root(algorithm, trees)
+    yield _independent_of_zero_ranks(algorithm, trees)
+
+
+def _first_unequal_value(algorithm: Algorithm, results: ResultArray) -> str:
+    """Return the first element that differs between ranks, in words; empty if none does."""
+    if not has_row_per_rank(algorithm) or results.missing_elements or len(results.distinct_rows) == 1:
+        return ""
+    differing = np.argwhere((results.words != results.words[0]).T)
+    if not len(differing):
+        return ""
+    element, row = map(int, differing[0])
+    label = algorithm.topology.label
+    ranks = algorithm.topology.data_ranks
+    return f"element {element} of {label(ranks[row])} differs from {label(ranks[0])}"
+
+
+# --- other arrivals
+
+
+def _independent_of_arrival(algorithm: Algorithm, trees: FoldTrees) -> BitClaim:
+    claim = partial(BitClaim, "bits_independent_of_arrival")
+    if type(algorithm).__module__.startswith("emunode."):
+        return claim(certified=True, measured=None, because="the timetable fixes the order of every addition")
+    # A rule from elsewhere may take arrivals as they come, which its word does not exclude: it is tried.
+    for place, other in fold_trees(algorithm, last_port_first=True).trees.items():
+        if other.digest != trees.trees[place].digest:
+            because = f"read by descending port: {describe_parting(trees.trees[place], other)}"
+            return claim(certified=False, measured=None, because=because)
+    return claim(certified=None, measured=None, because="a rule of a plug-in; the order of ports changes no tree")
+
+
+# --- other numbers of segments, other roots, and further ranks
+
+
+def _independent_of_segments(algorithm: Algorithm, trees: FoldTrees) -> BitClaim:
+    """Compare the trees with other numbers of segments: the timetable may order the children of later ones otherwise."""
+    claim = partial(BitClaim, "bits_independent_of_segments")
+    if not trees.same_over_segments:
+        return claim(certified=False, measured=None, because="the tree of an element depends on its segment")
+    tried = [algorithm.spec.segments]
+    for count in SEGMENTS:
+        parts = count * algorithm.spec.messages * len(algorithm.block_owners) * algorithm.topology.order
+        if count in tried or parts > MOST_PARTS:
+            continue
+        # The vector may be too short for so many segments.
+        with suppress(EmulatorError):
+            other = make_algorithm(algorithm.topology, algorithm.spec._replace(segments=count))
+            difference = _first_difference(algorithm, trees, other, fold_trees(other))
+            tried.append(count)
+            if difference:
+                return claim(certified=False, measured=None, because=f"{count} segments: {difference}")
+    if len(tried) == 1:
+        return claim(certified=None, measured=None, because="no other number of segments can be tried")
+    numbers = ", ".join(map(str, sorted(tried)))
+    return claim(certified=True, measured=None, because=f"one tree for an element, with {numbers} segments")
+
+
+def _independent_of_root(algorithm: Algorithm, trees: FoldTrees) -> BitClaim:
+    claim = partial(BitClaim, "bits_independent_of_root")
+    roots = [rank for rank in algorithm.topology.data_ranks if rank != algorithm.spec.source]
+    # Too many roots: the nearest ones may refute the claim, but do not prove it.
+    tried = roots[: MOST_PARTS // (algorithm.topology.order * len(trees.by_part))]
+    mine = {segment: tree for (_, _, segment), tree in trees.trees.items()}
+    try:
+        for root in tried:
+            other = fold_trees(make_algorithm(algorithm.topology, algorithm.spec._replace(source=root)))
+            for (_, _, segment), tree in other.trees.items():
+                if tree.digest != mine[segment].digest:
+                    label = algorithm.topology.label(root)
+                    return claim(
+                        certified=False, measured=None, because=f"root {label}: {describe_parting(mine[segment], tree)}"
+                    )
+    except EmulatorError as error:
+        return claim(certified=None, measured=None, because=str(error))
+    if len(tried) < len(roots):
+        return claim(certified=None, measured=None, because=f"{len(roots):,} other roots are too many to try")
+    return claim(certified=True, measured=None, because="one tree for all roots")
+
+
+def _independent_of_zero_ranks(algorithm: Algorithm, trees: FoldTrees) -> BitClaim:
+    """Compare the trees with those of networks with a few further ranks, whose leaves are taken out."""
+    claim = partial(BitClaim, "bits_independent_of_zero_ranks")
+    tried = []
+    for more in JOINING:
+        larger = _enlarged(algorithm, more)
+        if larger is None:
+            continue
+        with suppress(EmulatorError):
+            difference = _first_difference(algorithm, trees, larger, fold_trees(larger))
+            tried.append(more)
+            if difference:
+                return claim(certified=False, measured=None, because=f"{more} more: {difference}")
+    if not tried:
+        return claim(certified=None, measured=None, because="no network with a few more ranks is compared")
+    because = f"{' or '.join(map(str, tried))} more ranks of +0 leave the trees: only a sum of -0 becomes +0"
+    return claim(certified=True, measured=None, because=because)
+
+
+def _enlarged(algorithm: Algorithm, more: int) -> Algorithm | None:
+    """Return the algorithm on the network of the same family with a few further ranks; None if there is none."""
+    topology, spec = algorithm.topology, algorithm.spec
+    count = topology.order
+    # The number in the name is the number of ranks, as in `ring:8`.
+    if topology.name != f"{topology.family}:{count}" or len(topology.data_ranks) != count:
+        return None
+    parts = (count + more) ** 2 * spec.messages * algorithm.segments_per_message
+    if parts > MOST_PARTS:
+        return None
+    try:
+        larger = parse_topology(f"{topology.family}:{count + more}")
+        whole = spec._replace(
+            topology=larger.name, message_bytes=spec.contributed_bytes, blocks=1, short_blocks=0,
+            numbers=None if spec.numbers is None else spec.numbers._replace(source=NumberSource.GENERATED, data=b""),
+        )  # fmt: skip
+        if larger.order != count + more:
+            return None
+        return make_algorithm(larger, with_blocks(find_algorithm(larger, whole), larger, whole))
+    # The algorithm may need a power of two, or longer vectors.
+    except EmulatorError:
+        return None
+
+
+def _first_difference(one: Algorithm, trees: FoldTrees, other: Algorithm, larger: FoldTrees) -> str:
+    """Return where the trees of a larger network differ without its further ranks, in words; empty if nowhere."""
+    count = one.topology.order
+    # Where all ranks have the same tree, one of them stands for all.
+    ranks: Sequence[Rank | None] = (
+        [None] if trees.trees_per_element == larger.trees_per_element == 1 else one.topology.data_ranks
+    )
+    known: set[tuple[str, str]] = set()
+    for rank in ranks:
+        mine, theirs = (_by_element(each, found, rank) for each, found in ((one, trees), (other, larger)))
+        for start, stop, tree in mine:
+            for first, last, further in theirs:
+                if start >= last or first >= stop or (tree.digest, further.digest) in known:
+                    continue
+                left = without(further, count)
+                if left is None or left.digest != tree.digest:
+                    reason = "nothing is left" if left is None else describe_parting(tree, left)
+                    return f"element {max(start, first)} is {reason}"
+                known.add((tree.digest, further.digest))
+    return ""
+
+
+def _by_element(algorithm: Algorithm, trees: FoldTrees, rank: Rank | None) -> Sequence[tuple[int, int, FoldTree]]:
+    """Return (first element, element behind the last, tree) of all parts that a rank has, or that any rank has."""
+    payloads = payloads_of(algorithm)
+    found = []
+    for part, holders in trees.by_part.items():
+        tree = holders[0][1] if rank is None else dict(holders).get(rank)
+        if tree is not None:
+            place = payloads.place(*part)
+            found.append((place.start, place.stop, tree))
+    return sorted(found, key=lambda each: each[0])
+
+
+def without(tree: FoldTree, count: int) -> FoldTree | None:
+    """Return a tree without its leaves from `count` on; None if no leaf is left."""
+    # Not recursive: the tree of a chain is as deep as it has ranks.
+    found: dict[int, FoldTree | None] = {}
+    pending = [tree]
+    while pending:
+        node = pending[-1]
+        if node.left is None or node.right is None:
+            found[id(node)] = node if node.least < count else None
+        elif id(node.left) in found and id(node.right) in found:
+            left, right = found[id(node.left)], found[id(node.right)]
+            found[id(node)] = right if left is None else left if right is None else FoldTree.of(left, right)
+        else:
+            pending += [node.left, node.right]
+            continue
+        pending.pop()
+    return found[id(tree)]
+
+
+# --- results by the trees
+
+
+def results_by_trees(algorithm: Algorithm, trees: FoldTrees) -> ResultArray:
+    """Return the results of ranks as the fold trees make them of the contributions, without any rule."""
+    spec, payloads = algorithm.spec, payloads_of(algorithm)
+    assert spec.numbers is not None
+    kind, sent = FLOAT_TYPES[spec.numbers.type], sent_type(spec.numbers)
+    ranks = algorithm.topology.data_ranks
+    rows = {rank: row for row, rank in enumerate(ranks)} if has_row_per_rank(algorithm) else dict.fromkeys(ranks, 0)
+    numbers = np.zeros((max(rows.values()) + 1, payloads.elements * spec.messages), kind.storage)
+    for (owner, segment), holders in trees.by_part.items():
+        leaves = {rank: sent.read(payloads.segment(rank, owner, segment)) for rank in ranks}
+        known: dict[str, FloatArray] = {}
+        for rank, tree in holders:
+            if tree.digest not in known:
+                total = tree.evaluated(leaves, sent.add)
+                known[tree.digest] = kind.rounded(sent.exact(total)) if sent is not kind else total
+            numbers[rows[rank], payloads.place(owner, segment)] = known[tree.digest]
+    return ResultArray(numbers, spec.numbers.type)
+
+
+def _after_repair(algorithm: Algorithm, results: ResultArray, trees: FoldTrees) -> BitClaim:
+    equal = results_by_trees(algorithm, trees).hash == results.hash
+    because = "what comes late waits for its turn, so the trees are those of the run without faults"
+    return BitClaim("bits_after_repair_equal", certified=True, measured=equal, because=because)
