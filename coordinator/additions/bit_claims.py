@@ -161,7 +161,7 @@ def _independent_of_segments(algorithm: Algorithm, trees: FoldTrees) -> BitClaim
         parts = count * algorithm.spec.messages * len(algorithm.block_owners) * algorithm.topology.order
         if count in tried or parts > MOST_PARTS:
             continue
-        # The vector may be too short for so many segments.
+        # The vector may be too short for that number.
         with suppress(EmulatorError):
             other = make_algorithm(algorithm.topology, algorithm.spec._replace(segments=count))
             difference = _first_difference(algorithm, trees, other, fold_trees(other))
@@ -216,7 +216,7 @@ def _independent_of_zero_ranks(algorithm: Algorithm, trees: FoldTrees) -> BitCla
 
 
 def _enlarged(algorithm: Algorithm, more: int) -> Algorithm | None:
-    """Return the algorithm on the network of the same family with a few further ranks; None if there is none."""
+    """Return the algorithm on a network of the same family with a few further ranks; None where that is impossible."""
     topology, spec = algorithm.topology, algorithm.spec
     count = topology.order
     # The number in the name is the number of ranks, as in `ring:8`.

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple, cast
 from coordinator.additions.fold_tree import FoldTree, fold_in_order
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.conformance import executed
-from emunode.algorithms.fixed_order import FixedTree, Node
+from emunode.algorithms.fixed_order import FixedTree, TreeNode
 from emunode.algorithms.payload import Payloads
 from emunode.algorithms.registry import make_algorithm
 from emunode.errors import ScenarioError
@@ -49,8 +49,8 @@ class FixedOrderTrees(TreePayloads):
 
     def folded(self, operands: Sequence[bytes], owner: Rank, segment: int) -> bytes:
         del owner, segment
-        parts: dict[Node, FoldTree] = {}
-        for operand in cast("Sequence[Mapping[Node, FoldTree]]", operands):
+        parts: dict[TreeNode, FoldTree] = {}
+        for operand in cast("Sequence[Mapping[TreeNode, FoldTree]]", operands):
             for node, tree in operand.items():
                 self._tree.absorb(parts, node, tree, FoldTree.of)
         return cast("bytes", parts)
@@ -58,7 +58,7 @@ class FixedOrderTrees(TreePayloads):
     def result(self, folded: bytes, owner: Rank, segment: int) -> bytes:
         # Without faults nothing is missing, so there is one part.
         del owner, segment
-        return cast("bytes", next(iter(cast("Mapping[Node, FoldTree]", folded).values())))
+        return cast("bytes", next(iter(cast("Mapping[TreeNode, FoldTree]", folded).values())))
 
     def _segment(self, origin: Rank, target: Rank, segment: int) -> bytes:
         del target, segment

@@ -10,11 +10,11 @@ steps, packets and segments; bytes and memory are the price.
 from collections.abc import Callable, MutableMapping
 from typing import Final, TypeVar
 
-Node = int
+TreeNode = int
 """A node of the tree by its place in a heap: the root is 1, the halves of node n are 2n and 2n + 1."""
 Value = TypeVar("Value")
-ROOT: Final[Node] = 1
-NOTHING: Final[Node] = 0
+ROOT: Final[TreeNode] = 1
+NOTHING: Final[TreeNode] = 0
 """Names the part of a rank that has nothing to add, such as a switch at the end of a branch."""
 
 
@@ -25,22 +25,22 @@ class FixedTree:
         self.count = count
         self.depth = (count - 1).bit_length()
 
-    def leaf(self, place: int) -> Node:
+    def leaf(self, place: int) -> TreeNode:
         """Return the highest node that holds this contribution alone."""
         return self._lifted((1 << self.depth) + place)
 
-    def first(self, node: Node) -> int:
+    def first(self, node: TreeNode) -> int:
         """Return the first contribution of a node."""
         return (node << self._level(node)) - (1 << self.depth)
 
-    def is_node(self, node: Node) -> bool:
+    def is_node(self, node: TreeNode) -> bool:
         """Report whether there is such a node: corrupted messages name others."""
         return ROOT <= node < 2 << self.depth and self.first(node) < self.count
 
     def absorb(
         self,
-        parts: MutableMapping[Node, Value],
-        node: Node,
+        parts: MutableMapping[TreeNode, Value],
+        node: TreeNode,
         value: Value,
         add: Callable[[Value, Value], Value],
     ) -> None:
@@ -55,21 +55,21 @@ class FixedTree:
             node = self._lifted(node >> 1)
         parts[node] = value
 
-    def in_order(self, parts: MutableMapping[Node, Value]) -> list[tuple[Node, Value]]:
+    def in_order(self, parts: MutableMapping[TreeNode, Value]) -> list[tuple[TreeNode, Value]]:
         """Return the parts by their first contributions."""
         return sorted(parts.items(), key=lambda part: self.first(part[0]))
 
-    def _level(self, node: Node) -> int:
+    def _level(self, node: TreeNode) -> int:
         return self.depth + 1 - node.bit_length()
 
-    def _lifted(self, node: Node) -> Node:
+    def _lifted(self, node: TreeNode) -> TreeNode:
         """Return the highest node that holds the same contributions: a left half without a right one goes up alone."""
         while node > ROOT and not node & 1 and self.first(node | 1) >= self.count:
             node >>= 1
         return node
 
 
-def _overlaps(one: Node, other: Node) -> bool:
+def _overlaps(one: TreeNode, other: TreeNode) -> bool:
     """Report whether one node lies below the other, or is the same."""
     apart = one.bit_length() - other.bit_length()
     return one >> apart == other if apart >= 0 else other >> -apart == one

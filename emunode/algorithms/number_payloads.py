@@ -7,7 +7,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from struct import pack, unpack_from
 from typing import Any, cast
 
-from emunode.algorithms.fixed_order import NOTHING, ROOT, FixedTree, Node
+from emunode.algorithms.fixed_order import NOTHING, ROOT, FixedTree, TreeNode
 from emunode.algorithms.payload import Payloads, block_owner
 from emunode.model import PART_NAME_BYTES, CollectiveSpec, NumberSource, NumberType, Rank, RealNumbers, Rounding
 from emunode.values.contributions import generated, probe_contribution
@@ -110,7 +110,7 @@ class FixedOrderPayloads(NumberPayloads):
         self._tree = FixedTree(len(ranks))
 
     def folded(self, operands: Sequence[bytes], owner: Rank, segment: int) -> bytes:
-        parts: dict[Node, FloatArray] = {}
+        parts: dict[TreeNode, FloatArray] = {}
         for operand in operands:
             for node, numbers in self._parts(operand, owner, segment):
                 self._tree.absorb(parts, node, numbers, self._sent.add)
@@ -127,7 +127,7 @@ class FixedOrderPayloads(NumberPayloads):
         if len(folded) == self.segment_bytes(owner, segment):
             return folded
         # Something is missing: the sum of what there is, by rank.
-        parts: dict[Node, FloatArray] = {}
+        parts: dict[TreeNode, FloatArray] = {}
         for node, numbers in self._parts(folded, owner, segment):
             self._tree.absorb(parts, node, numbers, self._sent.add)
         found = [numbers for _, numbers in self._tree.in_order(parts)]
@@ -139,7 +139,7 @@ class FixedOrderPayloads(NumberPayloads):
         # The part itself: a rank that adds needs no bytes of its own numbers.
         return cast("bytes", {self._tree.leaf(self._ranks.index(rank)): self._operand(rank, target, segment)})
 
-    def _parts(self, operand: bytes, owner: Rank, segment: int) -> Iterator[tuple[Node, FloatArray]]:
+    def _parts(self, operand: bytes, owner: Rank, segment: int) -> Iterator[tuple[TreeNode, FloatArray]]:
         """Yield the parts of a partial result by their names; of an altered one, the parts that the tree has."""
         if isinstance(operand, Mapping):
             yield from operand.items()

@@ -52,7 +52,7 @@ def test_claims_are_certified_by_trees(line: str, root: str | None, zeros: str, 
     assert claims["bits_independent_of_segments"][0] == segments
 
 
-def test_other_segments_change_bits_where_the_certificate_says_so() -> None:
+def test_segments_change_bits_where_trees_say_so() -> None:
     case = Case("star:4 allreduce edt values=float32 seed=1", message_bytes=SIZE)
     assert case.but(segments=2).summary["results_hash"] != case.summary["results_hash"]
     other = Case("ring:6 allreduce ring port_model=one-port values=float32 seed=1", message_bytes=SIZE)
