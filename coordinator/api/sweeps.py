@@ -1,6 +1,6 @@
 """Sweeps as objects: a table of one metric over networks and sizes, its figure and its page."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Unpack
@@ -22,6 +22,7 @@ def sweep(
     algorithms: str | Sequence[str],
     *,
     metric: str = "steps",
+    vary: Mapping[str, Sequence[object]] | None = None,
     faults: FaultTexts = (),
     out: Path | str | None = None,
     progress: ProgressOption = None,
@@ -30,6 +31,10 @@ def sweep(
     """Run every algorithm on every network, once each, and put one metric beside its best lower bound.
 
     `networks` are names, in which a range stands for all its numbers (`"star:3..6"`), or networks; `file:PATH` names a file.
+    `vary` has several values for other fields of a scenario, such as `{"segments": range(1, 5)}`: a run is made of every
+    combination. Where runs add real numbers, the columns `result`, `changed_percent` and `difference` say which settings
+    change the bits.
+
     With `out`, finished runs are kept in that folder, together with table, figure and page, and an interrupted sweep is
     resumed from there. Networks on which an algorithm is not defined are left out.
 
@@ -40,9 +45,14 @@ def sweep(
     plugins = {"plugin": [name for each in given if isinstance(each, BaseNetwork) for name in each.plugins]}
     values = scenario_values({name: items for name, items in plugins.items() if items}, faults, options)
     folder = None if out is None else Path(out)
+    if not isinstance(vary, Mapping | None):
+        raise ScenarioError("vary", vary, 'expected the values of each field, such as {"segments": [1, 2]}')
+    varied = {name: as_list(items) for name, items in (vary or {}).items()}
     with progress_display(progress, "sweep") as show:
         names = [_name(each) for each in given]
-        work = partial(run_sweep, names, collective, as_list(algorithms), metric, out=folder, progress=show)
+        work = partial(
+            run_sweep, names, collective, as_list(algorithms), metric, vary=varied, out=folder, progress=show
+        )
         found = call(partial(work, **values))
     if not found.finished:
         raise KeyboardInterrupt

@@ -4,6 +4,7 @@ Records are lines of JSON. A RefusedError names the line and the value; an incom
 """
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
 from math import isfinite
@@ -153,6 +154,8 @@ def require_trial(record: Mapping[str, Any]) -> None:
         raise RefusedError(f"{record['intact']} of {record['expected']} messages arrived intact")
 
 
+MOST_DIGITS: Final = 1024 * 16
+HEXADECIMAL: Final = re.compile("[0-9a-f]+")
 VERDICTS: Final = ("holds", "violated", "undecided")
 
 # --- sweeps ----------------------------------------------------------------------------------------------------------
@@ -173,13 +176,21 @@ def _are_measured(value: object) -> bool:
     return isinstance(value, dict) and all(each is None or _is_number(each) for each in value.values())
 
 
+def _is_hexadecimal(value: object) -> bool:
+    # The bytes of whole elements, of up to eight bytes each.
+    return (
+        isinstance(value, str) and len(value) <= MOST_DIGITS and not HEXADECIMAL.sub("", value) and not len(value) % 4
+    )
+
+
 SWEEP: Final[Mapping[str, tuple[str, RecordCheck]]] = {
     "key": TEXT, "order": COUNT, "degree": COUNT, "verdict": ("a verdict", lambda value: value in VERDICTS),
     "journal_hash": TEXT, "measured": ("an object of numbers or null", _are_measured),
-    "claims": ("a list of claims", _list_of(_is_claim)),
+    "claims": ("a list of claims", _list_of(_is_claim)), "bits": ("hexadecimal digits", _is_hexadecimal),
 }  # fmt: skip
 
 
 def require_row(record: Mapping[str, Any]) -> None:
     """Refuse the record of a run of a sweep that is malformed."""
-    require_record(record, SWEEP, frozenset())
+    # Only runs with real numbers have bits.
+    require_record(record, SWEEP, frozenset({"bits"}))

@@ -9,7 +9,7 @@ import os
 import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import product
 from pathlib import Path
@@ -18,6 +18,7 @@ from typing import Any, Final
 import polars as pl
 import tomli_w
 
+from coordinator.campaigns.changed_bits import BITS, bits_record, compared_bits
 from coordinator.campaigns.stored_records import read_records, require_row
 from coordinator.execution.run import run
 from coordinator.execution.sinks import FinishedRun, MemorySink
@@ -43,6 +44,7 @@ from emunode import __version__
 from emunode.algorithms.claims import DELIVERY, TRAFFIC
 from emunode.algorithms.program import PROGRAM
 from emunode.errors import RunError, ScenarioError
+from emunode.terminal import plural
 from emunode.topologies.table import TableTopology
 
 RANGE: Final = re.compile(r"(\d+)\.\.(\d+)")
@@ -79,6 +81,16 @@ KINDS: Final = {
     "bound": pl.Float64, "ratio": pl.Float64, "verdict": pl.String, "bottleneck": pl.String, "journal_hash": pl.String,
 }  # fmt: skip
 """The columns of a sweep. `n` is the number in the place of a range; `bottleneck` is the source of the bound."""
+VARIED_KINDS: Final = {
+    "varied": pl.String, "result": pl.Int64, "changed_percent": pl.Float64, "difference": pl.String,
+}  # fmt: skip
+"""Further columns of a sweep with varied fields: their values, and what they change of the bits of real numbers."""
+FIXED_FIELDS: Final = ("topology", "collective", "algorithm", "fault", "driver", "name", "plugin")
+"""Fields that a sweep has other arguments for."""
+MOST_VALUES: Final = 1000
+"""Most combinations of varied values."""
+Vary = Mapping[str, Sequence[object]]
+"""The values of each varied field."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +102,13 @@ class SweepPoint:
     """The name of the network as it was given, with its range."""
     number: int | None
     """The number in the place of the only range, if there is one."""
+    varied: Mapping[str, object] = field(default_factory=dict)
+    """The values of the varied fields."""
+
+    @property
+    def setting(self) -> str:
+        """The values of the varied fields, as text."""
+        return " ".join(f"{name}={value}" for name, value in self.varied.items())
 
     @property
     def key(self) -> str:
@@ -116,7 +135,20 @@ class Sweep(Judged):
     @property
     def results(self) -> pl.DataFrame:
         """One row per network and algorithm: measured value, predicted value, best lower bound, ratio to it, verdict, ..."""
-        return pl.DataFrame(self.rows, schema=KINDS)
+        varied = any("varied" in row for row in self.rows)
+        return pl.DataFrame(self.rows, schema=KINDS | VARIED_KINDS if varied else KINDS)
+
+    @property
+    def different_bits(self) -> list[str]:
+        """A line for each network and algorithm: how many different results the varied fields give."""
+        found: dict[tuple[str, str], list[int]] = {}
+        for row in self.rows:
+            if isinstance(number := row.get("result"), int):
+                found.setdefault((str(row["algorithm"]), str(row["topology"])), []).append(number)
+        return [
+            f"{algorithm} on {network}: {plural(max(numbers), 'different result')} of {plural(len(numbers), 'setting')}"
+            for (algorithm, network), numbers in found.items()
+        ]
 
     @property
     def title(self) -> str:
@@ -168,6 +200,7 @@ def sweep(
     algorithms: Sequence[str],
     metric: str = "steps",
     *,
+    vary: Vary | None = None,
     out: Path | None = None,
     progress: Progress = lambda *_: None,
     warn: Callable[[str], object] = warnings.warn,
@@ -175,24 +208,30 @@ def sweep(
 ) -> Sweep:
     """Run every algorithm on every network and compare `metric` with the best lower bound that is claimed.
 
-    Names of networks may hold ranges, as `star:3..6`. `values` are further fields of the scenario. Runs are in memory unless
-    `driver` is given. `warn` is called for each run that takes very long. ScenarioError before anything runs, for an unknown
-    metric, for an algorithm that is defined on none of the networks, and for a folder that holds something else; RunError
-    for a run that this machine cannot do.
+    Names of networks may hold ranges, as `star:3..6`. `vary` has several values for further fields: a run is made of every
+    combination, and where runs add real numbers, their bits are compared. `values` are further fields of the scenario. Runs
+    are in memory unless `driver` is given. `warn` is called for each run that takes very long. ScenarioError before anything
+    runs, for an unknown metric, for an algorithm that is defined on none of the networks, and for a folder that holds
+    something else; RunError for a run that this machine cannot do.
     """
     if metric not in (allowed := known_metrics()):
         raise ScenarioError("metric", metric, f"expected one of {', '.join(allowed)}")
-    points, left_out = points_of(topologies, collective, algorithms, values)
+    points, left_out = points_of(topologies, collective, algorithms, values, vary=vary)
     _require_measured(metric, points)
-    known = {key: record for key, record in (_read_rows(out) if out else {}).items() if metric in record["measured"]}
+    known = {
+        key: record
+        for key, record in (_read_rows(out) if out else {}).items()
+        # The records of a sweep of an earlier version have no bits.
+        if metric in record["measured"] and (not vary or BITS in record or "distinct_results" not in record["measured"])
+    }
     for point in points:
         if point.key not in known:
             require_possible(point.plan)
             if large := warning(point.plan):
                 warn(f"{point.plan.scenario.algorithm} on {point.plan.topology.name}: {large}")
     if out:
-        _write_settings(out, topologies, collective, algorithms, metric, values)
-    rows: list[Row] = []
+        _write_settings(out, topologies, collective, algorithms, metric, vary or {}, values)
+    made: list[tuple[SweepPoint, Mapping[str, Any]]] = []
     finished = True
     with InterruptGuard() as stop:
         for done, point in enumerate(points):
@@ -205,10 +244,9 @@ def sweep(
                     break
                 if out:
                     _append(out, {"key": point.key, **record})
-            if record["measured"][metric] is None:
-                left_out.append(without_number(point, metric))
-            else:
-                rows.append(row_of(point, metric, record))
+            made.append((point, record))
+    rows, without = rows_of(made, metric)
+    left_out += without
     result = Sweep(collective, metric, rows, left_out, finished)
     if out:
         result.write(out)
@@ -224,6 +262,25 @@ def _require_measured(metric: str, points: Sequence[SweepPoint]) -> None:
             names = " or ".join(name for name, feature in FEATURES.items() if metric in feature.metrics)
             where = f"{point.plan.scenario.algorithm} on {point.plan.topology.name}"
             raise ScenarioError("metric", metric, f"only runs with the feature {names} have it, and {where} has not")
+
+
+def rows_of(made: Sequence[tuple[SweepPoint, Mapping[str, Any]]], metric: str) -> tuple[list[Row], list[str]]:
+    """Return the rows of finished runs with their records, and the lines about runs without a number for the metric."""
+    bits: dict[str, Row] = {}
+    groups: dict[tuple[str, str], list[tuple[SweepPoint, Mapping[str, Any]]]] = {}
+    for point, record in made:
+        groups.setdefault((point.plan.topology.name, point.plan.scenario.algorithm), []).append((point, record))
+    for group in groups.values():
+        if any(point.varied for point, _ in group):
+            found = compared_bits([(point.plan, record) for point, record in group])
+            bits |= {point.key: row for (point, _), row in zip(group, found, strict=True)}
+    rows, left_out = [], []
+    for point, record in made:
+        if record["measured"][metric] is None:
+            left_out.append(without_number(point, metric))
+        else:
+            rows.append(row_of(point, metric, record) | bits.get(point.key, {}))
+    return rows, left_out
 
 
 def without_number(point: SweepPoint, metric: str) -> str:
@@ -260,6 +317,8 @@ def points_of(
     algorithms: Sequence[str],
     values: Mapping[str, object],
     check: Callable[[Scenario], None] = lambda _: None,
+    *,
+    vary: Vary | None = None,
 ) -> tuple[list[SweepPoint], list[str]]:
     """Return the runs in order, and the reasons why others are left out; ScenarioError if an algorithm has no run at
     all.
@@ -267,28 +326,48 @@ def points_of(
     if not topologies or not algorithms:
         name = "algorithm" if topologies else "topology"
         raise ScenarioError(name, None, f"give at least one {name}")
+    settings = _settings_of(vary or {})
     points: list[SweepPoint] = []
     left_out: list[str] = []
     refused: dict[str, ScenarioError] = {}
     networks = {name: (form, number) for form in topologies for name, number in networks_in(form)}
     if len(networks) > MOST_NETWORKS:
         raise ScenarioError("topology", topologies[-1], f"a sweep has at most {MOST_NETWORKS:,} networks")
-    for (name, (form, number)), algorithm in product(networks.items(), dict.fromkeys(algorithms)):
-        given = {"driver": "memory", **values, "topology": name, "collective": collective, "algorithm": algorithm}
+    every = product(networks.items(), dict.fromkeys(algorithms), settings)
+    for (name, (form, number)), algorithm, varied in every:
+        given = {"driver": "memory", **values, **varied}
+        given |= {"topology": name, "collective": collective, "algorithm": algorithm}
         if algorithm != PROGRAM:  # the program plays the nodes of that algorithm only
             given.pop("program", None)
         try:
             scenario = make_scenario(given)
             check(scenario)
-            points.append(SweepPoint(make_plan(scenario), form, number))
+            points.append(SweepPoint(make_plan(scenario), form, number, varied))
         except ScenarioError as error:
             refused.setdefault(algorithm, error)
-            left_out.append(f"{algorithm} on {name}: {error}")
+            setting = "".join(f" {field}={value}" for field, value in varied.items())
+            left_out.append(f"{algorithm} on {name}{setting}: {error}")
     ran = {point.plan.scenario.algorithm for point in points}
     for algorithm, reason in refused.items():
         if algorithm not in ran:
             raise reason
     return points, left_out
+
+
+def _settings_of(vary: Vary) -> list[dict[str, object]]:
+    """Return every combination of the varied values; ScenarioError (field `vary`) if they cannot be varied."""
+    for name, items in vary.items():
+        if name in FIXED_FIELDS:
+            raise ScenarioError("vary", name, "a sweep has flags of its own for it")
+        if not items:
+            raise ScenarioError("vary", name, "expected at least one value")
+    # Not the product of the lists first: that may be long.
+    count = 1
+    for items in vary.values():
+        count *= min(len(items), MOST_VALUES + 1)
+    if count > MOST_VALUES:
+        raise ScenarioError("vary", ", ".join(vary), f"at most {MOST_VALUES:,} combinations of values")
+    return [dict(zip(vary, chosen, strict=True)) for chosen in product(*vary.values())]
 
 
 def run_point(point: SweepPoint, driver: str | None = None) -> dict[str, Any] | None:
@@ -313,7 +392,7 @@ def _record(result: FinishedRun, optional: Sequence[str]) -> dict[str, Any]:
     measured = {name: summary[name] for name in (*METRICS, *RUN_METRICS) if isinstance(summary.get(name), int | float)}
     measured |= {name: _number(summary.get(name)) for name in optional}
     facts = {name: summary[name] for name in ("order", "degree", "verdict", "journal_hash")}
-    return {**facts, "measured": measured, "claims": claims}
+    return {**facts, "measured": measured, "claims": claims, **bits_record(result.conclusion.results)}
 
 
 def _number(value: object) -> int | float | None:
@@ -347,6 +426,7 @@ def row_of(point: SweepPoint, metric: str, record: Mapping[str, Any]) -> Row:
         "verdict": record["verdict"],
         "bottleneck": source,
         "journal_hash": record["journal_hash"],
+        **({"varied": point.setting} if point.varied else {}),
     }
 
 
@@ -412,6 +492,7 @@ def _write_settings(
     collective: str,
     algorithms: Sequence[str],
     metric: str,
+    vary: Vary,
     values: Mapping[str, object],
 ) -> None:
     """Write the arguments of a sweep, from which `verify` finds its runs; files of networks by their absolute paths."""
@@ -422,6 +503,7 @@ def _write_settings(
         "collective": str(collective),
         "algorithms": list(algorithms),
         "metric": metric,
+        **({"vary": json.loads(json.dumps({name: list(items) for name, items in vary.items()}))} if vary else {}),
         "scenario": json.loads(json.dumps(scenario, default=str)),
     }
     try:

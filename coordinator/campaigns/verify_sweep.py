@@ -3,6 +3,8 @@
 import json
 import secrets
 from collections.abc import Callable, Mapping, Sequence
+from itertools import takewhile
+from math import prod
 from pathlib import Path
 from random import Random
 from typing import Any, Final
@@ -16,9 +18,8 @@ from coordinator.campaigns.sweep import (
     known_metrics,
     points_of,
     read_settings,
-    row_of,
+    rows_of,
     run_point,
-    without_number,
 )
 from coordinator.execution.untrusted import require_verifiable
 from coordinator.execution.verification import (
@@ -49,6 +50,8 @@ VALUES: Final[Mapping[str, tuple[str, RecordCheck]]] = {
     "scenario": ("a table", lambda value: isinstance(value, dict)),
 }  # fmt: skip
 """The values of sweep.toml."""
+VARY: Final = "vary"
+"""The values of varied fields, in sweeps that have them."""
 
 
 def verify_sweep(folder: Path) -> Verification:
@@ -79,15 +82,10 @@ def _verify(folder: Path, verification: Verification) -> None:
         if metric not in records[point.key]["measured"]:
             raise UnreadableError(f"{ROWS}: {_name(point)}: it has no {metric}")
     again = _run_again(known, records, verification)
-    rows = []
-    for point in points:
-        # An interrupted sweep shows the runs before the first missing one.
-        if point.key not in records:
-            break
-        if records[point.key]["measured"][metric] is None:
-            left_out.append(without_number(point, metric))
-        else:
-            rows.append(row_of(point, metric, records[point.key]))
+    # An interrupted sweep shows the runs before the first missing one.
+    shown = list(takewhile(lambda point: point.key in records, points))
+    rows, without = rows_of([(point, records[point.key]) for point in shown], metric)
+    left_out += without
     sweep = Sweep(settings["collective"], metric, rows, left_out, len(known) == len(points))
     _check_files(folder, sweep.files, settings[VERSION_KEY] == __version__, verification)
     verification.statement = (
@@ -97,7 +95,9 @@ def _verify(folder: Path, verification: Verification) -> None:
 
 def _settings(folder: Path, verification: Verification) -> dict[str, Any]:
     settings: dict[str, Any] = _read(folder / SETTINGS, lambda file: read_settings(file.parent))
-    verification.unchecked += unknown_keys(SETTINGS, settings, VALUES)
+    verification.unchecked += unknown_keys(SETTINGS, settings, [*VALUES, VARY])
+    if not _are_varied(settings.get(VARY, {})):
+        raise UnreadableError(f"{SETTINGS}: {VARY} is malformed, expected lists of values")
     for name, (expected, fits) in VALUES.items():
         if name not in settings or not fits(settings[name]):
             raise UnreadableError(f"{SETTINGS}: {name} is missing or malformed, expected {expected}")
@@ -105,11 +105,16 @@ def _settings(folder: Path, verification: Verification) -> dict[str, Any]:
 
 
 def _points(settings: Mapping[str, Any]) -> tuple[list[SweepPoint], list[str]]:
-    if len(settings["algorithms"]) * len(settings["topologies"]) > MOST_POINTS:
+    varied = settings.get(VARY, {})
+    # `prod` of a few lists of a file of bounded length.
+    if len(settings["algorithms"]) * len(settings["topologies"]) * prod(map(len, varied.values())) > MOST_POINTS:
         raise TooLargeError(f"{SETTINGS}: more than {MOST_POINTS:,} runs")
-    return points_of(
-        settings["topologies"], settings["collective"], settings["algorithms"], settings["scenario"], require_verifiable
-    )
+    named = settings["topologies"], settings["collective"], settings["algorithms"]
+    return points_of(*named, settings["scenario"], require_verifiable, vary=varied)
+
+
+def _are_varied(value: object) -> bool:
+    return isinstance(value, dict) and all(isinstance(items, list) for items in value.values())
 
 
 def _read(path: Path, read: Callable[[Path], Any]) -> Any:
@@ -149,8 +154,8 @@ def _run_again(
             raise KeyboardInterrupt
         done, packets = done + 1, packets + found["measured"].get("packets", 0)
         for name, value in json.loads(json.dumps(found)).items():
-            if stored[name] != value:
-                verification.findings.append(f"{ROWS}: {_name(point)}: {_difference(name, stored[name], value)}")
+            if stored.get(name) != value:
+                verification.findings.append(f"{ROWS}: {_name(point)}: {_difference(name, stored.get(name), value)}")
                 break
         if packets > MOST_PACKETS and done >= LEAST_RUNS:
             break

@@ -1,7 +1,6 @@
 """`coordinator campaign`."""
 
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
@@ -12,7 +11,7 @@ from cyclopts import Group, Parameter
 from coordinator.api.campaigns import run_stored
 from coordinator.api.progress import on_stderr
 from coordinator.campaigns.batch_trials import CampaignSession
-from coordinator.campaigns.grid import MOST_VALUES, Grid
+from coordinator.campaigns.grid import Grid
 from coordinator.campaigns.residual import PROBABILITIES, Residual
 from coordinator.campaigns.runner import check_workers
 from coordinator.campaigns.store import read_grid
@@ -24,13 +23,12 @@ from coordinator.cli.markup import escape
 from coordinator.cli.options import ScenarioFile
 from coordinator.cli.output import OUTPUT, JsonFlag, as_command
 from coordinator.cli.trials import TRIAL_DEFAULTS, EngineFlag, TrialFlags, WorkersFlag
+from coordinator.cli.varied import varied_values
 from coordinator.reports.campaign_report import process_cells
-from coordinator.scenario.networks import absolute_network
 from coordinator.scenario.plugins import load_plugins
 from emunode.errors import ScenarioError
 from emunode.terminal import plural
 
-RANGE = re.compile(r"(-?\d+)\.\.(-?\d+)")
 SHOWN_VIOLATIONS = 3
 GRID = Group("Grid", sort_key=-1)
 
@@ -137,7 +135,7 @@ def make_grid(
         raise ScenarioError("faults", points, 'expected a list of points, such as ["nodes=0..4"]')
     return Grid(
         {**TRIAL_DEFAULTS, **values},
-        {**table, **_varied(vary)},
+        {**table, **varied_values(vary)},
         faults or points,
         _number(given.get("trials", 1000), "trials") if trials is None else trials,
         precision if precision is not None else _share(given.get("precision")),
@@ -155,35 +153,6 @@ def _share(value: object) -> float | None:
     if value is not None and (not isinstance(value, int | float) or isinstance(value, bool)):
         raise ScenarioError("precision", value, "expected a number between 0 and 1")
     return value
-
-
-def _varied(texts: Iterable[str]) -> dict[str, list[object]]:
-    """Parse `redundancy=1..4`, `algorithm=edt,greedy-tree`, ..: the values of each field, of all its flags together."""
-    found: dict[str, list[object]] = {}
-    for text in texts:
-        name, equals, given = text.partition("=")
-        if not equals or not name:
-            raise ScenarioError("vary", text, "expected FIELD=VALUE,VALUE or FIELD=1..4")
-        field = name.replace("-", "_")
-        values = _networks(given) if field == "topology" else _values(text, given)
-        found.setdefault(field, []).extend(values)
-    return found
-
-
-def _networks(given: str) -> list[object]:
-    """Split names of networks, some of which contain commas: every name begins with its family and a colon."""
-    return [absolute_network(name, Path.cwd()) for name in re.split(r",(?=[A-Za-z-]+:)", given) if name]
-
-
-def _values(text: str, given: str) -> list[object]:
-    """Return the values of one flag; a range stands for all its numbers."""
-    values: list[object] = []
-    for value in given.split(","):
-        match = RANGE.fullmatch(value)
-        if match and (len(value) > 40 or int(match[2]) - int(match[1]) >= MOST_VALUES):
-            raise ScenarioError("vary", text, f"a range holds at most {MOST_VALUES:,} values")
-        values += range(int(match[1]), int(match[2]) + 1) if match else [value] if value else []
-    return values
 
 
 def show_campaign(

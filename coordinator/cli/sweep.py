@@ -1,7 +1,6 @@
 """`coordinator sweep`."""
 
 import re
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,7 +15,8 @@ from coordinator.cli.given import values_from
 from coordinator.cli.markup import escape
 from coordinator.cli.options import make_flags
 from coordinator.cli.output import OUTPUT, JsonFlag, as_command
-from coordinator.reports.sweep_report import COLUMNS
+from coordinator.cli.varied import varied_values
+from coordinator.reports.sweep_report import columns_of
 from emunode.model import Collective
 from emunode.terminal import say
 
@@ -49,6 +49,16 @@ def sweep(  # its flags
         str,
         Parameter(help=f"{', '.join(METRICS)}, or a metric that a feature or plug-in declares", group=SWEEP),
     ] = "steps",
+    vary: Annotated[
+        list[str] | None,
+        Parameter(
+            help="FIELD=VALUE,VALUE or FIELD=1..4: several values of another flag, and which of them change the bits of "
+            "real numbers (repeatable)",
+            negative=(),
+            metavar="FIELD=VALUES",
+            group=SWEEP,
+        ),
+    ] = None,
     flags: SweepFlags = None,
     out: Annotated[
         Path | None, Parameter(group=OUTPUT, help="folder for table, chart and page; an interrupted sweep is resumed")
@@ -62,6 +72,8 @@ def sweep(  # its flags
 
     Examples:
       coordinator sweep --topology star:3..6 --algorithm greedy-tree,edt --metric steps --out sweep
+      coordinator sweep --topology star:4 --collective allreduce --algorithm edt,bfs-tree \\
+          --values float32 --vary segments=1..4 --metric distinct_results
       coordinator sweep --topology star:3..5 --topology hypercube:3..8 --collective allgather \\
           --algorithm bfb --metric transfer_bytes
     """
@@ -69,7 +81,10 @@ def sweep(  # its flags
     topologies = [name for text in topology or () for name in re.split(r",(?=[A-Za-z-]+:)", text) if name]
     algorithms = [name for text in algorithm or () for name in text.split(",") if name]
     with on_stderr("sweep") as progress:
-        result = run_sweep(topologies, collective, algorithms, metric, out=out, progress=progress, warn=_warn, **values)
+        varied = varied_values(vary or ())
+        result = run_sweep(
+            topologies, collective, algorithms, metric, vary=varied, out=out, progress=progress, warn=_warn, **values
+        )
     if json:
         print_json(
             {
@@ -78,6 +93,7 @@ def sweep(  # its flags
                 "rows": result.rows,
                 "left_out": result.left_out,
                 "finished": result.finished,
+                "different_bits": result.different_bits,
             }
         )
     else:
@@ -87,9 +103,19 @@ def sweep(  # its flags
 
 def _show(result: Sweep, out: Path | None) -> None:
     """Print the table, the omissions, and the folder."""
-    shown: Sequence[str] = [column for column in COLUMNS if column != "bottleneck"]
-    render.show_rows(result.title, [{COLUMNS[column]: row[column] for column in shown} for row in result.rows])
+    columns = columns_of(result.rows)
+    del columns["bottleneck"]
+    varied = "varied" in columns
+    if varied:
+        # Bounds take the room of the settings, which are few words.
+        columns = {
+            name: heading for name, heading in columns.items() if name not in ("nodes", "predicted", "bound", "ratio")
+        }
+    table = [{heading: row.get(name) for name, heading in columns.items()} for row in result.rows]
+    render.show_rows(result.title, table)
     console = render.console()
+    for line in result.different_bits:
+        console.print(escape(line), soft_wrap=True)
     for reason in result.left_out:
         console.print(f"left out: {escape(reason)}", soft_wrap=True)
     if not result.finished:

@@ -17,6 +17,15 @@ COLUMNS = {
     "bound": "lower bound", "ratio": "to bound", "verdict": "verdict", "bottleneck": "bottleneck",
 }  # fmt: skip
 """The columns that people see, with their headings."""
+FURTHER_COLUMNS = {
+    "varied": "setting", "result": "result", "changed_percent": "% changed", "difference": "first difference",
+}  # fmt: skip
+"""Columns that only sweeps with varied fields have, with their headings."""
+
+
+def columns_of(rows: Sequence[Row]) -> dict[str, str]:
+    """Return the columns that some row has, with their headings."""
+    return COLUMNS | {name: heading for name, heading in FURTHER_COLUMNS.items() if any(name in row for row in rows)}
 
 
 def chart(title: str, metric: str, rows: Sequence[Row]) -> str:
@@ -26,6 +35,9 @@ def chart(title: str, metric: str, rows: Sequence[Row]) -> str:
 
 def _curves(title: str, metric: str, rows: Sequence[Row]) -> str:
     by_number = len({row["form"] for row in rows}) == 1 and all(row["n"] is not None for row in rows)
+    axis_name = _varied_name(rows)
+    if axis_name:
+        return _by_setting(title, metric, rows, axis_name)
     lines = _lines(rows, "n" if by_number else "nodes")
     values = [[point[axis] for line in lines.values() for point in line if point[axis] > 0] for axis in (0, 1)]
     wide = [max(each, default=1) / min(each, default=1) >= LOGARITHMIC for each in values]
@@ -37,6 +49,27 @@ def _curves(title: str, metric: str, rows: Sequence[Row]) -> str:
         log_x=wide[0],
         log_y=wide[1],
         only_x=sorted({x for line in lines.values() for x, _ in line}) if by_number else (),
+    )
+
+
+def _varied_name(rows: Sequence[Row]) -> str:
+    """Return the field that alone distinguishes the runs of each network, if its values are numbers; else empty."""
+    found = {tuple(str(row["varied"]).partition("=")[::2]) for row in rows if "varied" in row}
+    names = {name for name, _ in found}
+    numbers = all(value.isdecimal() for _, value in found)
+    return names.pop().replace("_", " ") if len(names) == 1 and numbers else ""
+
+
+def _by_setting(title: str, metric: str, rows: Sequence[Row], name: str) -> str:
+    """Draw the metric over the values of the varied field: a line for each network and algorithm."""
+    lines: dict[str, Points] = {}
+    several = len({row["topology"] for row in rows}) > 1
+    for row in rows:
+        line = f"{row['topology']} {row['algorithm']}" if several else str(row["algorithm"])
+        value = float(str(row["varied"]).partition("=")[2])
+        lines[line] = sorted([*lines.get(line, []), (value, _number(row["measured"]))])
+    return curves(
+        title, lines, name, metric.replace("_", " "), only_x=sorted({x for line in lines.values() for x, _ in line})
     )
 
 
@@ -68,14 +101,15 @@ def _number(value: object) -> float:
 
 def page(title: str, metric: str, facts: Mapping[str, object], rows: Sequence[Row], left_out: Sequence[str]) -> str:
     """Render the sweep as one self-contained page."""
-    numeric = [all(isinstance(row[column], int | float | None) for row in rows) for column in COLUMNS]
+    shown = columns_of(rows)
+    numeric = [all(isinstance(row.get(column), int | float | None) for row in rows) for column in shown]
     return template(FOLDER / "sweep.html.jinja").render(
         title=title,
         heading=typeset(title),
         facts="; ".join(f"{key}: {show(value)}" for key, value in facts.items()),
         chart=Markup(_curves(title, metric, rows)) if rows else None,
-        columns=list(zip(COLUMNS.values(), numeric, strict=True)),
-        rows=[[_cell(row[column], number) for column, number in zip(COLUMNS, numeric, strict=True)] for row in rows],
+        columns=list(zip(shown.values(), numeric, strict=True)),
+        rows=[[_cell(row.get(column), number) for column, number in zip(shown, numeric, strict=True)] for row in rows],
         left_out=left_out,
         css=Markup(theme.CHART_CSS + (FOLDER / "page.css").read_text()),
         colours=Markup(theme.colour_variables()),

@@ -11,7 +11,7 @@ from coordinator.campaigns.sweep import KINDS, ROWS, networks_in, sweep
 from emunode import __version__
 from emunode.errors import ScenarioError
 from tests.command_line import ROOT, Call
-from tests.support import forget_plugins
+from tests.support import forget_plugins, golden_rows
 
 STARS = "sweep --topology star:3..5 --algorithm greedy-tree,edt"
 
@@ -227,3 +227,67 @@ def test_a_program_runs_beside_other_algorithms(call: Call, tmp_path: Path) -> N
     told = call("sweep --topology ring:4 --algorithm program,flood --json --program 'sh node.sh'")
     found = [(row["algorithm"], row["measured"], row["verdict"]) for row in told.data["rows"]]
     assert found == [("program", 0, "violated"), ("flood", 2, "holds")]
+
+
+# --- varied fields ---------------------------------------------------------------------------------------------------
+
+
+RING = "sweep --topology ring:6 --collective allreduce --algorithm ring --port-model one-port --values float32 --seed 1"
+
+
+def test_varied_sizes_change_the_recorded_share_of_bits(call: Call) -> None:
+    (row,) = golden_rows("additions", "independence", algorithm="ring", P="6", values="float32")
+    found = call(f"{RING} --vary message_bytes=960,1920 --metric distinct_results --json")
+    one, two = found.data["rows"]
+    assert (one["varied"], one["result"], one["changed_percent"]) == ("message_bytes=960", 1, 0)
+    assert (two["varied"], two["result"]) == ("message_bytes=1920", 2)
+    assert f"{two['changed_percent']:.1f}" == row["percent_changed_if_n_is_480"]
+    assert two["difference"] == "element 51: ((0+(((2+3)+4)+5))+1) against (0+((((1+2)+3)+4)+5))"
+    assert found.data["different_bits"] == ["ring on ring:6: 2 different results of 2 settings"]
+
+
+def test_varied_segments_tell_which_algorithms_change_bits(call: Call) -> None:
+    line = "sweep --topology star:4 --collective allreduce --algorithm edt,bfs-tree --values float32"
+    found = call(f"{line} --vary segments=1..3 --metric distinct_results")
+    assert "edt on star:4: 3 different results of 3 settings" in found.out
+    assert "bfs-tree on star:4: 1 different result of 3 settings" in found.out
+    fixed = call(f"{line} --fixed-order --vary segments=1..3 --vary values=float32,bfloat16 --json")
+    by_type = {row["varied"]: row["result"] for row in fixed.data["rows"]}
+    assert {by_type[f"segments={count} values=float32"] for count in (1, 2, 3)} == {1}
+    assert by_type["segments=1 values=bfloat16"] == 2
+
+
+def test_varied_sweeps_are_resumed_and_verified(call: Call, tmp_path: Path) -> None:
+    out = tmp_path / "sweep"
+    call(f"{RING} --vary segments=1,2 --metric tree_depth --out {out}")
+    assert call(f"{RING} --vary segments=1..3 --metric distinct_results --out {out}").status == 0
+    assert len((out / ROWS).read_text().splitlines()) == 3
+    assert pl.read_csv(out / "table.csv")["varied"].to_list() == [f"segments={count}" for count in (1, 2, 3)]
+    assert "segments" in (out / "sweep.svg").read_text()
+    assert call(f"verify {out}").status == 0
+    rows = (out / ROWS).read_text()
+    record = json.loads(rows.splitlines()[0])
+    digit = "1" if record["bits"][0] == "0" else "0"
+    (out / ROWS).write_text(rows.replace(record["bits"], digit + record["bits"][1:]))
+    assert "bits is" in call(f"verify {out}").out
+
+
+def test_fields_without_numbers_can_be_varied() -> None:
+    result = sweep(["star:4"], "broadcast", ["edt"], "steps", vary={"messages": [1, 2, 3]})
+    assert result.results["varied"].to_list() == ["messages=1", "messages=2", "messages=3"]
+    assert result.results["measured"].is_sorted()
+    assert result.results["result"].null_count() == 3
+    assert result.different_bits == []
+
+
+@pytest.mark.parametrize(
+    ("vary", "message"),
+    [
+        ({"algorithm": ["edt"]}, "a sweep has flags of its own for it"),
+        ({"segments": []}, "expected at least one value"),
+        ({"segments": range(40), "seed": range(40)}, "at most 1,000 combinations"),
+    ],
+)
+def test_fields_that_cannot_be_varied_are_refused(vary: dict[str, list[object]], message: str) -> None:
+    with pytest.raises(ScenarioError, match=message):
+        sweep(["star:4"], "broadcast", ["edt"], vary=vary)
