@@ -1,8 +1,10 @@
 """The results of ranks as one array: their digest and their errors."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from fractions import Fraction
 from hashlib import sha256
+from math import fsum, isfinite
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -17,6 +19,8 @@ from emunode.values.float_types import FLOAT_TYPES, FloatArray
 
 MOST_TERMS: Final = 50_000
 """Most contributions that are added exactly: of longer vectors an even sample of the elements."""
+SMALL, LARGE = 2.0**-900, 2.0**900
+"""Between these, errors as floats neither vanish nor overflow."""
 
 
 class ResultArray(NamedTuple):
@@ -127,7 +131,7 @@ def result_metrics(algorithm: Algorithm, results: ResultArray, *, complete: bool
 
 
 def _errors(algorithm: Algorithm, results: ResultArray) -> Iterator[float]:
-    """Yield errors in units of u sum|x|, by exact rationals, of an even sample of the elements."""
+    """Yield errors in units of u sum|x|, by exact sums, of an even sample of the elements."""
     ranks, payloads = algorithm.topology.data_ranks, payloads_of(algorithm)
     kind = FLOAT_TYPES[results.type]
     count = results.numbers.shape[1]
@@ -135,9 +139,19 @@ def _errors(algorithm: Algorithm, results: ResultArray) -> Iterator[float]:
     contributions = [kind.exact(payloads.numbers(rank, sample)).tolist() for rank in ranks]
     rows = [kind.exact(row[sample.start : sample.stop : sample.step]) for row in results.distinct_rows]
     for place, terms in enumerate(zip(*contributions, strict=True)):
-        if not np.isfinite(terms).all():
+        if not all(map(isfinite, terms)):
             continue
-        exact, unit = sum(map(Fraction, terms)), sum(map(abs, map(Fraction, terms))) * Fraction(kind.unit_roundoff)
         for row in rows:
-            if np.isfinite(row[place]) and unit:
-                yield float(abs(Fraction(float(row[place])) - exact) / unit)
+            if isfinite(total := float(row[place])) and any(terms):
+                yield _error(terms, total) / kind.unit_roundoff
+
+
+def _error(terms: Sequence[float], total: float) -> float:
+    """Return the distance of a total from the exact sum of the terms, as a share of the sum of their absolute values."""
+    with suppress(OverflowError):
+        size = fsum(map(abs, terms))
+        if SMALL < size < LARGE:
+            # Rounded once, as a rational would be.
+            return abs(fsum((*terms, -total))) / size
+    exact, whole = sum(map(Fraction, terms)), sum(map(abs, map(Fraction, terms)))
+    return float(abs(Fraction(total) - exact) / whole)

@@ -2,11 +2,15 @@
 
 from collections.abc import Sequence
 from itertools import combinations
+from typing import Final
 
 import numpy as np
 
 from emunode.model import Rounding
 from emunode.values.float_types import PROBED_AT_END, Doubles, FloatType
+
+PIECE: Final = 2**14
+"""Elements that are generated together."""
 
 
 def generated(seed: int, rank: int, elements: range) -> Doubles:
@@ -14,16 +18,32 @@ def generated(seed: int, rank: int, elements: range) -> Doubles:
 
     SplitMix64 by counter: an element is a pure function of (seed, rank, element), of widely different sizes and signs.
     """
+    numbers = np.empty(len(elements))
+    # In pieces that stay in the cache: a dozen passes over a vector of 32 MB take four times as long.
+    for start in range(0, len(elements), PIECE):
+        piece = elements[start : start + PIECE]
+        numbers[start : start + len(piece)] = _generated(seed, rank, piece)
+    return numbers
+
+
+def _generated(seed: int, rank: int, elements: range) -> Doubles:
     z = np.arange(elements.start + 1, elements.stop + 1, elements.step, dtype=np.uint64)
     # Python's integers first: numpy would refuse a factor above 64 bits, and wraps silently below.
     z += np.uint64(((seed << 48) + (rank << 24)) % 2**64)
     z *= np.uint64(0x9E3779B97F4A7C15)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    z ^= z >> np.uint64(30)
+    z *= np.uint64(0xBF58476D1CE4E5B9)
+    z ^= z >> np.uint64(27)
+    z *= np.uint64(0x94D049BB133111EB)
     z ^= z >> np.uint64(31)
-    significand = (z >> np.uint64(11)).astype(np.int64) - 2**52
-    exponent = (z & np.uint64(7)).astype(np.int32) - 56
-    return np.ldexp(significand.astype(np.float64), exponent)
+    significand = (z >> np.uint64(11)).view(np.int64).astype(np.float64)
+    significand -= 2.0**52
+    # The power of two by its exponent bits: a product with it is exact, and faster than `ldexp`.
+    z &= np.uint64(7)
+    z += np.uint64(1023 - 56)
+    z <<= np.uint64(52)
+    significand *= z.view(np.float64)
+    return significand
 
 
 def probe_pairs(ranks: Sequence[int]) -> list[tuple[int, int]]:

@@ -53,16 +53,14 @@ class FloatType:
         """Return the numbers of a payload, without a copy."""
         return np.frombuffer(payload, self.storage)
 
-    def add(self, left: FloatArray, right: FloatArray, *, in_place: bool = False) -> FloatArray:
-        """Return the sums, each rounded once; `in_place` allows that they take the place of `left`. A NaN among the
-        operands has to be `nan`.
-        """
-        new_nan: list[str] = []
-        # The flag of the processor tells of a NaN that is new, inf - inf, without a pass over the sums, which takes half as
-        # long as the addition; `nan` is passed on as it is.
-        with np.errstate(invalid="call", over="ignore", call=lambda error, _flag: new_nan.append(error)):
-            total: FloatArray = np.add(left, right, out=left if in_place else None)
-        return self.canonical(total) if new_nan else total
+    def add(self, left: FloatArray, right: FloatArray, out: FloatArray | None = None) -> FloatArray:
+        """Return the sums, each rounded once, with every NaN replaced by `nan`; in `out` if that is given."""
+        with np.errstate(invalid="ignore", over="ignore"):
+            total: FloatArray = np.add(left, right, out=out)
+        undefined = np.isnan(total)
+        if undefined.any():
+            np.copyto(total, self.nan, where=undefined)
+        return total
 
     def negative_zeros(self, count: int) -> FloatArray:
         """Return -0, the neutral element of addition, `count` times."""
@@ -96,11 +94,14 @@ class Bfloat16(FloatType):
     def nan(self) -> FloatArray:
         return np.array(0x7FC0, "<u2")
 
-    def add(self, left: FloatArray, right: FloatArray, *, in_place: bool = False) -> FloatArray:
-        del in_place  # the sums are words, and have to be made of float32 anyway
+    def add(self, left: FloatArray, right: FloatArray, out: FloatArray | None = None) -> FloatArray:
         # 24 >= 2 * 8 + 2 bits: rounding the float32 sum again gives the sum rounded once.
         with np.errstate(invalid="ignore", over="ignore"):
-            return self._from_single(_single(left) + _single(right))
+            total = self._from_single(_single(left) + _single(right))
+        if out is None:
+            return total
+        out[...] = total
+        return out
 
     def canonical(self, numbers: FloatArray) -> FloatArray:
         undefined = (numbers & 0x7FFF) > 0x7F80
@@ -144,12 +145,20 @@ PROBED_AT_END: Final = {"bfloat16": (2.0**30, 1.0), "float16": (2.0**15, 2.0**-1
 """(M, e) of probes with `Rounding.END`, by type: M swallows e in float32, and the result is exact in the type."""
 
 
+PIECE: Final = 2**14
+"""Elements that are added together: they stay in the cache from one addition to the next."""
+
+
 def sum_in_order(kind: FloatType, operands: Iterable[FloatArray]) -> FloatArray:
     """Return the left-deep sum of at least one array: the first and the second, then the third, and so on."""
     # Not from zero, which would turn -0 into +0, and not `np.sum`, which adds in pairs.
-    remaining = iter(operands)
-    total, is_own = next(remaining), False
-    for operand in remaining:
-        # From the second addition on in place: new memory for 32 MB costs as much as the addition.
-        total, is_own = kind.add(total, operand, in_place=is_own), True
+    first, *others = operands
+    if not others:
+        return first
+    total = np.empty_like(first)
+    for start in range(0, len(first), PIECE):
+        place = slice(start, start + PIECE)
+        left, piece = first[place], total[place]
+        for other in others:
+            left = kind.add(left, other[place], out=piece)
     return total
