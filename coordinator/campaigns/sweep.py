@@ -279,7 +279,7 @@ def rows_of(made: Sequence[tuple[SweepPoint, Mapping[str, Any]]], metric: str) -
         if record["measured"][metric] is None:
             left_out.append(without_number(point, metric))
         else:
-            rows.append(row_of(point, metric, record) | bits.get(point.key, {}))
+            rows.append({**row_of(point, metric, record), **bits.get(point.key, {})})
     return rows, left_out
 
 

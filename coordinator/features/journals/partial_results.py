@@ -11,7 +11,7 @@ def partial_result_metrics(run: ResolvedRun, journal: pl.LazyFrame) -> dict[str,
     """Measure partial results. A rank holds them from their arrival until it sends a partial result for the same target
     and segment, or to the end.
     """
-    hops = data_hops(run.spec, journal).filter(pl.col("target") != ALL_RANKS)
+    hops = data_hops(run, journal).filter(pl.col("target") != ALL_RANKS)
     total = hops.select(pl.col("bytes").cast(pl.Int64).sum())
     block = ["target", "segment"]
     left = hops.group_by("sender", *block).agg(gone=pl.col("step").max())
