@@ -8,6 +8,7 @@ import numpy as np
 
 from coordinator.additions.fold_tree import FoldTree
 from emunode.model import Rounding
+from emunode.topologies.registry import parse_topology
 from emunode.values.contributions import generated
 from emunode.values.float_types import FLOAT32, FLOAT_TYPES, FloatArray, FloatType
 
@@ -88,6 +89,38 @@ def binomial(count: int, chunk: int) -> FoldTree:
     return below(0)
 
 
+def _ordered(rank: int, below: Callable[[int], Sequence[int]], *, own_last: bool) -> FoldTree:
+    """Return the tree of a rank that adds the ranks below it in their order, and its own contribution first or last."""
+    parts = [_ordered(child, below, own_last=own_last) for child in below(rank)]
+    own = FoldTree(rank)
+    if not own_last or not parts:
+        return reduce(FoldTree.of, [own, *parts])
+    return FoldTree.of(own, reduce(FoldTree.of, parts))
+
+
+def by_port(name: str, count: int, *, own_last: bool) -> FoldTree:
+    """Return the tree of a reduce to rank 0 by ascending port: binomial, or breadth-first on a star graph."""
+    if name == "binomial":
+
+        def nearest_first(rank: int) -> list[int]:
+            distances = [1 << bit for bit in range(count.bit_length()) if not rank & ((2 << bit) - 1)]
+            return [rank + distance for distance in distances if rank + distance < count]
+
+        return _ordered(0, nearest_first, own_last=own_last)
+    star = parse_topology(f"star:{ {6: 3, 24: 4}[count] }")
+
+    def farther(rank: int) -> list[int]:
+        """Return the farther neighbours whose lowest port towards rank 0 leads here, by port."""
+        found = []
+        for port, peer, _ in star.ends(rank):
+            closer = [other for _, other, _ in star.ends(peer) if star.distance(other, 0) < star.distance(peer, 0)]
+            if star.neighbour(rank, port) == peer and closer and closer[0] == rank:
+                found.append(peer)
+        return found
+
+    return _ordered(0, farther, own_last=own_last)
+
+
 def circulant(count: int, chunk: int) -> FoldTree:
     """Return the tree of a reduce-scatter with skips count, ceil(count / 2), .., 1."""
     skips = [count]
@@ -139,17 +172,18 @@ def evaluated(tree: FoldTree, contributions: Sequence[FloatArray], kind: FloatTy
 
 def reduced(name: str, count: int, kind: FloatType, rounding: Rounding, seed: int = 1) -> FloatArray:
     """Return the result of an algorithm for the generated numbers."""
-    vectors = [kind.rounded(generated(seed, rank, range(ELEMENTS))) for rank in range(count)]
-    adding = kind
-    if rounding is Rounding.END:
-        vectors, adding = [FLOAT32.rounded(kind.exact(vector)) for vector in vectors], FLOAT32
     tree_of = TREES[name]
-    parts = [
-        evaluated(tree_of(count, chunk), [vector[place] for vector in vectors], adding)
-        for chunk, place in enumerate(chunks(ELEMENTS, count))
-    ]
-    result = np.concatenate(parts)
-    return kind.rounded(FLOAT32.exact(result)) if rounding is Rounding.END else result
+    places = enumerate(chunks(ELEMENTS, count))
+    return np.concatenate([whole(tree_of(count, chunk), kind, rounding, seed)[place] for chunk, place in places])
+
+
+def whole(tree: FoldTree, kind: FloatType, rounding: Rounding, seed: int = 1) -> FloatArray:
+    """Return the sums of the generated numbers by one tree for all elements."""
+    vectors = [kind.rounded(generated(seed, rank, range(ELEMENTS))) for rank in range(tree.leaf_count)]
+    if rounding is Rounding.EACH:
+        return evaluated(tree, vectors, kind)
+    single = [FLOAT32.rounded(kind.exact(vector)) for vector in vectors]
+    return kind.rounded(FLOAT32.exact(evaluated(tree, single, FLOAT32)))
 
 
 def kind_of(row: dict[str, str]) -> tuple[FloatType, Rounding]:

@@ -274,7 +274,8 @@ def rows_of(made: Sequence[tuple[SweepPoint, Mapping[str, Any]]], metric: str) -
         if any(point.varied for point, _ in group):
             found = compared_bits([(point.plan, record) for point, record in group])
             bits |= {point.key: row for (point, _), row in zip(group, found, strict=True)}
-    rows, left_out = [], []
+    rows: list[Row] = []
+    left_out = []
     for point, record in made:
         if record["measured"][metric] is None:
             left_out.append(without_number(point, metric))

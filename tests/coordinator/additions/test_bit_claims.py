@@ -99,7 +99,7 @@ def test_repeated_sends_leave_the_bits() -> None:
     assert "bits_after_repair_equal" not in certified(Case("star:4 allreduce bfs-tree values=float32", "crash:4231@2"))
 
 
-@pytest.mark.parametrize("count", [4, 5, 8, 24])
+@pytest.mark.parametrize("count", [4, 5, 6, 8, 24])
 def test_ranks_that_add_for_themselves_are_found(count: int, plugin: tuple[str, ...]) -> None:
     for row in golden_rows("additions", "results", algorithm="local-own-first", P=str(count)):
         kind, rounding = kind_of(row)

@@ -24,9 +24,12 @@ GOLDEN = [
     ("complete:{}", "bfb", "linear", (4, 5, 6, 8, 24)),
     ("complete:{}", "recursive-doubling", "recursive-doubling", (4, 5, 6, 8, 24)),
     ("complete:{}", "recursive-halving", "rabenseifner", (4, 8)),
+    ("complete:{}", "circulant-halving", "circulant", (4, 5, 6, 8, 24)),
     ("star:{}", "bfs-tree", "bfs-star", (6, 24)),
 ]
 """Network, algorithm, its name in the recorded results, and the numbers of ranks."""
+MODELS = {"recursive-doubling": "exchange", "recursive-halving": "exchange", "circulant-halving": "one-port"}
+"""Port models of algorithms that do not run over all ports."""
 ORDERS = {6: 3, 24: 4}
 """The size of the star graph with a number of nodes."""
 
@@ -41,7 +44,7 @@ def golden_cases() -> list[tuple[Case, dict[str, str]]]:
             kind, rounding = kind_of(row)
             size = ORDERS[count] if network.startswith("star") else count
             more = {"rounding": "end"} if rounding is Rounding.END else {}
-            model = {"port_model": "exchange"} if algorithm.startswith("recursive") else {}
+            model = {"port_model": MODELS[algorithm]} if algorithm in MODELS else {}
             line = f"{network.format(size)} allreduce {algorithm} values={kind.name} seed={row['seed']}"
             found.append((Case(line, message_bytes=ELEMENTS * kind.item_bytes, **more, **model), row))
     return found

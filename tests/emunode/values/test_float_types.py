@@ -2,11 +2,15 @@
 
 from fractions import Fraction
 from hashlib import sha256
+from math import copysign, inf, isinf, isnan, nan
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from emunode.values.float_types import FLOAT32, FLOAT64, FLOAT_TYPES, FloatArray, FloatType, sum_in_order
+from emunode.values.contributions import generated
+from emunode.values.float_types import FLOAT32, FLOAT64, FLOAT_TYPES, PIECE, FloatArray, FloatType, sum_in_order
 from tests.additions_support import TREES, kind_of, reduced
 from tests.support import golden_rows
 
@@ -116,3 +120,56 @@ def test_results_have_the_recorded_bits() -> None:
         expected = [int(row[name], 16) for name in ("e0", "e1", "e120", "e239")]
         assert [int(words[place]) for place in (0, 1, 120, 239)] == expected, row
         assert sha256(result.tobytes()).hexdigest() == row["sha256_rank_0"], row
+
+
+def scalar_sum(kind: FloatType, one: float, other: float) -> float | Fraction | None:
+    """Return the sum of two numbers by the definition of IEEE 754; None for NaN."""
+    if isnan(one) or isnan(other) or (isinf(one) and isinf(other) and one != other):
+        return None
+    if isinf(one) or isinf(other):
+        return one if isinf(one) else other
+    total = Fraction(one) + Fraction(other)
+    if not total:
+        # Only two negative zeros have a negative sum.
+        return -0.0 if copysign(1, one) < 0 and copysign(1, other) < 0 else 0.0
+    rounded = nearest(total, kind)
+    return copysign(inf, total) if rounded is None else copysign(float(rounded), total)
+
+
+@pytest.mark.parametrize("kind", FLOAT_TYPES.values(), ids=str)
+@given(data=st.data())
+def test_sums_follow_the_definition_bit_by_bit(kind: FloatType, data: st.DataObject) -> None:
+    size = 8 * kind.item_bytes
+    # All words: NaN of every sign and payload, infinities, zeros and subnormal numbers among them.
+    special = [
+        0,
+        1,
+        1 << size - 1,
+        *(int(kind.rounded(np.array([x])).view(f"<u{size // 8}")[0]) for x in (inf, -inf, 1, nan)),
+    ]
+    word = st.integers(0, 2**size - 1) | st.sampled_from(special)
+    words = data.draw(st.lists(st.lists(word, min_size=3, max_size=3), min_size=2, max_size=5))
+    operands = [np.array(each, f"<u{size // 8}").view(kind.storage) for each in words]
+    total = sum_in_order(kind, operands)
+    rows = [kind.exact(each).tolist() for each in operands]
+    for place, found in enumerate(total.view(f"<u{size // 8}").tolist()):
+        expected: float | Fraction | None = rows[0][place]
+        for row in rows[1:]:
+            expected = None if expected is None else scalar_sum(kind, float(expected), row[place])
+        right = kind.nan if expected is None else kind.rounded(np.array([float(expected)]))
+        assert found == int(np.atleast_1d(right).view(f"<u{size // 8}")[0])
+
+
+@pytest.mark.parametrize("kind", FLOAT_TYPES.values(), ids=str)
+def test_long_vectors_are_added_one_by_one(kind: FloatType) -> None:
+    # Longer than a piece, and with an odd rest.
+    count = 2 * PIECE + 77
+    operands = [kind.rounded(generated(1, rank, range(count))) for rank in range(24)]
+    expected = operands[0]
+    for operand in operands[1:]:
+        expected = kind.add(expected, operand)
+    np.testing.assert_array_equal(sum_in_order(kind, operands), expected)
+    if kind is FLOAT32:
+        # `np.sum` adds in pairs along a contiguous axis.
+        pairwise = np.sum(np.ascontiguousarray(np.array(operands).T), axis=1)
+        assert (pairwise != expected).mean() > 0.5
