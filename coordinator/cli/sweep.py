@@ -74,8 +74,6 @@ def sweep(  # its flags
       coordinator sweep --topology star:3..6 --algorithm greedy-tree,edt --metric steps --out sweep
       coordinator sweep --topology star:4 --collective allreduce --algorithm edt,bfs-tree \\
           --values float32 --vary segments=1..4 --metric distinct_results
-      coordinator sweep --topology star:3..5 --topology hypercube:3..8 --collective allgather \\
-          --algorithm bfb --metric transfer_bytes
     """
     values: dict[str, Any] = values_from(None, flags)
     topologies = [name for text in topology or () for name in re.split(r",(?=[A-Za-z-]+:)", text) if name]

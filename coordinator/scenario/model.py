@@ -460,5 +460,7 @@ def dump_scenario(scenario: Scenario) -> str:
 
 
 def plain_values(scenario: Scenario) -> dict[str, Any]:
-    """Return every field that has a value, as the plain values of a scenario file."""
-    return scenario.model_dump(mode="json", exclude_none=True)
+    """Return every field that has a value, as the plain values of a scenario file; added switches only if they are on."""
+    values = scenario.model_dump(mode="json", exclude_none=True)
+    # Files of runs without a feature stay as they are when the feature gets a switch.
+    return {name: value for name, value in values.items() if value is not False or name in Scenario.model_fields}
