@@ -1,8 +1,9 @@
 """The flags of `run` and `serve` beside the options of a scenario. This module imports no parser: see `direct`."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, NamedTuple
+
+from emunode.lazy_dataclass import dataclass
 
 
 class FlagHelp(NamedTuple):

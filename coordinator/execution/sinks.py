@@ -4,7 +4,7 @@ import os
 import traceback
 from abc import abstractmethod
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol, TextIO, TypeVar
 
@@ -20,6 +20,7 @@ from coordinator.results.claims import Judged, Judgement, Verdict
 from coordinator.results.conclude import Conclusion
 from coordinator.scenario.networks import stored_scenario
 from emunode.errors import RunError
+from emunode.lazy_dataclass import dataclass
 from emunode.logging import log, logging_to
 
 

@@ -6,7 +6,7 @@ of trials.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -41,6 +41,7 @@ from coordinator.results.run_metrics import own_metrics
 from emunode.algorithms.claims import Claim
 from emunode.engine.rank_set import AlteredCopy
 from emunode.errors import RuleError, RunError
+from emunode.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from coordinator.additions.results import ResultArray

@@ -11,7 +11,6 @@ byzantine nodes on node-disjoint paths do no harm, whatever they do (Fragopoulou
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
 from typing import ClassVar, NamedTuple, Protocol
@@ -20,6 +19,7 @@ from emunode.errors import EmulatorError
 from emunode.faults.effects import Alters, Choice, Effects, Loses
 from emunode.faults.kinds import FOREVER, NodeFault, kind_of
 from emunode.faults.transit import FaultRandom, failure
+from emunode.lazy_dataclass import dataclass
 from emunode.model import Port, Rank, Step
 from emunode.registry import register
 
@@ -100,7 +100,7 @@ class Collusion:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Sending:
     """A copy that a rank is about to send by a port, for a fault to decide on."""
 
@@ -113,7 +113,7 @@ class Sending:
     """The ranks that have a fault of the given kind in force in this step, as one party."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ByzantineFault(NodeFault):
     """From `step` to `last`, `rank` alters or withholds copies."""
 
@@ -141,7 +141,7 @@ def treatment_by(fault: ByzantineFault, sending: Sending) -> Treatment:
 
 
 @register
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Byzantine(ByzantineFault):
     """From `step` to `last`, `rank` alters forwarded segments; all byzantine nodes forge the same bytes for a segment."""
 
@@ -157,7 +157,7 @@ class Byzantine(ByzantineFault):
 
 
 @register
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Equivocate(ByzantineFault):
     """From `step` to `last`, `rank` forges other bytes for each neighbour and tree, so no two forgeries agree."""
 
@@ -173,7 +173,7 @@ class Equivocate(ByzantineFault):
 
 
 @register
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Collude(ByzantineFault):
     """From `step` to `last`, `rank` forges as byzantine nodes do, but only where the colluding nodes win a vote behind it.
 
@@ -192,7 +192,7 @@ class Collude(ByzantineFault):
         return self.there(Alters(choice=Choice.VOTE, alike=True))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SilentFault(ByzantineFault):
     """From `step` to `last`, `rank` withholds copies and alters none."""
 
@@ -210,7 +210,7 @@ class SilentFault(ByzantineFault):
 
 
 @register
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Silent(SilentFault):
     """From `step` to `last`, `rank` receives but sends nothing."""
 
@@ -225,7 +225,7 @@ class Silent(SilentFault):
         return self.there(Loses(choice=Choice.PORT))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SelectiveFault(SilentFault):
     """A fault that affects each choice with a probability of `rate`; choices do not depend on the step."""
 
@@ -244,7 +244,7 @@ class SelectiveFault(SilentFault):
 
 
 @register
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SilentPorts(SelectiveFault):
     """From `step` to `last`, `rank` sends nothing by ports that are chosen with a probability of `rate` each."""
 
@@ -260,7 +260,7 @@ class SilentPorts(SelectiveFault):
 
 
 @register
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SilentSegments(SelectiveFault):
     """From `step` to `last`, `rank` sends no copy of segments that are chosen with a probability of `rate` each."""
 
@@ -282,7 +282,7 @@ class SilentSegments(SelectiveFault):
 
 
 @register
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Selective(SelectiveFault):
     """From `step` to `last`, `rank` withholds each copy with a probability of `rate`, for each port, and forges the others.
 

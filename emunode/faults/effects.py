@@ -9,10 +9,10 @@ this rank sends by this port.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple
 
+from emunode.lazy_dataclass import dataclass
 from emunode.model import Port, Rank
 
 LinkEnd = tuple[Rank, Port]
@@ -56,12 +56,12 @@ class Choice(StrEnum):
     """A copy whose alteration wins a vote; the probability says nothing."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Effect:
     """An effect of a fault on its place while the fault is in force."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Stops(Effect):
     """A rank neither reads nor sends, or nothing crosses a link."""
 
@@ -69,7 +69,7 @@ class Stops(Effect):
     """Whether the rank loses its state and its connections."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Loses(Effect):
     """Packets or copies that are sent get lost, with a probability."""
 
@@ -79,7 +79,7 @@ class Loses(Effect):
     """Only this packet is lost, counted from 1 while the fault is in force."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Alters(Effect):
     """Packets or copies that are sent get other bytes, with a probability. A rank does not alter its own messages."""
 
@@ -89,21 +89,21 @@ class Alters(Effect):
     """Whether all ranks with this effect put the same bytes in place of a segment."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Duplicates(Effect):
     """A packet arrives twice, with a probability."""
 
     probability: float = 1.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Delays(Effect):
     """A packet crosses a number of steps after its own step."""
 
     steps: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Slows(Effect):
     """A packet occupies its port `factor` times as long, and up to `spread` more of its duration."""
 
@@ -111,14 +111,14 @@ class Slows(Effect):
     spread: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Drifts(Effect):
     """The clock of a rank runs at a rate of 1 + `rate`."""
 
     rate: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Ends(Effect):
     """From the start of its interval on, effects of earlier faults at this place end."""
 

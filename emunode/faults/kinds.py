@@ -10,7 +10,7 @@ of a segment and its tree belong to the emulator.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import ClassVar, Final, Literal
 
 from emunode.errors import FrameError, RegistrationError
@@ -29,6 +29,7 @@ from emunode.faults.effects import (
     Stops,
 )
 from emunode.faults.transit import LinkTransit
+from emunode.lazy_dataclass import dataclass
 from emunode.model import Port, Rank, Step
 from emunode.registry import Registry, register
 from emunode.topologies.base import Topology
@@ -44,7 +45,7 @@ class Moment(int):
     """A time in nanoseconds since the run began, in place of the step of a fault; a `last` is the time of its end."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Fault:
     """A fault that takes effect at the beginning of `step`."""
 
@@ -105,7 +106,7 @@ class Fault:
         return [(self.place, self.interval, effect) for effect in effects]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class NodeFault(Fault):
     """A fault of one rank."""
 
@@ -125,7 +126,7 @@ class NodeFault(Fault):
         return self.rank
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LinkFault(Fault):
     """A fault of one direction of a link: the one in which `sender` sends by `port`."""
 
@@ -172,7 +173,7 @@ KINDS: Final = Registry[str, type[Fault]]("fault kind", Fault, key=_name, requir
 
 
 @register
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Crash(NodeFault):
     """From the beginning of `step`, `rank` is gone: its connections are reset and its state is lost."""
 
@@ -188,7 +189,7 @@ class Crash(NodeFault):
 
 
 @register
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Hang(NodeFault):
     """From `step` to `last`, `rank` neither reads nor sends; it keeps its state and continues afterwards."""
 
@@ -205,7 +206,7 @@ class Hang(NodeFault):
 
 
 @register
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Recover(NodeFault):
     """At the beginning of `step`, a crashed `rank` returns with fresh state and all links up."""
 
@@ -220,7 +221,7 @@ class Recover(NodeFault):
 
 
 @register
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Down(LinkFault):
     """From `step` to `last`, nothing crosses; the connection of a link that is down in both directions is closed."""
 
@@ -235,7 +236,7 @@ class Down(LinkFault):
 
 
 @register
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Up(LinkFault):
     """At the beginning of `step`, a direction that was down is up again."""
 
@@ -252,7 +253,7 @@ class Up(LinkFault):
 
 
 @register
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Heal(Up):
     """At the beginning of `step`, every fault of a direction that began before ends; delayed packets still come late."""
 
@@ -262,7 +263,7 @@ class Heal(Up):
         return self.there(Ends())
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RatedFault(LinkFault):
     """A fault that affects each packet with a probability of `rate`."""
 
@@ -283,7 +284,7 @@ class RatedFault(LinkFault):
 
 
 @register
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Loss(RatedFault):
     """A packet is lost with a probability of `rate`."""
 
@@ -298,7 +299,7 @@ class Loss(RatedFault):
 
 
 @register
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Corrupt(RatedFault):
     """A packet arrives with other bytes than were sent, with a probability of `rate`."""
 
@@ -315,7 +316,7 @@ class Corrupt(RatedFault):
 
 
 @register
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Duplicate(RatedFault):
     """A packet arrives twice in its step, with a probability of `rate`."""
 
@@ -330,7 +331,7 @@ class Duplicate(RatedFault):
 
 
 @register
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Delay(LinkFault):
     """A packet crosses `steps` steps later; under the timed clock it arrives later by that many of its durations."""
 
@@ -348,7 +349,7 @@ class Delay(LinkFault):
 
 
 @register
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Drop(LinkFault):
     """Packet number `packet`, counted from `step` on, is lost."""
 

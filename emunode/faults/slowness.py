@@ -3,10 +3,9 @@
 They lose, alter and repeat nothing, and the node stays a healthy one.
 """
 
-from dataclasses import dataclass
-
 from emunode.faults.effects import Drifts, Effects, Slows
 from emunode.faults.kinds import FOREVER, LinkFault, NodeFault
+from emunode.lazy_dataclass import dataclass
 from emunode.model import Step
 from emunode.registry import register
 
@@ -14,7 +13,7 @@ ARRIVALS = ("first", "duplicate", "relay", "corrupt")
 
 
 @register
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Slow(NodeFault):
     """Packets that `rank` begins to send while this is in force occupy their ports `factor` times as long."""
 
@@ -34,7 +33,7 @@ class Slow(NodeFault):
 
 
 @register
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SlowLink(LinkFault):
     """Packets that begin to cross while this is in force take `factor` times as long; also written slow:A~B:FACTOR."""
 
@@ -52,7 +51,7 @@ class SlowLink(LinkFault):
 
 
 @register
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Jitter(LinkFault):
     """A packet takes 1 + `spread` x U times as long, with U drawn from [0, 1)."""
 
@@ -70,7 +69,7 @@ class Jitter(LinkFault):
 
 
 @register
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Drift(NodeFault):
     """The clock of `rank` runs at a rate of 1 + `drift` all the time; its own times shift, packets take as long as ever."""
 

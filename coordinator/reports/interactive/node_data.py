@@ -5,7 +5,6 @@ has a bound: packets of long runs are summed over several steps, and networks ab
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -16,6 +15,7 @@ from coordinator.reports.interactive.packing import pack
 from coordinator.reports.interactive.parents import Parents, parents_of
 from coordinator.reports.layout import Layout
 from coordinator.reports.scene.nodes import giving
+from emunode.lazy_dataclass import dataclass
 from emunode.topologies.base import Topology
 
 MOST_NODES: Final = 20_000

@@ -4,8 +4,6 @@ Above `NODES_ONE_BY_ONE` a square stands for a cell of nodes that are close toge
 a few thousand elements.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,6 +15,7 @@ from coordinator.reports.scene.packets import marks_of
 from coordinator.reports.scene.scene import MOST_FRAMES, Positions, Scene
 from coordinator.reports.scene.votes import State
 from coordinator.reports.theme import viridis
+from emunode.lazy_dataclass import dataclass
 from emunode.terminal import plural
 
 NODES_ONE_BY_ONE = 20_000
