@@ -156,7 +156,8 @@ IN_AGREEMENT = Needs("on_failure", f"nodes agree only with --on-failure {OnFailu
 class Scenario(BaseModel):
     """The complete description of a run. The same scenario and seed give the same journal hash on every driver."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    # Deferred: `scenario_model()` inherits these fields, and only the model that validates values needs a validator.
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     # All that a new option needs outside the code that uses it is its field here, or a field of `AddedOptions` beside
     # the feature that uses it.
