@@ -1,19 +1,17 @@
-"""Ranks with protocols on hosts: unknown packets, the step limit, and nodes that are created late."""
+"""Ranks with protocols on hosts: packets that are not in their lists."""
 
 import pytest
 
 from emunode.algorithms.registry import make_algorithm
 from emunode.errors import FrameError
-from emunode.faults.effects import ALWAYS
 from emunode.faults.in_time import FaultsInTime
-from emunode.model import Collective, CollectiveSpec, ReliableLinks
+from emunode.model import Collective, CollectiveSpec
 from emunode.timed.hosted_rank import HostedRank
-from emunode.timed.memory_engine import TimedMemoryEngine
 from emunode.timed.rank import TimedRank
 from emunode.timed.step_times import StepTimes
 from emunode.timed.through_protocol import RunTimes, ThroughProtocol
 from emunode.topologies.registry import parse_topology
-from tests.emunode.timed.protocol_support import EIGHTH, MS, STOP_AND_WAIT, data, predicted
+from tests.emunode.timed.protocol_support import EIGHTH, MS, STOP_AND_WAIT
 
 
 def test_a_packet_that_is_not_in_the_list_is_refused() -> None:
@@ -33,20 +31,3 @@ def test_a_packet_that_is_not_in_the_list_is_refused() -> None:
     assert node.done
     with pytest.raises(FrameError, match="waits for none"):
         node.arrive(2, 0, 6 * MS, (segment,))
-
-
-def test_the_step_limit_ends_a_run_whose_time_outs_go_on() -> None:
-    timetable = predicted("mesh:2", "crash:1@0s", ReliableLinks(2 * MS, 1000), limit=10)
-    assert not timetable.complete
-    assert data(timetable)["start"].max() == 8 * MS
-
-
-def test_nodes_are_created_when_they_are_needed() -> None:
-    topology = parse_topology("hypercube:20")
-    spec = CollectiveSpec("hypercube:20", Collective.UNICAST, "minimal", 0, target=3, reliable=STOP_AND_WAIT)
-    engine = TimedMemoryEngine(make_algorithm(topology, spec), (), EIGHTH, StepTimes([MS]), 100)
-    for step in range(1, 20):
-        engine.step(step)
-    assert not engine.busy
-    assert len(engine.packets) == 4
-    assert engine.history.horizon == ALWAYS
