@@ -1,4 +1,4 @@
-"""What all ranks under the timed clock share: incarnations, the times at which they act, and costs without zeros."""
+"""The common part of all ranks under the timed clock: incarnations, times of action, and costs without zeros."""
 
 from collections.abc import Sequence
 

@@ -61,7 +61,7 @@ def test_a_packet_that_crosses_occupies_its_port_until_then(faults: str, millise
         ("drop:000>001:1", 4),
     ],
 )
-def test_a_packet_that_is_lost_on_the_way_occupies_its_port_as_long(faults: str, milliseconds: float) -> None:
+def test_a_packet_that_is_lost_occupies_its_port_as_long(faults: str, milliseconds: float) -> None:
     lost = crossing(milliseconds)
     assert sent(faults) == (None, [lost], lost.end)
 
@@ -74,7 +74,7 @@ def test_a_packet_at_a_dead_end_is_lost_with_its_duplicate() -> None:
     assert sent("duplicate:000>001:1 crash:001@0s") == (None, [crossing(4, copies=2)], START + 4 * MS)
 
 
-def test_a_delayed_packet_arrives_in_a_later_step_and_frees_its_port_before() -> None:
+def test_a_delayed_packet_frees_its_port_before_it_arrives() -> None:
     arriving = crossing(12, step=STEP + 2)
     assert sent("delay:000>001:2") == (arriving, [], START + 4 * MS)
     assert sent("delay:000>001:2 crash:001@20ms") == (None, [arriving], START + 4 * MS)
