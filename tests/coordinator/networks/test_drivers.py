@@ -19,6 +19,7 @@ from coordinator.networks.base import MemoryNetwork, Network
 from coordinator.networks.host_network import HostNetwork
 from coordinator.networks.launchers.local import LocalLaunch
 from coordinator.planning.plan import Plan
+from coordinator.results.host_traffic import HOST_TRAFFIC
 from coordinator.scenario.drivers import DRIVERS
 from emunode.algorithms.flooding import Flood
 from emunode.errors import RuleError, ScenarioError
@@ -31,7 +32,7 @@ from tests.support import examples, run_scenario, same_tables
 
 Values = dict[str, object]
 
-OF_THE_DRIVER = {"driver", "hosts", "wall_seconds", "setup_seconds", "links_opened", "replay_mismatches"}
+OF_THE_DRIVER = {"driver", "hosts", "wall_seconds", "setup_seconds", "links_opened", "replay_mismatches", *HOST_TRAFFIC}
 """Keys of a summary that may differ between drivers; only histories of hosts are replayed."""
 TESTED_ELSEWHERE = {
     "docker": "test_docker.py",
