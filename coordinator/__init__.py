@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from emunode import __version__ as __version__  # the same number; a module without imports
 
 if TYPE_CHECKING:
+    from coordinator.api.branches import branch
     from coordinator.api.campaigns import Campaign, campaign
     from coordinator.api.certificates import certify
     from coordinator.api.comparisons import compare
@@ -59,6 +60,7 @@ __all__ = [
     "ScenarioError",
     "Verdict",
     "algorithms",
+    "branch",
     "campaign",
     "certify",
     "compare",
@@ -75,6 +77,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "coordinator.api.branches": ("branch",),
     "coordinator.api.campaigns": ("Campaign", "campaign"),
     "coordinator.api.certificates": ("certify",),
     "coordinator.api.comparisons": ("compare",),

@@ -16,6 +16,7 @@ from typing import ParamSpec, TypeVar, Unpack
 import trio
 
 from coordinator.api import (
+    branches,
     campaigns,
     certificates,
     comparisons,
@@ -40,6 +41,7 @@ from coordinator.scenario.plugins import load_plugins
 __all__ = [
     "Network",
     "algorithms",
+    "branch",
     "campaign",
     "certify",
     "compare",
@@ -125,6 +127,7 @@ def network(
 
 
 algorithms = as_async(lists.algorithms)
+branch = as_async(branches.branch)
 campaign = as_async(campaigns.campaign)
 certify = as_async(certificates.certify)
 compare = as_async(comparisons.compare)

@@ -18,6 +18,7 @@ from coordinator.api.progress import ProgressOption, progress_display
 from coordinator.api.rows import run_row
 from coordinator.api.threads import call
 from coordinator.execution.archive import archive_of, pack, write_archive
+from coordinator.execution.branch import Origin, branch_sink
 from coordinator.execution.run import run
 from coordinator.execution.sinks import DirectorySink, MemoryRun, MemorySink, RunResult
 from coordinator.networks.base import Progress
@@ -167,6 +168,11 @@ class Run(Judged):
         # Values have the types that JSON gives them.
         values: dict[str, Any] = json.loads(json.dumps(self._fresh.summary))
         return values
+
+    @property
+    def finished(self) -> MemoryRun | None:
+        """The run in memory with its plan; None for a stored run and one from a pickle. Not part of the public API."""
+        return self._result if isinstance(self._result, MemoryRun) else None
 
     @property
     def _fresh(self) -> MemoryRun:
@@ -416,8 +422,10 @@ def _restore_in_memory(
     return kind(RunData(Path(), **parts, topology=topology, journal=journal.lazy()), log=log)
 
 
-def run_plan(plan: Plan, out: Path | None, progress: ProgressOption, page: "Watch | None" = None) -> Run:
-    """Run a plan, in memory or into the run directory `out`, steered from `page` if there is one.
+def run_plan(
+    plan: Plan, out: Path | None, progress: ProgressOption, page: "Watch | None" = None, origin: Origin | None = None
+) -> Run:
+    """Run a plan, in memory or into the run directory `out`, steered from `page` if there is one; of a branch with `origin`.
 
     Raises KeyboardInterrupt if the run was interrupted, after everything it started has ended; a run directory is kept, as
     undecided. Other errors as of `execution.run.run`.
@@ -426,7 +434,7 @@ def run_plan(plan: Plan, out: Path | None, progress: ProgressOption, page: "Watc
     if large := warning(plan):
         warnings.warn(large, RuntimeWarning, stacklevel=4)  # the line that calls the method of the collective
     with progress_display(progress, plan.topology.title) as show:
-        result = call(_execute, plan, out, show, page, own_network=needs_own_network(plan))
+        result = call(_execute, plan, out, show, page, origin, own_network=needs_own_network(plan))
     if page is not None:
         page.concluded(result)
     if result.execution.interrupted:
@@ -434,10 +442,12 @@ def run_plan(plan: Plan, out: Path | None, progress: ProgressOption, page: "Watc
     return run_of(result)
 
 
-def _execute(plan: Plan, out: Path | None, progress: Progress, page: "Watch | None") -> RunResult | MemoryRun:
+def _execute(
+    plan: Plan, out: Path | None, progress: Progress, page: "Watch | None", origin: Origin | None
+) -> RunResult | MemoryRun:
     if out is None:
-        return run(plan, MemorySink(), progress, steering=page)
-    return run(plan, DirectorySink(out), progress, steering=page)
+        return run(plan, branch_sink(MemorySink(), origin), progress, steering=page)
+    return run(plan, branch_sink(DirectorySink(out), origin), progress, steering=page)
 
 
 def run_of(result: RunResult | MemoryRun) -> Run:

@@ -17,6 +17,7 @@ TEXT, SWITCH, LIST = "text", "switch", "list"
 OF_RECORDS = {record: [each.name for each in fields(record)] for record in (PageFlags, RunOutput)}
 OF_RUN = {
     "join_seconds": TEXT,
+    "from": TEXT,
     **{each.name: SWITCH if each.default is False else TEXT for record in OF_RECORDS for each in fields(record)},
 }
 OF_PLAN = {"json": SWITCH}
@@ -56,7 +57,9 @@ def _call(command: str, file: Path | None, flags: dict[str, Any], own: Mapping[s
     if "out" in output:
         output["out"] = Path(output["out"])
     page = {name: own[name] for name in OF_RECORDS[PageFlags] if name in own}
-    return partial(run_scenario, file, flags, own.get("join_seconds"), PageFlags(**page), RunOutput(**output))
+    return partial(
+        run_scenario, file, flags, own.get("join_seconds"), PageFlags(**page), RunOutput(**output), own.get("from")
+    )
 
 
 def parse_words(words: Sequence[str], kinds: Mapping[str, str]) -> tuple[Path | None, dict[str, Any]] | None:

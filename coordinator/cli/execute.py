@@ -21,6 +21,7 @@ from emunode.runtime import single_threaded_imports
 from emunode.terminal import say
 
 if TYPE_CHECKING:
+    from coordinator.execution.branch import Origin
     from coordinator.execution.observer import RunObserver
 
 
@@ -30,10 +31,20 @@ def run_scenario(
     join_seconds: str | None,
     page: PageFlags,
     output: RunOutput,
+    branch: str | None = None,
 ) -> int:
-    """Run the scenario in a file and flags, show the result and return the exit status; for the rest see `run_plan`."""
+    """Run the scenario in a file and flags, show the result and return the exit status; for the rest see `run_plan`.
+
+    `branch` is RUN@STEP: the step of a stored run that the run continues.
+    """
     timeout, port = _page_options(page)
-    wanted = scenario_from(file, flags)
+    origin = None
+    if branch is None:
+        wanted = scenario_from(file, flags)
+    else:
+        from coordinator.cli.branch import branch_from  # noqa: PLC0415  # it imports the verification of runs
+
+        origin, wanted = branch_from(branch, file, flags)
     plan = watched_plan(wanted) if page.watch else make_plan(wanted)
     if join_seconds is not None:
         if not plan.hosts:
@@ -52,7 +63,7 @@ def run_scenario(
                 err=True,
             )
         enter_own_network()
-    return run_plan(plan, output, None if listener is None else (listener, timeout), metrics)
+    return run_plan(plan, output, None if listener is None else (listener, timeout), metrics, origin)
 
 
 def _page_options(page: PageFlags) -> tuple[float, int]:
@@ -71,15 +82,18 @@ def run_plan(
     output: RunOutput,
     page: tuple[socket.socket, float] | None = None,
     metrics: socket.socket | Path | None = None,
+    origin: "Origin | None" = None,
 ) -> int:
     """Run a plan, show the result and return the exit status.
 
     `page`: the socket at which the page of the run is served, and the seconds for which the run may be paused. `metrics`:
-    the socket at which metrics are served, or the file into which they are written.
+    the socket at which metrics are served, or the file into which they are written. `origin`: the stored run that the run
+    continues.
     """
     # Not before `enter_own_network`, which needs a process with one thread: polars starts threads when it is imported.
     with single_threaded_imports():
         from coordinator.cli.result import show_result  # noqa: PLC0415
+        from coordinator.execution.branch import branch_sink  # noqa: PLC0415
         from coordinator.execution.observer import RunObserver  # noqa: PLC0415
         from coordinator.execution.run import run  # noqa: PLC0415
         from coordinator.execution.sinks import DirectorySink  # noqa: PLC0415
@@ -98,7 +112,8 @@ def run_plan(
         _show_progress(observer, stack, viewed=viewed, quiet=output.quiet)
         # Counting takes time only where the counts are wanted.
         observe = observer.counters.add if viewed or metrics is not None else None
-        result = run(plan, DirectorySink(output.out), observer.progress, steering=watch, observe=observe)
+        sink = branch_sink(DirectorySink(output.out), origin)
+        result = run(plan, sink, observer.progress, steering=watch, observe=observe)
         observer.conclude(result)
         if watch is not None:
             watch.concluded(result)

@@ -9,7 +9,7 @@ from coordinator.cli.markup import escape
 from coordinator.execution.sinks import RunResult
 from coordinator.history.run_index import REPORT
 from coordinator.planning.plan import Plan
-from coordinator.reports.numbers import describe_dropped, describe_load, verdict_note
+from coordinator.reports.numbers import describe_branch, describe_dropped, describe_load, verdict_note
 from coordinator.results.tables import LISTED_LINKS
 from emunode.model import ALL_RANKS, VECTOR
 from emunode.terminal import plural
@@ -88,6 +88,8 @@ def _notes(plan: Plan, summary: Mapping[str, Any]) -> Iterator[str]:
     """Yield the unreachable nodes, idle links that are not listed, and faults without effect."""
     yield from (escape(remark) for remark in plan.topology.remarks)
     yield from (escape(search) for search in plan.searches)
+    if branch := describe_branch(summary):
+        yield escape(branch)
     for feature in plan.features:
         yield from map(escape, feature.lines(plan, summary))
     yield from _missing(plan, summary)

@@ -16,6 +16,7 @@ import numpy as np
 import polars as pl
 
 from coordinator.batch.derived import derived_claims
+from coordinator.execution.branch import compare_with_origin
 from coordinator.execution.untrusted import (
     MOST_ROWS,
     TIMELINE_SCHEMA,
@@ -153,6 +154,9 @@ def recompute(path: Path, verification: Verification) -> Recomputed:
 def _verify(path: Path, verification: Verification) -> None:
     run = recompute(path, verification)
     plan, replayed, conclusion = run.plan, run.replayed, run.conclusion
+    finding, unchecked = compare_with_origin(path, plan, run.summary)
+    verification.findings += [finding] if finding else []
+    verification.unchecked += [unchecked] if unchecked else []
     strange = 0 if replayed is None else replayed.surplus if run.cut_short else replayed.differences
     if strange:
         verification.findings.append(

@@ -60,14 +60,14 @@ TABLES: Final[Mapping[str, Columns]] = {
 
 TEXTS: Final = frozenset({
     VERSION_KEY, "topology", "collective", "algorithm", "source", "target", "permutation", "port_model", "driver", "clock",
-    "verdict", "undecided_because", "unjudged", "journal_hash",
+    "verdict", "undecided_because", "unjudged", "journal_hash", "branch_of", "branch_hash",
 })  # fmt: skip
 TEXT_LISTS: Final = frozenset({"faults", "without_effect", "fault_searches"})
 RECORD_LISTS: Final = frozenset({"claims", "dropped_claims", "cut_off", "agreement", "bits"})
 NUMBERS: Final = frozenset({
     "order", "degree", "diameter", "hosts", "seed", "messages", "message_bytes", "blocks", "redundancy", "cut_off_count",
     "wall_seconds", "setup_seconds", "network_read_seconds", "links_opened", "journal_rows",
-    "links_within_hosts", "links_across_hosts", "packets_within_hosts", "packets_across_hosts", *METRICS,
+    "links_within_hosts", "links_across_hosts", "packets_within_hosts", "packets_across_hosts", "branch_step", *METRICS,
 })  # fmt: skip
 KNOWN: Final = TEXTS | TEXT_LISTS | RECORD_LISTS | NUMBERS | {"segments_per_tree"}
 """The keys of a summary whose types are checked."""

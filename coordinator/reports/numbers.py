@@ -30,6 +30,14 @@ def _deliveries_note(summary: Mapping[str, Any]) -> str:
     return "" if intact >= expected else f"claims hold; {intact:,} of {expected:,} delivered"
 
 
+def describe_branch(summary: Mapping[str, Any]) -> str:
+    """State the run of which a run is a branch; empty for other runs."""
+    name, step = summary.get("branch_of"), summary.get("branch_step")
+    if not isinstance(name, str) or not isinstance(step, int):
+        return ""
+    return f"continues the run {name} after step {step} with other faults"
+
+
 def describe_dropped(dropped: Iterable[Mapping[str, Any]], claims: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     """Name the metrics without a claim, and the reasons: a line for each reason. `claims` are the kept claims."""
     kept = {claim.get("name") for claim in claims}

@@ -1,0 +1,73 @@
+"""Branches of runs: what would have happened with other faults from a step on."""
+
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import polars as pl
+
+from coordinator.api.options import FaultTexts, as_list, require_number
+from coordinator.api.progress import ProgressOption
+from coordinator.api.runs import Run, run_plan
+from coordinator.execution.branch import Origin
+from coordinator.execution.verification import UnreadableError, Verification
+from coordinator.execution.verify import recompute
+from coordinator.history.journal import table
+from coordinator.planning.plan import make_plan
+from coordinator.reports.data import find_run
+from coordinator.scenario.model import make_scenario, plain_values
+from emunode.errors import ScenarioError
+from emunode.model import Step
+
+
+def branch(
+    run: "Run | Path | str",
+    step: Step,
+    faults: FaultTexts = (),
+    *,
+    driver: str | None = None,
+    out: Path | str | None = None,
+    progress: ProgressOption = None,
+) -> Run:
+    """Continue a run after a step with other faults, and return the new run.
+
+    `faults` begin after `step`, and take the place of the faults of `run` that begin later; the others stay. The rows of
+    the journal up to `step` are the rows of `run`. `driver` is by default the driver of `run`.
+
+    ScenarioError (field `from`) for a run that cannot be read, does not verify, ran under the timed clock or has fewer
+    steps, and (field `fault`) for a fault that begins too early; other errors as of `Network.run`.
+    """
+    require_number("step", step)
+    origin = origin_of(run, step)
+    scenario = origin.branched(as_list(faults))
+    plan = make_plan(scenario if driver is None else make_scenario(plain_values(scenario) | {"driver": driver}))
+    return run_plan(plan, None if out is None else Path(out), progress, origin=origin)
+
+
+def origin_of(run: "Run | Path | str", step: Step) -> Origin:
+    """Return a run up to a step; errors as `branch`. Plug-ins and the program of a stored run have to be named before."""
+    path = run.path if isinstance(run, Run) else find_run(Path(run))
+    refused = partial(ScenarioError, "from", f"{run.name if path is None else path}@{step}")  # type: ignore[union-attr]
+    if path is None:
+        assert isinstance(run, Run)
+        finished = run.finished
+        if finished is None:
+            raise refused("this run comes from a pickle; branch in the process that ran it, or save it before")
+        name, plan, journal = run.name, finished.plan, finished.journal
+        last, journal_hash = finished.summary["steps"], finished.summary["journal_hash"]
+    else:
+        verification = Verification(path)
+        try:
+            found = recompute(path, verification)
+        except (UnreadableError, OSError) as error:
+            raise refused(f"the run cannot be read: {error}") from None
+        if verification.findings:
+            raise refused(f"the run does not verify: {verification.findings[0]}")
+        # The stored scenario: the run may be verified on another driver.
+        name, plan, journal = path.name, replace(found.plan, scenario=found.scenario), table(found.records).lazy()
+        last, journal_hash = found.conclusion.metrics["steps"], found.summary["journal_hash"]
+    if plan.scenario.clock != "steps":
+        raise refused("runs under the timed clock have no steps to branch at; expected a run with --clock steps")
+    if not 0 <= step <= int(last):  # type: ignore[call-overload]
+        raise refused(f"the run has {last} steps; expected a step from 0 to {last}")
+    return Origin(name, plan, str(journal_hash), step, journal.filter(pl.col("step") <= step))

@@ -1,0 +1,151 @@
+"""Branches: a stored run is continued from one of its steps with other faults.
+
+A branch runs from step 1 again, with the faults of its origin that begin up to that step. Runs are deterministic on every
+driver, so both histories are equal up to there, and a branch is kept only if all rows up to there are equal.
+"""
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final, TextIO
+
+import polars as pl
+
+from coordinator.execution.inevitable import faults_until
+from coordinator.execution.sinks import FinishedRun, Result_co, Sink
+from coordinator.history.journal import FILE, Journal, Observe, first_difference
+from coordinator.history.stored_run import open_journal, read_summary
+from coordinator.planning.plan import Plan, make_plan
+from coordinator.results.explain import hop_words
+from coordinator.scenario.model import Scenario
+from emunode.errors import RunError, ScenarioError
+from emunode.model import Step
+
+BRANCH_OF: Final = "branch_of"
+"""The key of a summary with the name of the run directory of the origin."""
+BRANCH_STEP: Final = "branch_step"
+"""The key with the last step that a branch shares with its origin."""
+BRANCH_HASH: Final = "branch_hash"
+"""The key with the journal hash of the origin."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """A run, up to the last step that a branch shares with it."""
+
+    name: str
+    plan: Plan
+    journal_hash: str
+    step: Step
+    journal: pl.LazyFrame
+    """The rows up to the step."""
+
+    @property
+    def faults(self) -> Sequence[str]:
+        """The faults that a branch keeps: the faults that begin up to the step, and the repairs of these."""
+        return faults_until(self.plan, self.step)
+
+    def branched(self, faults: Sequence[str]) -> Scenario:
+        """Return the scenario of the origin with `faults` in place of the faults that begin after the step.
+
+        ScenarioError (field `fault`) if one of `faults` begins earlier.
+        """
+        kept = self.faults
+        scenario = self.plan.scenario.model_copy(update={"fault": (*kept, *faults)})
+        # On the memory driver, which needs no hosts; faults at random are drawn by the plan.
+        plan = make_plan(scenario.on_driver("memory"))
+        for text, records in list(zip(plan.scenario.fault, plan.records, strict=True))[len(kept) :]:
+            begin = min(record.step for record in records)
+            if begin <= self.step:
+                raise ScenarioError(
+                    "fault",
+                    text,
+                    f"it begins in step {begin}, and the branch in step {self.step + 1}: add @{self.step + 1}",
+                )
+        return scenario
+
+    def record(self) -> dict[str, object]:
+        """Return the keys of the summary of a branch."""
+        return {BRANCH_OF: self.name, BRANCH_STEP: self.step, BRANCH_HASH: self.journal_hash}
+
+
+class BranchSink(Sink[Result_co]):
+    """A sink that keeps a run only if it is a branch of its origin, and adds the origin to its summary."""
+
+    def __init__(self, inner: Sink[Result_co], origin: Origin) -> None:
+        self._inner = inner
+        self._origin = origin
+
+    def prepare(self, plan: Plan) -> None:
+        """Refuse a place that cannot be used."""
+        self._inner.prepare(plan)
+
+    def open(self, plan: Plan) -> None:
+        """Make the place."""
+        self._inner.open(plan)
+
+    def journal(self, observe: Observe | None) -> Journal:
+        """Return the journal."""
+        return self._inner.journal(observe)
+
+    def events(self) -> AbstractContextManager[TextIO]:
+        """Return the open file for events."""
+        return self._inner.events()
+
+    def log_tail(self) -> str:
+        """Return the last events."""
+        return self._inner.log_tail()
+
+    def reason(self, error: Exception) -> str:
+        """Return an error in words."""
+        return self._inner.reason(error)
+
+    def finish(self, finished: FinishedRun) -> Result_co:
+        """Keep a branch. RunError if its history up to the step is not the history of its origin."""
+        origin = self._origin
+        # A run that ended before the step has only a part of these rows.
+        if finished.execution.undecided is None or finished.execution.steps > origin.step:
+            parted = _parting(origin.journal, finished.journal, origin.step, finished.plan)
+            if parted is not None:
+                raise RunError(f"the first {origin.step} steps differ from the steps of {origin.name}: {parted}")
+        return self._inner.finish(replace(finished, summary={**finished.summary, **origin.record()}))
+
+    def close(self) -> None:
+        """Release everything."""
+        self._inner.close()
+
+
+def branch_sink(inner: Sink[Result_co], origin: Origin | None) -> Sink[Result_co]:
+    """Return the sink of a branch of `origin`, or `inner` itself for a run without an origin."""
+    return inner if origin is None else BranchSink(inner, origin)
+
+
+def compare_with_origin(path: Path, plan: Plan, summary: Mapping[str, Any]) -> tuple[str, str]:
+    """Compare a stored branch with its origin, which is looked for beside it; return a finding and a reason why nothing was
+    compared, either of which may be empty.
+    """
+    if BRANCH_OF not in summary:
+        return "", ""
+    name, step = summary[BRANCH_OF], summary.get(BRANCH_STEP)
+    if not isinstance(name, str) or Path(name).name != name or not isinstance(step, int) or step < 0:
+        return f"summary.json: {BRANCH_OF} and {BRANCH_STEP} name no run and step", ""
+    beside = path.resolve().parent / name
+    try:
+        if read_summary(beside).get("journal_hash") != summary.get(BRANCH_HASH):
+            return "", f"summary.json: {BRANCH_OF}: the run {name} beside this one has another journal"
+        parted = _parting(open_journal(beside / FILE), open_journal(path / FILE), step, plan)
+    except (OSError, ValueError, pl.exceptions.PolarsError, ScenarioError):
+        return "", f"summary.json: {BRANCH_OF}: there is no run {name} beside this one that can be read"
+    return (
+        "" if parted is None else f"journal.parquet: its first {step} steps are not the steps of {name}: {parted}"
+    ), ""
+
+
+def _parting(one: pl.LazyFrame, other: pl.LazyFrame, step: Step, plan: Plan) -> str | None:
+    """Return the first row up to a step that only one of two journals has, in words; None if they are equal."""
+    difference = first_difference(one.filter(pl.col("step") <= step), other.filter(pl.col("step") <= step))
+    if difference is None:
+        return None
+    words = ["nothing" if row is None else hop_words(row, plan.topology.label) for row in difference[1:]]
+    return f"row {difference.number} is {words[1]}, and was {words[0]}"
