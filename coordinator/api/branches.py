@@ -4,8 +4,6 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-import polars as pl
-
 from coordinator.api.options import FaultTexts, as_list, require_number
 from coordinator.api.progress import ProgressOption
 from coordinator.api.runs import Run, run_plan
@@ -47,15 +45,14 @@ def branch(
 def origin_of(run: "Run | Path | str", step: Step) -> Origin:
     """Return a run up to a step; errors as `branch`. Plug-ins and the program of a stored run have to be named before."""
     path = run.path if isinstance(run, Run) else find_run(Path(run))
-    refused = partial(ScenarioError, "from", f"{run.name if path is None else path}@{step}")  # type: ignore[union-attr]
     if path is None:
         assert isinstance(run, Run)
-        finished = run.finished
-        if finished is None:
+        refused = partial(ScenarioError, "from", f"{run.name}@{step}")
+        if run.finished is None:
             raise refused("this run comes from a pickle; branch in the process that ran it, or save it before")
-        name, plan, journal = run.name, finished.plan, finished.journal
-        last, journal_hash = finished.summary["steps"], finished.summary["journal_hash"]
+        origin, last = Origin.of(run.finished, step), int(run.summary["steps"])
     else:
+        refused = partial(ScenarioError, "from", f"{path}@{step}")
         verification = Verification(path)
         try:
             found = recompute(path, verification)
@@ -63,11 +60,13 @@ def origin_of(run: "Run | Path | str", step: Step) -> Origin:
             raise refused(f"the run cannot be read: {error}") from None
         if verification.findings:
             raise refused(f"the run does not verify: {verification.findings[0]}")
-        # The stored scenario: the run may be verified on another driver.
-        name, plan, journal = path.name, replace(found.plan, scenario=found.scenario), table(found.records).lazy()
-        last, journal_hash = found.conclusion.metrics["steps"], found.summary["journal_hash"]
-    if plan.scenario.clock != "steps":
+        # With the driver of the run, in place of the driver of its verification.
+        plan = replace(found.plan, scenario=found.scenario)
+        rows = table(found.records[found.records["step"] <= step]).lazy()
+        origin = Origin(path.name, plan, str(found.summary["journal_hash"]), step, rows)
+        last = int(found.conclusion.metrics["steps"])  # type: ignore[call-overload]
+    if origin.plan.scenario.clock != "steps":
         raise refused("runs under the timed clock have no steps to branch at; expected a run with --clock steps")
-    if not 0 <= step <= int(last):  # type: ignore[call-overload]
+    if not 0 <= step <= last:
         raise refused(f"the run has {last} steps; expected a step from 0 to {last}")
-    return Origin(name, plan, str(journal_hash), step, journal.filter(pl.col("step") <= step))
+    return origin

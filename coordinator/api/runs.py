@@ -435,8 +435,6 @@ def run_plan(
         warnings.warn(large, RuntimeWarning, stacklevel=4)  # the line that calls the method of the collective
     with progress_display(progress, plan.topology.title) as show:
         result = call(_execute, plan, out, show, page, origin, own_network=needs_own_network(plan))
-    if page is not None:
-        page.concluded(result)
     if result.execution.interrupted:
         raise KeyboardInterrupt
     return run_of(result)
@@ -445,9 +443,17 @@ def run_plan(
 def _execute(
     plan: Plan, out: Path | None, progress: Progress, page: "Watch | None", origin: Origin | None
 ) -> RunResult | MemoryRun:
+    result: RunResult | MemoryRun
     if out is None:
-        return run(plan, branch_sink(MemorySink(), origin), progress, steering=page)
-    return run(plan, branch_sink(DirectorySink(out), origin), progress, steering=page)
+        result = run(plan, branch_sink(MemorySink(), origin), progress, steering=page)
+    else:
+        result = run(plan, branch_sink(DirectorySink(out), origin), progress, steering=page)
+    if page is not None:
+        from coordinator.live.branches import branches_of  # noqa: PLC0415  # few runs are watched
+
+        for branch in branches_of(page, result, out, progress):
+            result = branch
+    return result
 
 
 def run_of(result: RunResult | MemoryRun) -> Run:

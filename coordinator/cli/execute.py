@@ -101,9 +101,11 @@ def run_plan(
     with contextlib.ExitStack() as stack:
         watch = None
         if page is not None:
+            from coordinator.live.branches import branches_of  # noqa: PLC0415
             from coordinator.live.watch import Watch  # noqa: PLC0415
 
-            watch = stack.enter_context(Watch(plan, page[0], timeout=page[1]))
+            until = 0 if origin is None else origin.step
+            watch = stack.enter_context(Watch(plan, page[0], timeout=page[1], until=until))
             say(f"{plan.topology.title}: watch it at {watch.url}", err=True, flush=True)
         observer = RunObserver(plan, None if watch is None else lambda: watch.plan)
         if isinstance(metrics, socket.socket):
@@ -116,7 +118,10 @@ def run_plan(
         result = run(plan, sink, observer.progress, steering=watch, observe=observe)
         observer.conclude(result)
         if watch is not None:
-            watch.concluded(result)
+            for branch in branches_of(watch, result, output.out, observer.progress):
+                if not output.json:
+                    show_result(result.plan, result, every_claim=output.claims)
+                result = branch
     if output.json:
         print_json({**result.summary, "path": str(result.path)})
     else:

@@ -13,7 +13,7 @@ from typing import Any, Final, TextIO
 import polars as pl
 
 from coordinator.execution.inevitable import faults_until
-from coordinator.execution.sinks import FinishedRun, Result_co, Sink
+from coordinator.execution.sinks import FinishedRun, Result_co, RunResult, Sink
 from coordinator.history.journal import FILE, Journal, Observe, first_difference
 from coordinator.history.stored_run import open_journal, read_summary
 from coordinator.planning.plan import Plan, make_plan
@@ -40,6 +40,13 @@ class Origin:
     step: Step
     journal: pl.LazyFrame
     """The rows up to the step."""
+
+    @classmethod
+    def of(cls, finished: FinishedRun, step: Step) -> "Origin":
+        """Return a run that has just finished, up to a step."""
+        name = finished.path.name if isinstance(finished, RunResult) else finished.plan.name
+        journal = finished.journal.filter(pl.col("step") <= step)
+        return cls(name, finished.plan, str(finished.summary["journal_hash"]), step, journal)
 
     @property
     def faults(self) -> Sequence[str]:

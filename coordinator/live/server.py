@@ -7,7 +7,8 @@ The server reads `Frames` and `WatchState`, which the run fills, and writes noth
 import hmac
 import json
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.resources import files
 from typing import Any, Final
@@ -33,10 +34,10 @@ from coordinator.live.opening import ADDRESS
 from coordinator.live.picture import node_of, picture_of, status_of
 from coordinator.live.session import WatchState
 from coordinator.live.theory import Prediction, Predictor, measure_so_far
-from coordinator.planning.plan import Plan
 from coordinator.reports.theme import colour_variables
 from emunode.engine.rank_set import AlteredCopy
 from emunode.errors import ScenarioError
+from emunode.model import Step
 
 MOST_WATCHERS: Final = 16
 """Streams of events at once."""
@@ -56,23 +57,34 @@ SHARED: Final = {f"/{name}": name for name in ("element.js", "marks.js", "viewpo
 THEME: Final = "/theme.css"
 
 
+@dataclass
+class WatchedRun:
+    """One run of a page: the watched run, or a branch of the run before."""
+
+    session: WatchState
+    frames: Frames
+    branch_step: Step | None = None
+    """The last step that a branch shares with the run before."""
+    altered_copies: list[AlteredCopy] = field(default_factory=list)
+    """Altered copies that arrived so far."""
+    result: dict[str, Any] | None = None
+    """How the run ended, if another run follows."""
+
+
 class Server:
-    """Serves one run at `listener`. `requested` is called after each request that changed the session."""
+    """Serves the runs of a page at `listener`: the last one of `runs` is steered, and another thread may append one.
+    `requested` is called after each request that changed its session.
+    """
 
     def __init__(
         self,
-        plan: Plan,
-        session: WatchState,
-        frames: Frames,
+        runs: Sequence[WatchedRun],
         listener: socket.socket,
         token: str,
         requested: Callable[[], None],
     ) -> None:
-        self.altered_copies: list[AlteredCopy] = []
-        """Altered copies that arrived so far."""
-        self._plan = plan
-        self._session = session
-        self._frames = frames
+        self._runs = runs
+        self._plan = runs[0].session.plan
         self._listener = listener
         self._token = token
         self._requested = requested
@@ -86,6 +98,10 @@ class Server:
         self._claims: dict[str, Any] = self._prediction.beside(self._metrics)
         self._finished: dict[str, Any] | None = None
         self._allowed, self._allowed_since = float(MOST_REQUESTS_PER_SECOND), 0.0
+
+    @property
+    def _session(self) -> WatchState:
+        return self._runs[-1].session
 
     # --- life ------------------------------------------------------------------------------------------------------
 
@@ -126,14 +142,14 @@ class Server:
         """Measure the run so far, from time to time."""
         known: object = None
         while True:
-            changed, began = self._changed, trio.current_time()
-            plan, count = self._session.plan, self._frames.count
+            changed, began, watched = self._changed, trio.current_time(), self._runs[-1]
+            plan, count = watched.session.plan, watched.frames.count
             # The messages due to a node depend on the faults.
-            if (count, plan.scenario.fault) == known:
+            if (watched, count, plan.scenario.fault) == known:
                 await changed.wait()
                 continue
-            known = count, plan.scenario.fault
-            arguments = plan, self._frames.journal(), list(self.altered_copies)
+            known = watched, count, plan.scenario.fault
+            arguments = plan, watched.frames.journal(), list(watched.altered_copies)
             self._metrics = await trio.to_thread.run_sync(measure_so_far, *arguments, abandon_on_cancel=True)
             self._measured = count
             self._compare()
@@ -245,16 +261,17 @@ class Server:
                 self._scope.cancel()
 
     async def _tell(self, connection: HttpConnection, scope: trio.CancelScope) -> None:
-        """Send a watcher everything from the first frame on, as fast as it takes it.
+        """Send a watcher everything from the first frame of the first run on, as fast as it takes it.
 
-        A watcher has no queue: it has a place in the frames, and otherwise gets the newest state only.
+        A watcher has no queue: it has a run and a place in its frames, and otherwise gets the newest state only.
         """
         await connection.begin_stream()
-        place, version, claims = 0, -1, None
+        number, place, version, claims = 0, 0, -1, None
         while True:
-            changed, finished = self._changed, self._finished
-            status = self._session.status()
-            first, frames = self._frames.since(place, BATCH_BYTES)
+            changed, finished, count = self._changed, self._finished, len(self._runs)
+            watched = self._runs[number]
+            status = watched.session.status()
+            first, frames = watched.frames.since(place, BATCH_BYTES)
             events = []
             if frames:
                 place = first + len(frames) - (1 if place < first else 0)
@@ -262,11 +279,16 @@ class Server:
             if status.version != version:
                 version = status.version
                 events.append(_event("status", json_bytes(status_of(status))))
-            if self._claims is not claims:
+            if self._claims is not claims and number + 1 == count:
                 claims = self._claims
                 events.append(_event("claims", json_bytes(claims)))
             if events:
                 await connection.send_events(b"".join(events))
+            elif number + 1 < count:
+                number, place = number + 1, 0
+                await connection.send_events(
+                    _event("branch", json_bytes({"step": self._runs[number].branch_step, "before": watched.result}))
+                )
             elif finished is not None:
                 await connection.send_events(_event("finished", json_bytes(finished)))
                 await connection.end_stream()

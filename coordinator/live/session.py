@@ -23,7 +23,7 @@ MOST_CLICKS: Final = 1_000
 MOST_STEPS_PER_SECOND: Final = 1_000.0
 LEAST_STEPS_PER_SECOND: Final = 0.1
 MOST_STEPS: Final = 2**31 - 1
-REQUESTS: Final = ("step", "run", "pause", "fault", "undo", "end")
+REQUESTS: Final = ("step", "run", "pause", "fault", "undo", "branch", "end")
 
 
 @dataclass(frozen=True)
@@ -52,21 +52,24 @@ class Status:
 
 
 class WatchState:
-    """The requests of pages, and their consequences. A session begins paused before step 1."""
+    """The requests of pages, and their consequences. A session pauses after step `until`, by default before step 1."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, until: Step = 0, version: int = 0, *, may_branch: bool = True) -> None:
+        """Begin a session; pages take `version`, the number of its first state, for newer than smaller ones."""
+        self._may_branch = may_branch
         self._lock = threading.Lock()
         self._planned = plan.scenario.fault
         self._plan = plan
         self._added: list[tuple[Step, str]] = []
         """The steps in which added faults take effect, and their specifications."""
         self._next_step: Step = 1
-        self._left: int | None = 0
+        self._left: int | None = until
         """Steps that may begin without another request; None: all of them."""
         self._rate = 0.0
         self._at_once = True
         """Whether the next step begins as soon as it may: the first one after a request."""
-        self._version = 0
+        self._version = version
+        self._branch: Step | None = None
         self._end: str | None = None
         self._over = False
 
@@ -92,6 +95,12 @@ class WatchState:
         """Why the run is to end now, or None."""
         with self._lock:
             return self._end
+
+    @property
+    def branch(self) -> Step | None:
+        """The step after which a page wants a branch of this run, or None."""
+        with self._lock:
+            return self._branch
 
     def ready(self) -> tuple[bool, float]:
         """Return whether the next step may begin, and how many seconds after the beginning of the last step."""
@@ -136,6 +145,8 @@ class WatchState:
         with self._lock:
             if self._over:
                 raise ScenarioError("do", what, "the run is over")
+            if self._branch is not None and what != "end":
+                raise ScenarioError("do", what, "the run goes on to its end, and then its branch begins")
             match what:
                 case "step":
                     self._left, self._at_once = _whole("steps", request.get("steps", 1), MOST_STEPS), True
@@ -150,6 +161,12 @@ class WatchState:
                     self._add(request)
                 case "undo":
                     self._undo()
+                case "branch":
+                    if not self._may_branch:
+                        raise ScenarioError("do", what, "this page has as many branches as it can show")
+                    # The run goes on to its end, so that there are two histories to compare.
+                    self._branch = _whole("step", request.get("step"), max(0, self._next_step - 2), least=0)
+                    self._left, self._rate, self._at_once = None, 0.0, True
                 case "end":
                     self._end = "it was ended from its page before its last step"
             self._version += 1

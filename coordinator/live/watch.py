@@ -3,7 +3,8 @@
 with Watch(plan, open_listener(), timeout=1800) as watch:
     print(watch.url)
     result = run(plan, DirectorySink(out), progress, steering=watch)
-    watch.concluded(result)
+    while origin := watch.concluded(result):  # a page wants a branch
+        result = run(watch.plan, branch_sink(DirectorySink(other), origin), progress, steering=watch)
 """
 
 import contextlib
@@ -11,15 +12,16 @@ import secrets
 import socket
 import time
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import trio
 
+from coordinator.execution.branch import Origin
 from coordinator.execution.sinks import FinishedRun, RunResult
 from coordinator.live.frames import Frames
 from coordinator.live.loop_thread import LoopThread
 from coordinator.live.opening import ADDRESS, WATCH_SECONDS
-from coordinator.live.server import FLUSH_SECONDS, Server
+from coordinator.live.server import FLUSH_SECONDS, Server, WatchedRun
 from coordinator.live.session import WatchState
 from coordinator.networks.base import StepResult
 from coordinator.planning.plan import Plan
@@ -27,23 +29,25 @@ from coordinator.reports.numbers import verdict_note
 from coordinator.scenario.command import run_command
 from emunode.model import Step
 
+MOST_RUNS: Final = 8
+"""Most runs that one page shows: a run and its branches."""
+
 
 class Watch:
-    """The page of one run; it steers the run (`coordinator.execution.drive.Steering`).
+    """The page of a run and its branches; it steers the run (`coordinator.execution.drive.Steering`).
 
-    The run begins paused. It ends undecided if it is paused for more than `timeout` seconds without a request. The page is
-    served at `listener`, which is closed on leaving the context.
+    The run pauses after step `until`, by default before step 1. It ends undecided if it is paused for more than `timeout`
+    seconds without a request. The page is served at `listener`, which is closed on leaving the context.
     """
 
-    def __init__(self, plan: Plan, listener: socket.socket, *, timeout: float = WATCH_SECONDS) -> None:
+    def __init__(self, plan: Plan, listener: socket.socket, *, timeout: float = WATCH_SECONDS, until: Step = 0) -> None:
         self.waited_seconds = 0.0
         self._timeout = timeout
-        self._session = WatchState(plan)
-        self._frames = Frames(plan)
+        self._runs = [WatchedRun(WatchState(plan, until), Frames(plan))]
         self._token = secrets.token_urlsafe(32)
         self._listener = listener
         self._port: int = self._listener.getsockname()[1]
-        self._server = Server(plan, self._session, self._frames, self._listener, self._token, self._wake_run)
+        self._server = Server(self._runs, self._listener, self._token, self._wake_run)
         self._thread = LoopThread("watch", self._server.serve, self._on_failure)
         self._told = False
         """Whether watchers know how the run ended."""
@@ -52,6 +56,14 @@ class Watch:
         self._began = 0.0
         """The time at which the last step was to begin."""
         self._last_step: Step = 0
+
+    @property
+    def _session(self) -> WatchState:
+        return self._runs[-1].session
+
+    @property
+    def _frames(self) -> Frames:
+        return self._runs[-1].frames
 
     @property
     def url(self) -> str:
@@ -76,20 +88,34 @@ class Watch:
         self._session.stop(f"the page of the run failed: {type(error).__name__}: {error}")
         self._wake_run()
 
-    def concluded(self, result: FinishedRun) -> None:
-        """Tell watchers the verdict."""
-        summary = result.summary
-        self._finish(
-            {
-                "verdict": str(result.verdict),
-                "because": verdict_note(summary) or None,
-                "hash": summary["journal_hash"],
-                "claims": summary["claims"],
-                "steps": summary["steps"],
-                "command": run_command(result.plan.scenario),
-                "path": str(result.path) if isinstance(result, RunResult) else None,
-            }
+    def concluded(self, result: FinishedRun) -> Origin | None:
+        """Tell watchers the verdict; return the run up to the step from which a page wants a branch, or None.
+
+        With a branch, the page goes on: run `plan`, which is the plan of the branch then, and call `concluded` again.
+        """
+        step, summary = self._session.branch, result.summary
+        news = {
+            "verdict": str(result.verdict),
+            "because": verdict_note(summary) or None,
+            "hash": summary["journal_hash"],
+            "claims": summary["claims"],
+            "steps": summary["steps"],
+            "command": run_command(result.plan.scenario),
+            "path": str(result.path) if isinstance(result, RunResult) else None,
+        }
+        if step is None or result.execution.interrupted or result.execution.failure or self._session.end:
+            self._finish(news)
+            return None
+        origin = Origin.of(result, min(step, result.execution.steps))
+        plan = result.plan.with_faults(origin.faults)
+        self.waited_seconds, self._began, self._last_step = 0.0, 0.0, 0
+        state = WatchState(
+            plan, origin.step, self._session.status().version + 1, may_branch=len(self._runs) < MOST_RUNS - 1
         )
+        self._runs[-1].result = news
+        self._runs.append(WatchedRun(state, Frames(plan), origin.step))
+        self._thread.call(self._server.changed)
+        return origin
 
     def _finish(self, result: dict[str, Any]) -> None:
         # The first call counts: after a verdict, leaving the context has nothing to add.
@@ -152,7 +178,7 @@ class Watch:
         """Record the effects of `step`; return whether it was the last step."""
         self._frames.add(result.rows, step, result.altered_copies)
         over = self._session.after(step, result)
-        self._server.altered_copies += result.altered_copies
+        self._runs[-1].altered_copies += result.altered_copies
         self._thread.call(self._server.changed)
         return over
 

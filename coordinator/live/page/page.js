@@ -16,6 +16,8 @@ let selected = null; // {rank}, or {rank, port, peer, its_port} of a link
 let near = []; // the links of the selected node
 let measured = 0; // the last step that the figures beside the predictions count
 let faulty = new Set(); // nodes with a fault at any time: nothing is due to them
+const lines = []; // the runs before this one, of which it is a branch: {steps, status, faulty, result, name}
+let other; // the map of one of them
 
 function complain(error) {
   at("error").textContent = error?.message ?? "";
@@ -56,14 +58,37 @@ function show() {
   at("newest").disabled = !past;
   at("back").disabled = shown <= steps.base;
   at("forward").disabled = !past;
+  at("branch").disabled = !past || status.over || shown > status.next - 2;
   at("shown").textContent = sentence(past, state, frame);
   // The newest picture shows the faults that the next step will meet; an older one those of its own step.
-  const broken = inForce(status.faults, past || status.over ? shown : status.next);
-  broken.peers = new Map(status.faults.filter((fault) => "port" in fault).map((fault) => [`${fault.rank}/${fault.port}`, fault.peer]));
-  const held = (what) => ({ state: what, votes: steps.showsVotes(what) ? (rank) => steps.state(what, rank) : null });
-  map.show({ ...held(state), frame, broken, selected, near, before: () => held(steps.at(Math.max(steps.base, shown - 1))) });
+  const broken = brokenIn(status.faults, past || status.over ? shown : status.next);
+  map.show({ ...sceneOf(steps, shown), broken, selected, near, before: () => sceneOf(steps, Math.max(steps.base, shown - 1)) });
   describe(state, broken);
   date();
+  compare();
+}
+
+function brokenIn(faults, step) {
+  const links = faults.filter((fault) => "port" in fault);
+  return { ...inForce(faults, step), peers: new Map(links.map((fault) => [`${fault.rank}/${fault.port}`, fault.peer])) };
+}
+
+/** What nodes have after a step of a history, and the packets of that step. */
+function sceneOf(history, step) {
+  const state = history.at(step);
+  return { state, votes: history.showsVotes(state) ? (rank) => history.state(state, rank) : null, frame: history.frame(step) };
+}
+
+/** Show the run that the branch is compared with, after the same step. */
+function compare() {
+  if (!lines.length) return;
+  const line = lines[Number(at("line").value)], step = Math.max(line.steps.base, Math.min(shown, line.steps.last));
+  const counts = (number) => number.toLocaleString("en"), state = line.steps.at(step);
+  other.show({ ...sceneOf(line.steps, step), broken: brokenIn(line.status.faults, step), selected, near, before: () => null });
+  at("this").textContent = `This branch, after step ${shown}: ${progress(steps.at(shown), counts)}`;
+  at("other-shown").textContent = `after step ${step}: ${progress(state, counts, line)}`;
+  const { verdict, path } = line.result;
+  at("other-result").textContent = `${line.status.specs.join(", ") || "no faults"}; verdict: ${verdict}` + (path ? `; run directory ${path}` : "");
 }
 
 /** Say after which step the figures beside the predictions were measured; grey if the picture shows another one. */
@@ -73,27 +98,26 @@ function date() {
   at("claims").classList.toggle("earlier", measured !== shown);
 }
 
-/** Whether a node is to receive something (or its message is to be received): no source, and no node that crashes or lies. */
-const isDue = (rank) => picture.judged[rank] && !faulty.has(rank);
-const gives = (rank) => !faulty.has(rank);
 
 function sentence(past, state, frame) {
   const counts = (number) => number.toLocaleString("en");
   if (!frame) return "Nothing has arrived yet: nodes read in a step what was sent in the step before.";
   const busy = `${counts(frame.busy)} busy links${frame.arcs ? "" : " (too many to draw)"}`;
   const lost = frame.lost ? `, ${counts(frame.lost)} segment${frame.lost === 1 ? "" : "s"} lost` : "";
-  const since = past ? `The past, which cannot be changed. ` : "";
+  const since = past ? `The past, which only a branch can change. ` : "";
   return `${since}Packets of step ${shown}: ${busy}${lost}. ${progress(state, counts)}.`;
 }
 
-/** How many nodes are done, or how the votes stand. */
-function progress(state, counts) {
-  const voting = steps.showsVotes(state), counted = picture.giving && !voting ? gives : isDue;
+/** How many nodes of a run are done, or how the votes stand. */
+function progress(state, counts, run = { steps, faulty }) {
+  const voting = run.steps.showsVotes(state);
+  // Nothing is due to (or from) a node that crashes or lies; a source is to receive nothing.
+  const counted = (rank) => !run.faulty.has(rank) && (picture.judged[rank] || (picture.giving && !voting));
   const total = picture.labels.filter((_, rank) => counted(rank)).length;
   if (!voting) {
-    return `${counts(steps.done(state, counted))} of ${counts(total)} nodes ${picture.giving ? "have sent" : "have everything"}`;
+    return `${counts(run.steps.done(state, counted))} of ${counts(total)} nodes ${picture.giving ? "have sent" : "have everything"}`;
   }
-  const { right, wrong, split, open } = steps.voted(state, counted);
+  const { right, wrong, split, open } = run.steps.voted(state, counted);
   const votes = `Of ${counts(total)} nodes ${counts(right)} ${right === 1 ? "has" : "have"} the right value, ${counts(wrong)} a wrong one, ${counts(split)} no majority`;
   return open ? `${votes}; ${counts(open)} open` : votes;
 }
@@ -179,6 +203,20 @@ const EVENTS = {
     at("note").hidden = !note;
     date();
   },
+  branch({ step, before }) {
+    const name = lines.length ? `branch ${lines.length}, after step ${steps.branchStep}` : "the run itself";
+    lines.push({ steps, status, faulty, result: before, name });
+    steps = new History(picture.goals, picture.votesDue);
+    steps.branchStep = step;
+    [status, following, measured] = [{ ...status, over: false }, true, 0];
+    at("line").replaceChildren(...lines.map((line, number) => element("option", { value: number }, line.name)));
+    at("line").value = lines.length - 1;
+    document.body.classList.add("branched");
+    for (const id of ["this", "before"]) at(id).hidden = false;
+    other ??= new NetworkMap(at("other"), picture);
+    for (const each of [map, other]) each.resize();
+    show();
+  },
   finished(news) {
     result = news;
     const because = news.because ? ` (${news.because})` : "";
@@ -220,7 +258,7 @@ async function main() {
   map.resize();
   show();
   await follow((name, data) => EVENTS[name](data));
-  for (const id of ["step", "run", "end", "undo"]) at(id).disabled = true;
+  for (const id of ["step", "run", "end", "undo", "branch"]) at(id).disabled = true;
   at("state").append(result ? " The coordinator has ended; this page keeps the history." : " The connection to the run has ended; reload the page.");
 }
 
@@ -237,6 +275,8 @@ function listen() {
   at("back").onclick = () => look(shown - 1);
   at("forward").onclick = () => look(shown + 1);
   at("newest").onclick = () => look(steps.last);
+  at("branch").onclick = () => ask({ do: "branch", step: shown });
+  at("line").onchange = () => show();
   at("copy").onclick = () => navigator.clipboard.writeText(at("command").textContent).catch(complain);
   at("closer").onclick = () => map.zoomBy(1.6);
   at("farther").onclick = () => map.zoomBy(1 / 1.6);

@@ -30,8 +30,8 @@ READY = "!document.getElementById('step').disabled"
 OVER = "document.getElementById('result').textContent"
 BOX = "(({x, y, width}) => [x, y, width])(document.getElementById('map').getBoundingClientRect())"
 PIXELS = """
-(points => {
-  const map = document.getElementById("map"), unit = map.width / map.clientWidth, context = map.getContext("2d");
+((points, name) => {
+  const map = document.getElementById(name), unit = map.width / map.clientWidth, context = map.getContext("2d");
   return points.map((point) => point.map((place) => Math.round(place * unit)))
     .map(([x, y]) => [...context.getImageData(x, y, 1, 1).data.slice(0, 3)]);
 })
@@ -99,11 +99,11 @@ class Watched:
         self.page.click_at(left + x, top + y)
         self.page.wait_until(f"document.getElementById('selected').textContent.includes('rank {rank})')")
 
-    def colours(self, points: list[tuple[float, float]]) -> list[str]:
-        """Return the colours of the canvas at these places, after packets have arrived and it was drawn."""
+    def colours(self, points: list[tuple[float, float]], canvas: str = "map") -> list[str]:
+        """Return the colours of a canvas at these places, after packets have arrived and it was drawn."""
         self.page.wait_until("!('moving' in document.getElementById('map').dataset)")
         self.page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
-        found = self.page.evaluate(f"{PIXELS}({json.dumps(points)})")
+        found = self.page.evaluate(f"{PIXELS}({json.dumps(points)}, {json.dumps(canvas)})")
         return ["#" + "".join(f"{part:02x}" for part in pixel) for pixel in found]
 
 
@@ -177,7 +177,7 @@ def test_a_click_cuts_a_link_and_a_rewound_page_shows_the_past(page: Browser, st
     page.press("Home", 36)
     page.press("ArrowRight", 39)
     page.wait_until("document.body.classList.contains('past')")
-    assert run.text("shown").startswith("The past, which cannot be changed. Packets of step 1: ")
+    assert run.text("shown").startswith("The past, which only a branch can change. Packets of step 1: ")
     # A fault that is added now belongs to the next step all the same.
     page.click("[data-kind=up]")
     page.wait_until("document.getElementById('faults').textContent.includes('@6 (takes effect in step 6)')")
@@ -407,3 +407,42 @@ def test_narrow_and_dark_pages_are_readable_with_named_controls(page: Browser, s
     assert run.colours([(3, 3)]) == [paper]
     run.client.request(do="end")
     page.wait_until(OVER)
+
+
+def test_a_branch_is_shown_beside_the_run_before(page: Browser, start: Start, call: Call) -> None:
+    star = parse_topology("star:4")
+    run = Watched(
+        start, page, "--topology star:4 --collective broadcast --algorithm greedy-tree --driver memory --out whole"
+    )
+    for _ in range(4):
+        run.step()
+    page.wait_until("document.getElementById('slider').value === '3'")
+    assert page.evaluate("document.getElementById('branch').disabled")
+    for _ in range(2):
+        page.click("#back")
+    page.wait_until("!document.getElementById('branch').disabled")
+    page.click("#branch")
+    page.wait_until("document.body.classList.contains('branched')")
+    page.wait_until("document.getElementById('state').textContent === 'Paused; step 2 is next.'")
+    assert "verdict: holds; run directory" in run.text("other-result")
+    run.click_node(star, star.rank("2134"))
+    page.click("[data-kind=crash]")
+    page.wait_until("document.getElementById('faults').textContent.includes('crash:2134@2')")
+    # Another page gets both runs, too.
+    page.open("about:blank")
+    page.open(run.url)
+    page.wait_until("document.body.classList.contains('branched') && " + READY)
+    summary = run.run()
+    assert "12 of 22 nodes have everything" in run.text("this")
+    assert "23 of 23 nodes have everything" in run.text("other-shown")
+    assert summary["faults"] == ["crash:2134@2"]
+    assert (summary["branch_of"], summary["branch_step"]) == ("whole", 1)
+    folder = run.command.folder
+    assert call("verify", folder / "whole", folder / "whole-branch-1").out.count(": verified") == 2
+    # The colours of the other map are the colours of the run before, and the colours of this one those of the branch.
+    step = int(page.evaluate("Number(document.getElementById('slider').value)"))
+    for name, path in (("map", summary["path"]), ("other", folder / "whole")):
+        served = received(path, step)
+        nodes = [rank for rank in star.ranks() if rank != 0 and star.label(rank) != "2134"]
+        found = run.colours([run.at(star, rank, 0.75) for rank in nodes], name)
+        assert [colour != LIGHT["paper"] for colour in found] == [rank in served for rank in nodes], name

@@ -235,3 +235,28 @@ def test_a_value_that_looks_like_a_flag_is_joined_to_its_flag() -> None:
     )
     command = "coordinator run --topology ej:1+2 --collective broadcast --algorithm flood --source=-1,1 --relabel"
     assert run_command(scenario) == command
+
+
+def test_a_branch_begins_after_the_step_in_the_picture() -> None:
+    plan = star_plan()
+    state = WatchState(plan)
+    state.request({"do": "step", "steps": 3})
+    for step in (1, 2, 3):
+        assert state.ready()[0]
+        state.begin(step)
+    # Pictures are complete up to step 2: nodes have read the packets of step 2 in step 3.
+    for wrong in (3, -1, None, "2"):
+        with pytest.raises(ScenarioError, match="from 0 to 2"):
+            state.request({"do": "branch", "step": wrong})
+    state.request({"do": "branch", "step": 2})
+    assert (state.branch, state.ready()) == (2, (True, 0.0))
+    with pytest.raises(ScenarioError, match="then its branch begins"):
+        state.request({"do": "pause"})
+    with pytest.raises(ScenarioError, match="as many branches as it can show"):
+        WatchState(plan, may_branch=False).request({"do": "branch", "step": 0})
+    later = WatchState(plan, until=2, version=7)
+    assert later.status().version == 7
+    for step in (1, 2):
+        assert later.ready()[0]
+        later.begin(step)
+    assert not later.ready()[0]
