@@ -64,7 +64,7 @@ def origin_of(run: "Run | Path | str", step: Step) -> Origin:
         plan = replace(found.plan, scenario=found.scenario)
         rows = table(found.records[found.records["step"] <= step]).lazy()
         origin = Origin(path.name, plan, str(found.summary["journal_hash"]), step, rows)
-        last = int(found.conclusion.metrics["steps"])  # type: ignore[call-overload]
+        last = int(found.conclusion.metrics["steps"])  # type: ignore[arg-type]
     if origin.plan.scenario.clock != "steps":
         raise refused("runs under the timed clock have no steps to branch at; expected a run with --clock steps")
     if not 0 <= step <= last:

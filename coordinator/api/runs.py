@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 BITS = ("claim", "certified", "measured", "because")
 """The columns of `Run.bits`."""
 
+Result = TypeVar("Result", RunResult, MemoryRun)
 Table = TypeVar("Table", pl.DataFrame, pl.LazyFrame)
 CLAIMS: Mapping[str, type[pl.DataType] | pl.DataType] = {
     "name": pl.String, "relation": pl.String, "predicted": pl.Float64, "measured": pl.Float64, "verdict": pl.String,
@@ -443,11 +444,16 @@ def run_plan(
 def _execute(
     plan: Plan, out: Path | None, progress: Progress, page: "Watch | None", origin: Origin | None
 ) -> RunResult | MemoryRun:
-    result: RunResult | MemoryRun
     if out is None:
-        result = run(plan, branch_sink(MemorySink(), origin), progress, steering=page)
-    else:
-        result = run(plan, branch_sink(DirectorySink(out), origin), progress, steering=page)
+        return _with_branches(
+            run(plan, branch_sink(MemorySink(), origin), progress, steering=page), out, progress, page
+        )
+    finished = run(plan, branch_sink(DirectorySink(out), origin), progress, steering=page)
+    return _with_branches(finished, out, progress, page)
+
+
+def _with_branches(result: Result, out: Path | None, progress: Progress, page: "Watch | None") -> Result:
+    """Return a run, or the last of the branches that its page asks for."""
     if page is not None:
         from coordinator.live.branches import branches_of  # noqa: PLC0415  # few runs are watched
 

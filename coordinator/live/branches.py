@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from coordinator.execution.branch import branch_sink
 from coordinator.execution.run import run
-from coordinator.execution.sinks import DirectorySink, MemoryRun, MemorySink, RunResult
+from coordinator.execution.sinks import DirectorySink, MemoryRun, MemorySink, RunResult, Sink
 from coordinator.live.watch import Watch
 from coordinator.networks.base import Progress
 
@@ -22,9 +22,11 @@ def branches_of(watch: Watch, result: Result, out: Path | None, progress: Progre
     number = 0
     while origin := watch.concluded(result):
         number += 1
-        if isinstance(result, MemoryRun):
-            result = run(watch.plan, branch_sink(MemorySink(), origin), progress, steering=watch)
-        else:
-            folder = None if out is None else out.with_name(f"{out.name}-branch-{number}")
-            result = run(watch.plan, branch_sink(DirectorySink(folder), origin), progress, steering=watch)
+        sink: Sink[Any] = MemorySink() if isinstance(result, MemoryRun) else DirectorySink(_beside(out, number))
+        result = run(watch.plan, branch_sink(sink, origin), progress, steering=watch)
         yield result
+
+
+def _beside(out: Path | None, number: int) -> Path | None:
+    """Return the directory of a branch; None for a new one in `runs`."""
+    return None if out is None else out.with_name(f"{out.name}-branch-{number}")

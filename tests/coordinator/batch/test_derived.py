@@ -94,9 +94,11 @@ def random_faults(network: str, rng: random.Random) -> list[str]:
 def test_random_faults_have_the_derived_outcome(seed: int) -> None:
     """Any algorithm, collective and kind of fault: what the engines deliver is what the schedule says."""
     rng = random.Random(seed)
+    # Messages come from schedule files alone.
+    collectives = [each for each in Collective if each is not Collective.MESSAGES]
     tried = 0
     while tried < 3:
-        network, collective = rng.choice(NETWORKS), rng.choice(list(Collective))
+        network, collective = rng.choice(NETWORKS), rng.choice(collectives)
         found = list(algorithms(parse_topology(network).family, collective).values())
         entry = rng.choice(found)
         faults = [spec for _ in range(rng.randint(1, 3)) for spec in random_faults(network, rng)]
