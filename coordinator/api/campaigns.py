@@ -18,6 +18,7 @@ from coordinator.api.threads import call
 from coordinator.campaigns.batch_trials import CampaignSession
 from coordinator.campaigns.certify import smallest_failure
 from coordinator.campaigns.engines import Engine
+from coordinator.campaigns.fault_coverage import coverage_of
 from coordinator.campaigns.field_figures import FIELD_FIGURES, INFORMED
 from coordinator.campaigns.grid import Grid, Key
 from coordinator.campaigns.losses import loss_rows, worst_rows
@@ -191,6 +192,15 @@ class Campaign(Judged):
         Trials that were evaluated exactly have a row only if they were run again.
         """
         return self._table(list(trial_rows(self._grid, self._findings)), TRIAL_TYPES)
+
+    def coverage(self) -> pl.DataFrame:
+        """Return the kinds of faults that trials have tried: network, kind, and how many places, steps and cells of all.
+
+        A cell is a kind, a place and the step in which a fault begins. ScenarioError (field `coverage`) for the timed
+        clock.
+        """
+        rows = [{"network": name, **row} for name, found in coverage_of(self.store).items() for row in found.rows()]
+        return pl.DataFrame(rows)
 
     def _table(self, plain: list[Row], types: Mapping[str, type[pl.DataType] | pl.DataType]) -> pl.DataFrame:
         """Return the rows as a frame, in which a column per varied field replaces the column that names the variant."""

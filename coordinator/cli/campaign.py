@@ -11,6 +11,7 @@ from cyclopts import Group, Parameter
 from coordinator.api.campaigns import run_stored
 from coordinator.api.progress import on_stderr
 from coordinator.campaigns.batch_trials import CampaignSession
+from coordinator.campaigns.fault_coverage import coverage_of
 from coordinator.campaigns.grid import Grid
 from coordinator.campaigns.residual import PROBABILITIES, Residual
 from coordinator.campaigns.runner import check_workers
@@ -73,6 +74,13 @@ def campaign(  # noqa: PLR0913  # its flags
     resume: Annotated[
         Path | None, Parameter(group=OUTPUT, help="resume the campaign in this folder, with the grid stored there")
     ] = None,
+    coverage: Annotated[
+        bool,
+        Parameter(
+            help="print which kinds, places, steps and pairs of faults the trials have tried, and which never",
+            group=OUTPUT,
+        ),
+    ] = False,
     json: JsonFlag = False,
 ) -> int:
     """Run many trials over a grid of scenarios and faults.
@@ -99,17 +107,23 @@ def campaign(  # noqa: PLR0913  # its flags
     with on_stderr("campaign") as progress:
         done = run_stored(grid, folder, workers, progress)
     session, violations = done.session, done.violations
+    tried = coverage_of(done.store) if coverage else {}
     if json:
         known = {"out": str(folder), **asdict(session), "left_out": grid.left_out, "searches": grid.searches}
         residual = [each.record() for each in done.residuals]
         found = {"rows": done.rows, "processes": done.process_rows, "residual": residual, "violations": violations}
-        print_json({**known, "engines": done.engines, **found})
+        covered = {"coverage": {name: each.record() for name, each in tried.items()}} if coverage else {}
+        print_json({**known, "engines": done.engines, **found, **covered})
     else:
         show_campaign(folder, done.rows, grid.left_out, violations, session)
         show_processes(done.process_rows)
         for line in (*chain.from_iterable(map(_residual_lines, done.residuals)), *grid.searches):
             render.console().print(escape(line), soft_wrap=True)
         render.console().print(f"engine: {escape(done.engines)}", soft_wrap=True)
+        for name, each in tried.items():
+            render.show_rows(f"faults in {plural(each.trials, 'trial')} on {name}", list(each.rows()))
+            for line in each.never():
+                render.console().print(escape(line), soft_wrap=True)
     return 130 if not session.finished else done.exit_status
 
 

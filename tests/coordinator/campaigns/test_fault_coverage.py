@@ -1,0 +1,120 @@
+"""Coverage of the space of faults, held against a count of all cells of small networks."""
+
+from itertools import product
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coordinator.campaigns.fault_coverage import FaultCoverage, coverage_of, fault_text
+from coordinator.campaigns.grid import Grid
+from coordinator.campaigns.session import run_campaign
+from coordinator.campaigns.store import FinishedTrials
+from coordinator.scenario.fault_syntax import parse_fault, parse_faults
+from emunode.errors import ScenarioError
+from emunode.faults.kinds import KINDS, NodeFault
+from emunode.topologies.registry import parse_topology
+from tests.command_line import Call, fields
+
+STAR = parse_topology("star:3")
+STEPS = 3
+REPAIRS = {"recover", "up", "heal"}
+NODE_KINDS = {
+    "crash", "hang", "byzantine", "equivocate", "collude", "silent", "silent-ports", "silent-segments", "selective",
+}  # fmt: skip
+LINK_KINDS = {"down", "loss", "corrupt", "duplicate", "delay", "drop"}
+
+
+def test_the_space_has_every_kind_but_repairs_and_slow_ones() -> None:
+    coverage = FaultCoverage(STAR, STEPS)
+    assert set(coverage.kinds) == NODE_KINDS | LINK_KINDS
+    # 6 nodes and 12 directions of links.
+    assert coverage.size == STEPS * (6 * len(NODE_KINDS) + 12 * len(LINK_KINDS))
+    assert {kind for kind, record in KINDS.items() if not record.slows} - set(coverage.kinds) == REPAIRS
+
+
+@given(st.lists(st.lists(st.integers(0, 377), max_size=4), max_size=12), st.integers(0, 99))
+def test_counts_are_those_of_a_brute_force(trials: list[list[int]], seed: int) -> None:
+    coverage, chance = FaultCoverage(STAR, STEPS), Random(seed)
+    every = [(kind, place, step) for kind in coverage.kinds for place in coverage.places(kind) for step in range(1, 4)]
+    assert len(every) == coverage.size == 378
+    tried, pairs = set(), set()
+    for trial in trials:
+        cells = [every[number] for number in dict.fromkeys(trial)]
+        coverage.add([fault for cell in cells for fault in parse_fault(fault_text(STAR, *cell, chance), STAR)])
+        tried |= set(cells)
+        names = [
+            (kind, frozenset((place, STAR.neighbour(*place))) if False else _name(place)) for kind, place, _ in cells
+        ]
+        pairs |= {tuple(sorted((one[0], two[0]))) for one, two in product(names, repeat=2) if one != two}
+    assert set(coverage.cells) == tried
+    assert set(coverage.pairs) == pairs
+    assert {cell for kind in coverage.kinds for cell in coverage.untried(kind)} == set(every) - tried
+    assert set(coverage.untried_kinds) == set(coverage.kinds) - {kind for kind, _, _ in tried}
+
+
+def _name(place: object) -> object:
+    """Return a name of a place that both directions of a link share."""
+    return place if isinstance(place, int) else frozenset((place[0], STAR.neighbour(*place)))  # type: ignore[index,misc]
+
+
+def test_draws_reach_every_cell_without_a_wasted_one() -> None:
+    coverage, chance = FaultCoverage(STAR, STEPS), Random(7)
+    drawn = []
+    for _ in range(coverage.size):
+        drawn.append(coverage.draw(chance))
+        coverage.add(parse_faults([drawn[-1]], STAR))
+    assert len(coverage.cells) == coverage.size
+    again = FaultCoverage(STAR, STEPS)
+    chance = Random(7)
+    for text in drawn:
+        assert again.draw(chance) == text
+        again.add(parse_faults([text], STAR))
+
+
+def test_draws_keep_to_some_kinds() -> None:
+    coverage, chance = FaultCoverage(STAR, 1), Random(1)
+    for _ in range(18):
+        coverage.add(parse_faults([coverage.draw(chance, ("crash", "down"))], STAR))
+    assert len(coverage.cells) == 18
+    assert {kind for kind, _, _ in coverage.cells} == {"crash", "down"}
+
+
+@pytest.mark.parametrize("engine", ["messages", "exact"])
+def test_a_campaign_tries_every_node_but_the_source(engine: str) -> None:
+    grid = Grid(
+        fields("star:3 broadcast edt redundancy=2 driver=memory"), {}, ["nodes=1", "nodes=2"], 100, None, engine
+    )
+    trials = FinishedTrials(grid)
+    run_campaign(trials, 1, lambda *_: None)
+    (coverage,) = coverage_of(trials).values()
+    # All nodes but the source, in the first step.
+    source = grid.variants[0].plan.spec.source
+    assert set(coverage.cells) == {("crash", rank, 1) for rank in STAR.ranks() if rank != source}
+    assert coverage.trials == 2 * 100
+    assert all(issubclass(KINDS[kind], NodeFault) for kind, _, _ in coverage.cells)
+    assert coverage.pairs == {("crash", "crash"): 100}
+
+
+def test_the_command_prints_the_table(call: Call) -> None:
+    line = "campaign --topology star:3 --collective broadcast --algorithm edt --faults nodes=1 --faults links=1"
+    done = call(f"{line} --trials 100 --out c --coverage")
+    assert "crash  5 of 6" in done.out
+    assert "kinds never tried: hang, loss" in done.out
+    assert "pairs never tried: crash with crash, crash with down, down with down" in done.out
+    record = call("campaign --resume c --coverage --json").data["coverage"]["permutation star graph S_3"]
+    assert record["trials"] == 2 * 100
+    assert record["cells"] == 5 + 2 * 6
+
+
+def test_the_timed_clock_is_refused(call: Call) -> None:
+    line = "campaign --topology star:3 --collective broadcast --algorithm edt --faults nodes=1 --trials 1 --clock timed"
+    done = call(f"{line} --coverage --out c")
+    assert done.status == 2
+    assert "--clock steps" in done.err
+    grid = Grid(fields("star:3 broadcast edt driver=memory clock=timed"), {}, ["nodes=1"], 1, None, "messages")
+    trials = FinishedTrials(grid)
+    run_campaign(trials, 1, lambda *_: None)
+    with pytest.raises(ScenarioError, match="coverage"):
+        coverage_of(trials)
