@@ -134,5 +134,6 @@ def test_help_imports_no_command() -> None:
         ),
         "emunode",
         "emunode.errors",
+        "emunode.lazy_dataclass",
         "emunode.terminal",
     }
