@@ -32,7 +32,7 @@ LARGEST_WHOLE: Final = 3
 
 Place = Rank | tuple[Rank, Port]
 Choice = TypeVar("Choice")
-Cell = tuple[str, Place, Step]
+FaultCell = tuple[str, Place, Step]
 """A kind of fault, its place (a rank, or for a link its sender and the port there), and the step in which it begins."""
 
 
@@ -47,7 +47,7 @@ class FaultCoverage:
             kind for kind, record in KINDS.items() if not record.slows and not _repairs(record, topology)
         )
         self.trials = 0
-        self.cells: Counter[Cell] = Counter()
+        self.cells: Counter[FaultCell] = Counter()
         self.pairs: Counter[tuple[str, str]] = Counter()
         """By two kinds, the trials that had both; a kind with itself means faults at two places."""
         if self.size > MOST_CELLS:
@@ -120,11 +120,6 @@ class FaultCoverage:
             "trials": self.trials, "rows": list(self.rows()), "cells": len(self.cells), "possible": self.size,
             "untried_kinds": self.untried_kinds, "untried_pairs": self.untried_pairs,
         }  # fmt: skip
-
-    def untried(self, kind: str) -> list[Cell]:
-        """Return the cells of a kind that no trial has tried."""
-        cells = ((kind, place, step) for place in self.places(kind) for step in self.steps)
-        return [cell for cell in cells if cell not in self.cells]
 
     # --- steering ------------------------------------------------------------------------------------------------------
 
