@@ -4,8 +4,9 @@
 and uses a few of them.
 """
 
+import abc
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,18 @@ __all__ = ["dataclass"]
 METHODS = ("__init__", "__repr__", "__eq__", "__hash__", "__setattr__", "__delattr__")
 ATTRIBUTES = ("__dataclass_fields__", "__dataclass_params__", "__match_args__", "__signature__")
 """Attributes of the class that `dataclasses` and `inspect` read; only the last one is not set by the standard decorator."""
+INSTANCES = ("__dict__", "__weakref__")
+"""Attributes of the class that each class makes for its own instances."""
 _generating = RLock()
+
+
+class _Apart:
+    """The first base of a class that generates methods for another one: no class learns of this subclass."""
+
+    __slots__ = ()
+
+    def __init_subclass__(cls, **options: object) -> None:
+        """Leave out what the bases of the other class do with subclasses."""
 
 
 class _Later:
@@ -23,23 +35,58 @@ class _Later:
     def __init__(self, record: type, options: dict[str, bool]) -> None:
         self._record = record
         self._options = options
-        self._names = [name for name in (*METHODS, *ATTRIBUTES) if name not in vars(record)]
-        for name in self._names:
-            setattr(record, name, self._method(name) if name in METHODS else _Attribute(self, name))
+        self._generated = False
+        self._hooks: dict[str, object] = {}
+        for name in (*METHODS, *ATTRIBUTES):
+            if name not in vars(record):
+                self._hooks[name] = self._method(name) if name in METHODS else _Attribute(self, name)
+        for name, hook in self._hooks.items():
+            setattr(record, name, hook)
 
     def generate(self) -> None:
         """Generate the methods, unless another thread has done so."""
         with _generating:
-            # Removed first: the standard decorator keeps the methods that a class has.
-            while self._names:
-                delattr(self._record, self._names.pop())
-            if "__dataclass_fields__" not in vars(self._record):
-                dataclasses.dataclass(**self._options)(self._record)
+            if not self._generated:
+                self._install(*self._decorated())
+                self._generated = True
 
     def value(self, name: str) -> Any:
         """Return a generated method or attribute; AttributeError if the class has none of this name."""
         self.generate()
         return getattr(self._record, name)
+
+    def _decorated(self) -> tuple[Mapping[str, object], Mapping[str, object]]:
+        """Return the attributes of a class like the record before and after the standard decorator.
+
+        The decorator keeps methods that a class has, so the record itself would have to lose its hooks first, and other
+        threads would find neither hook nor method.
+        """
+        record = self._record
+        own = {name: value for name, value in vars(record).items() if name not in {*self._hooks, *INSTANCES}}
+        own["__qualname__"] = record.__qualname__
+        bases = tuple(base for base in record.__bases__ if base is not object)
+        apart: Any = type(record)(record.__name__, (_Apart, *bases), own)
+        before = dict(vars(apart))
+        dataclasses.dataclass(**self._options)(apart)
+        after = dict(vars(apart))
+        for value in after.values():
+            # Generated methods compare the class of an instance with theirs, and call the methods of its bases.
+            for cell in getattr(value, "__closure__", None) or ():
+                if cell.cell_contents is apart:
+                    cell.cell_contents = record
+        return before, after
+
+    def _install(self, before: Mapping[str, object], after: Mapping[str, object]) -> None:
+        """Do with the record what the decorator did. Other threads find a hook or a method at any time."""
+        for name, value in after.items():
+            if name not in before or before[name] is not value:
+                setattr(self._record, name, value)
+        for name in before.keys() - after.keys():
+            delattr(self._record, name)  # a default that a factory makes
+        for name, hook in self._hooks.items():
+            if vars(self._record)[name] is hook:
+                delattr(self._record, name)  # the options leave this method out
+        abc.update_abstractmethods(self._record)
 
     def _method(self, name: str) -> Callable[..., Any]:
         def first_call(instance: object, *values: object, **named: object) -> Any:

@@ -4,7 +4,10 @@ import copy
 import dataclasses
 import inspect
 import pickle
-from collections.abc import Callable, Iterable, Mapping
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 from typing import Any, Generic, TypeVar
 
 import pytest
@@ -127,6 +130,54 @@ def test_every_first_use_is_as_with_the_standard_decorator(
     """All other uses follow the first one."""
     order = dict.fromkeys([first, *USES])
     assert {name: uses(record, order) for name, record in classes(lazy).items()} == expected
+
+
+@pytest.fixture
+def hasty_threads() -> Iterator[None]:
+    """Let threads take turns as often as the interpreter can."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.usefixtures("hasty_threads")
+def test_threads_that_first_use_a_class_at_once_find_methods(
+    expected: Mapping[str, Mapping[str, object]],
+) -> None:
+    """Each thread begins with another use of the same classes."""
+    threads, order = 4, list(USES)
+    with ThreadPoolExecutor(threads) as pool:
+        for _ in range(20):
+            made, together = classes(lazy), Barrier(threads)
+
+            def use_all(first: int, made: Mapping[str, Any] = made, together: Barrier = together) -> object:
+                turned = order[first:] + order[:first]
+                together.wait(60)
+                return {name: uses(record, turned) for name, record in made.items()}
+
+            for found in pool.map(use_all, range(threads)):
+                assert found == expected
+
+
+def test_a_base_learns_of_no_further_subclass() -> None:
+    learned: list[str] = []
+
+    class Family:
+        """A class that learns of its subclasses."""
+
+        def __init_subclass__(cls, **options: object) -> None:
+            learned.append(cls.__name__)
+
+    @lazy(frozen=True)
+    class Member(Family):
+        """A record in a family."""
+
+        rank: int
+
+    assert Member(3) == Member(3)
+    assert Member.__mro__ == (Member, Family, object)
+    assert learned == ["Member"]
 
 
 @lazy(frozen=True)
