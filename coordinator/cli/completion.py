@@ -12,8 +12,9 @@ from emunode.terminal import say
 
 def install_completion(
     *,
+    # In the order of cyclopts, which has the same union: `typing` keeps the first of equal unions for a while.
     shell: Annotated[
-        Literal["bash", "zsh", "fish", "powershell"] | None, Parameter(help="default: the shell that runs the command")
+        Literal["zsh", "bash", "fish", "powershell"] | None, Parameter(help="default: the shell that runs the command")
     ] = None,
     out: Annotated[Path | None, Parameter(help="file to write; default: where the shell looks for completions")] = None,
     startup: Annotated[bool, Parameter(help="also load the file from the shell's startup file")] = True,

@@ -1,10 +1,12 @@
 """Shell completion: commands, flags and values."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.command_line import Call
+from tests.command_line import ROOT, Call
 
 pytestmark = pytest.mark.usefixtures("wide_terminal")
 
@@ -15,3 +17,12 @@ def test_completion_contains_commands_flags_and_values(call: Call, tmp_path: Pat
     text = (tmp_path / "completion").read_text()
     for word in ("reproduce", "algorithms", "redundancy", "send-or-receive"):
         assert word in text
+
+
+@pytest.mark.parametrize("between", ["", "[forget() for forget in typing._cleanups]"], ids=["kept", "forgotten"])
+def test_help_lists_shells_in_one_order(between: str) -> None:
+    """`typing` keeps the first of equal unions for a while; the library has the same union as the command."""
+    call = "from coordinator.cli.invoke import main; main(['--install-completion', '--help'])"
+    code = f"import typing, cyclopts.core\n{between}\n{call}"
+    printed = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    assert "zsh, bash, fish, powershell" in " ".join(printed.split())
