@@ -153,11 +153,7 @@ def list_placements(*, plugin: PluginFlag = None, json: JsonFlag = False) -> Non
       coordinator list placements --json
     """
     load_plugins(plugin or ())
-    rows = placement_rows()
-    if json:
-        print_json(rows)
-        return
-    render.show_rows("", rows)
+    render.print_rows("", placement_rows(), json)
 
 
 def _networks_of(family: str) -> str:
