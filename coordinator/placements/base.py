@@ -90,11 +90,22 @@ def rank_placement(text: str) -> RankPlacement:
     return PLACEMENTS[name](parameter)
 
 
-# The trials of a campaign are planned one by one, and a placement may take seconds.
-@lru_cache(maxsize=8)
 def place(text: str, topology: Topology, hosts: int) -> Placement:
-    """Place the ranks of a network on hosts by the rule that a scenario names; ScenarioError (field `placement`)."""
-    found = rank_placement(text).host_of_each(topology, hosts)
+    """Place the ranks of a network on hosts by the rule that a scenario names; ScenarioError (field `placement`, or `hosts`
+    for no host or more hosts than ranks).
+    """
+    if not 1 <= hosts <= topology.order:
+        raise ScenarioError("hosts", hosts, f"from 1 to {topology.order}, one per node")
+    # A file is read each time, because it may change.
+    text = rank_placement(text).resolved(topology) or text
+    return _placed(type(rank_placement(text)), text, topology, hosts)
+
+
+# The trials of a campaign are planned one by one, and a placement may take seconds. The class is part of the key, because
+# another plug-in may have a rule of the same name.
+@lru_cache(maxsize=8)
+def _placed(rule: type[RankPlacement], text: str, topology: Topology, hosts: int) -> Placement:
+    found = rule(text.partition(":")[2]).host_of_each(topology, hosts)
     if found is None:
         return Placement(topology.order, hosts)
     try:

@@ -1,6 +1,7 @@
 """Placements by name: what is refused, and the history of runs, which no placement changes."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -78,32 +79,53 @@ def test_paths_are_relative_to_the_folder_of_a_stored_run(tmp_path: Path) -> Non
         assert absolute_placement(text, tmp_path) == text
 
 
-class Given(RankPlacement):
-    """What a test gives."""
+def given(hosts: Sequence[int]) -> type[RankPlacement]:
+    """Return a rule that places the ranks on these hosts."""
 
-    name = "given"
-    form = "given"
-    meaning = "a placement of a test"
-    hosts: Sequence[int] = ()
+    class Given(RankPlacement):
+        """A placement of a test."""
 
-    def host_of_each(self, topology: Topology, hosts: int) -> Sequence[int] | None:
-        return self.hosts
+        name = "given"
+        form = "given"
+        meaning = "a placement of a test"
+
+        def host_of_each(self, topology: Topology, hosts_of_run: int) -> Sequence[int] | None:
+            return hosts
+
+    return Given
+
+
+@contextmanager
+def plugged_in(rule: type[RankPlacement]) -> Iterator[None]:
+    """Register a rule within the block."""
+    with recorded() as additions:
+        register(rule)
+    try:
+        yield
+    finally:
+        withdraw(additions)
 
 
 WRONG = ([0] * 24, [0, 1] * 11, [0, 2] * 12, [0, 1] * 11 + [0, -1], ["0", "1"] * 12, [0.5] * 24, [2**40] * 24)
 
 
 @pytest.mark.parametrize("hosts", WRONG)
-def test_a_placement_of_a_plugin_is_checked(hosts: Sequence[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    with recorded() as additions:
-        register(Given)
-    try:
-        monkeypatch.setattr(Given, "hosts", hosts)
-        place.cache_clear()
-        with pytest.raises(ScenarioError, match="a host for each rank; it gives"):
-            place("given", S4, 2)
-        monkeypatch.setattr(Given, "hosts", [0] * 3 + [1] * 21)
-        assert place("given", S4, 2).sizes == [3, 21]
-    finally:
-        withdraw(additions)
-        place.cache_clear()
+def test_a_placement_of_a_plugin_is_checked(hosts: Sequence[int]) -> None:
+    with plugged_in(given(hosts)), pytest.raises(ScenarioError, match="a host for each rank; it gives"):
+        place("given", S4, 2)
+
+
+def test_plugins_with_one_name_are_told_apart() -> None:
+    for first in (3, 4):
+        with plugged_in(given([0] * first + [1] * (24 - first))):
+            assert place("given", S4, 2).sizes == [first, 24 - first]
+    with pytest.raises(ScenarioError, match="known are"):
+        place("given", S4, 2)
+
+
+@pytest.mark.parametrize("hosts", [-1, 0, 25, 10**12])
+@pytest.mark.parametrize("placement", WITHOUT_FILE)
+def test_each_host_has_a_node(placement: str, hosts: int) -> None:
+    """A damaged run may state any number of hosts."""
+    with pytest.raises(ScenarioError, match="from 1 to 24, one per node"):
+        place(placement, S4, hosts)

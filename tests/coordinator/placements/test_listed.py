@@ -17,7 +17,6 @@ ROWS = "123,1\n132,0\n213,1\n231,0\n312,1\n321,1\n"
 def written(folder: Path, text: str) -> str:
     """Write a file of hosts, and return the placement that names it."""
     (folder / "hosts.csv").write_text(text)
-    place.cache_clear()
     return f"file:{folder / 'hosts.csv'}"
 
 
@@ -26,6 +25,13 @@ def test_a_file_places_nodes_by_their_labels(tmp_path: Path, head: str) -> None:
     placement = place(written(tmp_path, head + ROWS), S3, 2)
     listed = dict(line.split(",") for line in ROWS.split())
     assert all(placement.host(S3.rank(label)) == int(host) for label, host in listed.items())
+
+
+def test_a_file_is_read_again_after_a_change(tmp_path: Path) -> None:
+    for row, sizes in (("123,1", [2, 4]), ("123,0", [3, 3])):
+        placement = written(tmp_path, ROWS.replace("123,1", row))
+        assert place(placement, S3, 2).sizes == sizes
+        assert Case("star:3 broadcast edt driver=local", placement=placement).plan.placement.sizes == sizes
 
 
 def test_a_stored_scenario_needs_no_file(tmp_path: Path) -> None:
