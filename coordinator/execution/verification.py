@@ -33,7 +33,7 @@ class Verification:
     statement: str = ""
     """The verified statement in words: of a certificate its claim, of a campaign or a sweep its extent."""
     undecided: bool = False
-    """Whether the result depends on a part that could not be checked."""
+    """Whether the check was too large: neither verified nor contradicted."""
 
     @property
     def verified(self) -> bool:

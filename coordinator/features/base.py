@@ -296,7 +296,7 @@ class ResolvedRun:
 
     @property
     def has_only_data(self) -> bool:
-        """Whether every row of the journal carries data of the collective, unless a rule is broken."""
+        """Whether no protocol of this run writes rows: then all rows of its journal carry data of the collective."""
         return not self.spec.has_control and self.first_other_tree == CONTROL_TREE
 
     @property

@@ -36,7 +36,8 @@ class Driver:
     local_memory: bool = True
     """Whether hosts use the memory of this machine."""
     leaves_objects: bool = False
-    """Whether a killed run leaves objects, which it has recorded; the module of the launcher has `sweep(record)`."""
+    """Whether objects of a killed run stay behind. The run records them, and `sweep(record)` in the module of the launcher
+    removes them."""
     options: tuple[str, ...] = ()
     """The options of a scenario that only this driver, and others that name them, support."""
 
