@@ -46,8 +46,10 @@ class SlurmLaunch(ClusterLaunch):
         record = new_record(self.run, "slurm", "", (name,))
         record.write()
         self._record = record
-        words = ["salloc", "--no-shell", f"--job-name={name}", f"--ntasks={self._plan.hosts}"]
-        status, text = await run_command([*words, *self.launcher[1:]], "salloc", self.join_seconds)
+        words = ["salloc", "--no-shell", f"--ntasks={self._plan.hosts}"]
+        # The name last, because the last of equal flags counts: the job is cancelled by this name.
+        words += [*self.launcher[1:], f"--job-name={name}"]
+        status, text = await run_command(words, "salloc", self.join_seconds)
         granted = GRANTED.search(text)
         if status or granted is None:
             raise RunError(f"Slurm gives no allocation: {text.strip() or f'salloc ended with status {status}'}")

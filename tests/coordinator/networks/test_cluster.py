@@ -104,7 +104,7 @@ def test_faults_hit_one_process_under_slurm(
     for name, value in slurm.items():
         monkeypatch.setenv(name, value)
     case = Case(f"star:3 broadcast flood messages=4 {FAULTS}", driver="slurm", ranks_per_host=1)
-    case = case.but(launcher="srun --nodes=2")
+    case = case.but(launcher="srun --nodes=2 --job-name=own")
     assert judged(case, tmp_path / "out") == PHYSICAL
     assert {row["name"] for row in log_rows(tmp_path / "out") if row["event"] == "process fault"} <= {"n1", "n2"}
     assert not jobs(slurm)
