@@ -33,7 +33,7 @@ class Verification:
     statement: str = ""
     """The verified statement in words: of a certificate its claim, of a campaign or a sweep its extent."""
     undecided: bool = False
-    """Whether the check was too large: neither verified nor contradicted."""
+    """Whether the result stays open, because a part that decides it is among `unchecked`."""
 
     @property
     def verified(self) -> bool:
