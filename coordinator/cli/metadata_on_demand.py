@@ -6,10 +6,12 @@ module takes parsers of mail, CSV and zip files along: a tenth of the processor 
 
 import importlib
 import sys
+from threading import Lock
 from types import ModuleType
 from typing import Any
 
 NAME = "importlib.metadata"
+_removing = Lock()
 
 
 class MetadataOnDemand(ModuleType):
@@ -27,8 +29,10 @@ class MetadataOnDemand(ModuleType):
 
 
 def _imported() -> Any:
-    if isinstance(sys.modules.get(NAME), MetadataOnDemand):
-        del sys.modules[NAME]
+    with _removing:
+        if isinstance(sys.modules.get(NAME), MetadataOnDemand):
+            del sys.modules[NAME]
+    # Without the lock: a thread that waits for another import must not keep others from theirs.
     return importlib.import_module(NAME)
 
 

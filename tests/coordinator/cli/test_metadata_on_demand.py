@@ -54,3 +54,22 @@ def test_entry_points_are_found_when_they_are_asked_for(tmp_path: Path) -> None:
 def test_a_module_that_is_imported_already_stays(tmp_path: Path) -> None:
     code = "del sys.modules['importlib.metadata']\nimport importlib.metadata as real\nimport_metadata_on_demand()\n"
     assert outcome(tmp_path, f"{code}value = sys.modules['importlib.metadata'] is real") == [True, "module", True]
+
+
+def test_threads_that_use_the_module_first_at_once_find_it(tmp_path: Path) -> None:
+    code = """
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+sys.setswitchinterval(1e-6)
+together, found = Barrier(4), set()
+def use(module):
+    together.wait(60)
+    return module.version("pytest")
+with ThreadPoolExecutor(4) as pool:
+    for _ in range(300):
+        del sys.modules["importlib.metadata"]
+        import_metadata_on_demand()
+        found.update(pool.map(use, [sys.modules["importlib.metadata"]] * 4))
+value = sorted(found)
+"""
+    assert outcome(tmp_path, code) == [[version("pytest")], "module", True]
