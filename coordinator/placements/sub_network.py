@@ -13,8 +13,9 @@ from typing import Final
 
 from coordinator.placements.base import FIELD, RankPlacement, require_links
 from emunode.errors import ScenarioError
+from emunode.model import Rank
 from emunode.registry import register
-from emunode.topologies.base import ABSENT, Topology
+from emunode.topologies.base import Topology
 
 LONGEST: Final = 10
 """Digits of the largest order that a scenario names."""
@@ -70,17 +71,18 @@ class SubNetworks(RankPlacement):
 
 def are_sub_networks(neighbours: Sequence[Sequence[int]], size: int) -> bool:
     """Return whether the blocks of `size` consecutive ranks are connected and have the same links inside."""
-    inside: list[list[int]] = []
-    for rank, others in enumerate(neighbours):
-        block, offset = divmod(rank, size)
-        links = sorted(other - block * size for other in others if other != ABSENT and other // size == block)
-        if not block:
-            inside.append(links)
-        elif inside[offset] != links:
-            return False
+
+    def inside(rank: Rank) -> list[int]:
+        first = rank - rank % size
+        return sorted(other - first for other in neighbours[rank] if first <= other < first + size)
+
+    links = [inside(rank) for rank in range(size)]
     reached, queue = {0}, [0]
     for offset in queue:
-        new = [other for other in inside[offset] if other not in reached]
+        new = [other for other in links[offset] if other not in reached]
         reached.update(new)
         queue += new
-    return len(reached) == size
+    # First, because one block decides this: a network may have a hundred sizes.
+    if len(reached) != size:
+        return False
+    return all(inside(rank) == links[rank % size] for rank in range(size, len(neighbours)))
