@@ -5,6 +5,7 @@ would move the cursor or change earlier lines, and bidirectional overrides would
 """
 
 import sys
+from collections.abc import Sequence
 from unicodedata import category
 
 SHOWN = frozenset({"Zs", "Cn", "Co"})
@@ -36,3 +37,12 @@ def say(text: object = "", *, err: bool = False, end: str = "\n", flush: bool = 
 def plural(count: int, noun: str, ending: str = "s", singular: str = "") -> str:
     """Write a count and its noun: `1 node`, `2 nodes`; `ending` and `singular` follow the stem (`ies`, `y`)."""
     return f"{count:,} {noun}{singular if count == 1 else ending}"
+
+
+def first_of(names: Sequence[str], most: int, count: int | None = None) -> str:
+    """Write at most the first `most` names, and how many of `count` names are missing: `a, b, 3 more`.
+
+    By default `count` is the number of `names`; they may be the beginning of a longer list.
+    """
+    count = len(names) if count is None else count
+    return ", ".join([*names[:most], *([f"{count - most:,} more"] if count > most else [])])

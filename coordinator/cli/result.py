@@ -12,7 +12,7 @@ from coordinator.planning.plan import Plan
 from coordinator.reports.numbers import describe_branch, describe_dropped, describe_load, verdict_note
 from coordinator.results.tables import LISTED_LINKS
 from emunode.model import ALL_RANKS, VECTOR
-from emunode.terminal import plural
+from emunode.terminal import first_of, plural
 
 SHOWN_NODES = 12
 """Most nodes that are listed for one fault that cut nodes off."""
@@ -119,11 +119,10 @@ def _missing(plan: Plan, summary: Mapping[str, Any]) -> Iterator[str]:
     if not labels:
         return
     count = len(plan.topology.data_ranks) - summary["least_contributions"]
-    more = [f"{count - SHOWN_NODES:,} more"] * (count > SHOWN_NODES)
     result = "the result with the fewest" if plan.spec.collective in VECTOR else "the result"
     yield escape(
         f"{result} has {summary['least_contributions']:,} of {len(plan.topology.data_ranks):,} contributions, without those "
-        f"of {', '.join([*labels[:SHOWN_NODES], *more])}"
+        f"of {first_of(labels, SHOWN_NODES, count)}"
     )
 
 

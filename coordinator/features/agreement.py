@@ -16,7 +16,7 @@ from emunode.faults.kinds import NodeFault
 from emunode.model import AGAIN_TREE, Agreement, CollectiveSpec, Duplex, PortModel, Step
 from emunode.protocols.agreement import TREES
 from emunode.protocols.survivors import spec_again
-from emunode.terminal import plural
+from emunode.terminal import first_of, plural
 from emunode.timed.cost_model import NANO
 from emunode.topologies.base import Topology, VertexTransitiveTopology
 
@@ -123,9 +123,7 @@ class AgreementFeature(Feature):
     def lines(self, run: ResolvedRun, summary: Mapping[str, Any]) -> Iterator[str]:
         """Yield a line for each decision on failures that stands at the end, and one about the last repetition."""
         for decision in summary.get("agreement", ()):
-            labels = decision["lost_nodes"]
-            more = [f"{len(labels) - SHOWN_NODES:,} more"] * (len(labels) > SHOWN_NODES)
-            lost = ", ".join([*labels[:SHOWN_NODES], *more]) or "no node"
+            lost = first_of(decision["lost_nodes"], SHOWN_NODES) or "no node"
             ends = "".join(
                 f"; {plural(end['nodes'], 'node')} "
                 + ("run again" if name == "repeated" else f"ended with the error {name}")

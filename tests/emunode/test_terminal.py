@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from emunode.terminal import say, visible
+from emunode.terminal import first_of, say, visible
 from tests.command_line import ROOT
 
 UNESCAPED = ("sys.stdout.write", "sys.stderr.write", "traceback.print_exception", "traceback.print_exc")
@@ -66,3 +66,11 @@ def test_everything_is_printed_by_this_function() -> None:
         for line in prints(path)
     }
     assert found == set()
+
+
+@pytest.mark.parametrize(
+    ("names", "count", "written"),
+    [("", None, ""), ("ab", None, "a, b"), ("abc", None, "a, b, 1 more"), ("ab", 1002, "a, b, 1,000 more")],
+)
+def test_the_first_names_and_the_number_of_others(names: str, count: int | None, written: str) -> None:
+    assert first_of(names, 2, count) == written

@@ -19,6 +19,7 @@ from coordinator.results.cut_off import LISTED_NODES, CutOff
 from coordinator.scenario.durations import format_duration
 from coordinator.stored.reading import parse_json, read_text
 from emunode.errors import ScenarioError
+from emunode.terminal import first_of
 
 NAMED = 3
 """Nodes of a host that are named."""
@@ -76,8 +77,7 @@ def _nodes_of(data: RunData, host: object) -> str:
         ranks = place(str(data.scenario.get("placement", "blocks")), data.topology, hosts).ranks(host)
     except ScenarioError:
         return "?"
-    more = [f"{len(ranks) - NAMED:,} more"] if len(ranks) > NAMED else []
-    return ", ".join([*map(data.topology.label, ranks[:NAMED]), *more])
+    return first_of([*map(data.topology.label, ranks[:NAMED])], NAMED, len(ranks))
 
 
 def cut_off_panel(report: Report) -> Markup | None:
