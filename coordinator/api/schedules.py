@@ -111,7 +111,7 @@ def stalled_by(
     def blocks(step: Step, sender: Rank, receiver: Rank) -> bool:
         return outages.blocks(step, sender, ports[sender][receiver], receiver) is not None
 
-    found = file.stalled(StepOutages(stops, blocks, max(ends, default=0)), outages.faulty, capacity)
+    found = file.stalled(StepOutages(stops, blocks, ends), outages.faulty, capacity)
     if found is None:
         raise ScenarioError("fault", " ".join(faults), f"{file.format} has no thread blocks: run the file with --fault")
     return found

@@ -115,7 +115,7 @@ class _Channel:
         self.arrived: deque[_Message] = deque()
         self.taken = 0
         self.broken = False
-        """Whether a message is lost: its receipt waits for it for ever, and so do all later ones."""
+        """Whether a message of the channel is lost, so that its receipt and all later receipts wait for ever."""
         self.waiting: int | None = None
         """The thread block that waits for the next message."""
 
@@ -203,10 +203,15 @@ class ChunkExecution:
         while True:
             self._step = step = step + 1
             self._local_phase(ready, queues)
-            if not queues and (self._outages is None or step > self._outages.last):
-                break
-            self.steps = step if queues else self.steps
-            ready = self._cross(step, queues)
+            if queues:
+                self.steps = step
+                ready = self._cross(step, queues)
+            else:
+                # Nothing moves before the next outage ends: the steps until then are left out, however many there are.
+                ends = [end for end in (self._outages.ends if self._outages else ()) if end > step]
+                if not ends:
+                    break
+                step = min(ends) - 1
             if self._outages is not None:
                 # A gpu that was stopped may go on.
                 ready.update(range(count))

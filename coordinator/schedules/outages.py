@@ -13,9 +13,9 @@ class StepOutages(NamedTuple):
     stops: Callable[[Step, Rank], bool]
     """Whether a gpu executes nothing in a step."""
     blocks: Callable[[Step, Rank, Rank], bool]
-    """Whether what crosses from one gpu to another in a step is lost."""
-    last: Step = 0
-    """The last step in which an outage ends; 0 if none ends."""
+    """Whether a message that crosses from one gpu to another in a step is lost."""
+    ends: Sequence[Step] = ()
+    """The steps in which outages end; endless ones have none."""
 
 
 @dataclass(frozen=True)

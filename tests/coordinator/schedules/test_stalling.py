@@ -23,7 +23,7 @@ def test_random_outages_cost_what_waits_for_them(path: Path) -> None:
     for seed in range(25):
         outage = RandomOutage(seed, len(program.gpus))
         faulty = {outage.one} if outage.of_gpu else set()
-        found = stalled_run(program, StepOutages(outage.stops, outage.blocks, outage.after), faulty)
+        found = stalled_run(program, StepOutages(outage.stops, outage.blocks, [outage.after]), faulty)
         assert found.lost == StallingGpus(program, seed, outage).lost
         harmful += found.lost_count > 0
     assert harmful
@@ -36,6 +36,13 @@ def test_a_dead_gpu_stops_those_that_wait_for_it() -> None:
     assert found.lost == {2: [("o", 0), ("o", 3)], 3: [("o", 0)]}
     assert (found.expected, found.lost_count, found.stalled) == (12, 3, 2)
     assert found.first == "gpu 2, tb 0, step 2 waits for a message from 1 on channel 0"
+
+
+def test_a_long_outage_takes_no_longer_than_a_short_one() -> None:
+    schedule = tb.schedule(FOLDER / "allgather-ring-4.xml")
+    # The gpu goes on after the outage, and no message was lost before it sent.
+    short, long = (schedule.stalled(f"hang:1@1-{end}") for end in (9, 10**8))
+    assert short == long
 
 
 def test_a_timetable_loses_less_than_thread_blocks_that_wait() -> None:
