@@ -11,7 +11,7 @@ from functools import cached_property
 from itertools import product
 from typing import Final, NamedTuple
 
-from coordinator.schedules.base import RefusedScheduleError
+from coordinator.schedules.base import MOST_OPERATIONS, RefusedScheduleError
 from emunode.model import Rank
 
 BUFFERS: Final = ("i", "o", "s")
@@ -27,6 +27,8 @@ COLLECTIVES: Final[Mapping[str, str]] = {
     "gather": "gather", "scatter": "scatter",
 }  # fmt: skip
 """The collectives that can be judged, with their spellings."""
+MOST_CHUNKS: Final = 8 * MOST_OPERATIONS
+"""The most chunks of the buffers of all gpus."""
 CUT: Final = frozenset({"allgather", "alltoall", "reducescatter", "gather", "scatter"})
 """The collectives in which each gpu owns an equal part of the chunks."""
 
@@ -146,6 +148,8 @@ class ChunkProgram:
     def require_sound(self) -> None:
         """Refuse peers, channels, cells and dependencies that do not exist. Raises RefusedScheduleError."""
         count = len(self.gpus)
+        if self.chunks * count > MOST_CHUNKS:
+            raise RefusedScheduleError(f"{count} gpus with {self.chunks} chunks each are more than {MOST_CHUNKS:,}")
         if self.collective in CUT and self.chunks % count:
             raise RefusedScheduleError(f"{self.collective} of {count} gpus in {self.chunks} chunks: not a multiple")
         if not 0 <= self.root < count:

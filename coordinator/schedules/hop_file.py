@@ -97,16 +97,19 @@ class HopFile(ScheduleFile):
         """Find demands that are never met: those of the file, or every chunk at every node."""
         place = {name: at for at, name in enumerate(self.nodes)}
         chunks = sorted({(hop.origin, hop.chunk) for hop in self.hops}, key=lambda each: (place[each[0]], each[1]))
-        wanted = list(self.demands) or [
+        wanted: Iterable[tuple[str, str, int]] = self.demands or (
             (receiver, origin, chunk) for origin, chunk in chunks for receiver in self.nodes if receiver != origin
-        ]
-        missing = [key for key in wanted if key not in self.since and key[0] != key[1]]
-        if missing:
-            receiver, origin, chunk = missing[0]
-            return found.violated(
-                f"{receiver} never gets chunk {chunk} of {origin} ({len(missing)} of {len(wanted)} are missing)"
-            )
-        return found
+        )
+        first = next((key for key in wanted if key not in self.since and key[0] != key[1]), None)
+        if first is None:
+            return found
+        # Counted, and not listed: many nodes times many chunks need not fit into the memory.
+        if self.demands:
+            count, met = len(self.demands), sum(key in self.since or key[0] == key[1] for key in self.demands)
+        else:
+            count, met = len(chunks) * (len(place) - 1), sum(key[0] in place and key[0] != key[1] for key in self.since)
+        receiver, origin, chunk = first
+        return found.violated(f"{receiver} never gets chunk {chunk} of {origin} ({count - met} of {count} are missing)")
 
     def counted(self, hops: Sequence[ChunkHop], crossings: Iterable[tuple[str, str]]) -> FileJudgement:
         """Return a judgement that holds, with the numbers of hops and of the links (sender, receiver) that they cross."""

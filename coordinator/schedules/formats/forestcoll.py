@@ -91,6 +91,8 @@ class ForestcollFile(HopFile):
             raise RefusedScheduleError("no tree sends: nothing to check")
         if units > MOST_OPERATIONS:
             raise RefusedScheduleError(f"its trees have {units:,} hops of chunks; at most {MOST_OPERATIONS:,} are read")
+        if (chunks := sum(tree.chunks for tree in self.trees)) > MOST_OPERATIONS:
+            raise RefusedScheduleError(f"its trees have {chunks:,} chunks; at most {MOST_OPERATIONS:,} are read")
         self.nodes = sorted_names(tree.root for tree in self.trees)
         names = {
             name for tree in self.trees for each in tree.sends for name in (each.sender, each.receiver, *each.path)

@@ -76,10 +76,6 @@ def _program(algo: XmlElement, root: int) -> ChunkProgram:
         chunks = max(max(gpu.cells["i"], gpu.cells["o"]) for gpu in gpus)
     if not 1 <= chunks <= MOST_OPERATIONS:
         raise RefusedScheduleError(f"algo: nchunksperloop={chunks}; expected 1 to {MOST_OPERATIONS}")
-    if chunks * count > 8 * MOST_OPERATIONS:
-        raise RefusedScheduleError(
-            f"algo: {count} gpus with {chunks} chunks each are more than {8 * MOST_OPERATIONS:,}"
-        )
     in_place = "inplace" in algo.attributes and algo.whole("algo", "inplace") == 1
     return ChunkProgram(algo.attributes.get("name", ""), COLLECTIVES[named], in_place, chunks, gpus, root)
 

@@ -8,6 +8,7 @@ import pytest
 
 from coordinator.schedules.base import FileVerdict, RefusedScheduleError
 from coordinator.schedules.chunk_file import ChunkFile
+from coordinator.schedules.chunk_program import ChunkProgram, ProgramGpu
 from coordinator.schedules.folder import judge_file
 from coordinator.schedules.formats.msccl import msccl_file
 from coordinator.schedules.registry import read_schedule
@@ -129,3 +130,9 @@ def test_refused_files(text: str, reason: str, tmp_path: Path) -> None:
     with pytest.raises(RefusedScheduleError) as refused:
         read_schedule(tmp_path / "some.xml")
     assert reason in refused.value.allowed
+
+
+def test_the_chunks_of_all_gpus_are_bounded() -> None:
+    gpus = [ProgramGpu(number, dict.fromkeys("ios", 500_000), ()) for number in range(9)]
+    with pytest.raises(RefusedScheduleError, match=r"9 gpus with 500000 chunks each are more than 4,000,000"):
+        ChunkProgram("", "allreduce", False, 500_000, gpus).require_sound()

@@ -53,6 +53,10 @@ REFUSED = {
     "plan.json": (PLAN, "one-sided operations are not run; first: gpu 0, threadblock 0, op 1, signal"),
     "path.xml": (FOREST.replace('path="0,1"', 'path="0"', 1), "is not a path of two nodes or more"),
     "chunks.xml": (FOREST.replace('nchunks="1"', 'nchunks="999999999"'), "hops of chunks; at most 500,000 are read"),
+    "leaf.xml": (
+        FOREST.replace("</Algo>", '<tree root="0" index="9" nchunks="999999999" height="0"/></Algo>'),
+        "chunks; at most 500,000 are read",
+    ),
     "no-tree.xml": ('<Algo nchunkspernode="1"/>', "no tree sends: nothing to check"),
     "statement.goal": (GOAL.replace("recv", "receive", 1), "line 9: 'l1: receive 64b from 0 tag 2' is no statement"),
     "absent.goal": (GOAL[: GOAL.index("rank 3")], "rank 3 is missing: num_ranks is 4, 3 ranks exist"),
@@ -174,6 +178,16 @@ def test_demands_that_are_met_later_than_the_file_says_are_wrong(tmp_path: Path)
     assert judge_file(path).judgement.reason == (
         "chunk 0 of 0 meets the demand of 2 in epoch 1, and epoch 0 is claimed"
     )
+
+
+def test_many_nodes_that_miss_many_chunks_are_counted(tmp_path: Path) -> None:
+    count = 30_000
+    flows = [f"Chunk 0 from {node} traveled over {node}->{(node + 1) % count} in epoch 0" for node in range(count)]
+    (tmp_path / "wide.json").write_text(json.dumps({"1-Flows": flows}))
+    found = judge_file(tmp_path / "wide.json").judgement
+    # Each chunk comes to one node of all but its own.
+    wanted = count * (count - 1)
+    assert found.reason == f"2 never gets chunk 0 of 0 ({wanted - count} of {wanted} are missing)"
 
 
 def test_names_with_commas_in_parentheses() -> None:
