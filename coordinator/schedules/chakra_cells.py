@@ -50,9 +50,13 @@ class CellProgram:
         if not 1 <= numbers["nchunksperloop"] <= MOST_OPERATIONS:
             raise RefusedScheduleError(f"nchunksperloop is {numbers['nchunksperloop']}")
         said = first.get("root", root)
+        try:
+            named_root = int(said)
+        except (ValueError, OverflowError):
+            raise RefusedScheduleError(f"root is {said!r:.20}, no whole number") from None
         gpus = [self._gpu(rank, trace) for rank, trace in enumerate(self._traces)]
         return ChunkProgram(
-            "", self._collective, numbers["inplace"] == 1, numbers["nchunksperloop"], gpus, root or int(said)
+            "", self._collective, numbers["inplace"] == 1, numbers["nchunksperloop"], gpus, root or named_root
         )
 
     def _gpu(self, rank: Rank, trace: RankTrace) -> ProgramGpu:

@@ -122,6 +122,20 @@ def test_wire_format() -> None:
             list(fields(data))
 
 
+def with_attribute(first: Path, attribute: bytes) -> None:
+    """Add an attribute to the metadata of a file, which replaces an earlier one of its name."""
+    data = first.read_bytes()
+    size, place = read_varint(data, 0)
+    first.write_bytes(message(data[place : place + size] + part(2, attribute)) + data[place + size :])
+
+
+def test_a_root_that_is_no_number_is_refused(tmp_path: Path) -> None:
+    path = copied("allreduce-ring-4", tmp_path).with_name("a.0.et")
+    with_attribute(path, part(1, b"root") + part(29, b"first"))
+    found = judge_file(path).judgement
+    assert (found.verdict, found.reason) == (FileVerdict.REFUSED, "root is 'first', no whole number")
+
+
 @pytest.mark.parametrize(
     ("name", "verdict", "reason"),
     [
@@ -137,11 +151,8 @@ def test_wire_format() -> None:
 )
 def test_an_embedded_program_is_judged_too(name: str, verdict: FileVerdict, reason: str, tmp_path: Path) -> None:
     first = copied("allreduce-ring-4-plain", tmp_path).with_name("a.0.et")
-    data = first.read_bytes()
-    size, place = read_varint(data, 0)
     text = (GOLDEN / "schedules" / f"{name}.xml").read_bytes()
     # A further attribute of the metadata, as the public converter writes it.
-    metadata = data[place : place + size] + part(2, part(1, b"input_file") + part(29, text))
-    first.write_bytes(message(metadata) + data[place + size :])
+    with_attribute(first, part(1, b"input_file") + part(29, text))
     found = judge_file(first).judgement
     assert (found.verdict, reason in found.reason) == (verdict, True), found.reason
