@@ -197,7 +197,7 @@ def _independent_of_root(algorithm: Algorithm, trees: FoldTrees) -> BitClaim:
 
 
 def _independent_of_zero_ranks(algorithm: Algorithm, trees: FoldTrees) -> BitClaim:
-    """Compare the trees with those of networks with a few further ranks, whose leaves are taken out."""
+    """Compare the trees with the trees of larger networks, from which the leaves of the further ranks are taken out."""
     claim = partial(BitClaim, "bits_independent_of_zero_ranks")
     tried = []
     for more in JOINING:
@@ -275,21 +275,11 @@ def _by_element(algorithm: Algorithm, trees: FoldTrees, rank: Rank | None) -> Se
 
 def without(tree: FoldTree, count: int) -> FoldTree | None:
     """Return a tree without its leaves from `count` on; None if no leaf is left."""
-    # Not recursive: the tree of a chain is as deep as it has ranks.
-    found: dict[int, FoldTree | None] = {}
-    pending = [tree]
-    while pending:
-        node = pending[-1]
-        if node.left is None or node.right is None:
-            found[id(node)] = node if node.least < count else None
-        elif id(node.left) in found and id(node.right) in found:
-            left, right = found[id(node.left)], found[id(node.right)]
-            found[id(node)] = right if left is None else left if right is None else FoldTree.of(left, right)
-        else:
-            pending += [node.left, node.right]
-            continue
-        pending.pop()
-    return found[id(tree)]
+
+    def joined(left: FoldTree | None, right: FoldTree | None) -> FoldTree | None:
+        return right if left is None else left if right is None else FoldTree.of(left, right)
+
+    return tree.evaluated({rank: FoldTree(rank) if rank < count else None for rank, _ in tree.leaf_depths()}, joined)
 
 
 # --- results by the trees
@@ -316,5 +306,5 @@ def results_by_trees(algorithm: Algorithm, trees: FoldTrees) -> ResultArray:
 
 def _after_repair(algorithm: Algorithm, results: ResultArray, trees: FoldTrees) -> BitClaim:
     equal = results_by_trees(algorithm, trees).hash == results.hash
-    because = "what comes late waits for its turn, so the trees are those of the run without faults"
+    because = "late partial results wait for their turn, so the trees are the same as without faults"
     return BitClaim("bits_after_repair_equal", certified=True, measured=equal, because=because)

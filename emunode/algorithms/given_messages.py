@@ -306,11 +306,10 @@ class GivenMessageExchange(GivenAlgorithm):
             start = max((*ends, *starts), default=0)
             arrives = arrived.get(each.message, never) if each.kind is OperationKind.RECEIVE else 0
             since[number] = start, max(start, arrives)
-        unordered = never, never
         return [
             step
             for number, each in self._sends.items()
-            if (step := sent.get(each.message)) is not None and step <= since.get(number, unordered)[0]
+            if (step := sent.get(each.message)) is not None and step <= since[number][0]
         ]
 
     @cached_property

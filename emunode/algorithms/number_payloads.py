@@ -110,15 +110,11 @@ class FixedOrderPayloads(NumberPayloads):
         self._tree = FixedTree(len(ranks))
 
     def folded(self, operands: Sequence[bytes], owner: Rank, segment: int) -> bytes:
-        parts: dict[TreeNode, FloatArray] = {}
-        for operand in operands:
-            for node, numbers in self._parts(operand, owner, segment):
-                self._tree.absorb(parts, node, numbers, self._sent.add)
+        parts = self._absorbed(operands, owner, segment)
         if parts.keys() == {ROOT}:
             return parts[ROOT].tobytes()
         if not parts:
-            nothing = self._sent.negative_zeros(self.segment_bytes(owner, segment) // self.element_bytes)
-            return nothing.tobytes() + pack("<I", NOTHING)
+            return self._nothing(owner, segment) + pack("<I", NOTHING)
         found = self._tree.in_order(parts)
         names = pack(f"<{len(found)}I", *(node for node, _ in found))
         return b"".join((*(numbers.tobytes() for _, numbers in found), names))
@@ -127,17 +123,24 @@ class FixedOrderPayloads(NumberPayloads):
         if len(folded) == self.segment_bytes(owner, segment):
             return folded
         # Something is missing: the sum of what there is, by rank.
-        parts: dict[TreeNode, FloatArray] = {}
-        for node, numbers in self._parts(folded, owner, segment):
-            self._tree.absorb(parts, node, numbers, self._sent.add)
-        found = [numbers for _, numbers in self._tree.in_order(parts)]
-        if not found:
-            return self._sent.negative_zeros(self.segment_bytes(owner, segment) // self.element_bytes).tobytes()
-        return sum_in_order(self._sent, found).tobytes()
+        found = [numbers for _, numbers in self._tree.in_order(self._absorbed([folded], owner, segment))]
+        return sum_in_order(self._sent, found).tobytes() if found else self._nothing(owner, segment)
 
     def operand(self, rank: Rank, target: Rank, segment: int) -> bytes:
         # The part itself: a rank that adds needs no bytes of its own numbers.
         return cast("bytes", {self._tree.leaf(self._ranks.index(rank)): self._operand(rank, target, segment)})
+
+    def _absorbed(self, operands: Sequence[bytes], owner: Rank, segment: int) -> dict[TreeNode, FloatArray]:
+        """Return the parts of all operands, added wherever both halves of a node are there."""
+        parts: dict[TreeNode, FloatArray] = {}
+        for operand in operands:
+            for node, numbers in self._parts(operand, owner, segment):
+                self._tree.absorb(parts, node, numbers, self._sent.add)
+        return parts
+
+    def _nothing(self, owner: Rank, segment: int) -> bytes:
+        """Return the numbers that leave every sum as it is."""
+        return self._sent.negative_zeros(self.segment_bytes(owner, segment) // self.element_bytes).tobytes()
 
     def _parts(self, operand: bytes, owner: Rank, segment: int) -> Iterator[tuple[TreeNode, FloatArray]]:
         """Yield the parts of a partial result by their names; of an altered one, the parts that the tree has."""
