@@ -74,9 +74,9 @@ class SentResult(NamedTuple):
     target: Rank
     segment: int
     parts: int
-    """Sums that it travels in; 1 but in the fixed order."""
+    """The number of sums in which the partial result travels; more than 1 only in the fixed order."""
     complete: bool
-    """Whether it is the whole sum, which needs no name."""
+    """Whether the partial result is the whole sum, which travels without a name."""
 
 
 class FoldTrees:

@@ -115,9 +115,9 @@ def check(  # noqa: PLR0913  # its flags
     could not be graded: it was ended or stopped from outside, or the machine had no memory left.
 
     Schedules are files that synthesisers write, such as MSCCL XML. Each gets one line with verdict, steps, links and chunks,
-    on the links that it uses or on those of --topology; --brief prints a table of all. With --fault a second line has the
-    chunks that are lost to an outage in a runtime whose thread blocks wait for lost messages. The exit status is 1 if one is
-    wrong, else 2 if one is refused, else 3 if one is undecided.
+    on the links that it uses or on those of --topology; --brief prints one table of all files instead. With --fault, a
+    second line names the chunks that a runtime loses to the outage if its thread blocks wait for lost messages. The exit
+    status is 1 if one is wrong, else 2 if one is refused, else 3 if one is undecided.
 
     Examples:
       coordinator check mine.py --topology star:4 --port-model one-port --within 1.5 --json

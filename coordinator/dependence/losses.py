@@ -88,7 +88,7 @@ def _of_first_arrivals(algorithm: Algorithm, outages: Outages) -> Losses | None:
 
 
 def _of_listed(algorithm: Algorithm, outages: Outages) -> Losses:
-    """Return the losses of messages that wait for those that the schedule lists for them."""
+    """Return the losses of messages of a schedule that lists which receipts each send waits for."""
     blocked: set[Place] = set()
 
     def crosses(step: Step, sender: Rank, port: int, receiver: Rank) -> bool:

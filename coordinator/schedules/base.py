@@ -65,7 +65,7 @@ class FileClaim(NamedTuple):
 
     @property
     def holds(self) -> bool:
-        """Whether the file is right about itself."""
+        """Whether the measured number agrees with the stated one."""
         if self.relation == "<=":
             return self.measured <= self.stated
         return isclose(self.measured, self.stated, rel_tol=1e-6)
