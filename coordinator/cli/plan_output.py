@@ -17,6 +17,9 @@ from coordinator.reports.numbers import describe_dropped
 from emunode.algorithms.base import Need
 from emunode.terminal import say
 
+LONGEST = 40
+"""Most characters of an amount in words: a placement from a file names the host of each node."""
+
 
 def print_plan(file: Path | None, flags: Any, as_json: bool) -> int:
     """Print the plan of the scenario in a file and flags, and return the exit status."""
@@ -59,6 +62,8 @@ def show_plan(plan: Plan, needs: Mapping[str, object], claims: Sequence[Mapping[
 
 
 def _amount(name: str, value: object) -> object:
+    if isinstance(value, str) and len(value) > LONGEST:
+        return f"{value[:LONGEST]}.."
     if name.endswith("_seconds") and isinstance(value, float):
         return f"{value:.2f} s"
     return f"{value / 2**20:,.0f} MiB" if name.endswith("_bytes") and isinstance(value, int) else value
