@@ -14,6 +14,7 @@ from typing import Final
 import polars as pl
 
 from coordinator.planning.plan import Plan
+from coordinator.results.host_traffic import HOST_TRAFFIC
 from coordinator.scenario.model import OPTIONS
 from coordinator.scenario.plugins import loaded_plugins
 from emunode.algorithms.claims import METRICS
@@ -69,9 +70,8 @@ TAKEN: Final = frozenset(
     {
         "order", "degree", "diameter", "hosts", "blocks", "segments_per_tree", "faults", "fault_searches", "without_effect",
         "agreement", "wall_seconds", "setup_seconds", "network_read_seconds", "links_opened",
-        "links_within_hosts", "links_across_hosts", "packets_within_hosts", "packets_across_hosts", "journal_rows",
-        "journal_hash", "verdict", "undecided_because", "claims", "dropped_claims", "cut_off", "cut_off_count",
-        "missing_contributions", "version", "violated", "unjudged",
+        *HOST_TRAFFIC, "journal_rows", "journal_hash", "verdict", "undecided_because", "claims", "dropped_claims", "cut_off",
+        "cut_off_count", "missing_contributions", "version", "violated", "unjudged",
     }
 )  # fmt: skip
 """Keys of `summary.json` and of rows that are no metrics."""
