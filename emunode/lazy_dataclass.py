@@ -6,7 +6,7 @@ and uses a few of them.
 
 import abc
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
@@ -55,33 +55,32 @@ class _Later:
         self.generate()
         return getattr(self._record, name)
 
-    def _decorated(self) -> tuple[Mapping[str, object], Mapping[str, object]]:
-        """Return the attributes of a class like the record before and after the standard decorator.
+    def _decorated(self) -> tuple[Mapping[str, object], Collection[str]]:
+        """Return the attributes that the standard decorator sets in a class like the record, and names that it deletes.
 
         The decorator keeps methods that a class has, so the record itself would have to lose its hooks first, and other
         threads would find neither hook nor method.
         """
         record = self._record
-        own = {name: value for name, value in vars(record).items() if name not in {*self._hooks, *INSTANCES}}
+        own = {name: value for name, value in dict(vars(record)).items() if name not in {*self._hooks, *INSTANCES}}
         own["__qualname__"] = record.__qualname__
         bases = tuple(base for base in record.__bases__ if base is not object)
         apart: Any = type(record)(record.__name__, (_Apart, *bases), own)
         before = dict(vars(apart))
         dataclasses.dataclass(**self._options)(apart)
-        after = dict(vars(apart))
-        for value in after.values():
+        made = {name: value for name, value in vars(apart).items() if name not in before or before[name] is not value}
+        for value in made.values():
             # Generated methods compare the class of an instance with theirs, and call the methods of its bases.
             for cell in getattr(value, "__closure__", None) or ():
                 if cell.cell_contents is apart:
                     cell.cell_contents = record
-        return before, after
+        return made, before.keys() - vars(apart).keys()
 
-    def _install(self, before: Mapping[str, object], after: Mapping[str, object]) -> None:
+    def _install(self, made: Mapping[str, object], deleted: Collection[str]) -> None:
         """Do with the record what the decorator did. Other threads find a hook or a method at any time."""
-        for name, value in after.items():
-            if name not in before or before[name] is not value:
-                setattr(self._record, name, value)
-        for name in before.keys() - after.keys():
+        for name, value in made.items():
+            setattr(self._record, name, value)
+        for name in deleted:
             delattr(self._record, name)  # a default that a factory makes
         for name, hook in self._hooks.items():
             if vars(self._record)[name] is hook:
