@@ -111,15 +111,17 @@ class TecclFile(HopFile):
             claims.append(FileClaim("epochs", self.claimed, found.steps or 0, "<="))
             if duration is not None and finish is not None:
                 claims.append(FileClaim("finish time in seconds", finish, self.claimed * duration))
-        met = [key for key, epoch in self.demands.items() if self.since.get(key, 0) <= epoch + 1]
+        late = [key for key, epoch in self.demands.items() if self.since.get(key, 0) > epoch + 1]
         if self.demands:
-            claims.append(FileClaim("demands met in their epochs", len(self.demands), len(met)))
+            missed = sum(key not in self.since and key[0] != key[1] for key in self.demands)
+            met = len(self.demands) - len(late) - missed
+            claims.append(FileClaim("demands met in their epochs", len(self.demands), met))
         found = replace(found, claims=tuple(claims))
         if isinstance(self.claimed, int) and self.claimed < (found.steps or 0):
             found = found.violated(f"{self.claimed} epochs are claimed, {found.steps} are used")
-        if len(met) < len(self.demands):
-            receiver, origin, chunk = next(key for key in self.demands if key not in set(met))
-            epoch, later = self.demands[receiver, origin, chunk], self.since[receiver, origin, chunk] - 1
+        if late:
+            receiver, origin, chunk = late[0]
+            epoch, later = self.demands[late[0]], self.since[late[0]] - 1
             found = found.violated(
                 f"chunk {chunk} of {origin} meets the demand of {receiver} in epoch {later}, and epoch {epoch} is claimed"
             )

@@ -180,6 +180,22 @@ def test_demands_that_are_met_later_than_the_file_says_are_wrong(tmp_path: Path)
     )
 
 
+def test_a_demand_that_is_never_met_is_not_counted_as_met(tmp_path: Path) -> None:
+    document = json.loads(TECCL)
+    demands = [(1, 0, 0, 0), (2, 7, 0, 9), (0, 0, 0, 0)]
+    document["8-Chunk paths"] = {
+        f"Demand at {there} for chunk {chunk} from {origin} met by epoch {epoch}": []
+        for there, chunk, origin, epoch in demands
+    }
+    path = tmp_path / "demands.json"
+    path.write_text(json.dumps(document))
+    found = judge_file(path).judgement
+    assert found.reason == "2 never gets chunk 7 of 0 (1 of 3 are missing)"
+    # The own chunk is there from the start.
+    [claim] = [claim for claim in found.claims if claim.name.startswith("demands")]
+    assert (claim.stated, claim.measured, claim.holds) == (3, 2, False)
+
+
 def test_many_nodes_that_miss_many_chunks_are_counted(tmp_path: Path) -> None:
     count = 30_000
     flows = [f"Chunk 0 from {node} traveled over {node}->{(node + 1) % count} in epoch 0" for node in range(count)]
