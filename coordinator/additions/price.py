@@ -53,15 +53,15 @@ def _in_parts(algorithm: Algorithm) -> bool:
 
 def _most_held(trees: FoldTrees, sizes: list[int]) -> int:
     """Return the most bytes that a rank holds in a step, by following each rank from step to step."""
-    leaves = {(each.sender, each.target, each.segment): each.step for each in trees.sent}
-    arriving: defaultdict[Rank, dict[Step, int]] = defaultdict(lambda: defaultdict(int))
+    leaving = {(each.sender, each.target, each.segment): each.step for each in trees.sent}
+    changed: defaultdict[Rank, dict[Step, int]] = defaultdict(lambda: defaultdict(int))
     for each, size in zip(trees.sent, sizes, strict=True):
-        arriving[each.receiver][each.step + 1] += size
-        gone = leaves.get((each.receiver, each.target, each.segment), 0)
+        changed[each.receiver][each.step + 1] += size
+        gone = leaving.get((each.receiver, each.target, each.segment), 0)
         if gone > each.step:
-            arriving[each.receiver][gone + 1] -= size
+            changed[each.receiver][gone + 1] -= size
     most = 0
-    for changes in arriving.values():
+    for changes in changed.values():
         held = 0
         for step in sorted(changes):
             held += changes[step]

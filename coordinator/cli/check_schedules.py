@@ -12,10 +12,11 @@ from coordinator.cli.documents import print_json
 from coordinator.cli.markup import escape
 from coordinator.scenario.networks import load_topology
 from coordinator.scenario.schedules import network_of_links
-from coordinator.schedules.base import FileVerdict
+from coordinator.schedules.base import FileVerdict, ScheduleFile
 from coordinator.schedules.folder import JudgedFile, judge_file, schedule_paths, status_of
 from coordinator.schedules.outages import StalledRun
 from emunode.errors import ScenarioError
+from emunode.terminal import plural
 from emunode.topologies.base import Topology
 
 VERDICTS: Final = ("holds", "holds, redundant", "violated", "refused", "undecided")
@@ -92,24 +93,31 @@ def check_schedules(paths: Sequence[Path], checks: ScheduleChecks) -> int:
 
 
 def _stalled(judged: JudgedFile, topology: Topology | None, checks: ScheduleChecks) -> StalledRun | None:
-    """Return the losses of a file that holds to the faults."""
-    if judged.schedule is None or judged.judgement.verdict is not FileVerdict.HOLDS:
+    """Return the losses of a file to the faults; None for a file that does not hold without them."""
+    found = _on_network(judged, topology)
+    if found is None:
         return None
     from coordinator.api.schedules import stalled_by  # noqa: PLC0415  # it imports polars
 
-    net = topology or network_of_links(judged.schedule, judged.path.stem)
-    return stalled_by(judged.schedule, net, checks.faults, checks.capacity)
+    return stalled_by(*found, checks.faults, checks.capacity)
 
 
 def _bounds(judged: JudgedFile, topology: Topology | None, checks: ScheduleChecks) -> Mapping[str, int]:
     """Return the lower bounds on steps and chunks for a file that holds; empty for others."""
-    if judged.schedule is None or judged.judgement.verdict is not FileVerdict.HOLDS:
+    found = _on_network(judged, topology)
+    if found is None:
         return {}
     from coordinator.api.schedules import bounds_of  # noqa: PLC0415  # it imports polars
 
-    net = topology or network_of_links(judged.schedule, judged.path.stem)
     names = {"steps": "steps", "segments": "chunks"}
-    return {names[each.name]: int(each.predicted) for each in bounds_of(judged.schedule, net, checks.capacity)}  # type: ignore[arg-type]
+    return {names[each.name]: int(each.predicted) for each in bounds_of(*found, checks.capacity)}  # type: ignore[arg-type]
+
+
+def _on_network(judged: JudgedFile, topology: Topology | None) -> tuple[ScheduleFile, Topology] | None:
+    """Return the schedule of a file that holds, with the network or else its own links; None for other files."""
+    if judged.schedule is None or judged.judgement.verdict is not FileVerdict.HOLDS:
+        return None
+    return judged.schedule, topology or network_of_links(judged.schedule, judged.path.stem)
 
 
 def _show_claims(judged: JudgedFile, bounds: Mapping[str, int]) -> None:
@@ -146,7 +154,7 @@ def _show_stalled(stalled: StalledRun, faults: Sequence[str]) -> None:
         + " .." * (len(cells) > MOST_CELLS)
         for gpu, cells in stalled.lost.items()
     )
-    blocks = f"{stalled.stalled} thread block{'s' * (stalled.stalled != 1)} wait{'s' * (stalled.stalled == 1)} for ever"
+    blocks = f"{plural(stalled.stalled, 'thread block')} wait{'s' * (stalled.stalled == 1)} for ever"
     text = f"under {' '.join(faults)}: {stalled.lost_count} of {stalled.expected} chunks are lost"
     text += f" ({lost})" if lost else ""
     text += f"; {blocks}; first: {stalled.first}" if stalled.stalled else ""

@@ -175,14 +175,13 @@ class ChakraFile(MessageFile):
 
     def _claims(self) -> Iterator[FileClaim]:
         """Yield the numbers that the metadata states."""
-        for name, measured in (
-            ("num_ranks", [self.ranks] * self.ranks),
-            ("num_nodes", [len(t.nodes) for t in self.traces]),
+        for name, total, measured in (
+            ("num_ranks", max, self.ranks),
+            ("num_nodes", sum, sum(len(trace.nodes) for trace in self.traces)),
         ):
-            stated = [trace.metadata.get(name) for trace in self.traces]
-            if all(isinstance(each, int) for each in stated):
-                total = max if name == "num_ranks" else sum
-                yield FileClaim(name, total(each for each in stated if isinstance(each, int)), total(measured))
+            stated = [each for trace in self.traces if isinstance(each := trace.metadata.get(name), int)]
+            if len(stated) == self.ranks:
+                yield FileClaim(name, total(stated), measured)
 
     def _cycle(self) -> str:
         """Return the first cycle of dependencies inside a rank, in words; empty if there is no cycle."""
