@@ -1,6 +1,8 @@
 """Fingerprints of objects: equal values for equal content, whatever the objects are."""
 
-from collections.abc import Sequence
+from array import array
+from collections import deque
+from collections.abc import Iterator, Sequence
 from types import FunctionType, GeneratorType, MethodType
 from typing import Any, Final
 
@@ -21,45 +23,57 @@ def fingerprint(value: object) -> object:
     return _content(value, {})
 
 
-def _content(value: Any, known: dict[int, tuple[int, object]]) -> object:  # noqa: PLR0911  # one for each kind
+def _content(value: Any, known: dict[int, tuple[int, object]]) -> object:
     if value is None or isinstance(value, int | float | str | bytes):
         return value
-    if isinstance(value, (type, SHARED)):
-        return f"{getattr(value, '__name__', type(value).__name__)}"
+    if isinstance(value, (type, *SHARED)):
+        return getattr(value, "__name__", type(value).__name__)
     if id(value) in known:
         # An object that was met before, on a way round or beside: its number stands for it.
         return "met", known[id(value)][0]
-    kind = type(value).__name__
     if not isinstance(value, tuple):
-        # With the object itself: the identity of one that is freed may be given to another.
+        # The object is kept with its number: once an object is freed, another one may get its identity.
         known[id(value)] = len(known), value
-    if isinstance(value, dict):
-        # In the order of the dictionary, since code may go through it in that order.
-        return kind, tuple((_content(key, known), _content(item, known)) for key, item in value.items())
+    held = [_content(each, known) for each in _held(value)]
     if isinstance(value, set | frozenset):
-        return kind, tuple(sorted((_content(item, known) for item in value), key=repr))
-    if isinstance(value, bytearray | range):
-        return kind, repr(value)
-    if isinstance(value, GeneratorType | MethodType | FunctionType):
-        return kind, value.__qualname__, _content(_held_by_code(value), known)
-    if isinstance(value, list | tuple) or hasattr(value, "typecode"):
-        return kind, tuple(_content(item, known) for item in value)
+        held.sort(key=repr)
+    return type(value).__name__, *held
+
+
+def _held(value: Any) -> Iterator[object]:
+    """Yield the values that an object holds: items, variables, attributes."""
+    match value:
+        case dict():
+            # In the order of the dictionary, since code may go through it in that order.
+            yield from value.items()
+        case list() | tuple() | set() | frozenset() | deque() | array():
+            yield from value
+        case bytearray() | range():
+            yield repr(value)
+        case FunctionType():
+            yield value.__qualname__
+            yield from (cell.cell_contents for cell in value.__closure__ or ())
+        case MethodType():
+            yield value.__qualname__
+            yield value.__self__
+        case GeneratorType():
+            yield value.__qualname__
+            if (frame := value.gi_frame) is not None:
+                yield frame.f_lasti
+                # A copy: from Python 3.13 on, the locals of a frame are no dictionary.
+                yield dict(frame.f_locals)
+        case _:
+            yield from _attributes(value)
+
+
+def _attributes(value: object) -> Iterator[object]:
+    """Yield names and values of the attributes of an object; without any, the values that a copy would be made from."""
     names = [*getattr(value, "__dict__", ()), *(name for each in type(value).__mro__ for name in _slots(each))]
-    if not names and hasattr(value, "__reduce__"):
-        # Iterators of the standard library: their state is what copies of them would be made from.
-        return kind, _content(value.__reduce__()[1:], known)
-    found = ((name, getattr(value, name)) for name in names if hasattr(value, name))
-    return kind, tuple((name, _content(item, known)) for name, item in found)
-
-
-def _held_by_code(value: Any) -> object:
-    """Return the values that a paused generator, a method or a function holds."""
-    if isinstance(value, FunctionType):
-        return [cell.cell_contents for cell in value.__closure__ or ()]
-    if isinstance(value, MethodType):
-        return value.__self__
-    frame = value.gi_frame
-    return None if frame is None else (frame.f_lasti, frame.f_locals)
+    if names:
+        yield from ((name, getattr(value, name)) for name in names if hasattr(value, name))
+    else:
+        # Iterators of the standard library, say.
+        yield from value.__reduce__()[1:]
 
 
 def _slots(kind: type) -> Sequence[str]:
