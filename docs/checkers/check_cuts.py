@@ -87,8 +87,7 @@ class Archive:
             if sum(entry.file_size for entry in entries.values()) > MOST_BYTES:
                 raise ValueError(f"it has more than {MOST_BYTES} bytes")
             files = {name: archive.open(entry).read(entry.file_size + 1) for name, entry in entries.items()}
-        parts = (files[f"{name}.json"] for name in ("manifest", "certificate", "facts"))
-        manifest, self.data, self.facts = map(json.loads, parts)
+        manifest, self.data, self.facts = (json.loads(files[f"{key}.json"]) for key in ("manifest", "certificate", "facts"))
         if manifest["format"] != FORMAT:
             raise ValueError(f"version {manifest['version']} wrote format {manifest['format']}; this is for {FORMAT}")
         self.wrong = [f"{name}: its digest is not the one in manifest.json" for name, data in sorted(files.items())
@@ -171,9 +170,8 @@ class Archive:
         return self.known[key]
     def unserved(self, level, strikes):
         """The healthy ranks that miss a message under these strikes."""
-        window = level.kinds, level.first, level.last
         return {pair[1] for pair in self.pairs([place for _, place in strikes]) for piece in self.due[pair]
-                if struck(self.copies(*window, piece, pair[1]), strikes)}
+                if struck(self.copies(level.kinds, level.first, level.last, piece, pair[1]), strikes)}
     def least(self, window, pair, budget=None):
         """The fewest faults that lose one of the pieces of a message."""
         pieces = (self.copies(*window, piece, pair[1]) for piece in self.due[pair])
@@ -182,12 +180,12 @@ class Archive:
         return min((number for number in found if number is not None), default=None)
 
 def lost(count, stopped, altered):
-    """Whether the right value has no majority among the copies that arrive."""
+    """Return whether no majority of the copies that arrive has the right value."""
     arrived = count - stopped.bit_count()
     return 2 * (arrived - (altered & ~stopped).bit_count()) <= arrived
 
 def struck(copies, strikes):
-    """Whether a piece is lost under these strikes."""
+    """Return whether these strikes lose a piece."""
     stopped, altered = copies.stopped, copies.altered
     for stops, alters in (copies.strikes.get(strike, (0, 0)) for strike in strikes):
         stopped, altered = stopped | stops, altered | alters
@@ -337,6 +335,7 @@ class Judge:
                 survived, missing = survived + (not unserved), missing + len(unserved)
                 vacant += not archive.pairs([place for _, place in strikes])
         self.refuted += [stored["faults"]] if survived < stored["sets"] else []
+        survived -= vacant if self.data["method"] == "runs" else 0  # a run without receivers decides nothing
         if not stored["survived"][0] <= survived <= stored["survived"][1]:
             self.wrong.append(f"{stored['faults']}: {survived} sets are survived, and not {stored['survived']}")
         self.same(f"{stored['faults']}: lost", stored["lost"], None if stored["lost"] is None else missing)
@@ -356,7 +355,8 @@ class Judge:
                 self.refuted += [name] if fails and self.data["verdict"] == "undecided" else []
     def verdict(self):
         data = self.data
-        self.refuted += [level["faults"] for level in data["levels"] if level["survived"][1] < level["sets"]]
+        self.refuted += [level["faults"] for level in data["levels"] if level["survived"][1] < level["sets"]
+                         and not (data["method"] == "runs" and level["undecided"])]  # undecided sets do not fail
         whole = all(level["survived"][0] == level["sets"] and not level["undecided"] for level in data["levels"])
         shown = data["counterexample"] is not None or "different" in data
         self.wrong += [f"no counterexample, and some sets fail: {self.refuted[0]}"] if self.refuted and not shown else []
@@ -366,9 +366,9 @@ class Judge:
         archive, found = self.archive, [re.fullmatch(r"([a-z-]+):(.+)@([^@]*)", spec) for spec in stored["faults"]]
         kinds = Counter(match and (match[1], match[3]) for match in found)
         places = [match and archive.places.get(match[2], archive.places.get(match[2].rpartition(":")[0])) for match in found]
-        fitting = [level for each, level in levels if kinds == Counter({
-            (kind, each["faults"].partition("@")[2] or "1"): number
-            for kind, number in zip(level.kinds, level.numbers, strict=True) if number})]
+        fitting = [level for each, level in levels if kinds == sum((
+            Counter({(kind, each["faults"].partition("@")[2] or "1"): number})
+            for kind, number in zip(level.kinds, level.numbers, strict=True)), Counter())]
         if len(set(places)) < len(places) or not set(places) <= archive.may_fail or not fitting:
             self.wrong.append("counterexample: its faults are not a set of any level, at different places that may fail")
         elif not archive.by_paths or not set(fitting[0].kinds) <= EFFECTS.keys():
@@ -377,8 +377,8 @@ class Judge:
             parts = [fitting[0].kinds.index(match[1]) for match in found]
             missing = archive.unserved(fitting[0], list(zip(parts, places, strict=True)))
             self.same("counterexample: unserved", sorted(stored["unserved"]), sorted(map(self.word, missing)))
-            if not missing and self.data["method"] == "cuts":
-                self.wrong.append("counterexample: it leaves no healthy node without a message")
+            served = not missing and self.data["method"] == "cuts"
+            self.wrong += ["counterexample: it leaves no healthy node without a message"] if served else []
             self.unjudged += [] if missing else ["the counterexample, which only violates a claim"]
 
 def main(arguments, status=0):

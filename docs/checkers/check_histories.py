@@ -129,11 +129,12 @@ def sets_of(archive, level):
     if not all(words):
         raise ValueError(f"level {level[:60]!r} cannot be read")
     names = {"nodes": "crash", "links": "down"}
-    counts = Counter({(names.get(word[1], word[1]), when or "1"): int(word[2]) for word in words})
+    counts = Counter()
     links = {place for place in archive.may_fail if isinstance(place, tuple)}
     free, sets = {True: len(links), False: len(archive.may_fail) - len(links)}, 1
-    for (kind, _), number in counts.items():
+    for kind, number in ((names.get(word[1], word[1]), int(word[2])) for word in words):
         on_links = archive.facts["kinds"][kind]
+        counts[kind, when or "1"] += number
         sets *= comb(max(0, free[on_links]), number)
         free[on_links] -= number
     return sets, +counts
@@ -179,23 +180,26 @@ def judge(archive):
         expected, counts = sets_of(archive, name)
         if sets != expected or not 0 <= least <= most <= sets:
             wrong.append(f"{name}: it has {expected} sets, and not {sets}, of which {least} to {most} are survived")
-        runs = {tuple(run["faults"]): run for run in archive.runs if kinds_of(archive, run["faults"]) == counts}
+        runs = {frozenset(run["faults"]): run for run in archive.runs if kinds_of(archive, run["faults"]) == counts}
         for history in level["histories"][:STORED]:
             under(name, history["faults"], history["journal_hash"])
-            if tuple(history["faults"]) not in runs:
+            if frozenset(history["faults"]) not in runs:
                 wrong.append(f"{name}: {', '.join(history['faults'])[:80]} is not one of its sets")
         if name not in archive.whole:
             unjudged += [f"{name}: the sets whose runs are not in the archive"] if by_runs and len(runs) < sets else []
         elif len(runs) != sets:
             wrong.append(f"{name}: the archive has {len(runs)} of its {sets} sets")
         else:
-            lost = [len(missing(run)) for run in runs.values()]
-            if not least <= lost.count(0) <= most or level["lost"] not in (None, sum(lost)):
-                wrong.append(f"{name}: {lost.count(0)} sets are survived, and {sum(lost)} messages are lost in all")
+            lost = sum(len(missing(run)) for run in runs.values())
+            survived = sum(not run["undecided"] and not missing(run) for run in runs.values())
+            if not least <= survived <= most or level["lost"] not in (None, lost):
+                wrong.append(f"{name}: {survived} sets are survived, and {lost} messages are lost in all")
         if by_runs and least == sets and not level["undecided"] and any(run["undecided"] for run in runs.values()):
             wrong.append(f"{name}: a run decides nothing, and the certificate says that all do")
         decided = [run for run in runs.values() if not run["undecided"]]
-        refuted += [name] if most < sets or any(by_runs and (missing(run) or run["violated"]) for run in decided) else []
+        # A set whose run decides nothing is not survived, and does not fail.
+        fails = most < sets and not (by_runs and level["undecided"])
+        refuted += [name] if fails or any(by_runs and (missing(run) or run["violated"]) for run in decided) else []
         taken += ["claims that runs violate", "why runs decide nothing"] if by_runs else []
     found = data["counterexample"]
     wrong += counterexample(archive, found, missing) if found is not None else []

@@ -130,13 +130,14 @@ class JudgedRuns:
         if sets > self._left:
             self._subject.verification.unchecked.append(f"{name}: {sets} sets are too many to count again")
             return
-        unserved = [len(judged.unserved) for _, judged in self._run_all(fault_set)]
+        runs = [judged for _, judged in self._run_all(fault_set)]
+        survived = sum(judged.undecided is None and not judged.unserved for judged in runs)
         least, most = level["survived"]
-        if not least <= unserved.count(0) <= most:
+        if not least <= survived <= most:
             self._subject.findings.append(
-                f"{name}: {unserved.count(0)} sets are survived, and the certificate says {level['survived']}"
+                f"{name}: {survived} sets are survived, and the certificate says {level['survived']}"
             )
-        self._subject.differs(f"{name}: lost", level["lost"], sum(unserved))
+        self._subject.differs(f"{name}: lost", level["lost"], sum(len(judged.unserved) for judged in runs))
 
     def _complaint(self, found: JudgedRun) -> str | None:
         """Return the difference between a run and a set that is survived, in words."""

@@ -28,7 +28,11 @@ SetShape = Mapping[tuple[str, str], int]
 
 def shape_of(fault_set: FaultSetSpec) -> SetShape:
     """Return the kinds of the faults of every set of a fault set."""
-    return Counter({(part.kind, fault_set.when): part.count for part in fault_set.parts if part.count})
+    found = Counter[tuple[str, str]]()
+    for part in fault_set.parts:
+        # A kind may have several parts, with other arguments.
+        found[part.kind, fault_set.when] += part.count
+    return found
 
 
 def _digits(places: int, count: int) -> float:
@@ -113,7 +117,7 @@ class Subject:
             frozenset(link for link in links if frozenset(link) not in broken),
         )
 
-    def shape(self, specs: Sequence[str]) -> "SetShape | None":
+    def shape(self, specs: Sequence[str]) -> SetShape | None:
         """Return the kinds of the faults of a set; None if two are at one place, or one is where nothing may fail.
 
         UnreadableError if a fault cannot be read.

@@ -41,6 +41,11 @@ CERTIFICATES: dict[str, tuple[str, Data, Path]] = {
     "reliable links": ("hypercube:3 broadcast sbt reliable=true", {"faults": "links<=1@2-3"}, HISTORY_CHECKER),
     "nodes that choose": ("hypercube:3 broadcast flood", {"faults": "links<=1"}, HISTORY_CHECKER),
     "sums": ("hypercube:2 reduce sbt", {"faults": "links<=1"}, HISTORY_CHECKER),
+    "no receiver": ("hypercube:2 broadcast flood", {"faults": "nodes=3"}, HISTORY_CHECKER),
+    "no receiver on fixed paths": (
+        "hypercube:2 broadcast sbt", {"faults": ["nodes=3", "nodes=1"], "method": "runs"}, CUT_CHECKER
+    ),
+    "two rates": ("hypercube:2 broadcast sbt", {"faults": "loss=1:0;loss=1:1"}, HISTORY_CHECKER),
     "chance": ("hypercube:2 broadcast sbt", {"faults": "loss<=1:1"}, HISTORY_CHECKER),
 }  # fmt: skip
 """By kind of certificate: a scenario, the sets, and the checker that decides it."""
@@ -71,6 +76,7 @@ def judge(checker: Path, *paths: Path) -> Ended:
 def test_each_kind_of_certificate_has_a_checker(name: str, tmp_path: Path, call: Call) -> None:
     path, archive = tmp_path / "certificate.json", tmp_path / "certificate.zip"
     path.write_text(json.dumps(stored(name)))
+    assert verify_certificate(path).findings == []
     assert call("pack", path, archive).out == f"{archive}\n"
     ended = judge(CERTIFICATES[name][2], archive)
     assert (ended.status, ended.err) == (0, ""), ended.out
