@@ -45,7 +45,7 @@ class DirectLoop:
             raise _StoppedError
 
     def execute(self, run: Callable[[], Coroutine[Any, Any, Outcome]]) -> Outcome:
-        """Execute a coroutine that never waits; RunError for one that waits."""
+        """Execute a coroutine; RunError if the coroutine waits for anything."""
         coroutine = run()
         try:
             coroutine.send(None)

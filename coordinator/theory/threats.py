@@ -91,7 +91,7 @@ class Threats:
 
     @cached_property
     def timed(self) -> bool:
-        """Whether the step matters in which a copy uses a place."""
+        """Whether some fault strikes in some steps only, so that copies over the same links may have different fates."""
         intervals = [
             *(part.window for part in self.parts),
             *(each for found in self.byzantine.values() for each in found),

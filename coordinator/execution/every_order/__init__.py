@@ -21,7 +21,7 @@ EXECUTIONS: Final = 100_000
 def every_order(plan: Plan, executions: int = EXECUTIONS, placement: Placement | None = None) -> EveryOrder:
     """Run every order of events of a plan, with at most this many executions.
 
-    In lock-step the events are those of hosts by `placement`, by default one for each rank; under the timed clock, the
+    In lock-step, the events at each host of `placement`, by default one host for each rank; under the timed clock, the
     events of equal times. ScenarioError for more than MOST_NODES nodes, and for a program that plays the nodes.
     """
     order = plan.topology.order

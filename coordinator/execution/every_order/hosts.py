@@ -193,9 +193,9 @@ def local_orders(
 ) -> Iterator[tuple[LocalEvent, ...]]:
     """Yield every order of the events of one host in one step, the plainest first.
 
-    `slots` are the link ends at which packets arrive, and `own` has those of the host's own ranks, with the index of the
-    sender among the `turns` that are taken. The report follows the last turn, or the order without one. Each arrival after
-    it may be reported before the next one, and the last one is.
+    `slots` are the link ends at which packets arrive. `own` has the slots of packets between ranks of the host, each with
+    the index of its sender among the `turns` that are taken. The host reports after the last turn, or after the order if
+    there is no turn. A later arrival may be reported before the next arrival, and the last arrival is always reported.
     """
     for taken in permutations(range(turns)):
         frame: list[LocalEvent] = [("order", 0), *(("turn", index) for index in taken)]
@@ -239,7 +239,10 @@ class HostOrders:
         self.journal = Journal()
 
     def run(self) -> None:
-        """Run step after step until the run is over; DeviationError for an order that deviates, and BoundReachedError."""
+        """Run step after step until the run is over.
+
+        DeviationError if an order deviates, BoundReachedError beyond the bound on executions.
+        """
         plan = self.plan
         for step in range(1, plan.scenario.step_limit + 2):
             busy = self._step(step, plan.faults_at(step))

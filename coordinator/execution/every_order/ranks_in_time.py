@@ -58,7 +58,7 @@ class _Engine(TimedMemoryEngine):
         self.entangled: set[int] = set()
         """The times at which an act changed what another rank holds, or what all share."""
         self.watches = False
-        """Whether to look for such acts, which takes most of the time of a run."""
+        """Whether every act is searched for such changes, which takes most of the time of a run."""
 
     def in_order(self, now: int, ranks: set[Rank]) -> Sequence[Rank]:
         """Return the ranks of a time in the order that is asked for."""
@@ -97,7 +97,7 @@ class OrdersInTime:
         return PredictionInputs(timed_faults(plan.faults, steps), fault_free, costs, steps, limit)
 
     def run(self) -> None:
-        """Run all orders; DeviationError for one that deviates, and BoundReachedError."""
+        """Run all orders; DeviationError if an order deviates, BoundReachedError beyond the bound on executions."""
         engine, expected = self._carry_out({}, watches=True)
         self.result.journal_hash, self.result.steps = expected[0], len(engine.acting)
         for now, ranks in sorted(engine.acting.items()):

@@ -21,7 +21,7 @@ class Deviation:
     step: int
     """The step; under the timed clock the time in nanoseconds."""
     label: str
-    """Of the rank, or the first rank of the host, at which the events are; empty for the whole network."""
+    """The label of the rank, or of the first rank of the host, where the events are; empty for the whole network."""
     events: Sequence[LocalEvent]
     """The order that deviates."""
     what: str
