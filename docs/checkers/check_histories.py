@@ -87,13 +87,16 @@ class Archive:
                     if receiver != hop.origin:
                         self.due[hop.origin, receiver].add((hop.origin, hop.target, hop.segment))
     def fault(self, spec):
-        """Kind, place, first and last step of a fault, such as crash:4231@2 or loss:A~B:0.5@1-3."""
+        """Kind, place, first and last step, argument and interval of a fault, such as crash:4231@2 or loss:A~B:0.5@1-3."""
         match = re.fullmatch(r"([a-z-]+):(.+)@([^@]*)", spec)
-        place = match and self.places.get(match[2], self.places.get(match[2].rpartition(":")[0]))
+        where = match[2] if match else ""
+        argument = "" if where in self.places else where.rpartition(":")[2]
+        place = self.places.get(where.removesuffix(f":{argument}"))
         if place is None:
             raise ValueError(f"the place of {spec[:80]!r} is not in the network")
         first, _, last = match[3].partition("-")
-        return match[1], place, int(first) if first.isdecimal() else None, int(last) if last.isdecimal() else 2**62, match[3]
+        steps = int(first) if first.isdecimal() else None, int(last) if last.isdecimal() else 2**62
+        return match[1], place, *steps, (argument, match[3])
     def missing(self, run):
         """The healthy ranks that miss a message in a run: some piece has no majority of intact copies."""
         failing = self.faulty | {place for _, place, *_ in map(self.fault, run["faults"]) if isinstance(place, int)}
@@ -132,9 +135,9 @@ def sets_of(archive, level):
     counts = Counter()
     links = {place for place in archive.may_fail if isinstance(place, tuple)}
     free, sets = {True: len(links), False: len(archive.may_fail) - len(links)}, 1
-    for kind, number in ((names.get(word[1], word[1]), int(word[2])) for word in words):
+    for kind, number, argument in ((names.get(word[1], word[1]), int(word[2]), (word[3] or ":")[1:]) for word in words):
         on_links = archive.facts["kinds"][kind]
-        counts[kind, when or "1"] += number
+        counts[kind, (argument, when or "1")] += number
         sets *= comb(max(0, free[on_links]), number)
         free[on_links] -= number
     return sets, +counts
@@ -151,7 +154,7 @@ def counterexample(archive, found, missing):
     levels = [sets_of(archive, level["faults"])[1] for level in archive.data["levels"]]
     if run is None or kinds_of(archive, found["faults"]) not in levels:
         return ["counterexample: its faults are not a set of any level that the archive has a run of"]
-    if {archive.labels[rank] for rank in missing(run)} != set(found["unserved"]):
+    if sorted(archive.labels[rank] for rank in missing(run)) != sorted(found["unserved"]):
         return [f"counterexample: its run leaves other nodes unserved than {', '.join(found['unserved'])[:80]}"]
     proves = found["unserved"] or (run["violated"] and archive.data["method"] == "runs")
     idle = "counterexample: its run decides nothing, or serves all nodes and violates no claim"
@@ -183,7 +186,7 @@ def judge(archive):
         runs = {frozenset(run["faults"]): run for run in archive.runs if kinds_of(archive, run["faults"]) == counts}
         for history in level["histories"][:STORED]:
             under(name, history["faults"], history["journal_hash"])
-            if frozenset(history["faults"]) not in runs:
+            if kinds_of(archive, history["faults"]) != counts:
                 wrong.append(f"{name}: {', '.join(history['faults'])[:80]} is not one of its sets")
         if name not in archive.whole:
             unjudged += [f"{name}: the sets whose runs are not in the archive"] if by_runs and len(runs) < sets else []

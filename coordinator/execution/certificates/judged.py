@@ -85,15 +85,7 @@ class JudgedRuns:
     def level(self, level: Mapping[str, Any], fault_set: FaultSetSpec) -> None:
         """Run some sets whose histories are stored; where no set is said to fail, run every set if there are few."""
         name = level["faults"]
-        for history in level["histories"][:LEAST_SETS]:
-            found = self.run(history["faults"]).journal_hash
-            if found != history["journal_hash"]:
-                under = ", ".join(history["faults"])[:80] or "no further faults"
-                self._subject.findings.append(
-                    f"{name}: under {under} the history is {found}, and not {history['journal_hash'][:40]}"
-                )
-            if self._subject.shape(history["faults"]) != shape_of(fault_set):
-                self._subject.findings.append(f"{name}: {', '.join(history['faults'])[:80]} is not one of its sets")
+        self._histories(level, fault_set)
         survives = level["survived"][0] == level["sets"] and not level["undecided"]
         if survives and level["lost"]:
             self._subject.findings.append(f"{name}: lost is {level['lost']}, and every set is survived")
@@ -102,9 +94,11 @@ class JudgedRuns:
             if level["lost"] is not None:
                 self._recount(level, fault_set)
             return
-        if level["sets"] > self._left:
+        whole, lost = level["sets"] <= self._left, 0
+        if not whole:
             self._subject.undecided(f"{name}: {level['sets']} sets are too many to run again; some of them were")
         for specs, judged in self._run_all(fault_set):
+            lost += len(judged.unserved)
             if not survives:
                 if judged.undecided is None and (judged.unserved or judged.violated):
                     self._subject.refuted.append(f"{name}, by {', '.join(specs)[:160] or 'the scenario itself'}")
@@ -115,6 +109,21 @@ class JudgedRuns:
                 where = ", ".join(specs)[:200] or "no further faults"
                 self._subject.findings.append(f"{name}: under {where} {complaint}")
                 return
+        if whole and not survives and level["lost"] is not None:
+            self._subject.differs(f"{name}: lost", level["lost"], lost)
+
+    def _histories(self, level: Mapping[str, Any], fault_set: FaultSetSpec) -> None:
+        """Run the sets whose histories are stored, and compare the histories."""
+        name = level["faults"]
+        for history in level["histories"][:LEAST_SETS]:
+            found = self.run(history["faults"]).journal_hash
+            if found != history["journal_hash"]:
+                under = ", ".join(history["faults"])[:80] or "no further faults"
+                self._subject.findings.append(
+                    f"{name}: under {under} the history is {found}, and not {history['journal_hash'][:40]}"
+                )
+            if self._subject.shape(history["faults"]) != shape_of(fault_set):
+                self._subject.findings.append(f"{name}: {', '.join(history['faults'])[:80]} is not one of its sets")
 
     def _run_all(self, fault_set: FaultSetSpec) -> Iterator[tuple[list[str], JudgedRun]]:
         """Run the sets of a level, as many as are left."""
