@@ -1,4 +1,4 @@
-"""Branches of runs: what would have happened with other faults from a step on."""
+"""Branches of runs, with other faults from a step on."""
 
 from dataclasses import replace
 from functools import partial
@@ -43,7 +43,7 @@ def branch(
 
 
 def origin_of(run: "Run | Path | str", step: Step) -> Origin:
-    """Return a run up to a step; errors as `branch`. Plug-ins and the program of a stored run have to be named before."""
+    """Return a run up to a step; errors as of `branch`. Load the plug-ins of a stored run, and allow its program, before."""
     path = run.path if isinstance(run, Run) else find_run(Path(run))
     if path is None:
         assert isinstance(run, Run)

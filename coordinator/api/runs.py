@@ -18,7 +18,7 @@ from coordinator.api.progress import ProgressOption, progress_display
 from coordinator.api.rows import run_row
 from coordinator.api.threads import call
 from coordinator.execution.archive import archive_of, pack, write_archive
-from coordinator.execution.branch import Origin, branch_sink
+from coordinator.execution.branch import Origin
 from coordinator.execution.run import run
 from coordinator.execution.sinks import DirectorySink, MemoryRun, MemorySink, RunResult
 from coordinator.networks.base import Progress
@@ -177,8 +177,8 @@ class Run(Judged):
 
     @property
     def _fresh(self) -> MemoryRun:
-        assert isinstance(self._result, MemoryRun)
-        return self._result
+        assert self.finished is not None
+        return self.finished
 
     def row(self) -> dict[str, str | int | float | bool | None]:
         """Return the run as one flat row: the scenario, every metric that is a single number, the verdict, violated claims.
@@ -426,7 +426,9 @@ def _restore_in_memory(
 def run_plan(
     plan: Plan, out: Path | None, progress: ProgressOption, page: "Watch | None" = None, origin: Origin | None = None
 ) -> Run:
-    """Run a plan, in memory or into the run directory `out`, steered from `page` if there is one; of a branch with `origin`.
+    """Run a plan, in memory or into the run directory `out`, steered from `page` if there is one.
+
+    `origin` is the run that a branch continues.
 
     Raises KeyboardInterrupt if the run was interrupted, after everything it started has ended; a run directory is kept, as
     undecided. Other errors as of `execution.run.run`.
@@ -444,12 +446,11 @@ def run_plan(
 def _execute(
     plan: Plan, out: Path | None, progress: Progress, page: "Watch | None", origin: Origin | None
 ) -> RunResult | MemoryRun:
+    accept = None if origin is None else origin.accept
     if out is None:
-        return _with_branches(
-            run(plan, branch_sink(MemorySink(), origin), progress, steering=page), out, progress, page
-        )
-    finished = run(plan, branch_sink(DirectorySink(out), origin), progress, steering=page)
-    return _with_branches(finished, out, progress, page)
+        return _with_branches(run(plan, MemorySink(), progress, steering=page, accept=accept), out, progress, page)
+    stored = run(plan, DirectorySink(out), progress, steering=page, accept=accept)
+    return _with_branches(stored, out, progress, page)
 
 
 def _with_branches(result: Result, out: Path | None, progress: Progress, page: "Watch | None") -> Result:

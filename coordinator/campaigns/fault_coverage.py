@@ -6,7 +6,7 @@ step 1 to the last step without faults. A fault in the wrong place or at the wro
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import combinations, combinations_with_replacement, islice
 from random import Random
@@ -19,7 +19,7 @@ from coordinator.execution.sinks import MemorySink
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.scenario.fault_syntax import parse_fault
 from emunode.errors import ScenarioError
-from emunode.faults.effects import Ends
+from emunode.faults.effects import Ends, Place
 from emunode.faults.kinds import KINDS, REALS, Fault, NodeFault, kind_of, states_effects, value_names
 from emunode.model import Port, Rank, Step
 from emunode.topologies.base import Topology
@@ -30,7 +30,6 @@ MOST_CELLS: Final = 5_000_000
 LARGEST_WHOLE: Final = 3
 """The largest value of a fault that is drawn, for values that are whole numbers."""
 
-Place = Rank | tuple[Rank, Port]
 Choice = TypeVar("Choice")
 FaultCell = tuple[str, Place, Step]
 """A kind of fault, its place (a rank, or for a link its sender and the port there), and the step in which it begins."""
@@ -39,9 +38,13 @@ FaultCell = tuple[str, Place, Step]
 class FaultCoverage:
     """How often trials on one network have tried each cell, and each combination of two kinds in one trial."""
 
-    def __init__(self, topology: Topology, last_step: Step) -> None:
-        """Count faults that begin in steps 1 to `last_step`. ScenarioError (field `coverage`) for too large a space."""
+    def __init__(self, topology: Topology, last_step: Step, spared: Collection[Rank] = ()) -> None:
+        """Count faults that begin in steps 1 to `last_step`, but at none of the nodes `spared`.
+
+        ScenarioError (field `coverage`) for too large a space.
+        """
         self.topology = topology
+        self._spared = spared
         self.steps = range(1, last_step + 1)
         self.kinds = tuple(
             kind for kind, record in KINDS.items() if not record.slows and not _repairs(record, topology)
@@ -56,7 +59,10 @@ class FaultCoverage:
     @cached_property
     def _places(self) -> Mapping[bool, Sequence[Place]]:
         ends = [(rank, port) for rank in self.topology.ranks() for port in self.topology.ports(rank)]
-        return {True: [rank for rank in self.topology.ranks() if not self.topology.is_switch(rank)], False: ends}
+        nodes = [
+            rank for rank in self.topology.ranks() if not self.topology.is_switch(rank) and rank not in self._spared
+        ]
+        return {True: nodes, False: ends}
 
     def places(self, kind: str) -> Sequence[Place]:
         """Return the places at which a fault of a kind can be: nodes, or directed links by sender and port."""
@@ -174,22 +180,23 @@ def coverage_of(trials: FinishedTrials) -> dict[str, FaultCoverage]:
     ScenarioError (field `coverage`) for the timed clock, whose faults have times, and for too large a space.
     """
     grid = trials.grid
+    draws = sorted(_draws(trials).items())
+    plans = [grid.variants[variant].plan for (_, variant), _ in draws]
+    if any(plan.scenario.clock != "steps" for plan in plans):
+        raise ScenarioError("coverage", "timed", "faults have times under this clock; use --clock steps")
+    # Of several algorithms on one network, the longest decides in which steps a fault can begin.
+    steps = {plan.spec: last_step(plan) for plan in plans}
     found: dict[str, FaultCoverage] = {}
     left = MOST_TRIALS
-    for (point, variant), numbers in sorted(_draws(trials).items()):
-        plan = grid.variants[variant].plan
-        if plan.scenario.clock != "steps":
-            raise ScenarioError(
-                "coverage", plan.scenario.clock, "faults have times under this clock; use --clock steps"
-            )
-        if plan.topology.title not in found:
-            found[plan.topology.title] = FaultCoverage(plan.topology, last_step(plan))
-        coverage = found[plan.topology.title]
-        draws = grid.draws(point, variant)
+    for plan, ((point, variant), numbers) in zip(plans, draws, strict=True):
+        name = plan.topology.title
+        if name not in found:
+            longest = max(steps[each.spec] for each in plans if each.topology.title == name)
+            found[name] = FaultCoverage(plan.topology, longest)
+        specs = grid.draws(point, variant).specs
         for number in islice(numbers, left):
-            coverage.add(
-                [*plan.faults, *(fault for text in draws.specs(number) for fault in parse_fault(text, plan.topology))]
-            )
+            drawn = [fault for text in specs(number) for fault in parse_fault(text, plan.topology)]
+            found[name].add([*plan.faults, *drawn])
             left -= 1
     return found
 

@@ -1,7 +1,7 @@
 """The scenario of `coordinator run --from RUN@STEP`."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from coordinator.api.branches import origin_of
 from coordinator.cli.given import texts_of
@@ -13,7 +13,7 @@ from coordinator.scenario.plugins import load_plugins
 from coordinator.scenario.programs import allow_program
 from emunode.errors import ScenarioError
 
-OWN = ("fault", "name", "plugin", "program")
+OWN: Final = ("fault", "name", "plugin", "program")
 """Options that a branch may state itself, beside the options of processes."""
 
 

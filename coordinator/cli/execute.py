@@ -93,7 +93,6 @@ def run_plan(
     # Not before `enter_own_network`, which needs a process with one thread: polars starts threads when it is imported.
     with single_threaded_imports():
         from coordinator.cli.result import show_result  # noqa: PLC0415
-        from coordinator.execution.branch import branch_sink  # noqa: PLC0415
         from coordinator.execution.observer import RunObserver  # noqa: PLC0415
         from coordinator.execution.run import run  # noqa: PLC0415
         from coordinator.execution.sinks import DirectorySink  # noqa: PLC0415
@@ -114,14 +113,16 @@ def run_plan(
         _show_progress(observer, stack, viewed=viewed, quiet=output.quiet)
         # Counting takes time only where the counts are wanted.
         observe = observer.counters.add if viewed or metrics is not None else None
-        sink = branch_sink(DirectorySink(output.out), origin)
-        result = run(plan, sink, observer.progress, steering=watch, observe=observe)
+        accept = None if origin is None else origin.accept
+        sink = DirectorySink(output.out)
+        result = run(plan, sink, observer.progress, steering=watch, observe=observe, accept=accept)
         observer.conclude(result)
         if watch is not None:
             for branch in branches_of(watch, result, output.out, observer.progress):
                 if not output.json:
                     show_result(result.plan, result, every_claim=output.claims)
                 result = branch
+                observer.conclude(result)
     if output.json:
         print_json({**result.summary, "path": str(result.path)})
     else:

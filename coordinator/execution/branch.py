@@ -5,16 +5,16 @@ driver, so both histories are equal up to there, and a branch is kept only if al
 """
 
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final, TextIO
+from typing import Any, Final
 
 import polars as pl
 
 from coordinator.execution.inevitable import faults_until
-from coordinator.execution.sinks import FinishedRun, Result_co, RunResult, Sink
-from coordinator.history.journal import FILE, Journal, Observe, first_difference
+from coordinator.execution.sinks import FinishedRun, RunResult
+from coordinator.execution.verification import Verification
+from coordinator.history.journal import FILE, first_difference
 from coordinator.history.stored_run import open_journal, read_summary
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.results.explain import hop_words
@@ -72,81 +72,39 @@ class Origin:
                 )
         return scenario
 
-    def record(self) -> dict[str, object]:
-        """Return the keys of the summary of a branch."""
-        return {BRANCH_OF: self.name, BRANCH_STEP: self.step, BRANCH_HASH: self.journal_hash}
-
-
-class BranchSink(Sink[Result_co]):
-    """A sink that keeps a run only if it is a branch of its origin, and adds the origin to its summary."""
-
-    def __init__(self, inner: Sink[Result_co], origin: Origin) -> None:
-        self._inner = inner
-        self._origin = origin
-
-    def prepare(self, plan: Plan) -> None:
-        """Refuse a place that cannot be used."""
-        self._inner.prepare(plan)
-
-    def open(self, plan: Plan) -> None:
-        """Make the place."""
-        self._inner.open(plan)
-
-    def journal(self, observe: Observe | None) -> Journal:
-        """Return the journal."""
-        return self._inner.journal(observe)
-
-    def events(self) -> AbstractContextManager[TextIO]:
-        """Return the open file for events."""
-        return self._inner.events()
-
-    def log_tail(self) -> str:
-        """Return the last events."""
-        return self._inner.log_tail()
-
-    def reason(self, error: Exception) -> str:
-        """Return an error in words."""
-        return self._inner.reason(error)
-
-    def finish(self, finished: FinishedRun) -> Result_co:
-        """Keep a branch. RunError if its history up to the step is not the history of its origin."""
-        origin = self._origin
+    def accept(self, finished: FinishedRun) -> FinishedRun:
+        """Return a branch with its origin in its summary. RunError if the histories differ up to the step."""
         # A run that ended before the step has only a part of these rows.
-        if finished.execution.undecided is None or finished.execution.steps > origin.step:
-            parted = _parting(origin.journal, finished.journal, origin.step, finished.plan)
+        if finished.execution.undecided is None or finished.execution.steps > self.step:
+            parted = _parting(self.journal, finished.journal, self.step, finished.plan)
             if parted is not None:
-                raise RunError(f"the first {origin.step} steps differ from the steps of {origin.name}: {parted}")
-        return self._inner.finish(replace(finished, summary={**finished.summary, **origin.record()}))
-
-    def close(self) -> None:
-        """Release everything."""
-        self._inner.close()
+                raise RunError(f"the first {self.step} steps differ from the steps of {self.name}: {parted}")
+        record = {BRANCH_OF: self.name, BRANCH_STEP: self.step, BRANCH_HASH: self.journal_hash}
+        return replace(finished, summary={**finished.summary, **record})
 
 
-def branch_sink(inner: Sink[Result_co], origin: Origin | None) -> Sink[Result_co]:
-    """Return the sink of a branch of `origin`, or `inner` itself for a run without an origin."""
-    return inner if origin is None else BranchSink(inner, origin)
-
-
-def compare_with_origin(path: Path, plan: Plan, summary: Mapping[str, Any]) -> tuple[str, str]:
-    """Compare a stored branch with its origin, which is looked for beside it; return a finding and a reason why nothing was
-    compared, either of which may be empty.
+def compare_with_origin(path: Path, plan: Plan, summary: Mapping[str, Any], verification: Verification) -> None:
+    """Compare a stored branch with its origin, which is looked for beside it. Rows up to the step that differ are a finding;
+    an origin that is not there is noted as unchecked. Other runs are not concerned.
     """
     if BRANCH_OF not in summary:
-        return "", ""
+        return
     name, step = summary[BRANCH_OF], summary.get(BRANCH_STEP)
-    if not isinstance(name, str) or Path(name).name != name or not isinstance(step, int) or step < 0:
-        return f"summary.json: {BRANCH_OF} and {BRANCH_STEP} name no run and step", ""
+    if not isinstance(name, str) or Path(name).name != name or name == ".." or not isinstance(step, int) or step < 0:
+        verification.findings.append(f"summary.json: {BRANCH_OF} and {BRANCH_STEP} name no run and step")
+        return
     beside = path.resolve().parent / name
     try:
         if read_summary(beside).get("journal_hash") != summary.get(BRANCH_HASH):
-            return "", f"summary.json: {BRANCH_OF}: the run {name} beside this one has another journal"
+            raise ValueError("another journal")
         parted = _parting(open_journal(beside / FILE), open_journal(path / FILE), step, plan)
     except (OSError, ValueError, pl.exceptions.PolarsError, ScenarioError):
-        return "", f"summary.json: {BRANCH_OF}: there is no run {name} beside this one that can be read"
-    return (
-        "" if parted is None else f"journal.parquet: its first {step} steps are not the steps of {name}: {parted}"
-    ), ""
+        verification.unchecked.append(
+            f"summary.json: {BRANCH_OF}: no run {name} with this journal is beside the branch"
+        )
+        return
+    if parted is not None:
+        verification.findings.append(f"journal.parquet: its first {step} steps are not the steps of {name}: {parted}")
 
 
 def _parting(one: pl.LazyFrame, other: pl.LazyFrame, step: Step, plan: Plan) -> str | None:

@@ -1,6 +1,7 @@
 """A run from its plan to its report: network, history, conclusion, and the product of the sink."""
 
 import contextlib
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -34,11 +35,12 @@ def run(
     *,
     steering: Steering | None = None,
     observe: Observe | None = None,
+    accept: Callable[[FinishedRun], FinishedRun] | None = None,
 ) -> Result_co:
     """Run a plan, and return the product of the sink: a run directory or a run in memory.
 
     `steering` may add faults to the plan; the scenario that is kept has them. `observe` is called with the journal rows as
-    they come in.
+    they come in. `accept` returns the judged run that is kept, or raises RunError for a run that is not to be kept.
 
     ScenarioError if the sink cannot be used, RuleError if the algorithm broke its own rules, RunError if the network could
     not be brought up; in each case nothing is left. A run that began but could not finish is kept, as `undecided`.
@@ -62,7 +64,8 @@ def run(
         if steering is not None:
             plan = steering.plan
             sink.open(plan)
-        result = sink.finish(_judge(plan, journal, execution))
+        finished = _judge(plan, journal, execution)
+        result = sink.finish(finished if accept is None else accept(finished))
         problem = (execution.undecided or "") if execution.failure or execution.interrupted else ""
     except RunError as error:
         problem = str(error)

@@ -154,9 +154,7 @@ def recompute(path: Path, verification: Verification) -> Recomputed:
 def _verify(path: Path, verification: Verification) -> None:
     run = recompute(path, verification)
     plan, replayed, conclusion = run.plan, run.replayed, run.conclusion
-    finding, unchecked = compare_with_origin(path, plan, run.summary)
-    verification.findings += [finding] if finding else []
-    verification.unchecked += [unchecked] if unchecked else []
+    compare_with_origin(path, plan, run.summary, verification)
     strange = 0 if replayed is None else replayed.surplus if run.cut_short else replayed.differences
     if strange:
         verification.findings.append(

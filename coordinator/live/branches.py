@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
-from coordinator.execution.branch import branch_sink
 from coordinator.execution.run import run
 from coordinator.execution.sinks import DirectorySink, MemoryRun, MemorySink, RunResult, Sink
 from coordinator.live.watch import Watch
@@ -23,7 +22,7 @@ def branches_of(watch: Watch, result: Result, out: Path | None, progress: Progre
     while origin := watch.concluded(result):
         number += 1
         sink: Sink[Any] = MemorySink() if isinstance(result, MemoryRun) else DirectorySink(_beside(out, number))
-        result = run(watch.plan, branch_sink(sink, origin), progress, steering=watch)
+        result = run(watch.plan, sink, progress, steering=watch, accept=origin.accept)
         yield result
 
 

@@ -4,7 +4,7 @@ with Watch(plan, open_listener(), timeout=1800) as watch:
     print(watch.url)
     result = run(plan, DirectorySink(out), progress, steering=watch)
     while origin := watch.concluded(result):  # a page wants a branch
-        result = run(watch.plan, branch_sink(DirectorySink(other), origin), progress, steering=watch)
+        result = run(watch.plan, DirectorySink(other), progress, steering=watch, accept=origin.accept)
 """
 
 import contextlib

@@ -15,11 +15,14 @@ from random import Random
 import polars as pl
 import trio
 
+from coordinator.campaigns.fault_coverage import FaultCoverage
 from coordinator.campaigns.trial_runner import Trial, TrialResult, TrialRunner
 from coordinator.planning.plan import make_plan
 from coordinator.scenario.fault_draws import resolve
+from coordinator.scenario.fault_syntax import parse_faults
 from coordinator.scenario.model import Scenario, make_scenario
 from emunode.algorithms.base import Algorithm
+from emunode.errors import ScenarioError
 from emunode.logging import logging_to
 from stress_tests.common import Budget, Row, Usage, open_files, usage
 
@@ -34,8 +37,25 @@ SAMPLES = 40
 """Number of samples of processes and memory."""
 SETTLED = 0.2
 """Share of the trials that fill caches before memory is compared."""
+LAST_STEP = 4
+"""The last step in which a fault begins."""
 ALLOWED_GROWTH = Usage(rss=12 * 2**20, descriptors=2, processes=1)
 """Allowed growth after that."""
+
+
+def steered(number: int, coverage: FaultCoverage, algorithm: Algorithm, seed: int) -> tuple[str, ...]:
+    """Return the faults of a trial and count them; every second trial has a fault in the cell that was tried least."""
+    faults = faults_of(number, algorithm, seed)
+    if number % 2:
+        fault = coverage.draw(Random(f"{seed}/{number}/steered"))
+        try:
+            parse_faults((*faults, fault), algorithm.topology)
+        except ScenarioError:  # it contradicts the others
+            faults = (fault,)
+        else:
+            faults = (*faults, fault)
+    coverage.add(parse_faults(faults, algorithm.topology))
+    return faults
 
 
 def faults_of(number: int, algorithm: Algorithm, seed: int) -> tuple[str, ...]:
@@ -61,11 +81,13 @@ async def trials(variants: Sequence[Scenario], seed: int, times: int, row: Row) 
     kinds: Counter[str] = Counter()
     algorithms = [make_plan(scenario).algorithm for scenario in variants]
     in_memory = [scenario.on_driver("memory") for scenario in variants]
+    # Nothing is claimed about runs whose source is faulty.
+    coverage = FaultCoverage(algorithms[0].topology, LAST_STEP, spared=algorithms[0].sources)
     block = max(1, times // (4 * len(variants)))
     async with TrialRunner(variants, sys.stderr) as hosts, TrialRunner(in_memory, sys.stderr) as memory:
         for number in range(times):
             variant = number // block % len(variants)
-            trial = Trial(variant, faults_of(number, algorithms[variant], seed), seed + number)
+            trial = Trial(variant, steered(number, coverage, algorithms[variant], seed), seed + number)
             kinds.update(spec.partition(":")[0] for spec in trial.faults)
             try:
                 with trio.fail_after(TRIAL_SECONDS):
@@ -82,6 +104,8 @@ async def trials(variants: Sequence[Scenario], seed: int, times: int, row: Row) 
     course = [sample.rss >> 20 for _, sample in samples] or [0]
     faults = ", ".join(f"{number} {kind}" for kind, number in sorted(kinds.items()))
     row.note = f"{course[0]} MiB in the beginning, {max(course)} at most, {course[-1]} in the end; {faults}"
+    row.note += f"; {len(coverage.cells):,} of {coverage.size:,} cells (kind, place, step) of the space of faults tried"
+    row.note += "".join(f"; {line}" for line in coverage.never())
 
 
 def differences(found: TrialResult, expected: TrialResult) -> list[str]:

@@ -16,6 +16,7 @@ from emunode.errors import ScenarioError
 from emunode.faults.kinds import KINDS, NodeFault
 from emunode.topologies.registry import parse_topology
 from tests.command_line import Call, fields
+from tests.scenarios import Case
 
 STAR = parse_topology("star:3")
 STEPS = 3
@@ -94,6 +95,25 @@ def test_a_campaign_tries_every_node_but_the_source(engine: str) -> None:
     assert coverage.trials == 2 * 100
     assert all(issubclass(KINDS[kind], NodeFault) for kind, _, _ in coverage.cells)
     assert coverage.pairs == {("crash", "crash"): 100}
+
+
+def test_the_longest_algorithm_decides_the_steps() -> None:
+    grid = Grid(fields("star:4 broadcast edt driver=memory"), {"algorithm": ["edt", "greedy-tree"]}, ["nodes=1"], 3)
+    trials = FinishedTrials(grid)
+    run_campaign(trials, 1, lambda *_: None)
+    (coverage,) = coverage_of(trials).values()
+    lasts = [Case(f"star:4 broadcast {name}").run.execution.steps for name in ("edt", "greedy-tree")]
+    assert len(set(lasts)) == 2
+    assert coverage.steps == range(1, max(lasts) + 1)
+    assert coverage.trials == 2 * 3
+
+
+def test_spared_nodes_are_in_no_cell() -> None:
+    coverage, chance = FaultCoverage(STAR, 1, spared={0, 3}), Random(2)
+    assert coverage.size == 4 * len(NODE_KINDS) + 12 * len(LINK_KINDS)
+    for _ in range(coverage.size):
+        coverage.add(parse_faults([coverage.draw(chance)], STAR))
+    assert not {place for _, place, _ in coverage.cells} & {0, 3}
 
 
 def test_the_command_prints_the_table(call: Call) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 import coordinator as tb
 from coordinator.api.branches import origin_of
-from coordinator.execution.branch import BRANCH_HASH, BRANCH_OF, BRANCH_STEP, BranchSink
+from coordinator.execution.branch import BRANCH_HASH, BRANCH_OF, BRANCH_STEP
 from coordinator.execution.run import run
 from coordinator.execution.sinks import DirectorySink
 from coordinator.planning.plan import make_plan
@@ -83,7 +83,7 @@ def test_another_history_is_not_kept(origin: Path, tmp_path: Path) -> None:
     other = replace(found, journal=found.journal.filter(pl.col("receiver") != 5))
     plan = make_plan(other.branched(["crash:4231@4"]).on_driver("memory"))
     with pytest.raises(RunError, match="the first 3 steps differ from the steps of origin: row"):
-        run(plan, BranchSink(DirectorySink(tmp_path / "out"), other))
+        run(plan, DirectorySink(tmp_path / "out"), accept=other.accept)
     assert not list(tmp_path.iterdir())
 
 
@@ -118,15 +118,15 @@ def test_verify_compares_with_the_origin(tmp_path: Path, call: Call) -> None:
     for name in ("journal.parquet", "summary.json", "scenario.toml"):
         (origin / name).write_bytes((other / name).read_bytes())
     forged = json.loads((origin / "summary.json").read_text())
-    assert (
-        "not checked: summary.json: branch_of: the run origin beside this one has another journal"
-        in call("verify", out).out
-    )
+    assert "not checked: summary.json: branch_of: no run origin with this journal is beside" in call("verify", out).out
     (out / "summary.json").write_text(json.dumps({**summary, BRANCH_HASH: forged["journal_hash"]}))
     found = call("verify", out).out
     assert "its first 3 steps are not the steps of origin: row" in found
+    (out / "summary.json").write_text(json.dumps({**summary, BRANCH_OF: ".."}))
+    assert "name no run and step" in call("verify", out).out
+    (out / "summary.json").write_text(json.dumps(summary))
     (origin / "summary.json").unlink()
-    assert "there is no run origin beside this one" in call("verify", out).out
+    assert "no run origin with this journal is beside the branch" in call("verify", out).out
 
 
 @pytest.mark.parametrize(
