@@ -18,7 +18,7 @@ from coordinator.api.progress import ProgressOption, progress_display
 from coordinator.api.rows import run_row
 from coordinator.api.threads import call
 from coordinator.execution.archive import archive_of, pack, write_archive
-from coordinator.execution.branch import Origin
+from coordinator.execution.branch import Origin, branch_folder
 from coordinator.execution.run import run
 from coordinator.execution.sinks import DirectorySink, MemoryRun, MemorySink, RunResult
 from coordinator.networks.base import Progress
@@ -49,7 +49,6 @@ if TYPE_CHECKING:
 BITS = ("claim", "certified", "measured", "because")
 """The columns of `Run.bits`."""
 
-Result = TypeVar("Result", RunResult, MemoryRun)
 Table = TypeVar("Table", pl.DataFrame, pl.LazyFrame)
 CLAIMS: Mapping[str, type[pl.DataType] | pl.DataType] = {
     "name": pl.String, "relation": pl.String, "predicted": pl.Float64, "measured": pl.Float64, "verdict": pl.String,
@@ -437,7 +436,12 @@ def run_plan(
     if large := warning(plan):
         warnings.warn(large, RuntimeWarning, stacklevel=4)  # the line that calls the method of the collective
     with progress_display(progress, plan.topology.title) as show:
-        result = call(_execute, plan, out, show, page, origin, own_network=needs_own_network(plan))
+        own_network, number = needs_own_network(plan), 0
+        result = call(_execute, plan, out, show, page, origin, own_network=own_network)
+        while page is not None and (origin := page.concluded(result)):
+            number += 1
+            folder = branch_folder(out, number)
+            result = call(_execute, page.plan, folder, show, page, origin, own_network=own_network)
     if result.execution.interrupted:
         raise KeyboardInterrupt
     return run_of(result)
@@ -448,19 +452,8 @@ def _execute(
 ) -> RunResult | MemoryRun:
     accept = None if origin is None else origin.accept
     if out is None:
-        return _with_branches(run(plan, MemorySink(), progress, steering=page, accept=accept), out, progress, page)
-    stored = run(plan, DirectorySink(out), progress, steering=page, accept=accept)
-    return _with_branches(stored, out, progress, page)
-
-
-def _with_branches(result: Result, out: Path | None, progress: Progress, page: "Watch | None") -> Result:
-    """Return a run, or the last of the branches that its page asks for."""
-    if page is not None:
-        from coordinator.live.branches import branches_of  # noqa: PLC0415  # few runs are watched
-
-        for branch in branches_of(page, result, out, progress):
-            result = branch
-    return result
+        return run(plan, MemorySink(), progress, steering=page, accept=accept)
+    return run(plan, DirectorySink(out), progress, steering=page, accept=accept)
 
 
 def run_of(result: RunResult | MemoryRun) -> Run:

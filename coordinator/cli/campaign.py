@@ -78,6 +78,7 @@ def campaign(  # noqa: PLR0913  # its flags
         bool,
         Parameter(
             help="print which kinds, places, steps and pairs of faults the trials have tried, and which never",
+            negative=(),
             group=OUTPUT,
         ),
     ] = False,

@@ -93,6 +93,7 @@ def run_plan(
     # Not before `enter_own_network`, which needs a process with one thread: polars starts threads when it is imported.
     with single_threaded_imports():
         from coordinator.cli.result import show_result  # noqa: PLC0415
+        from coordinator.execution.branch import branch_folder  # noqa: PLC0415
         from coordinator.execution.observer import RunObserver  # noqa: PLC0415
         from coordinator.execution.run import run  # noqa: PLC0415
         from coordinator.execution.sinks import DirectorySink  # noqa: PLC0415
@@ -100,7 +101,6 @@ def run_plan(
     with contextlib.ExitStack() as stack:
         watch = None
         if page is not None:
-            from coordinator.live.branches import branches_of  # noqa: PLC0415
             from coordinator.live.watch import Watch  # noqa: PLC0415
 
             until = 0 if origin is None else origin.step
@@ -112,17 +112,20 @@ def run_plan(
         viewed = watch is None and not output.json and not output.quiet and sys.stderr.isatty()
         _show_progress(observer, stack, viewed=viewed, quiet=output.quiet)
         # Counting takes time only where the counts are wanted.
-        observe = observer.counters.add if viewed or metrics is not None else None
+        observe = observer.count if viewed or metrics is not None else None
         accept = None if origin is None else origin.accept
         sink = DirectorySink(output.out)
         result = run(plan, sink, observer.progress, steering=watch, observe=observe, accept=accept)
         observer.conclude(result)
-        if watch is not None:
-            for branch in branches_of(watch, result, output.out, observer.progress):
-                if not output.json:
-                    show_result(result.plan, result, every_claim=output.claims)
-                result = branch
-                observer.conclude(result)
+        number = 0
+        while watch is not None and (origin := watch.concluded(result)):
+            if not output.json:
+                show_result(result.plan, result, every_claim=output.claims)
+            number += 1
+            sink = DirectorySink(branch_folder(output.out, number))
+            observer.restart()
+            result = run(watch.plan, sink, observer.progress, steering=watch, observe=observe, accept=origin.accept)
+            observer.conclude(result)
     if output.json:
         print_json({**result.summary, "path": str(result.path)})
     else:

@@ -1,7 +1,7 @@
 """The state of a run while it runs: its phase, its steps and its totals, for views and metrics."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from coordinator.execution.sinks import FinishedRun
 from coordinator.history.counters import RunCounters
@@ -12,7 +12,7 @@ from coordinator.planning.plan import Plan
 class RunObserver:
     """Follows one run. Its attributes are written by the thread of the run and may be read by others.
 
-    Give the run `progress` and, if its packets are to be counted, `counters.add`. `current_plan` gives the plan of a watched
+    Give the run `progress` and, if its packets are to be counted, `count`. `current_plan` gives the plan of a watched
     run with the faults that were added so far.
     """
 
@@ -20,7 +20,12 @@ class RunObserver:
         self.plan = plan
         self.forward: Progress = lambda *_: None
         """Called with all progress, too."""
-        self.counters = RunCounters(plan.placement if plan.hosts else None)
+        self._current_plan = current_plan or (lambda: plan)
+        self.restart()
+
+    def restart(self) -> None:
+        """Begin to follow a run: the first one, or a branch of the run that has ended."""
+        self.counters = RunCounters(self.plan.placement if self.plan.hosts else None)
         self.phase = "setup"
         """`setup`, `running` or `finished`."""
         self.steps = 0
@@ -35,12 +40,15 @@ class RunObserver:
         self.result: FinishedRun | None = None
         self._began = time.monotonic()
         self._seconds: float | None = None
-        self._current_plan = current_plan or (lambda: plan)
 
     @property
     def seconds(self) -> float:
         """Time since the start, up to the end of the run."""
         return time.monotonic() - self._began if self._seconds is None else self._seconds
+
+    def count(self, rows: Sequence[bytes | bytearray]) -> None:
+        """Count the packets of journal rows."""
+        self.counters.add(rows)
 
     def progress(self, phase: str, done: int, total: int) -> None:
         """Take note of progress, and pass it on."""

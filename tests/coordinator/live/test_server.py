@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -22,7 +23,10 @@ from coordinator.planning.plan import Plan, make_plan
 from coordinator.reports.scene.votes import State
 from emunode.errors import RunError
 from emunode.net.wire import ROW
-from tests.watch_support import SECONDS, run_quietly, star_plan, watched
+from emunode.topologies.registry import parse_topology
+from tests.command_line import Start
+from tests.scenarios import Case
+from tests.watch_support import SECONDS, Client, run_quietly, star_plan, watched
 
 FIELDS = ("step", "sender", "receiver", "origin", "target", "segment", "bytes", "tree", "port")
 """The fields of a packed journal row before its outcome."""
@@ -390,3 +394,35 @@ def test_a_long_history_begins_with_counts(monkeypatch: pytest.MonkeyPatch) -> N
     received = dict(journal.filter(outcome="first").group_by("receiver").len().iter_rows())
     assert gained == [received.get(rank, 0) for rank in range(6)]
     assert frames.count == steps
+
+
+def await_step(client: Client, step: int, branches: int = 0) -> None:
+    """Wait until this step is next in a run, or in one of its branches, by their number."""
+    for name, content in client.events():
+        branches -= name == "branch"
+        if name == "status" and content["next"] == step and branches == 0:
+            return
+    raise AssertionError(f"step {step} is never next")
+
+
+def test_a_stored_run_is_watched_from_a_step_on(start: Start, tmp_path: Path) -> None:
+    origin = Case("star:4 broadcast greedy-tree", "crash:2134@4").stored(tmp_path / "origin").path
+    metrics = tmp_path / "run.prom"
+    command = start(f"coordinator run --from {origin}@1 --watch --json --driver memory --metrics {metrics}")
+    command.wait_for(lambda: "http" in command.err and command.err.endswith("\n"), "the address")
+    client = Client(next(word for word in command.err.split() if word.startswith("http")))
+    # The first step runs by itself.
+    await_step(client, 2)
+    client.request(do="fault", kind="crash", rank=parse_topology("star:4").rank("3214"))
+    client.request(do="step", steps=2)
+    await_step(client, 4)
+    # A branch of the branch, without its fault.
+    client.request(do="branch", step=1)
+    await_step(client, 2, branches=1)
+    client.request(do="run", rate=0)
+    found = command.end().data
+    assert (found["branch_step"], found["faults"], found["intact_deliveries"]) == (1, [], 23)
+    # The metrics are of the last branch alone.
+    counted = dict(line.rsplit(" ", 1) for line in metrics.read_text().splitlines() if not line.startswith("#"))
+    assert counted["testbench_packets_total"] == str(found["packets"])
+    assert counted["testbench_intact_deliveries"] == "23"
