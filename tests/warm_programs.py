@@ -222,8 +222,9 @@ class WarmProcess:
             "session": session,
         }
         data = json.dumps(request).encode() + b"\n"
-        sent = socket.send_fds(self._connection, [data], streams)
-        self._connection.sendall(data[sent:])
+        # Sending nothing fails too, once the process has ended and the server has closed its end.
+        if rest := data[socket.send_fds(self._connection, [data], streams) :]:
+            self._connection.sendall(rest)
         number, (self._handle,), _, _ = socket.recv_fds(self._connection, 32, 1)
         os.set_inheritable(self._handle, False)
         first, _, self._status = number.partition(b"\n")
@@ -275,7 +276,8 @@ connection = socket.socket(socket.AF_UNIX)
 connection.connect({socket!r})
 request = dict(program=[*{program!r}, *sys.argv[1:]], folder=os.getcwd(), variables=dict(os.environ), session=False)
 data = json.dumps(request).encode() + b"\\n"
-connection.sendall(data[socket.send_fds(connection, [data], [0, 1, 2]) :])
+if rest := data[socket.send_fds(connection, [data], [0, 1, 2]) :]:
+    connection.sendall(rest)
 answer, (handle,), _, _ = socket.recv_fds(connection, 32, 1)
 for number in (signal.SIGINT, signal.SIGTERM):
     signal.signal(number, lambda number, _: signal.pidfd_send_signal(handle, number))
