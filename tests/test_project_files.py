@@ -147,3 +147,29 @@ def test_tracked_text_keeps_to_the_editor_settings() -> None:
         if path.suffix == ".py" and re.search(rb"^ *\t", content, re.MULTILINE):
             broken.append(f"{name}: indented by a tab")
     assert broken == []
+
+
+# --- size ------------------------------------------------------------------------------------------------------------
+
+
+def test_no_download_is_tracked() -> None:
+    """Keep archives and large files out of every clone."""
+    for name in tracked():
+        assert not name.endswith((".whl", ".tar.gz", ".zip")), name
+        assert (ROOT / name).stat().st_size < 1_000_000, name
+
+
+def test_the_top_level_holds_only_named_folders_and_files() -> None:
+    code = {"coordinator", "emunode", "compose", "tests", "scripts", "pyproject.toml"}
+    beside = {
+        "README.md",
+        "CHANGELOG.md",
+        "LICENSE",
+        "CONTRIBUTING.md",
+        "SECURITY.md",
+        "CITATION.cff",
+        "requirements.lock",
+    }
+    folders = {"docs", "examples", "changes"}
+    top = {name.split("/")[0] for name in tracked()}
+    assert {name for name in top if not name.startswith(".")} <= code | beside | folders
