@@ -132,6 +132,10 @@ class ControlChannel:
         if self._error:
             raise self._error
 
+    async def look(self) -> None:
+        """Process the messages that are there, without waiting."""
+        await self._streams.linger(0)
+
     async def failure(self) -> EmulatorError:
         """Process messages until a host has failed or disconnected, however long that takes; return the error."""
         while self._error is None:

@@ -45,8 +45,8 @@ class HostNetwork:
         self._channel = ControlChannel(self._admission, plan.hosts, self._on_message, self._on_joined)
         # 64 random bits: a host cannot take the link of another run for one of its own.
         self._links = LinkWaves(plan, secrets.randbits(64), self._channel, launch)
-        self._barrier = StepBarrier(self._channel)
-        self._faults = ProcessFaults(plan, self._channel, launch, self._barrier, self._links)
+        self.barrier = StepBarrier(self._channel)
+        self._faults = ProcessFaults(plan, self._channel, launch, self.barrier, self._links)
         self._results: list[KeptResult] = []
         self._answered: set[int] = set()
 
@@ -87,7 +87,7 @@ class HostNetwork:
     async def step(self, step: Step, faults: Sequence[Fault]) -> StepResult:
         # Processes are killed or stopped before the step in which their ranks fail.
         await self._faults.before_step(step, faults)
-        return await self._barrier.step(step, faults)
+        return await self.barrier.step(step, faults, everyone=self._faults.concern_all(step, faults))
 
     async def results(self) -> list[KeptResult]:
         asked = self._channel.active
@@ -117,8 +117,8 @@ class HostNetwork:
             await links.dial([])
         links.reset(plan)
         self._plan = plan
-        self._barrier.reset()
-        self._faults = ProcessFaults(plan, self._channel, self._launch, self._barrier, links)
+        self.barrier.reset()
+        self._faults = ProcessFaults(plan, self._channel, self._launch, self.barrier, links)
         if closed or deferred:
             await links.open_again(closed | deferred, frozenset())
         else:  # an empty wave: once every host has answered it, every host has been reset
@@ -160,13 +160,13 @@ class HostNetwork:
             case LinkProgress():
                 self._links.on_progress(host, message)
             case StepReport():
-                self._barrier.on_report(host, message)
+                self.barrier.on_report(host, message)
             case Received():
-                self._barrier.on_received(host, message)
+                self.barrier.on_received(host, message)
             case JournalRows(rows):
-                self._barrier.rows.append(rows)
+                self.barrier.rows.append(rows)
             case AlteredCopies(copies):
-                self._barrier.altered_copies += copies
+                self.barrier.altered_copies += copies
             case ReceivedResult(part):
                 self._results.append(part)
             case ResultsSent():

@@ -17,7 +17,7 @@ from emunode.faults.connections import Connections
 from emunode.faults.effects import Stops
 from emunode.faults.injector import Faults
 from emunode.faults.kinds import Fault, LinkFault, NodeFault, stated
-from emunode.model import Rank, Step
+from emunode.model import CollectiveSpec, FaultKnowledge, Rank, Step
 
 
 class ProcessFaultPlan:
@@ -74,6 +74,12 @@ class ProcessFaultPlan:
         return min((step for step in self._recoveries.get(rank, ()) if step > after), default=0)
 
 
+def concern_all(spec: CollectiveSpec, in_force: Faults, step: Step, faults: Sequence[Fault]) -> bool:
+    """Return whether faults change anything in a step for ranks without packets or sends, once a fault was `in_force`."""
+    # A detector of failures counts steps of silence, so it advances in every step.
+    return bool(faults) or step in in_force.ends or spec.knowledge is FaultKnowledge.DETECT
+
+
 def _stopping(faults: Iterable[Fault], *, forgets: bool) -> list[NodeFault]:
     """Return the faults whose only effect is that a rank stops, and that it loses its state if `forgets`."""
     return [fault for fault in faults if isinstance(fault, NodeFault) and stated(fault) == [Stops(forgets)]]
@@ -91,10 +97,15 @@ class ProcessFaults:
         self._barrier = barrier
         self._links = links
         self._plan = ProcessFaultPlan(plan)
+        self._spec = plan.spec
         self._faults = Faults(plan.topology, plan.spec.seed)
         self._history: list[Fault] = []
         """All faults of earlier steps, for processes that missed some."""
         self.connections = Connections(plan.topology, self._faults)
+
+    def concern_all(self, step: Step, faults: Sequence[Fault]) -> bool:
+        """Return whether ranks without packets or sends are concerned in a step, after `before_step`."""
+        return bool(faults or self._history) and concern_all(self._spec, self._faults, step, faults)
 
     async def before_step(self, step: Step, faults: Sequence[Fault]) -> None:
         """Bring processes and connections into the state that they have in `step`."""

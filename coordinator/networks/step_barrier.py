@@ -1,4 +1,4 @@
-"""Steps by counting: open a step on all hosts, and wait until every packet that was sent has been received."""
+"""Steps by counting: open a step on the hosts with work, and wait until every packet that was sent has been received."""
 
 from collections.abc import Mapping, Sequence
 
@@ -7,32 +7,36 @@ from coordinator.networks.base import StepResult
 from coordinator.networks.control_channel import ControlChannel
 from coordinator.networks.messages import Received, StepReport
 from emunode.engine.rank_set import AlteredCopy
+from emunode.errors import FrameError
 from emunode.faults.kinds import Fault, to_record
 from emunode.host.orders import StepKind
 from emunode.model import Step
 
 
 class HostCounts:
-    """The report of one host on the open step: packets sent and received by peer host, and its next step."""
+    """The counts of one host: packets sent and received in the open step by peer host, and its next step."""
 
     __slots__ = ("due", "received", "reported", "sent")
 
     def __init__(self) -> None:
         self.reported: Step = 0
+        """The step that was last reported."""
+        self.due: Step = 0
+        """The next step in which the host sends without receiving anything first, as last reported; 0 for none."""
         self.clear()
 
     def clear(self) -> None:
-        """Forget the counts; the step that was last reported stays."""
+        """Forget the packets of the open step."""
         self.sent: Mapping[int, int] = {}
         self.received: Mapping[int, int] = {}
-        self.due: Step = 0
 
 
 class StepBarrier:
-    """Opens steps on the hosts of `channel`. A step ends when all hosts reported it and no packet is in flight.
+    """Opens steps on the hosts of `channel`. A step ends when all hosts with work reported it and no packet is in flight.
 
-    The sum over all hosts of packets sent minus received is the number in flight: it is kept up to date as reports come in,
-    so that the test for the end of a step takes constant time.
+    A host has work in a step if one of its ranks is due or has received packets in the step before. Others get no order, and
+    report only the packets that they receive. The sum over all hosts of packets sent minus received is the number in flight:
+    it is kept up to date as reports come in. So a step takes time for the hosts with work, not for all hosts.
     """
 
     def __init__(self, channel: ControlChannel) -> None:
@@ -42,20 +46,43 @@ class StepBarrier:
         """Altered copies that no step result has taken yet."""
         self._channel = channel
         self._counts: dict[int, HostCounts] = {}
+        self._counted: set[int] = set()
+        """Hosts with an order or with arrivals in the open step."""
+        self._calendar: dict[Step, set[int]] = {}
+        """By step, the hosts that are due in it."""
+        self._receivers: set[int] = set()
+        """Hosts to which packets of the open step were sent."""
+        self._begun = False
+        """Whether all hosts have had their first step: only its reports say when they are due."""
+        self._step: Step = 0
         self._unreported = 0
         self._in_flight = 0
 
     def reset(self) -> None:
         """Start over, for another run on the same hosts."""
         self._counts.clear()
+        self._counted.clear()
+        self._calendar.clear()
+        self._receivers.clear()
+        self._begun = False
         self.rows.clear()
         self.altered_copies.clear()
 
     # --- steps -----------------------------------------------------------------------------------------------------
 
-    async def step(self, step: Step, faults: Sequence[Fault]) -> StepResult:
-        """Run one step on all active hosts."""
-        self.order("step", step, faults, self._channel.active)
+    @property
+    def busy(self) -> bool:
+        """Whether packets of the open step are unread, or a live host is due."""
+        # Packets that were sent are read in the next step, even if no rank is due to send in it.
+        hosts = self._channel.hosts
+        return bool(self._receivers) or any(hosts[index].alive for due in self._calendar.values() for index in due)
+
+    async def step(self, step: Step, faults: Sequence[Fault], *, everyone: bool = False) -> StepResult:
+        """Run one step on the active hosts with work, or on all active hosts."""
+        ordered = self.begin(step, faults, everyone=everyone)
+        if not ordered:
+            # Hosts that fail are noticed, and interrupts, however many steps without work there are.
+            await self._channel.look()
         await self._channel.wait_until(
             # Everything reported and nothing in flight: then no packet of this step can still arrive.
             lambda: not self._unreported and not self._in_flight,
@@ -64,9 +91,20 @@ class StepBarrier:
         )
         rows, self.rows = self.rows, []
         altered_copies, self.altered_copies = self.altered_copies, []
-        alive = (counts for index, counts in self._counts.items() if self._channel.hosts[index].alive)
-        # Packets that were sent are read in the next step, even if no rank is due to send in it.
-        return StepResult(rows, any(counts.due or counts.sent for counts in alive), altered_copies)
+        return StepResult(rows, self.busy, altered_copies)
+
+    def begin(self, step: Step, faults: Sequence[Fault], *, everyone: bool = False) -> Sequence[ConnectedHost]:
+        """Order a step of the active hosts with work, or of all active hosts; return these hosts."""
+        due = self._calendar.get(step) or set()
+        if everyone or not self._begun:
+            hosts = self._channel.active
+        else:
+            found = (self._channel.hosts[index] for index in sorted(self._receivers | due))
+            hosts = [host for host in found if host.active]
+        self._begun = True
+        self._receivers = set()
+        self.order("step", step, faults, hosts)
+        return hosts
 
     async def drain(self, step: Step, faults: Sequence[Fault], hosts: Sequence[ConnectedHost]) -> None:
         """Let hosts read the arrivals before `step`, before their processes are killed or stopped."""
@@ -84,39 +122,62 @@ class StepBarrier:
 
     def order(self, kind: StepKind, step: Step, faults: Sequence[Fault], hosts: Sequence[ConnectedHost]) -> None:
         """Send a step order, and expect a report from each of these hosts."""
-        for host in hosts:
-            self._of(host).clear()
+        for index in self._counted:
+            self._counts[index].clear()
+        self._counted = {host.index for host in hosts}
+        self._step = step
         # Counts start at zero in every step, so a packet of an earlier step cannot balance a missing one.
         self._unreported, self._in_flight = len(hosts), 0
         self._channel.send_to_all(hosts, kind, step, [to_record(fault) for fault in faults])
 
     def expect_nothing_of(self, host: ConnectedHost) -> None:
         """Forget the planned sends of a host, since its process is killed."""
-        self._of(host).due = 0
+        self._note_due(host, 0)
 
     # --- reports ---------------------------------------------------------------------------------------------------
 
     def on_report(self, host: ConnectedHost, report: StepReport) -> None:
         """Take the report of a host on its step."""
         counts = self._of(host)
-        counts.reported, counts.due, counts.sent = report.step, report.due, report.sent
+        counts.reported, counts.sent = report.step, report.sent
+        self._note_due(host, report.due)
         self._unreported -= 1
-        self._in_flight += sum(report.sent.values())
+        if report.sent:
+            self._in_flight += sum(report.sent.values())
+            self._receivers.update(report.sent)
         self._count_received(counts, report.received)
         if report.rows:
             self.rows.append(report.rows)
 
     def on_received(self, host: ConnectedHost, message: Received) -> None:
-        """Take a newer count of received packets; a late one of an earlier step is ignored."""
-        counts = self._of(host)
-        # A count that was sent before the host received the order of this step belongs to the step before.
-        if message.step == counts.reported:
-            self._count_received(counts, message.received)
+        """Take a newer count of received packets, also of a host without an order; a late one of an earlier step is ignored.
+
+        FrameError for a step that has not begun.
+        """
+        if message.step > self._step:
+            raise FrameError(f"packets of step {message.step} in step {self._step}")
+        if message.step == self._step:
+            self._counted.add(host.index)
+            self._count_received(self._of(host), message.received)
 
     def _count_received(self, counts: HostCounts, received: Mapping[int, int]) -> None:
         # The difference to the previous count: `received` is a running total of the step.
         self._in_flight -= sum(received.values()) - sum(counts.received.values())
         counts.received = received
+
+    def _note_due(self, host: ConnectedHost, due: Step) -> None:
+        """Note the step in which a host is due next; 0 for none."""
+        counts = self._of(host)
+        if counts.due == due:
+            return
+        if counts.due:
+            there = self._calendar[counts.due]
+            there.discard(host.index)
+            if not there:
+                del self._calendar[counts.due]
+        counts.due = due
+        if due:
+            self._calendar.setdefault(due, set()).add(host.index)
 
     def _of(self, host: ConnectedHost) -> HostCounts:
         counts = self._counts.get(host.index)
@@ -127,7 +188,8 @@ class StepBarrier:
     def _missing(self, step: Step) -> str:
         """Return the hosts without a report of `step`, and the packets that did not arrive, by pair of hosts."""
         hosts = [host for host in self._channel.in_order if host.alive]
-        silent = [str(host.index) for host in hosts if self._of(host).reported != step]
+        ordered = [host for host in hosts if host.index in self._counted and host.active]
+        silent = [str(host.index) for host in ordered if self._of(host).reported != step]
         found = (
             [f"hosts without a report: {', '.join(silent[:5])}{', ..' if len(silent) > 5 else ''}"] if silent else []
         )

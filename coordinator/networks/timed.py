@@ -150,12 +150,12 @@ class TimedHostNetwork(HostNetwork):
     @property
     def rows(self) -> list[bytes]:
         """The journal rows so far."""
-        return self._barrier.rows
+        return self.barrier.rows
 
     @property
     def altered_copies(self) -> list[AlteredCopy]:
         """The altered copies so far."""
-        return self._barrier.altered_copies
+        return self.barrier.altered_copies
 
     async def run(self, timetable: Timetable, progress: Progress) -> None:
         """Run like `Timed.run`; raises RunError also when no host sends anything for STALL_SECONDS."""

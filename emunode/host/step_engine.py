@@ -5,6 +5,9 @@ which host. The coordinator opens the next step when the counts of all hosts agr
 may arrive before the order for its step; arrivals are filed by step. A packet of step t is read in step t + 1, so
 two files, indexed by `step & 1`, are enough: when step t is open, packets of t and t + 1 can arrive, and what arrived in
 t - 1 was emptied into inboxes when t was opened. When the count of arrivals grows after the report, it is reported again.
+
+A host gets the order for a step only if it has something to do in it: a rank is due, packets of the step before are unread,
+or faults change. A packet of a step without an order moves the host into that step, and its arrival is reported.
 """
 
 from collections import Counter
@@ -77,6 +80,8 @@ class StepEngine:
         self._inbox: dict[Rank, list[PortPacket]] = {}
         self._step: Step = 0
         self._reported = False
+        self._due: Step = 0
+        """The step in which a rank sends without receiving anything first, as last reported; 0 for none."""
         self.working = 0
         """Ranks that are still to run in this step."""
         self._start_over()
@@ -98,6 +103,7 @@ class StepEngine:
         else:
             self.algorithm = make_algorithm(self._topology, spec)
         self._step = 0
+        self._due = 0
         self._reported = False
         for slots, packets in self._arrivals:
             slots.clear()
@@ -137,7 +143,7 @@ class StepEngine:
     # --- arrivals --------------------------------------------------------------------------------------------------
 
     def on_frame(self, fd: int, frame: bytes) -> None:
-        """File a packet of a link under its step; FrameError for a packet of another step than this or the next."""
+        """File a packet of a link under its step; FrameError for a packet of a step that cannot be open."""
         slot = self._slots[fd]
         if slot < 0:
             self._on_other_frame(fd, frame)
@@ -145,11 +151,24 @@ class StepEngine:
         # Decoded on arrival, although it is read in the next step: a malformed packet ends its own stream.
         step, packet = wire.decode_packet(frame, self._order)
         if not 0 <= step - self._step <= 1:
-            raise FrameError(f"packet of step {step} in step {self._step}")
+            self._skip_steps_before(step)
         # Two files suffice, one for even and one for odd steps: see the module's docstring.
         slots, packets = self._arrivals[step & 1]
         slots.append(slot)
         packets.append(packet)
+
+    def _skip_steps_before(self, step: Step) -> None:
+        """Leave out the steps before `step`, for which no order came; FrameError if this host has something to do in one."""
+        unread = self._arrivals[0][0] or self._arrivals[1][0]
+        if not self._reported or step <= self._step or unread or 0 < self._due < step:
+            raise FrameError(f"packet of step {step} in step {self._step}")
+        self._enter_without_order(step - 1)
+
+    def _enter_without_order(self, step: Step) -> None:
+        """Go to a step in which no rank of this host has anything to do."""
+        self._step = step
+        self._counted = 0
+        self._received.clear()
 
     def link_ended(self, slot: int, why: str) -> None:
         """Note that a link ended by itself; the next step checks whether a fault explains it."""
@@ -288,17 +307,28 @@ class StepEngine:
             runner.altered_copies.clear()
         self._reported = True
         # The coordinator skips steps in which no host is due; 0 stands for none.
-        due = min(runner.due) if runner.due else 0
+        self._due = due = min(runner.due) if runner.due else 0
         # Only hosts that got something: most ranks talk to few hosts, and the report of an idle step stays short.
         sent = {host: packets for host, packets in enumerate(self._sent) if packets} if any(self._sent) else {}
         self._tell("report", self._step, sent, self._count_received(), due, bytes(runner.rows))
         runner.rows.clear()
 
     def report_late_arrivals(self) -> None:
-        """Report arrivals since the report of this step, if there are any."""
-        # One comparison per poll, so waiting for late packets costs nothing.
-        if self._reported and len(self._arrivals[self._step & 1][0]) != self._counted:
-            self._tell("received", self._step, self._count_received())
+        """Report arrivals that no report of a step will count, if there are any."""
+        if not self._reported:
+            return
+        step = self._step
+        # Two comparisons per poll, so waiting for late packets costs nothing.
+        if len(self._arrivals[step & 1][0]) != self._counted:
+            self._tell("received", step, self._count_received())
+        elif self._arrivals[step + 1 & 1][0] and not self._expects_order(step + 1):
+            # The coordinator sends no order for that step, and waits for its packets all the same.
+            self._enter_without_order(step + 1)
+            self._tell("received", step + 1, self._count_received())
+
+    def _expects_order(self, step: Step) -> bool:
+        """Return whether an order for the next step comes: a rank is due, or packets are unread. Faults come unexpected."""
+        return self._counted > 0 or 0 < self._due <= step
 
     def _count_received(self) -> Mapping[int, int]:
         """Return the number of packets that arrived in this step so far, by the host that sent them."""

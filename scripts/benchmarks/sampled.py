@@ -119,7 +119,7 @@ def links(topology: str) -> Counter[str]:
 
 
 def idle(topology: str, hosts: int, steps: int) -> Counter[str]:
-    """Return samples by part of all hosts during steps in which nothing happens."""
+    """Return samples by part of all hosts during steps in which all hosts report and nothing else happens."""
 
     async def measured() -> None:
         plan = plan_of(topology=topology)
@@ -130,7 +130,7 @@ def idle(topology: str, hosts: int, steps: int) -> Counter[str]:
                 step += 1
             async with sampler.sampling(network.pids):
                 for later in range(step + 1, step + 1 + steps):
-                    await network.step(later, ())
+                    await network.barrier.step(later, (), everyone=True)
 
     with _sampler() as sampler:
         trio.run(measured)

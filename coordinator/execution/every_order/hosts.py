@@ -3,7 +3,8 @@
 The step engine of hosts runs here without sockets. At a host the order for a step, the turns of its ranks, the packets of
 that step and reports of late arrivals may come in any order that the protocol of hosts allows: a packet of another host may
 arrive before the order for its step, between order and turns, and after the report; a packet between two ranks of the host
-arrives after the turn of its sender.
+arrives after the turn of its sender. A host without work gets no order, and a host that gets an order for faults alone may
+report arrivals before it.
 
 Orders at different hosts are not combined. A host learns of others by packets and orders alone. So if each host sends the
 same packets and rows in every order of its own events, given the packets that the others send, then by induction over the
@@ -26,6 +27,7 @@ from coordinator.history.journal import RECORD, Journal
 from coordinator.networks.admission import ConnectedHost
 from coordinator.networks.control_channel import ControlChannel
 from coordinator.networks.messages import Received, StepReport
+from coordinator.networks.process_faults import concern_all
 from coordinator.networks.step_barrier import StepBarrier
 from coordinator.planning.plan import Plan
 from emunode.algorithms.base import Algorithm
@@ -103,6 +105,8 @@ class StepInput(NamedTuple):
     opened: Sequence[tuple[Rank, Port]]
     """Links that open again before the step."""
     packets: Sequence[SlotFrame]
+    ordered: bool = True
+    """Whether the host gets an order for the step."""
 
 
 class Outcome(NamedTuple):
@@ -118,6 +122,10 @@ class Outcome(NamedTuple):
     """Packets by host, in the last report."""
     error: str
     """The error that ended the host, or empty."""
+
+
+NOTHING: Final = Outcome((), b"", (), 0, (), "")
+"""The result of a step at a host without an order, before packets arrive."""
 
 
 class _Host:
@@ -181,7 +189,11 @@ class _Host:
         """Return everything that decides what the host does from now on, as a value to compare."""
         engine = self.engine
         held = (engine._runner, engine._arrivals, engine._had_faults, engine._connections, self.links.descriptors)
-        return fingerprint((held, self._error))
+        return fingerprint((held, engine._step, engine._due, engine._counted, self._error))
+
+    def expects_order(self, step: Step) -> bool:
+        """Return whether the host reports no arrivals before the order for a step."""
+        return not self.engine._reported or self.engine._expects_order(step)
 
 
 def _no_frame(_descriptor: int, _frame: bytes) -> None:
@@ -189,36 +201,49 @@ def _no_frame(_descriptor: int, _frame: bytes) -> None:
 
 
 def local_orders(
-    slots: Sequence[int], turns: int = 0, own: Mapping[int, int] | None = None
+    slots: Sequence[int],
+    turns: int = 0,
+    own: Mapping[int, int] | None = None,
+    *,
+    ordered: bool = True,
+    unexpected: bool = False,
 ) -> Iterator[tuple[LocalEvent, ...]]:
     """Yield every order of the events of one host in one step, the plainest first.
 
     `slots` are the link ends at which packets arrive. `own` has the slots of packets between ranks of the host, each with
     the index of its sender among the `turns` that are taken. The host reports after the last turn, or after the order if
-    there is no turn. A later arrival may be reported before the next arrival, and the last arrival is always reported.
+    there is no turn. A later arrival may be reported before the next arrival, and the last arrival is always reported. A
+    host that is not `ordered` reports arrivals alone; before an order that is `unexpected`, arrivals may be reported too.
     """
     for taken in permutations(range(turns)):
-        frame: list[LocalEvent] = [("order", 0), *(("turn", index) for index in taken)]
+        frame: list[LocalEvent] = [("order", 0), *(("turn", index) for index in taken)] if ordered else []
         for arriving in permutations(slots):
-            yield from _placed(frame, [("packet", slot) for slot in arriving], own or {})
+            yield from _placed(frame, [("packet", slot) for slot in arriving], own or {}, unexpected)
 
 
 def _placed(
-    left: Sequence[LocalEvent], packets: Sequence[LocalEvent], own: Mapping[int, int], *, unreported: bool = False
+    left: Sequence[LocalEvent],
+    packets: Sequence[LocalEvent],
+    own: Mapping[int, int],
+    unexpected: bool,
+    *,
+    unreported: bool = False,
 ) -> Iterator[tuple[LocalEvent, ...]]:
     """Merge two sequences in all ways in which a packet follows the turn of its sender; once `left` is over, late arrivals
-    are reported after some of the packets.
+    are reported after some of the packets, and so are arrivals before an unexpected order.
     """
+    reports = not left or (unexpected and left[0][0] == "order")
     if left:
-        yield from ((left[0], *rest) for rest in _placed(left[1:], packets, own))
+        yield from ((left[0], *rest) for rest in _placed(left[1:], packets, own, unexpected))
+    if reports and unreported:
+        yield from ((("report", 0), *rest) for rest in _placed(left, packets, own, unexpected))
+    elif not packets and not left:
+        yield ()
     if packets:
-        if not left and unreported:
-            yield from ((("report", 0), *rest) for rest in _placed(left, packets, own))
         slot = packets[0][1]
         if slot not in own or ("turn", own[slot]) not in left:
-            yield from ((packets[0], *rest) for rest in _placed(left, packets[1:], own, unreported=not left))
-    elif not left:
-        yield ((("report", 0),) if unreported else ())
+            rest_of = _placed(left, packets[1:], own, unexpected, unreported=reports)
+            yield from ((packets[0], *rest) for rest in rest_of)
 
 
 class HostOrders:
@@ -236,6 +261,11 @@ class HostOrders:
         """By host, one history of events for each different state; most hosts have one."""
         self.faults = Faults(plan.topology, plan.spec.seed)
         self.connections = Connections(plan.topology, self.faults)
+        self.had_faults = False
+        self.unexpected = [False for _ in hosts]
+        """By host, whether its order for the newest step is for faults alone."""
+        self.hosts = [ConnectedHost(-1, host, 0, "", "") for host in hosts]
+        self.barrier = StepBarrier(_Channel(self.hosts))
         self.journal = Journal()
 
     def run(self) -> None:
@@ -261,8 +291,13 @@ class HostOrders:
         self.faults.apply(faults)
         opened = sorted(self.connections.update(step, faults)[1])
         hosts = range(self.placement.hosts)
+        self.had_faults |= bool(faults)
+        everyone = self.had_faults and concern_all(self.plan.spec, self.faults, step, faults)
+        ordered = {host.index for host in self.barrier.begin(step, faults, everyone=everyone)}
         # Decided before any packet of the step arrives: what a rank sends depends on the steps before alone.
-        outcomes = [self._read(host, StepInput(step, faults, opened, ())) for host in hosts]
+        outcomes = [
+            self._read(host, StepInput(step, faults, opened, ())) if host in ordered else NOTHING for host in hosts
+        ]
         arriving: list[list[SlotFrame]] = [[] for _ in hosts]
         for host, outcome in enumerate(outcomes):
             for slot, frame in outcome.sent:
@@ -270,10 +305,14 @@ class HostOrders:
                 there = self.placement.host(receiver)
                 arriving[there].append((self._slot(there, receiver, its_port), frame))
         for host, outcome in enumerate(outcomes):
-            self.given[host].append(StepInput(step, faults, opened, tuple(sorted(arriving[host]))))
+            packets = tuple(sorted(arriving[host]))
+            self.given[host].append(StepInput(step, faults, opened, packets, host in ordered))
             self._order(host, outcome)
         self.journal.add([outcome.rows for outcome in outcomes])
-        return _Barrier(self, step, outcomes, arriving).run()
+        found = _Barrier(self, step, outcomes, arriving)
+        found.run()
+        found.tell_all(self.barrier)
+        return self.barrier.busy
 
     def _end(self, host: int, slot: int) -> tuple[Rank, Port]:
         index, port = divmod(slot, self.plan.topology.degree)
@@ -320,9 +359,13 @@ class HostOrders:
         found: dict[object, list[tuple[LocalEvent, ...]]] = {}
         for history in self.histories[host]:
             replayed = self._replayed(host, history)
-            replayed.run(given, [("order", 0)])
-            turns = [index for _, index in self._turns(replayed)]
-            for events in local_orders(slots, len(turns), self._own(host, slots, turns)):
+            # Equal in all states: it depends on what the host sends and on who sends to it.
+            unexpected = self.unexpected[host] = given.ordered and not replayed.expects_order(given.step)
+            if given.ordered:
+                replayed.run(given, [("order", 0)])
+            turns = [index for _, index in self._turns(replayed)] if given.ordered else []
+            own = self._own(host, slots, turns)
+            for events in local_orders(slots, len(turns), own, ordered=given.ordered, unexpected=unexpected):
                 named = [(name, turns[number]) if name == "turn" else (name, number) for name, number in events]
                 self.result.count()
                 self.result.orders[given.step, host] += 1
@@ -370,6 +413,20 @@ _WORDS: Final = {
 }  # fmt: skip
 
 
+class _Reports(NamedTuple):
+    """The messages of one host in a step: its report, and a count after each arrival."""
+
+    report: StepReport | None
+    """None for a host without an order."""
+    received: Sequence[Received]
+    early: bool
+    """Whether counts may come before the report."""
+
+
+_Place = tuple[bool, int]
+"""How far the messages of a host have come: whether its report has, and how many counts."""
+
+
 class _Barrier:
     """Every order in which the reports of one step may reach the coordinator.
 
@@ -381,64 +438,85 @@ class _Barrier:
     ) -> None:
         self._result = explorer.result
         self._step = step
-        self._hosts = [ConnectedHost(-1, host, 0, "", "") for host in range(len(outcomes))]
-        self._messages: list[list[StepReport | Received]] = []
+        self._hosts = explorer.hosts
+        self._messages: list[_Reports] = []
         for host, outcome in enumerate(outcomes):
+            given = explorer.given[host][-1]
             sent = Counter(explorer.peer_host(host, slot) for slot, _ in outcome.sent)
-            # With every arrival after the report, each reported alone: all other orders skip some of these counts.
+            report = StepReport(step, sent, {}, outcome.due, b"") if given.ordered else None
             received: Counter[int] = Counter()
-            messages: list[StepReport | Received] = [StepReport(step, sent, {}, outcome.due, b"")]
+            counts = []
+            # Each arrival reported alone: all other orders skip some of these counts.
             for slot, _ in arriving[host]:
                 received[explorer.peer_host(host, slot)] += 1
-                messages.append(Received(step, dict(received)))
-            self._messages.append(messages)
+                counts.append(Received(step, dict(received)))
+            self._messages.append(_Reports(report, counts, explorer.unexpected[host]))
 
-    def run(self) -> bool:
-        """Return whether the run goes on; DeviationError if the step may end before all packets have arrived."""
-        lengths = [len(messages) for messages in self._messages]
-        seen, left = set[object](), [(0,) * len(lengths)]
-        busy = False
+    def run(self) -> None:
+        """Raise DeviationError if the step may end before all packets have arrived, or does not end."""
+        start = tuple((messages.report is None, 0) for messages in self._messages)
+        last = tuple((True, len(messages.received)) for messages in self._messages)
+        seen, left = set[object](), [start]
         for place in left:  # grows
             self._result.count()
             barrier = self._barrier_at(place)
-            complete = list(place) == lengths
+            complete = place == last
             ended = not barrier._unreported and not barrier._in_flight  # the condition of `step`
             if ended != complete:
                 what = "the step ends before all packets have arrived" if ended else "the step does not end"
                 raise DeviationError(Deviation(self._step, "", (), what))
-            if complete:
-                busy = any(counts.due or counts.sent for counts in barrier._counts.values())
-            for index in range(len(lengths)):
-                if place[index] < lengths[index]:
-                    following = (*place[:index], place[index] + 1, *place[index + 1 :])
-                    if (key := self._key(following)) not in seen:
-                        seen.add(key)
-                        left.append(following)
-        return busy
+            for index, following in self._next(place):
+                moved = (*place[:index], following, *place[index + 1 :])
+                if (key := self._key(moved)) not in seen:
+                    seen.add(key)
+                    left.append(moved)
 
-    def _key(self, place: Sequence[int]) -> object:
+    def _next(self, place: Sequence[_Place]) -> Iterator[tuple[int, _Place]]:
+        """Yield each host from which a further message may come, with its place after that message."""
+        for index, (reported, count) in enumerate(place):
+            messages = self._messages[index]
+            if not reported:
+                yield index, (True, count)
+            if count < len(messages.received) and (reported or messages.early):
+                yield index, (reported, count + 1)
+
+    def _key(self, place: Sequence[_Place]) -> object:
         """Return the state up to the names of hosts that have sent and are to receive equally many packets."""
-        sums = (sum(messages[0].sent.values()) for messages in self._messages)  # type: ignore[union-attr]
-        return tuple(sorted(zip(place, map(len, self._messages), sums, strict=True)))
+        sums = (-1 if each.report is None else sum(each.report.sent.values()) for each in self._messages)
+        ends = ((len(each.received), each.early) for each in self._messages)
+        return tuple(sorted(zip(place, ends, sums, strict=True)))
 
-    def _barrier_at(self, place: Sequence[int]) -> StepBarrier:
+    def _barrier_at(self, place: Sequence[_Place]) -> StepBarrier:
         """Return the barrier after the first messages of every host; the order of hosts is arbitrary, as sums are."""
-        barrier = StepBarrier(_Channel())
-        barrier.order("step", self._step, (), self._hosts)
-        for host, number in zip(self._hosts, place, strict=True):
-            for message in self._messages[host.index][:number]:
-                take: Callable[..., None] = (
-                    barrier.on_report if isinstance(message, StepReport) else barrier.on_received
-                )
-                take(host, message)
+        barrier = StepBarrier(_Channel(self._hosts))
+        ordered = [host for host, each in zip(self._hosts, self._messages, strict=True) if each.report is not None]
+        barrier.order("step", self._step, (), ordered)
+        self._tell(barrier, place)
         return barrier
+
+    def tell_all(self, barrier: StepBarrier) -> None:
+        """Give a barrier all messages of the step."""
+        self._tell(barrier, [(True, len(messages.received)) for messages in self._messages])
+
+    def _tell(self, barrier: StepBarrier, place: Sequence[_Place]) -> None:
+        for host, messages, (reported, count) in zip(self._hosts, self._messages, place, strict=True):
+            counts = messages.received[:count]
+            if messages.report is not None and reported and not messages.early:
+                barrier.on_report(host, messages.report)
+            for message in counts:
+                barrier.on_received(host, message)
+            if messages.report is not None and reported and messages.early:
+                # The report repeats the counts before it.
+                received = counts[-1].received if counts else {}
+                barrier.on_report(host, messages.report._replace(received=received))
 
 
 class _Channel(ControlChannel):
     """A channel that sends nothing."""
 
-    def __init__(self) -> None:
+    def __init__(self, hosts: Sequence[ConnectedHost]) -> None:
         """Open nothing."""
+        self.hosts = {host.index: host for host in hosts}
 
     def send_to_all(self, hosts: Any, *message: object) -> None:
         """Send nothing."""

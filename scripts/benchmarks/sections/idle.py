@@ -1,6 +1,7 @@
 """Idle step: time of a step in which nothing happens, over several hosts.
 
-Bare: a process sends an order to as many other processes and waits for all reports. The other implementations do the same.
+Bare: a process sends an order to as many other processes and waits for all reports. The other implementations do the same,
+and so does the step of all hosts. An idle step has no host with work, so no order is sent.
 """
 
 from collections.abc import Iterator
@@ -16,14 +17,15 @@ from benchmarks.record import Note, Options, Row, Section
 from benchmarks.registry import measure, missing, others
 from coordinator.planning.plan import Plan
 
-OURS = "idle step"
+OURS = "step of all hosts"
+IDLE = "idle step"
 CASES = ((2, 0.3), (4, 0.5), (48, 8.0))
 """Number of hosts, and the target in milliseconds."""
 QUICK_CASES = ((2, None),)
 
 
-async def idle_step(plan: Plan, steps: int) -> float:
-    """Return milliseconds of an idle step."""
+async def idle_step(plan: Plan, steps: int, everyone: bool = False) -> float:
+    """Return milliseconds of an idle step, in which all hosts report if `everyone`."""
     async with network_up(plan) as network:
         first = 1
         while (await network.step(first, ())).busy:
@@ -31,7 +33,7 @@ async def idle_step(plan: Plan, steps: int) -> float:
         times = []
         for step in range(first + 1, first + 1 + steps):
             began = perf_counter()
-            await network.step(step, ())
+            await network.barrier.step(step, (), everyone=everyone)
             times.append(perf_counter() - began)
     return median(times) * 1000
 
@@ -45,7 +47,11 @@ def rows(options: Options) -> Iterator[Row | Note]:
         plan = plan_of(topology=name, ranks_per_host=-(-order // hosts))
         comparison = interleave(
             partial(measure, "bare", "idle", hosts=hosts, rounds=steps),
-            {OURS: partial(trio.run, idle_step, plan, steps), **others("idle", hosts=hosts, rounds=steps)},
+            {
+                OURS: partial(trio.run, idle_step, plan, steps, True),
+                IDLE: partial(trio.run, idle_step, plan, steps),
+                **others("idle", hosts=hosts, rounds=steps),
+            },
             max(1, options.turns // 2),
             times=True,
         )

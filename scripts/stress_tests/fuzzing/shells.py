@@ -234,7 +234,7 @@ def make_fuzz_coordinator() -> Callable[[bytes], None]:
                 continue
             one._channel._on_frame(fd, wire.encode_control(*source.spoiled([*MESSAGES[kind]])))
             one._absent()
-            one._barrier._missing(1)
+            one.barrier._missing(1)
 
     return fuzz_coordinator
 

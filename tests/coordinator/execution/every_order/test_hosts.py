@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from math import factorial
+from typing import Any
 
 import pytest
 
@@ -58,25 +59,27 @@ def test_every_order_gives_the_journal_of_memory(line: str) -> None:
 
 
 def by_brute_force(
-    works: Sequence[bool], packets: Sequence[tuple[int, int]], host_of: Sequence[int]
+    works: Sequence[bool], packets: Sequence[tuple[int, int]], host_of: Sequence[int], *, first: bool
 ) -> list[set[tuple[LocalEvent, ...]]]:
     """Return by host its sequences of events in all executions of one step, without any reduction.
 
-    `packets` are (sender, receiver). Written anew: a packet exists once its sender has taken its turn.
+    `packets` are (sender, receiver). Written anew: a packet exists once its sender has taken its turn. Hosts without work
+    get no order, but in the first step.
     """
     hosts = range(1 + max(host_of))
     found: list[set[tuple[LocalEvent, ...]]] = [set() for _ in hosts]
     executions = 0
+    ordered = {host for host in hosts if first or any(works[rank] for rank, at in enumerate(host_of) if at == host)}
 
     def has_reported(host: int, events: list[LocalEvent]) -> bool:
         turns = [rank for rank, where in enumerate(host_of) if where == host and works[rank]]
-        return ("order", 0) in events and all(("turn", rank) in events for rank in turns)
+        return host not in ordered or (("order", 0) in events and all(("turn", rank) in events for rank in turns))
 
     def go(done: list[list[LocalEvent]], flying: frozenset[int], pending: frozenset[int]) -> None:
         nonlocal executions
         moved = False
         for host, events in enumerate(done):
-            if ("order", 0) not in events:
+            if host in ordered and ("order", 0) not in events:
                 moved = True
                 go(_with(done, host, ("order", 0)), flying, pending)
                 continue
@@ -120,16 +123,25 @@ def test_orders_are_counted_as_by_brute_force(line: str, hosts: int) -> None:
         # Ranks that read something take a turn as well.
         readers = {receiver for at, _, receiver in rows.iter_rows() if at == step - 1}
         works = [rank in senders | readers for rank in range(order)]
-        counts = [len(each) for each in by_brute_force(works, packets, list(map(placement.host, range(order))))]
+        counts = [
+            len(each)
+            for each in by_brute_force(works, packets, list(map(placement.host, range(order))), first=step == 1)
+        ]
         assert counts == [found.orders[step, host] for host in range(placement.hosts)]
 
 
 @pytest.mark.parametrize("count", range(5))
 def test_number_of_local_orders_has_a_closed_form(count: int) -> None:
     ports = list(range(count))
-    for turns, expected in ((0, 2**count), (1, 2 ** (count + 1) - 1)):
-        orders = list(local_orders(ports, turns))
-        assert len(orders) == len(set(orders)) == factorial(count) * expected
+    found = (
+        (local_orders(ports, 0), 2**count),
+        (local_orders(ports, 1), 2 ** (count + 1) - 1),
+        (local_orders(ports, ordered=False), 2 ** max(count - 1, 0)),
+        (local_orders(ports, unexpected=True), 2**count * (count + 2) // 2),
+    )
+    for orders, expected in found:
+        listed = list(orders)
+        assert len(listed) == len(set(listed)) == factorial(count) * expected
 
 
 # --- mutants ---------------------------------------------------------------------------------------------------------
@@ -140,7 +152,7 @@ def test_a_node_that_reads_in_the_order_of_arrival_is_found(monkeypatch: pytest.
     found = result("hypercube:2 broadcast flood").deviation
     assert found is not None
     assert (found.step, found.label) == (3, "11")
-    assert "other journal rows in the order order, packet on port 1, " in found.words()
+    assert "other journal rows in the order packet on port 1, report, packet on port 0, " in found.words()
 
 
 def test_a_host_that_loses_early_packets_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,6 +166,25 @@ def test_a_host_that_loses_early_packets_is_found(monkeypatch: pytest.MonkeyPatc
     found = result("hypercube:2 broadcast flood").deviation
     assert found is not None
     assert (found.step, found.events[0][0]) == (1, "packet")
+
+
+def test_a_host_that_waits_for_an_order_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(StepEngine, "_expects_order", lambda *_: True)
+    found = result("hypercube:2 broadcast flood").deviation
+    assert found is not None
+    assert "other counts in the order packet on port 0, report" in found.words()
+
+
+def test_a_coordinator_that_forgets_receivers_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    begin = StepBarrier.begin
+
+    def forgetful(barrier: StepBarrier, *arguments: Any, **named: Any) -> Any:
+        barrier._receivers.clear()
+        return begin(barrier, *arguments, **named)
+
+    monkeypatch.setattr(StepBarrier, "begin", forgetful)
+    found = result("hypercube:2 broadcast flood").deviation
+    assert found is not None
 
 
 def test_a_coordinator_that_does_not_count_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
