@@ -44,6 +44,8 @@ PAGES: Final = (
 SAMPLED: Final = {ROOT / "docs" / name: one_in for name, one_in in {"how-to": 9, "explanation": 7, "extend": 3}.items()}
 """The folders whose pages are sampled: one in this number."""
 GENERATED_PAGES: Final = ROOT / "docs" / "reference"
+GALLERY: Final = ROOT / "docs" / "gallery.md"
+"""`tests/scripts/test_gallery.py` executes its commands, and compares their numbers."""
 REASONS: Final = re.compile(
     r"(needs (Docker|root|another machine|Slurm|mpirun|an ssh server)( and another machine)?|more than a minute"
     r"|this is the environment in which the test runs|needs a browser|needs a second checkout"
@@ -116,7 +118,7 @@ def pages_with(language: str) -> list[ParameterSet]:
     """Return the hand-written pages with blocks of a language, as test parameters; of most folders, a sample runs by
     default.
     """
-    pages = [page for page in PAGES if page.parent != GENERATED_PAGES and blocks(page, language)]
+    pages = [page for page in PAGES if page.parent != GENERATED_PAGES and page != GALLERY and blocks(page, language)]
     return [
         pytest.param(
             page,

@@ -6,12 +6,16 @@ nor by the finished pages.
 
 import gc
 import re
+import sys
 from pathlib import Path
 from typing import Final
 
 from sphinx.application import Sphinx
 
 import emunode
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from documentation import gallery
 
 # A build keeps nearly all that it makes: collections take time and free nothing.
 gc.disable()
@@ -42,6 +46,8 @@ html_title = f"{project} {release}"
 html_theme_options: dict[str, list[str]] = {"footer_icons": []}
 html_additional_pages = {"index": "to-docs.html"}
 templates_path = ["templates"]
+html_static_path = ["static"]
+html_css_files = ["gallery.css"]
 html_copy_source = False
 html_show_sphinx = False
 html_show_copyright = False
@@ -60,6 +66,23 @@ def navigation(index: str) -> str:
         options = [":hidden:", *([f":caption: {caption}"] if caption else [])]
         trees.append("\n".join(["```{toctree}", *options, "", *pages, "```"]))
     return "\n\n".join(trees)
+
+
+def chosen_groups(app: Sphinx) -> list[gallery.Group]:
+    """Return the gallery, or its entries that the setting `gallery_entries` names."""
+    names = app.config.gallery_entries.split()
+    return gallery.only(gallery.read_gallery(), names) if names else gallery.read_gallery()
+
+
+def build_gallery(app: Sphinx) -> None:
+    """Run the commands of the gallery into the site."""
+    gallery.build(Path(app.outdir), chosen_groups(app))
+
+
+def show_gallery(app: Sphinx, page: str, source: list[str]) -> None:
+    """Put pictures and links to reports in place of the list of commands."""
+    if page == "docs/gallery":
+        source[0] = gallery.wall(chosen_groups(app))
 
 
 def add_navigation(app: Sphinx, page: str, source: list[str]) -> None:  # noqa: ARG001  # the arguments of the event
@@ -82,5 +105,8 @@ def mark_code(app: Sphinx, what: str, name: str, value: object, options: object,
 
 def setup(app: Sphinx) -> None:
     """Called by Sphinx."""
+    app.add_config_value("gallery_entries", "", "env")
+    app.connect("builder-inited", build_gallery)
+    app.connect("source-read", show_gallery)
     app.connect("source-read", add_navigation)
     app.connect("autodoc-process-docstring", mark_code)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
+from documentation.gallery import listing, read_gallery
 from reference_pages.architecture import draw_architecture
 from reference_pages.fold_trees import draw_fold_tree
 from reference_pages.interfaces import interfaces_page
@@ -17,6 +18,7 @@ from reference_pages.tables import algorithms_page, faults_page, topologies_page
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 GENERATED: Final[Mapping[str, Callable[[], str]]] = {
+    "docs/gallery.md": lambda: listing(read_gallery()),
     "coordinator/api/option_types.py": option_types,
     "docs/reference/commands.md": commands_page,
     "docs/reference/scenario.md": scenario_page,

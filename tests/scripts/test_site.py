@@ -32,6 +32,8 @@ ASSETS = {
 """The resources that a browser fetches with a page, by element."""
 NAVIGATION_ONLY = {"next", "prev", "index", "search", "canonical"}
 """Relations of `<link>` that a browser does not fetch."""
+SHOWN = ("hypercube-edge-disjoint-trees", "two-crashes", "trees-against-one")
+"""Entries of the gallery that are built here, of several kinds; `test_gallery.py` runs all."""
 ADDRESS = re.compile(r"""(?:url\(|@import\s+)\s*['"]?([^'")\s;]+)""")
 
 
@@ -79,7 +81,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site").resolve()
     (line,) = re.findall(r"^python (-m sphinx .*)$", (ROOT / "scripts" / "docs").read_text(), re.MULTILINE)
     words = Template(line).substitute(doctrees=folder / "doctrees", target=folder / "html")
-    done = run_process(ROOT, [sys.executable, *shlex.split(words)])
+    few = ["-D", f"gallery_entries={' '.join(SHOWN)}"]
+    done = run_process(ROOT, [sys.executable, *shlex.split(words), *few])
     assert (done.status, done.err) == (0, "")
     return folder / "html"
 
@@ -132,3 +135,10 @@ def test_every_page_of_the_documentation_is_in_the_navigation(site: Path) -> Non
     listed = {target(index, link).path for link in parsed(index).links}
     sources = [*(ROOT / "docs").rglob("*.md"), *(ROOT / "docs").rglob("*.rst")]
     assert {(site / page.relative_to(ROOT)).with_suffix(".html") for page in sources} <= listed
+
+
+def test_the_gallery_leads_to_its_reports(site: Path) -> None:
+    page = site / "docs/gallery.html"
+    reports = {target(page, link).path for link in parsed(page).links if "/gallery/" in link}
+    assert {report.parent.name for report in reports} == set(SHOWN)
+    assert {report.name for report in reports} == {"reproduction.html", "report.html", "sweep.html"}
