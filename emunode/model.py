@@ -271,6 +271,13 @@ class RealNumbers(NamedTuple):
     """Whether one fold tree serves all chunks, and partial results travel in parts: `emunode.algorithms.fixed_order`."""
 
     @property
+    def option(self) -> str:
+        """The value of the option `values`."""
+        if self.source is not NumberSource.PROBE:
+            return str(self.type)
+        return "probe" if self.type is NumberType.FLOAT32 else f"probe-{self.type}"
+
+    @property
     def sent_bytes(self) -> int:
         """Bytes of one number in a message."""
         return NUMBER_BYTES[NumberType.FLOAT32 if self.rounding is Rounding.END else self.type]

@@ -76,19 +76,27 @@ def first_unequal_ranks(algorithm: Algorithm, trees: FoldTrees) -> UnequalRanks 
 
 
 def bits_of(
-    algorithm: Algorithm, results: ResultArray, trees: FoldTrees | None, *, undisturbed: bool = True, lost: bool = False
+    algorithm: Algorithm,
+    results: ResultArray,
+    trees: FoldTrees | None,
+    further: Sequence[BitClaim] = (),
+    *,
+    undisturbed: bool = True,
+    lost: bool = False,
 ) -> dict[str, object]:
     """Return what `summary.json` says of the bits: the hash of the results, and each claim with what shows it.
 
-    `undisturbed` says that no fault took effect, and `lost` that faults may have kept contributions from results.
+    `undisturbed` says that no fault took effect, and `lost` that faults may have kept contributions from results. `trees`
+    are those of the timetable, or those that a probe has read from the results of an algorithm without one.
     """
     rows = [*_bit_claims(algorithm, results, trees)]
-    if not undisturbed and not lost and trees is not None:
+    if not undisturbed and not lost and trees is not None and algorithm.states_order:
         rows.append(_after_repair(algorithm, results, trees))
+    rows += further
     numbers = algorithm.spec.numbers
     assert numbers is not None
     return {
-        "values": str(numbers.type) if numbers.source is not NumberSource.PROBE else "probe",
+        "values": numbers.option,
         "rounding": str(numbers.rounding),
         "elements": results.numbers.shape[1],
         "results_hash": results.hash,
@@ -103,9 +111,19 @@ def _bit_claims(algorithm: Algorithm, results: ResultArray, trees: FoldTrees | N
     equal = _first_unequal_value(algorithm, results)
     measured = None if results.missing_elements or not has_row_per_rank(algorithm) else not equal
     if trees is None:
-        yield BitClaim("same_bits_on_all_ranks", None, measured, equal or "too many trees to compare")
+        unknown = (
+            "too many trees to compare" if algorithm.states_order else "only a probe reveals the order of additions"
+        )
+        yield BitClaim("same_bits_on_all_ranks", None, measured, equal or unknown)
         return
     parted = first_unequal_ranks(algorithm, trees)
+    if not algorithm.states_order:
+        # Another run may add in another order, so a probe refutes and does not certify.
+        because = (
+            "equal trees at all ranks in this run" if parted is None else parted.describe(algorithm.topology.label)
+        )
+        yield BitClaim("same_bits_on_all_ranks", None if parted is None else False, measured, because)
+        return
     because = "equal trees at all ranks" if parted is None else parted.describe(algorithm.topology.label)
     yield BitClaim("same_bits_on_all_ranks", parted is None, measured, because if parted else equal or because)
     yield _independent_of_arrival(algorithm, trees)

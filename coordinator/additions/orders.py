@@ -156,6 +156,10 @@ def fold_trees(algorithm: Algorithm, *, last_port_first: bool = False) -> FoldTr
     """
     if not algorithm.adds_numbers:
         raise ScenarioError("algorithm", algorithm.name, "it folds in no fixed order")
+    if not algorithm.states_order:
+        raise ScenarioError(
+            "algorithm", algorithm.name, "it adds by itself; --values probe reads its order from results"
+        )
     blocks = len(algorithm.block_owners) * algorithm.spec.messages * algorithm.segments_per_message
     folds = blocks * algorithm.topology.order
     if folds > MOST_FOLDS:

@@ -2,17 +2,20 @@
 
 import polars as pl
 
-from coordinator.additions.orders import fold_trees
+from coordinator.additions.orders import FoldTrees, fold_trees
 from emunode.algorithms.base import Algorithm
 
 
-def addition_table(algorithm: Algorithm) -> pl.DataFrame:
-    """Return one row per rank, owner of a block, and segment, with the tree of its elements; errors as `fold_trees`."""
+def addition_table(algorithm: Algorithm, trees: FoldTrees | None = None) -> pl.DataFrame:
+    """Return one row per rank, owner of a block, and segment, with the tree of its elements; errors as `fold_trees`.
+
+    `trees` take the place of the trees of the timetable.
+    """
     payloads, unit = algorithm.payloads, algorithm.spec.element_bytes
     ranks = algorithm.topology.data_ranks
     complete: dict[str, bool] = {}
     rows = []
-    for (rank, owner, segment), tree in fold_trees(algorithm).trees.items():
+    for (rank, owner, segment), tree in (trees or fold_trees(algorithm)).trees.items():
         if tree.digest not in complete:
             complete[tree.digest] = tree.is_complete(ranks)
         rows.append(

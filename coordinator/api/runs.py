@@ -239,7 +239,7 @@ class Run(Judged):
         require_usable()
         stored = self._fresh.conclusion.results if self._data is None or self.path is None else None
         array = stored.numbers if stored is not None else self.data.results
-        if array is None or self.summary.get("values") != "bfloat16":
+        if array is None or self.summary.get("values") not in ("bfloat16", "probe-bfloat16"):
             return array
         try:
             from ml_dtypes import bfloat16  # noqa: PLC0415  # an extra
@@ -260,16 +260,18 @@ class Run(Judged):
         """Return the fold tree of every part of the result at every rank: the order of all additions without faults.
 
         One row per rank, owner of the block, and segment: rank, owner, segment, first_element, elements, depth,
-        mean_depth, complete (each contribution once), sha256 (of the canonical text), tree (the canonical text).
+        mean_depth, complete (each contribution once), sha256 (of the canonical text), tree (the canonical text). Of an
+        algorithm that adds by itself, such as a program, the trees are those that its results reveal in a probe.
         ScenarioError if the algorithm folds in no fixed order, or has too many parts.
         """
         require_usable()
+        from coordinator.additions.probed_results import trees_of_results  # noqa: PLC0415  # few runs need it
         from coordinator.additions.tables import addition_table  # noqa: PLC0415  # few runs need it
 
         plan = self.data.plan
         if plan is None:
             raise RunError(f"the scenario of this run cannot be read: {self.data.reasons}")
-        return addition_table(plan.algorithm)
+        return addition_table(plan.algorithm, trees_of_results(plan.algorithm, self.results))
 
     def _table(self, name: str, table: Table | None) -> Table:
         require_usable()

@@ -202,6 +202,7 @@ def _algorithm_record(plan: Plan) -> dict[str, object]:
         "link_capacity": algorithm.link_capacity,
         "copies_keep_trees": algorithm.copies_keep_trees,
         "ack_bytes": algorithm.ack_bytes,
+        **({} if algorithm.states_order else {"adds_by_itself": True}),
         "structure": claimed_structure(plan),
     }
 

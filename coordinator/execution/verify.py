@@ -246,7 +246,8 @@ def _results(path: Path, plan: Plan, verification: Verification, replayed: bool)
         return None
     results = ResultArray(array, plan.spec.numbers.type)
     if not replayed:
-        verification.unchecked.append("results.npy: the run is too long to replay")
+        reason = "the run is too long to replay" if plan.scenario.program is None else "it comes from a program"
+        verification.unchecked.append(f"results.npy: {reason}")
     elif results.hash != expected.hash:
         verification.findings.append("results.npy: differs from what the algorithm does")
     return results

@@ -16,11 +16,16 @@ class NumberOptions(AddedOptions):
     """Options of reductions of real numbers."""
 
     values: Annotated[
-        Literal["float64", "float32", "bfloat16", "float16", "probe"] | None, Option(OptionGroup.MESSAGES)
+        Literal[
+            "float64", "float32", "bfloat16", "float16", "probe", "probe-float64", "probe-bfloat16", "probe-float16"
+        ]
+        | None,
+        Option(OptionGroup.MESSAGES),
     ] = Field(
         None,
         description="real numbers that reduce, allreduce and reduce-scatter add, in the order of the timetable; probe: "
-        "numbers whose sums reveal that order; default: bytes, folded by exclusive or",
+        "float32 numbers whose sums reveal that order, or numbers of the type after the hyphen; default: bytes, folded by "
+        "exclusive or",
     )
     rounding: Annotated[Literal["each", "end"] | None, Option(OptionGroup.MESSAGES, OF_NUMBERS)] = Field(
         None,

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from coordinator.additions.price import Price
 
 PROBE: Final = "probe"
-PROBE_TYPE: Final = NumberType.FLOAT32
 MOST_ELEMENTS: Final = 2**24
 """Elements of one rank at most: the generator numbers elements with 24 bits."""
 MOST_PROBED: Final = 24
@@ -51,6 +50,7 @@ class NumberFeature(Feature):
             "trees_per_element",
             "partial_result_bytes",
             "held_bytes",
+            "probe_contradictions",
         }
     )
 
@@ -62,10 +62,11 @@ class NumberFeature(Feature):
         if options.values is None:
             return spec
         _require_reduction(scenario, options)
+        kind, is_probe = _type_of(options.values)
         numbers = RealNumbers(
-            PROBE_TYPE if options.values == PROBE else NumberType(options.values),
+            kind,
             Rounding(options.rounding or Rounding.EACH),
-            NumberSource.PROBE if options.values == PROBE else NumberSource.GENERATED,
+            NumberSource.PROBE if is_probe else NumberSource.GENERATED,
             fixed_order=options.fixed_order,
         )
         if options.data is not None:
@@ -86,6 +87,10 @@ class NumberFeature(Feature):
             )
 
         if options.fixed_order:
+            if not algorithm.states_order:
+                raise ScenarioError(
+                    "fixed_order", options.fixed_order, f"{algorithm.name} adds by itself; leave it out"
+                )
             _require_small_packets(algorithm)
 
     # --- claims
@@ -100,8 +105,14 @@ class NumberFeature(Feature):
         # A result that lost a contribution is judged as lost, and not by its bits.
         if timeline and not _nothing_lost(run):
             return
+        numbers = run.spec.numbers
+        assert numbers is not None
+        if numbers.source is NumberSource.PROBE:
+            yield Claim("probe_contradictions", 0, "==", "the order of the additions, read from results alone")
         trees = trees_of(run.algorithm)
         if trees is None:
+            if not run.algorithm.states_order:
+                yield from _claims_on_results(run, numbers)
             return
         rule = "order by scheduled step, then rank of origin"
         if trees.trees_per_element == 1:
@@ -111,12 +122,11 @@ class NumberFeature(Feature):
             yield Claim(
                 "trees_per_element", 1, "==", f"all ranks are to have the same bits, but {_unequal(run, trees)}"
             )
-        assert run.spec.numbers is not None
-        if run.spec.numbers.source is not NumberSource.PROBE:
-            bound = error_bound(trees.depth, run.spec.numbers)
+        if numbers.source is not NumberSource.PROBE:
+            bound = error_bound(trees.depth, numbers)
             yield Claim("worst_error_units", bound, "<=", f"Higham 2002, ch. 4: trees of depth {trees.depth}")
         # Packets that are sent again, or not at all, have a price of their own.
-        price = price_of(run.algorithm) if run.spec.numbers.fixed_order else None
+        price = price_of(run.algorithm) if numbers.fixed_order else None
         if price is not None and not timeline and run.spec.reliable is None:
             yield Claim("partial_result_bytes", price.on_links, "==", price.text, derived=True)
             yield Claim("held_bytes", price.held, "==", "fixed order: parts wait for their other halves", derived=True)
@@ -131,12 +141,35 @@ class NumberFeature(Feature):
         trees = trees_of(run.algorithm)
         metrics = result_metrics(run.algorithm, evidence.results, complete=_nothing_lost(run))
         metrics |= partial_result_metrics(run, evidence.journal)
+        lost, probe = not _nothing_lost(run), []
+        numbers = run.spec.numbers
+        if numbers is not None and numbers.source is NumberSource.PROBE and not lost:
+            from coordinator.additions.probed_results import probe_claim, read_probe  # noqa: PLC0415  # it imports numpy
+
+            probed = read_probe(run.algorithm, evidence.results, trees)
+            metrics["probe_contradictions"] = len(probed.contradictions)
+            probe.append(probe_claim(run.algorithm, probed))
+            if not run.algorithm.states_order and probed.trees.trees:
+                trees = probed.trees
         if trees is not None:
             metrics |= {"distinct_trees": len(trees.digests), "tree_depth": trees.depth}
             metrics |= {"trees_per_element": trees.trees_per_element}
         undisturbed = not run.effective_faults
-        lost = not _nothing_lost(run)
-        return Findings(metrics, bits_of(run.algorithm, evidence.results, trees, undisturbed=undisturbed, lost=lost))
+        bits = bits_of(run.algorithm, evidence.results, trees, probe, undisturbed=undisturbed, lost=lost)
+        return Findings(metrics, bits)
+
+
+def _claims_on_results(run: ResolvedRun, numbers: RealNumbers) -> Iterator[Claim]:
+    """Yield the claims on an algorithm that adds by itself: any order is right, if all ranks have the same one."""
+    yield Claim("missing_elements", 0, "==", "every rank states its result")
+    if numbers.source is NumberSource.PROBE:
+        yield Claim("trees_per_element", 1, "==", "all ranks are to have the same bits, by the trees of their results")
+        return
+    yield Claim("distinct_results", 1, "==", "all ranks are to have the same bits")
+    depth = len(run.topology.data_ranks) - 1
+    yield Claim(
+        "worst_error_units", error_bound(depth, numbers), "<=", f"Higham 2002, ch. 4: at most {depth} additions"
+    )
 
 
 def _unequal(run: ResolvedRun, trees: "FoldTrees") -> str:
@@ -152,7 +185,9 @@ def _nothing_lost(run: ResolvedRun) -> bool:
 
 
 def trees_of(algorithm: Algorithm) -> "FoldTrees | None":
-    """Return the fold trees of an algorithm; None for a run with too many."""
+    """Return the fold trees of an algorithm; None for a run with too many, or if the algorithm does not state them."""
+    if not algorithm.states_order:
+        return None
     from coordinator.additions.orders import fold_trees  # noqa: PLC0415  # only runs with numbers need it
 
     blocks = len(algorithm.block_owners) * algorithm.spec.messages * algorithm.segments_per_message
@@ -197,14 +232,23 @@ def error_bound(depth: int, numbers: RealNumbers) -> float:
     return 1 + single + single / u
 
 
+def _type_of(values: str) -> tuple[NumberType, bool]:
+    """Return the type of numbers that the option `values` names, and whether they are a probe."""
+    is_probe = values.startswith(PROBE)
+    name = values.removeprefix(PROBE).removeprefix("-") or NumberType.FLOAT32
+    return NumberType(name), is_probe
+
+
 def _require_reduction(scenario: Scenario, options: NumberOptions) -> None:
     """Raise ScenarioError for options that contradict each other, or a collective that adds nothing."""
     if scenario.collective not in FOLDING:
         allowed = "only reduce, allreduce and reduce-scatter add numbers"
         raise ScenarioError("values", options.values, f"{allowed}, not {scenario.collective}; leave it out")
-    if options.rounding == "end" and options.values not in (NumberType.BFLOAT16, NumberType.FLOAT16):
+    assert options.values is not None
+    kind, is_probe = _type_of(options.values)
+    if options.rounding == "end" and kind not in (NumberType.BFLOAT16, NumberType.FLOAT16):
         raise ScenarioError("rounding", options.rounding, f"only bfloat16 and float16 have it, not {options.values}")
-    if options.data is not None and options.values == PROBE:
+    if options.data is not None and is_probe:
         raise ScenarioError("data", options.data, "a probe has numbers of its own; leave one of them out")
 
 
@@ -217,7 +261,9 @@ def _elements(scenario: Scenario, topology: Topology, spec: CollectiveSpec, numb
     expected: int | None = None
     if numbers.source is NumberSource.PROBE:
         if not 2 <= ranks <= MOST_PROBED:
-            raise ScenarioError("values", PROBE, f"networks of 2 to {MOST_PROBED} nodes that own data, not {ranks}")
+            raise ScenarioError(
+                "values", numbers.option, f"networks of 2 to {MOST_PROBED} nodes that own data, not {ranks}"
+            )
         expected = _probe_elements(topology, spec, numbers, ranks * (ranks - 1) // 2)
     elif numbers.source is NumberSource.DATA:
         columns = len(numbers.data) // (ranks * size)

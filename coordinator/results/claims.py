@@ -112,7 +112,7 @@ def claims_of(plan: ResolvedRun) -> Sifted:
     claims = sifted.kept
     trusting = all(each.assumption is not Assumption.NO_WRONG_SUSPICION for each in sifted.broken)
     # Faults keep contributions away, and then the payloads show it.
-    counted = trusting and plan.spec.collective in FOLDING and not plan.harmful_faults
+    counted = trusting and plan.spec.collective in FOLDING and not plan.harmful_faults and plan.algorithm.states_order
     undisturbed = trusting and not plan.faults and not plan.algorithm.negative_control
     # A run without faults is judged by its deliveries even if its algorithm claims nothing about them.
     if undisturbed and not any(claim.name in DELIVERY for claim in claims):

@@ -38,7 +38,8 @@ def count_contributions(plan: ResolvedRun, journal: pl.LazyFrame) -> Contributio
     `least_contributions` is the smallest number in a result that a healthy rank folds; a contribution counts as often
     as the result contains it.
     """
-    if plan.spec.collective not in FOLDING:
+    # What an algorithm adds by itself is not seen in the journal, and judged by its results.
+    if plan.spec.collective not in FOLDING or not plan.algorithm.states_order:
         return Contributions({})
     order, segments = plan.topology.order, plan.spec.messages * plan.algorithm.segments_per_message
     owners = plan.algorithm.block_owners

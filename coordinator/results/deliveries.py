@@ -139,6 +139,8 @@ def switches(topology: Topology) -> list[Rank]:
 
 def count_deliveries(plan: ResolvedRun, arrivals: Arrivals) -> Deliveries:
     """Combine the pieces that arrived into messages."""
+    if plan.spec.collective in FOLDING and not plan.algorithm.states_order:
+        arrivals = _segments_of_results(plan, arrivals)
     message = arrivals.segment // plan.algorithm.segments_per_message
     # Segment numbers come from a journal, which may be altered: numbers of no message are left out.
     counted = (message >= 0) & (message < plan.spec.messages)
@@ -153,6 +155,21 @@ def count_deliveries(plan: ResolvedRun, arrivals: Arrivals) -> Deliveries:
     # `reduceat` ands the flags of each run of pieces: one altered piece spoils the message.
     intact = complete & np.logical_and.reduceat(arrivals.intact[counted], starts)
     return Deliveries(messages_due(plan), receiver, owner, complete, intact)
+
+
+def _segments_of_results(plan: ResolvedRun, arrivals: Arrivals) -> Arrivals:
+    """Return one arrival for each segment of a result at a rank, where no timetable says how many arrivals make one."""
+    owner = arrivals.owner
+    if len(plan.algorithm.block_owners) == 1:
+        # The vector is one result, whichever ranks it came from.
+        owner = np.full_like(owner, plan.algorithm.block_owners[0])
+    place = np.lexsort((arrivals.segment, owner, arrivals.receiver))
+    starts, _ = runs(arrivals.receiver[place], owner[place], arrivals.segment[place])
+    first = place[starts]
+    return Arrivals(
+        arrivals.receiver[first], owner[first], arrivals.origin[first], arrivals.segment[first], arrivals.step[first],
+        arrivals.intact[first],
+    )  # fmt: skip
 
 
 def pieces_due(plan: ResolvedRun, receiver: Integers, owner: Integers, message: Integers) -> Integers:

@@ -237,15 +237,15 @@ def messages_due(run):
 
 def complete_messages(run, arrivals):
     """The messages that arrived completely, by (receiver, owner, number), and whether each is intact."""
-    spec, kind, parts, messages = run.run, run.run["collective"], run.run["segments_per_message"], defaultdict(list)
-    for (receiver, owner, _, segment), (_, intact) in arrivals.items():
+    spec, kind, parts, messages = run.run, run.run["collective"], run.run["segments_per_message"], defaultdict(dict)
+    for (receiver, owner, origin, segment), (_, intact) in arrivals.items():
+        free = spec.get("adds_by_itself")  # a segment of a result is then one piece, whatever arrivals made it
+        block = spec["block_owners"][0] if free and len(spec["block_owners"]) == 1 else owner
         if 0 <= segment // parts < spec["messages"] and owner not in run.silent:
-            messages[receiver, owner, segment // parts].append(intact)
-    def due(receiver, owner, number):
-        if kind in FOLDING and receiver == owner:
-            return spec["own_pieces"][str(receiver)][number]
-        return spec["pieces"][number] if kind not in FOLDING else parts if kind == "allreduce" else -1
-    return {key: all(pieces) for key, pieces in messages.items() if len(pieces) == due(*key)}
+            messages[receiver, block, segment // parts][None if free else origin, segment] = intact
+    due = [parts if kind == "allreduce" else -1] * spec["messages"] if kind in FOLDING else spec["pieces"]
+    return {(rank, owner, number): all(pieces.values()) for (rank, owner, number), pieces in messages.items()
+            if len(pieces) == (spec["own_pieces"][str(rank)] if kind in FOLDING and rank == owner else due)[number]}
 
 def contributions(run):
     """Count results without exactly one contribution of each rank, and the fewest contributions of a result."""
@@ -328,7 +328,7 @@ def measure(run):
         "served_nodes": len(latency), "redundancy_cost": len(packets) / max(1, len(run.data_ranks) - 1),
         **{f"elected_{value}": elected[value] for value in ("right", "wrong", "none")},
         "illegal_hops": sum(illegal_hops(run).values())}
-    found |= contributions(run) if spec["collective"] in FOLDING else {}
+    found |= contributions(run) if spec["collective"] in FOLDING and not spec.get("adds_by_itself") else {}
     found |= {"mean_latency": sum(latency.values()) / len(latency), "max_latency": max(latency.values())} if latency else {}
     if spec["collective"] == "broadcast":
         reach = range(max(latency.values(), default=0) + 1)

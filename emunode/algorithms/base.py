@@ -108,7 +108,10 @@ class Algorithm(ABC):
     """True if a copy stays on its tree and crosses a link once per step at most; False in some negative controls and
     schedule files."""
     adds_numbers: ClassVar[bool] = False
-    """Whether its rules fold real numbers in an order that the timetable fixes."""
+    """Whether its rules add real numbers."""
+    states_order: ClassVar[bool] = True
+    """Whether its rules leave additions to the payloads, so that the order of additions follows from them. If not, a probe
+    reads the order from results, and how many partial results make a result is not known in advance."""
     citation: ClassVar[str]
     """The literature, with section, table or theorem."""
     needs: ClassVar[frozenset[Need]] = frozenset()

@@ -35,7 +35,8 @@ class NumberPayloads(Payloads):
     ) -> None:
         """Take the vectors of the ranks that own data, ascending; the other parameters are those of `Payloads`."""
         assert spec.numbers is not None
-        self._numbers = spec.numbers
+        self.kind = spec.numbers
+        """The kind of the numbers: their type, rounding and source."""
         self._kind = FLOAT_TYPES[spec.numbers.type]
         self._sent = sent_type(spec.numbers)
         self.element_bytes = self._sent.item_bytes
@@ -77,6 +78,27 @@ class NumberPayloads(Payloads):
         total = self._sent.read(result)
         return total if self._sent is self._kind else self._kind.rounded(self._sent.exact(total))
 
+    def written(self, payload: bytes) -> list[float]:
+        """Return the numbers of a payload, each exactly."""
+        found: list[float] = self._sent.exact(self._sent.read(bytes(payload))).tolist()
+        return found
+
+    def payload_of(self, values: object, owner: Rank, segment: int) -> bytes:
+        """Return numbers of a program as a payload, each rounded to the type; ValueError for anything else than as many
+        numbers as the segment has.
+        """
+        count = self.segment_bytes(owner, segment) // self.element_bytes
+        if (
+            not isinstance(values, list)
+            or len(values) != count
+            or not all(type(each) in (int, float) for each in values)
+        ):
+            raise ValueError(f"values: a list of {count} numbers is expected, got {values!r:.60}")
+        try:
+            return self._sent.of(values).tobytes()
+        except OverflowError:
+            raise ValueError("values: a number is too large") from None
+
     def numbers(self, rank: Rank, elements: range) -> FloatArray:
         """Return elements of the contribution of a rank, in the type of the contributions."""
         if self._data is not None:
@@ -89,9 +111,9 @@ class NumberPayloads(Payloads):
 
     def _operand(self, origin: Rank, target: Rank, segment: int) -> FloatArray:
         place = self.place(block_owner(origin, target), segment)
-        if self._numbers.source is NumberSource.PROBE:
+        if self.kind.source is NumberSource.PROBE:
             # Each segment has the elements of all pairs, because segments may be folded by different trees.
-            probe = probe_contribution(self._kind, self._numbers.rounding, self._ranks, origin)
+            probe = probe_contribution(self._kind, self.kind.rounding, self._ranks, origin)
             numbers = self._kind.rounded(probe[: place.stop - place.start])
         else:
             numbers = self.numbers(origin, range(place.start, place.stop))

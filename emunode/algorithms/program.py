@@ -2,14 +2,15 @@
 
 The engine writes a line, and the program answers with one line. The first line, `init`, describes the rank; every `step`
 line brings the arrivals of one step. An answer is `{"sends": [..]}`. Payloads stay with the engine: a program names segments
-by origin, target, tree and number, and sends what it owns or has received. docs/how-to/programs.md describes the protocol.
+by origin, target, tree and number, and sends what it owns or has received. Programs that add see numbers:
+`program_reductions`. docs/how-to/programs.md describes the protocol.
 """
 
 import json
 import shlex
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 from weakref import WeakSet
 
 from emunode.algorithms.base import Algorithm, LocalView, Rule, Timing
@@ -18,8 +19,8 @@ from emunode.algorithms.program_process import Program
 from emunode.errors import RuleError, ScenarioError
 from emunode.model import (
     Collective,
-    CollectiveSpec,
     Duplex,
+    Packet,
     Port,
     PortModel,
     PortPacket,
@@ -138,28 +139,17 @@ class ProgramAlltoall(ProgramAlgorithm):
     collective = Collective.ALLTOALL
 
 
-PROGRAMS: Final[dict[Collective, type[ProgramAlgorithm]]] = {
-    entry.collective: entry
-    for entry in (ProgramBroadcast, ProgramScatter, ProgramGather, ProgramAllgather, ProgramAlltoall)
-}
-"""By collective. They are not registered, so lists of algorithms leave them out: they need a program to run."""
-
-
-def find_program(spec: CollectiveSpec) -> type[ProgramAlgorithm]:
-    """Return the algorithm of programs for a collective; ScenarioError if that needs arithmetic, which programs do not
-    do.
-    """
-    if spec.collective not in PROGRAMS:
-        raise ScenarioError(
-            "collective", str(spec.collective), f"programs do not see payloads; they can perform: {', '.join(PROGRAMS)}"
-        )
-    return PROGRAMS[spec.collective]
-
-
 class ProgramRule(Rule):
     """The rule of one rank: the checked answers of its program."""
 
     __slots__ = ("_algorithm", "_copies", "_program", "_view")
+    answers: ClassVar[frozenset[str]] = frozenset({"sends"})
+    """The entries that every answer has."""
+    may_answer: ClassVar[frozenset[str]] = answers
+    """The entries that an answer may have."""
+    form: ClassVar[str] = '{"sends": [..]}'
+    further_keys: ClassVar[frozenset[str]] = frozenset()
+    """Entries that a send may have beside step, port and segment."""
 
     def __init__(self, algorithm: ProgramAlgorithm, view: LocalView) -> None:
         self._algorithm = algorithm
@@ -185,12 +175,16 @@ class ProgramRule(Rule):
         for port, segments in packets:
             for origin, target, tree, number, payload in segments:
                 self._copies.setdefault((origin, target, tree, number), payload)
-            arrivals.append({"port": port, "segments": [segment[:4] for segment in segments]})
+            arrivals.append(self._arrival(port, segments))
         early: list[ScheduledSend] = []
         if not self._program.lines:
             early = self._ask(self._description(), step)
         message = {"type": "step", "step": step, "live_ports": list(self._view.live_ports), "arrivals": arrivals}
         return early + self._ask(message, step)
+
+    def _arrival(self, port: Port, segments: Packet) -> dict[str, object]:
+        """Return the description of a packet that came in by a port."""
+        return {"port": port, "segments": [segment[:4] for segment in segments]}
 
     def _description(self) -> dict[str, object]:
         """Return the first line: everything that a rule may know."""
@@ -229,16 +223,22 @@ class ProgramRule(Rule):
             answer = json.loads(line)
         except (ValueError, RecursionError) as error:
             raise self._wrong(step, f"it is not JSON: {error}", line) from None
-        if not isinstance(answer, dict) or answer.keys() != {"sends"} or not isinstance(answer["sends"], list):
-            raise self._wrong(step, 'expected {"sends": [..]}', line)
+        if not isinstance(answer, dict) or not self.answers <= answer.keys() <= self.may_answer:
+            raise self._wrong(step, f"expected {self.form}", line)
+        if not all(isinstance(entries, list) for entries in answer.values()):
+            raise self._wrong(step, f"expected {self.form}", line)
+        self._note(step, answer, line)
         if len(answer["sends"]) > MOST_SENDS:
             raise self._wrong(step, f"at most {MOST_SENDS:,} sends", line)
         sends = [self._send(step, send, line) for send in answer["sends"]]
         # A schedule has to be in order of steps; sends of one step keep theirs.
         return sorted(sends, key=lambda send: send[0])
 
+    def _note(self, step: Step, answer: dict[str, Any], line: bytes) -> None:
+        """Process what an answer holds beside sends."""
+
     def _send(self, step: Step, send: Any, line: bytes) -> ScheduledSend:
-        if not isinstance(send, dict) or send.keys() != {"step", "port", "segment"}:
+        if not isinstance(send, dict) or send.keys() - self.further_keys != {"step", "port", "segment"}:
             raise self._wrong(step, f"expected step, port and segment, got {send!r:.100}", line)
         when, port, identity = send["step"], send["port"], send["segment"]
         if type(when) is not int or not step < when <= MOST_STEP:
@@ -249,10 +249,15 @@ class ProgramRule(Rule):
         if not isinstance(identity, list) or len(identity) != 4 or not all(type(part) is int for part in identity):
             raise self._wrong(step, f"segment is {identity!r:.80}, expected [origin, target, tree, number]", line)
         origin, target, tree, number = identity
-        payload = self._payload((origin, target, tree, number))
+        payload = self._sent_payload(step, (origin, target, tree, number), send, line)
         if payload is None or not 0 <= tree < MOST_TREES:
             raise self._wrong(step, f"it sends segment {identity}, which it neither owns nor has received", line)
         return when, port, (origin, target, tree, number, payload)
+
+    def _sent_payload(self, step: Step, identity: Identity, send: dict[str, Any], line: bytes) -> bytes | None:
+        """Return the bytes of a segment that an answer sends; None if the rank neither owns nor has received it."""
+        del step, send, line
+        return self._payload(identity)
 
     def _payload(self, identity: Identity) -> bytes | None:
         """Return the bytes of a segment that this rank owns or has received, of the same tree if possible; None for any

@@ -11,7 +11,8 @@ import emunode.topologies.registry  # noqa: F401  # declares the families
 from emunode.algorithms.base import ALGORITHMS, ANY_FAMILY, Algorithm, Need
 from emunode.algorithms.given_base import SCHEDULE
 from emunode.algorithms.given_schedule import find_given
-from emunode.algorithms.program import PROGRAM, find_program
+from emunode.algorithms.program import PROGRAM
+from emunode.algorithms.program_reductions import find_program
 from emunode.algorithms.repair import make_repaired
 from emunode.errors import ScenarioError
 from emunode.model import Collective, CollectiveSpec

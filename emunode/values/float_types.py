@@ -5,7 +5,7 @@ differ in payload and sign. bfloat16 is stored as 16-bit words, which numpy cann
 float32.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any, Final
 
@@ -77,6 +77,10 @@ class FloatType:
         """Return float64 numbers, rounded once to this type."""
         with np.errstate(over="ignore"):
             return self.canonical(numbers.astype(self.storage))
+
+    def of(self, numbers: Sequence[float]) -> FloatArray:
+        """Return an array of numbers, rounded once to this type; OverflowError for a whole number beyond float64."""
+        return self.rounded(np.array(numbers, np.float64))
 
     def exact(self, numbers: FloatArray) -> Doubles:
         """Return the numbers as float64, which holds all numbers of every type."""

@@ -302,7 +302,12 @@ def test_verify_replays_only_a_program_that_is_named(tmp_path: Path) -> None:
         ({"driver": "join"}, "driver", "use memory or local"),
         ({"clock": "timed"}, "clock", "programs run in lock-step"),
         ({"algorithm": "flood"}, "program", "it needs --algorithm program"),
-        ({"collective": "reduce"}, "collective", "broadcast, scatter, gather, allgather, alltoall"),
+        ({"collective": "reduce"}, "values", "programs do not see bytes; for reduce add --values float32, or probe"),
+        (
+            {"collective": "unicast"},
+            "collective",
+            "programs can perform: broadcast, scatter, gather, allgather, alltoall",
+        ),
         ({"topology": "star:6"}, "topology", f"at most {MOST_PROGRAMS}"),
         ({"redundancy": 2}, "redundancy", "one tree"),
         ({"program": None}, "program", "needs a command"),
