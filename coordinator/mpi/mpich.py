@@ -31,9 +31,12 @@ class Mpich(MpiLibrary):
     """An installation of MPICH, and the Python that runs the measuring program."""
 
     has_rules = False
+    files = ("libmpi.so", "libmpi.so.12", "libmpich.so.12")
+    loaded_as = "libmpi.so.12"
 
     def prepare(self, folder: Path) -> None:
         """Compile the counting library into a folder; RunError without a C compiler."""
+        super().prepare(folder)
         command = ["gcc", "-O1", "-shared", "-fPIC", "-o", str(folder / "spy.so"), str(SPY), "-ldl"]
         try:
             subprocess.run(command, check=True, capture_output=True, timeout=COMPILE_SECONDS)

@@ -39,6 +39,8 @@ class CallReport:
     counts: PairCounts
     results: tuple[RankResult | None, ...]
     error: str = ""
+    counted: bool = True
+    """Whether messages were counted; else `counts` is empty."""
 
 
 @dataclass
@@ -49,6 +51,8 @@ class JobReport:
     """Name and version of the library, in its own words."""
     names: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Algorithms that the library offers for each collective."""
+    counted: bool = True
+    """Whether the library counts messages."""
     problem: str = ""
     """The reason why nothing can be judged; empty if the reports are valid."""
     calls: dict[int, CallReport] = field(default_factory=dict)
@@ -72,7 +76,8 @@ def read_job_report(folder: Path, ranks: int, nonce: str) -> JobReport:
     report.ended = all(calls.ended for calls in complete)
     report.begun = max((calls.begun for calls in complete if calls.begun is not None), default=None)
     for number in sorted(set.intersection(*(set(calls.lines) for calls in complete))):
-        report.calls[number] = _call_report([calls.lines[number] for calls in complete], ranks)
+        lines = [calls.lines[number] for calls in complete]
+        report.calls[number] = _call_report(lines, ranks, counted=report.counted)
     return report
 
 
@@ -96,7 +101,7 @@ def _read_rank(path: Path, rank: int, ranks: int, nonce: str, report: JobReport)
                 _check_calibration(line, rank, ranks, report, where)
                 found = _RankLines()
             elif found is not None:
-                _read_line(line, found, rank, ranks, nonce, where)
+                _read_line(line, found, rank, ranks, nonce, where, counted=report.counted)
     except (OSError, ValueError) as error:
         if isinstance(error, FileNotFoundError):
             return None
@@ -132,6 +137,10 @@ def _read_heading(line: Mapping[str, Any], rank: int, ranks: int, nonce: str, re
     names = line.get("names")
     if not _is_names(names):
         raise MalformedReport(f"{where}: no names of algorithms")
+    counted = line.get("counted", True)
+    if not isinstance(counted, bool) or (rank and counted != report.counted):
+        raise MalformedReport(f"{where}: counted {counted!r}, expected the same on all ranks")
+    report.counted = counted
     report.names = {collective: list(values) for collective, values in names.items()}  # type: ignore[union-attr]
 
 
@@ -145,6 +154,10 @@ def _check_calibration(line: Mapping[str, Any], rank: int, ranks: int, report: J
     """Check that two messages to the next rank were counted, and nothing else."""
     if report.problem:
         return
+    if not report.counted:
+        if line.get("calibration") != []:
+            raise MalformedReport(f"{where}: counts of a library that counts nothing")
+        return
     rows = _rows(line.get("calibration"), ranks, where)
     expected = [[value * (target == (rank + 1) % ranks) for target in range(ranks)] for value in CALIBRATION]
     if not any(map(any, rows)):
@@ -155,7 +168,9 @@ def _check_calibration(line: Mapping[str, Any], rank: int, ranks: int, report: J
         )
 
 
-def _read_line(line: dict[str, Any], found: _RankLines, rank: int, ranks: int, nonce: str, where: str) -> None:
+def _read_line(
+    line: dict[str, Any], found: _RankLines, rank: int, ranks: int, nonce: str, where: str, *, counted: bool
+) -> None:
     if line == {"end": nonce}:
         found.ended = True
         return
@@ -173,8 +188,11 @@ def _read_line(line: dict[str, Any], found: _RankLines, rank: int, ranks: int, n
         if not isinstance(line["error"], str):
             raise MalformedReport(f"{where}: error {line['error']!r}, expected text")
     else:
-        messages, sizes = _rows([line.get("messages"), line.get("bytes")], ranks, where)
-        _check_counts(messages, sizes, rank, where)
+        if counted:
+            messages, sizes = _rows([line.get("messages"), line.get("bytes")], ranks, where)
+            _check_counts(messages, sizes, rank, where)
+        elif line.get("messages") is not None or line.get("bytes") is not None:
+            raise MalformedReport(f"{where}: counts of a library that counts nothing")
         line["result"] = _result(line, where)
     found.lines[number] = line
 
@@ -212,16 +230,19 @@ def _result(line: Mapping[str, Any], where: str) -> RankResult | None:
     return RankResult(digest, tuple(begin))
 
 
-def _call_report(lines: Sequence[Mapping[str, Any]], ranks: int) -> CallReport:
+def _call_report(lines: Sequence[Mapping[str, Any]], ranks: int, *, counted: bool) -> CallReport:
     errors = [(rank, line["error"]) for rank, line in enumerate(lines) if "error" in line]
     if errors:
         rank, text = errors[0]
         some = "" if len(errors) == ranks else f"on rank {rank} only: "
-        return CallReport({}, (), some + text[:200])
+        return CallReport({}, (), some + text[:200], counted)
+    results = tuple(line["result"] for line in lines)
+    if not counted:
+        return CallReport({}, results, counted=False)
     counts = {
         (source, target): PairCount(line["messages"][target], line["bytes"][target])
         for source, line in enumerate(lines)
         for target in range(ranks)
         if line["messages"][target]
     }
-    return CallReport(counts, tuple(line["result"] for line in lines))
+    return CallReport(counts, results)

@@ -151,11 +151,16 @@ def judge_own_choice(call: MpiCall, measured: CallReport) -> CallVerdict:
 
 
 def judge_without_rules(call: MpiCall, algorithm: str, measured: CallReport) -> CallVerdict:
-    """Judge the results of a call of a library whose algorithms have no rules here, and name rules with its messages."""
+    """Judge the results of a call of a library whose algorithms have no rules here, or whose messages were not counted;
+    name rules with its messages.
+    """
+    counts = measured.counts if measured.counted else None
     if measured.error:
         return CallVerdict(call, algorithm, Verdict.UNDECIDED, "", measured.error)
     if wrong := wrong_result(call, measured.results):
-        return CallVerdict(call, algorithm, Verdict.VIOLATED, "", wrong, measured.counts, wrong_result=wrong)
+        return CallVerdict(call, algorithm, Verdict.VIOLATED, "", wrong, counts, wrong_result=wrong)
+    if not measured.counted:
+        return CallVerdict(call, algorithm, Verdict.UNDECIDED, "", "right results; this library counts no messages")
     names = " or ".join(same_counts(call, measured.counts)) or "no algorithm"
     reason = f"experimental: no rules for this library; right results, and the messages of {names} of Open MPI 5"
     return CallVerdict(call, algorithm, Verdict.UNDECIDED, "", reason, measured.counts)
