@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 import trio
 
 from coordinator.networks.admission import Admission, ConnectedHost, HostRefusedError
-from coordinator.networks.messages import Message, read_message
+from coordinator.networks.messages import Here, Message, read_message
 from emunode.errors import EmulatorError, FrameError, RunError
 from emunode.logging import log
 from emunode.net import wire
@@ -105,14 +105,17 @@ class ControlChannel:
         *,
         stall_seconds: float | None = None,
         explain: Callable[[], str] = lambda: "",
+        on_half_time: Callable[[], None] = lambda: None,
         progress: Callable[[], None] = lambda: None,
     ) -> None:
         """Process messages until `condition` holds.
 
         RunError if no host has sent anything for `stall_seconds` (STALL_SECONDS by default), with the explanation of
-        `explain`; the error of a host, if one failed. `progress` is called after every batch of messages.
+        `explain`; the error of a host, if one failed. `progress` is called after every batch of messages,
+        `on_half_time` once half of that time is over.
         """
         last_message = trio.current_time()
+        half_time = False
         stall_seconds = stall_seconds or STALL_SECONDS
         while not condition():
             if self._error:
@@ -120,6 +123,9 @@ class ControlChannel:
             # Hosts report a step within a fraction of a millisecond, in which a wait in trio costs more than the reports.
             if not await self._streams.linger(LINGER_SECONDS):
                 left = last_message + stall_seconds - trio.current_time()
+                if left < stall_seconds / 2 and not half_time:
+                    half_time = True
+                    on_half_time()
                 if left < 0:
                     problem = f"timed out: no message for {stall_seconds:g} s while waiting for {what}"
                     raise RunError("; ".join(filter(None, (problem, explain()))))
@@ -127,7 +133,7 @@ class ControlChannel:
                     await trio.lowlevel.wait_readable(self._streams.fileno())
             self._streams.expire_unauthenticated()
             if self._heard:
-                self._heard, last_message = False, trio.current_time()
+                self._heard, last_message, half_time = False, trio.current_time(), False
             progress()
         if self._error:
             raise self._error
@@ -161,8 +167,10 @@ class ControlChannel:
         host = self._by_fd[fd]
         if host is None:
             raise FrameError("a host in reserve sent a message")
-        self._heard = True
-        self._on_message(host, read_message(frame, self._places))
+        message = read_message(frame, self._places)
+        # An answer to a question is no progress.
+        self._heard |= not isinstance(message, Here)
+        self._on_message(host, message)
 
     def _admit(self, fd: int, frame: bytes) -> None:
         try:

@@ -10,19 +10,17 @@ from collections.abc import Sequence
 from coordinator.networks.admission import Admission, ConnectedHost
 from coordinator.networks.base import Progress, StepResult
 from coordinator.networks.control_channel import ControlChannel
+from coordinator.networks.control_tree import TREE_HOSTS, TreeBuilder
 from coordinator.networks.launchers.base import Launch
 from coordinator.networks.link_waves import LinkWaves
 from coordinator.networks.messages import (
-    AlteredCopies,
     Failed,
-    JournalRows,
     LinkProgress,
     Listening,
     Message,
-    Received,
     ReceivedResult,
     ResultsSent,
-    StepReport,
+    TreeJoined,
 )
 from coordinator.networks.process_faults import ProcessFaults
 from coordinator.networks.step_barrier import StepBarrier
@@ -47,6 +45,7 @@ class HostNetwork:
         self._links = LinkWaves(plan, secrets.randbits(64), self._channel, launch)
         self.barrier = StepBarrier(self._channel)
         self._faults = ProcessFaults(plan, self._channel, launch, self.barrier, self._links)
+        self._tree = TreeBuilder(self._channel, self._links)
         self._results: list[KeptResult] = []
         self._answered: set[int] = set()
 
@@ -83,6 +82,8 @@ class HostNetwork:
         # With a floor for small networks, whose time goes into starting processes.
         await self._links.configure(channel.in_order, setup_seconds=30 + plan.topology.link_count / 2000)
         await self._links.connect(progress)
+        if plan.hosts >= TREE_HOSTS and plan.scenario.clock != "timed":
+            self.barrier.use_tree(await self._tree.build(plan.hosts))
 
     async def step(self, step: Step, faults: Sequence[Fault]) -> StepResult:
         # Processes are killed or stopped before the step in which their ranks fail.
@@ -159,14 +160,8 @@ class HostNetwork:
                 self._links.on_listening(host, message)
             case LinkProgress():
                 self._links.on_progress(host, message)
-            case StepReport():
-                self.barrier.on_report(host, message)
-            case Received():
-                self.barrier.on_received(host, message)
-            case JournalRows(rows):
-                self.barrier.rows.append(rows)
-            case AlteredCopies(copies):
-                self.barrier.altered_copies += copies
+            case TreeJoined(children):
+                self._tree.on_joined(host.index, children)
             case ReceivedResult(part):
                 self._results.append(part)
             case ResultsSent():
@@ -175,6 +170,8 @@ class HostNetwork:
                 # Mistakes of an algorithm, a program or a kind of fault keep their kind; all else is a failure of this run.
                 kept = {error.__name__: error for error in (RuleError, FaultError, DeadlineError)}
                 self._channel.fail(kept[kind](text) if kind in kept else RunError(f"host {host.index}: {text}"))
+            case _ if self.barrier.take(host, message):
+                pass
             case _:
                 raise FrameError(f"unexpected message {type(message).__name__} outside the timed clock")
 

@@ -90,7 +90,7 @@ class LinkWaves:
         """Note how far a host is with its links."""
         self._progress[host.index] = message
 
-    def _listener(self, index: int) -> tuple[str, int, bytes]:
+    def listener(self, index: int) -> tuple[str, int, bytes]:
         """Return the address, port and nonce with which other hosts dial a host."""
         message = self._listening[index]
         # The launcher knows better where containers are; else the address from which the host joined.
@@ -115,7 +115,7 @@ class LinkWaves:
             for host in hosts:
                 # Listeners are sent once; later waves dial the same hosts.
                 to_dial = self._listening[host.index].to_dial if self._wave == 0 else ()
-                self._channel.send(host, "connect", self._wave, own, quota, [self._listener(peer) for peer in to_dial])
+                self._channel.send(host, "connect", self._wave, own, quota, [self.listener(peer) for peer in to_dial])
             await self._channel.wait_until(
                 self._wave_is_over(hosts),
                 "links to come up",
@@ -171,7 +171,7 @@ class LinkWaves:
         for link in links:
             index, peer = self._ends(link)
             dialling.setdefault(index, []).append(link)
-            listeners.setdefault(index, {})[peer] = self._listener(peer)
+            listeners.setdefault(index, {})[peer] = self.listener(peer)
         # Every active host, also those with nothing to dial: an answer proves that the host has carried out all earlier
         # orders.
         for host in hosts:

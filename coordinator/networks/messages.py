@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from emunode.engine.rank_set import AlteredCopy, KeptResult
 from emunode.errors import FrameError
+from emunode.host.control_tree import SubtreeReport
 from emunode.model import Step
 from emunode.net import validation, wire
 
@@ -62,6 +63,23 @@ class Received(NamedTuple):
     received: Mapping[int, int]
 
 
+class TreeJoined(NamedTuple):
+    """All children of the host in the tree of control have joined it."""
+
+    children: int
+
+
+class SubtreeReceived(NamedTuple):
+    """Packets received in `step` by the hosts of a subtree, since their report."""
+
+    step: Step
+    received: int
+
+
+class Here(NamedTuple):
+    """The host answers, although it has reported nothing for long."""
+
+
 class ReceivedResult(NamedTuple):
     """A part of the result that a rank of the host has."""
 
@@ -110,6 +128,10 @@ Message = (
     | AlteredCopies
     | StepReport
     | Received
+    | TreeJoined
+    | SubtreeReport
+    | SubtreeReceived
+    | Here
     | ReceivedResult
     | ResultsSent
     | Failed
@@ -179,6 +201,15 @@ def _result(fields: Sequence[object], _hosts: int) -> ReceivedResult:
     )
 
 
+def _tree_joined(fields: Sequence[object], hosts: int) -> TreeJoined:
+    (children,) = validation.integers(fields, 1, 0, hosts)
+    return TreeJoined(children)
+
+
+def _subtree_received(fields: Sequence[object], _hosts: int) -> SubtreeReceived:
+    return SubtreeReceived(*validation.integers(fields, 2))
+
+
 def _failed(fields: Sequence[object], _hosts: int) -> Failed:
     kind, text = validation.items(fields, 2)
     return Failed(validation.text(kind), validation.text(text))
@@ -209,6 +240,10 @@ DECODERS: Mapping[str, Callable[[Sequence[object], int], Message]] = {
     "altered_copies": _altered_copies,
     "report": _report,
     "received": _received,
+    "tree_joined": _tree_joined,
+    "subtree": SubtreeReport.from_fields,
+    "subtree_received": _subtree_received,
+    "here": _without_fields(Here),
     "failed": _failed,
     "times": _times,
     "prepared": _without_fields(Prepared),

@@ -131,6 +131,8 @@ class ProcessFaults:
         alive = [index for index, host in hosts.items() if host.alive]
         killed = [hosts[index] for index in self._plan.killed(faults, alive)]
         stopped = self._plan.stopped(step, faults, alive)
+        if killed or stopped:
+            self._barrier.leave_tree()
         # A host that is stopped already cannot read.
         draining = [host for host in (*killed, *(hosts[index] for index in stopped)) if not host.paused_until]
         if draining:

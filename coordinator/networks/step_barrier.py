@@ -5,10 +5,20 @@ from collections.abc import Mapping, Sequence
 from coordinator.networks.admission import ConnectedHost
 from coordinator.networks.base import StepResult
 from coordinator.networks.control_channel import ControlChannel
-from coordinator.networks.messages import Received, StepReport
+from coordinator.networks.control_tree import TREE_ORDERS
+from coordinator.networks.messages import (
+    AlteredCopies,
+    Here,
+    JournalRows,
+    Message,
+    Received,
+    StepReport,
+    SubtreeReceived,
+)
 from emunode.engine.rank_set import AlteredCopy
 from emunode.errors import FrameError
 from emunode.faults.kinds import Fault, to_record
+from emunode.host.control_tree import SubtreeReport
 from emunode.host.orders import StepKind
 from emunode.model import Step
 
@@ -36,7 +46,8 @@ class StepBarrier:
 
     A host has work in a step if one of its ranks is due or has received packets in the step before. Others get no order, and
     report only the packets that they receive. The sum over all hosts of packets sent minus received is the number in flight:
-    it is kept up to date as reports come in. So a step takes time for the hosts with work, not for all hosts.
+    it is kept up to date as reports come in. So a step takes time for the hosts with work, not for all hosts. With
+    `use_tree` a step of many hosts takes the tree of control (`coordinator.networks.control_tree`).
     """
 
     def __init__(self, channel: ControlChannel) -> None:
@@ -54,6 +65,13 @@ class StepBarrier:
         """Hosts to which packets of the open step were sent."""
         self._begun = False
         """Whether all hosts have had their first step: only its reports say when they are due."""
+        self._tops: Sequence[int] = ()
+        """The hosts at the top of the tree; empty without a tree."""
+        self._tree_allowed = True
+        self._through_tree = False
+        """Whether the open step takes the tree."""
+        self._here: set[int] = set()
+        """Hosts that have answered since they were last asked whether they are there."""
         self._step: Step = 0
         self._unreported = 0
         self._in_flight = 0
@@ -65,8 +83,19 @@ class StepBarrier:
         self._calendar.clear()
         self._receivers.clear()
         self._begun = False
+        self._tree_allowed = True
         self.rows.clear()
         self.altered_copies.clear()
+
+    # --- the tree --------------------------------------------------------------------------------------------------
+
+    def use_tree(self, tops: Sequence[int]) -> None:
+        """Order steps of many hosts through the tree of which these hosts are at the top."""
+        self._tops = tops
+
+    def leave_tree(self) -> None:
+        """Order further steps directly, since a process in the tree is about to be killed or stopped."""
+        self._tree_allowed = False
 
     # --- steps -----------------------------------------------------------------------------------------------------
 
@@ -88,6 +117,7 @@ class StepBarrier:
             lambda: not self._unreported and not self._in_flight,
             f"step {step} to end",
             explain=lambda: self._missing(step),
+            on_half_time=self._ask_who_is_here,
         )
         rows, self.rows = self.rows, []
         altered_copies, self.altered_copies = self.altered_copies, []
@@ -103,7 +133,22 @@ class StepBarrier:
             hosts = [host for host in found if host.active]
         self._begun = True
         self._receivers = set()
+        if self._tree_allowed and self._tops and len(hosts) > TREE_ORDERS:
+            return self._order_through_tree(step, faults)
         self.order("step", step, faults, hosts)
+        return hosts
+
+    def _order_through_tree(self, step: Step, faults: Sequence[Fault]) -> Sequence[ConnectedHost]:
+        """Order a step of all hosts, and return them: in a tree every host passes orders on, so each gets the order."""
+        hosts = self._channel.in_order
+        self._clear_counts(hosts)
+        # All hosts report when they are due, and only the hosts that are due are named.
+        for index in [index for due in self._calendar.values() for index in due]:
+            self._note_due(self._channel.hosts[index], 0)
+        self._step, self._unreported, self._in_flight = step, len(hosts), 0
+        self._through_tree = True
+        tops = [self._channel.hosts[index] for index in self._tops]
+        self._channel.send_to_all(tops, "tree_step", step, [to_record(fault) for fault in faults])
         return hosts
 
     async def drain(self, step: Step, faults: Sequence[Fault], hosts: Sequence[ConnectedHost]) -> None:
@@ -122,19 +167,44 @@ class StepBarrier:
 
     def order(self, kind: StepKind, step: Step, faults: Sequence[Fault], hosts: Sequence[ConnectedHost]) -> None:
         """Send a step order, and expect a report from each of these hosts."""
-        for index in self._counted:
-            self._counts[index].clear()
-        self._counted = {host.index for host in hosts}
-        self._step = step
+        self._clear_counts(hosts)
+        self._step, self._through_tree = step, False
         # Counts start at zero in every step, so a packet of an earlier step cannot balance a missing one.
         self._unreported, self._in_flight = len(hosts), 0
         self._channel.send_to_all(hosts, kind, step, [to_record(fault) for fault in faults])
+
+    def _clear_counts(self, hosts: Sequence[ConnectedHost]) -> None:
+        """Forget the packets of the last step, and count those of these hosts from now on."""
+        for index in self._counted:
+            self._of(self._channel.hosts[index]).clear()
+        self._counted = {host.index for host in hosts}
 
     def expect_nothing_of(self, host: ConnectedHost) -> None:
         """Forget the planned sends of a host, since its process is killed."""
         self._note_due(host, 0)
 
     # --- reports ---------------------------------------------------------------------------------------------------
+
+    def take(self, host: ConnectedHost, message: Message) -> bool:
+        """Take a message of a host about the open step; return False for any other message."""
+        match message:
+            case StepReport():
+                self.on_report(host, message)
+            case Received():
+                self.on_received(host, message)
+            case SubtreeReport():
+                self.on_subtree(host, message)
+            case SubtreeReceived():
+                self.on_subtree_received(message)
+            case Here():
+                self._here.add(host.index)
+            case JournalRows(rows):
+                self.rows.append(rows)
+            case AlteredCopies(copies):
+                self.altered_copies += copies
+            case _:
+                return False
+        return True
 
     def on_report(self, host: ConnectedHost, report: StepReport) -> None:
         """Take the report of a host on its step."""
@@ -156,9 +226,28 @@ class StepBarrier:
         """
         if message.step > self._step:
             raise FrameError(f"packets of step {message.step} in step {self._step}")
-        if message.step == self._step:
+        # Through the tree all hosts get the order, and count there what they received before it.
+        if message.step == self._step and not self._through_tree:
             self._counted.add(host.index)
             self._count_received(self._of(host), message.received)
+
+    def on_subtree(self, host: ConnectedHost, report: SubtreeReport) -> None:
+        """Take the sum of the reports of the hosts below `host` in the tree, and of itself."""
+        if not self._through_tree or report.step != self._step:
+            raise FrameError(f"a report through the tree on step {report.step} in step {self._step}")
+        self._of(host).reported = report.step
+        self._unreported -= report.hosts
+        self._in_flight += sum(report.sent.values()) - report.received
+        self._receivers.update(report.sent)
+        for index, due in report.due.items():
+            self._note_due(self._channel.hosts[index], due)
+        if report.rows:
+            self.rows.append(report.rows)
+
+    def on_subtree_received(self, message: SubtreeReceived) -> None:
+        """Take the number of packets that a subtree has received since its report."""
+        if self._through_tree and message.step == self._step:
+            self._in_flight -= message.received
 
     def _count_received(self, counts: HostCounts, received: Mapping[int, int]) -> None:
         # The difference to the previous count: `received` is a running total of the step.
@@ -187,12 +276,12 @@ class StepBarrier:
 
     def _missing(self, step: Step) -> str:
         """Return the hosts without a report of `step`, and the packets that did not arrive, by pair of hosts."""
+        if self._through_tree:
+            return self._missing_in_tree(step)
         hosts = [host for host in self._channel.in_order if host.alive]
         ordered = [host for host in hosts if host.index in self._counted and host.active]
-        silent = [str(host.index) for host in ordered if self._of(host).reported != step]
-        found = (
-            [f"hosts without a report: {', '.join(silent[:5])}{', ..' if len(silent) > 5 else ''}"] if silent else []
-        )
+        silent = [host.index for host in ordered if self._of(host).reported != step]
+        found = [f"hosts without a report: {listed(silent)}"] if silent else []
         for host in hosts:
             for peer, sent in sorted(self._of(host).sent.items()):
                 other = self._channel.hosts.get(peer)
@@ -203,3 +292,25 @@ class StepBarrier:
                 if got != sent:
                     found.append(f"host {host.index} sent {sent} packets to host {peer}, which received {got}")
         return "; ".join(found[:3])
+
+    def _ask_who_is_here(self) -> None:
+        """Ask all hosts to answer, if the tree does not tell whose report is missing."""
+        if self._through_tree:
+            self._here.clear()
+            self._channel.send_to_all(self._channel.in_order, "are_you_there")
+
+    def _missing_in_tree(self, step: Step) -> str:
+        """Return the hosts that do not answer; else the hosts at the top without a report of `step`."""
+        hosts = self._channel.in_order
+        silent = [host.index for host in hosts if host.index not in self._here]
+        if silent:
+            return f"hosts that do not answer: {listed(silent)}"
+        tops = [index for index in self._tops if self._of(self._channel.hosts[index]).reported != step]
+        if tops:
+            return f"no report from the hosts below: {listed(tops)}"
+        return f"{self._in_flight} packets have not been received"
+
+
+def listed(hosts: Sequence[int]) -> str:
+    """Return the numbers of the first five hosts."""
+    return f"{', '.join(map(str, hosts[:5]))}{', ..' if len(hosts) > 5 else ''}"

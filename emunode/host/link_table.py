@@ -47,7 +47,7 @@ class LinkTable:
         self._secret = secret
         self._tell = tell
         # Drawn anew by every process, so a hello that was recorded before a restart of this host proves nothing to it.
-        self._nonce = os.urandom(wire.NONCE_BYTES)
+        self.nonce = os.urandom(wire.NONCE_BYTES)
         self.ranks: HostRanks = placement.ranks(config.host)
         self.degree = topology.degree
         # Arrays of C integers: a list of int objects takes several times as much for every link end.
@@ -84,6 +84,8 @@ class LinkTable:
         # range.
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
         self._listener = listener
+        self.control = -1
+        """The descriptor of the connection to the coordinator."""
         streams.listen(listener, self.register)
 
     def close(self) -> None:
@@ -95,7 +97,7 @@ class LinkTable:
 
     def announce(self) -> None:
         """Report where this host listens, and which hosts it will dial."""
-        self._tell("listening", self._listener.getsockname()[1], self._nonce, sorted(self._to_dial))
+        self._tell("listening", self._listener.getsockname()[1], self.nonce, sorted(self._to_dial))
 
     # --- names -----------------------------------------------------------------------------------------------------
 
@@ -166,16 +168,8 @@ class LinkTable:
         peer_host = self.peer_hosts[slot]
         if peer_host not in self._listeners:
             raise FrameError(f"an order to dial host {peer_host}, whose address is unknown")
-        address, port, nonce = self._listeners[peer_host]
-        with socket.socket(socket.AF_INET, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as stream:
-            prepare(stream)
-            if self._config.dial_address:
-                self._bind(stream)
-            try:
-                stream.connect_ex((address, port))
-            except OSError as error:  # a name that does not resolve; what fails later ends the stream
-                raise RunError(f"cannot dial {address}:{port}: {error}") from None
-            fd = stream.detach()
+        fd = self.dial_listener(self._listeners[peer_host])
+        nonce = self._listeners[peer_host][2]
         rank, own_port = self.end(slot)
         hello = wire.link_hello(
             self._secret, self._config.run, nonce, rank, own_port, self.peers[slot], self.reverse[slot]
@@ -191,6 +185,21 @@ class LinkTable:
         # Counted before the peer has accepted: the coordinator waits until as many links are accepted as were dialled.
         self._dialled += 1
 
+    def dial_listener(self, listener: Listener) -> int:
+        """Begin to connect to a listener; return the descriptor. RunError if the listener cannot be dialled."""
+        address, port, _ = listener
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as stream:
+            prepare(stream)
+            if self._config.dial_address:
+                self._bind(stream)
+            try:
+                stream.connect_ex((address, port))
+            except OSError as error:  # a name that does not resolve; what fails later ends the stream
+                raise RunError(f"cannot dial {address}:{port}: {error}") from None
+            fd = stream.detach()
+        self.register(fd)
+        return fd
+
     def _bind(self, stream: socket.socket) -> None:
         # Left to the kernel, the search for a free port makes links come up at a third of the rate.
         for port in islice(self._source_ports, LAST_PORT + 1 - FIRST_PORT):
@@ -203,7 +212,7 @@ class LinkTable:
 
     def admit(self, fd: int, frame: bytes) -> None:
         """Accept the hello of a dialler; FrameError unless it is authentic, for a link here, and the first for it."""
-        sender, port, receiver, its_port = wire.read_link_hello(frame, self._secret, self._config.run, self._nonce)
+        sender, port, receiver, its_port = wire.read_link_hello(frame, self._secret, self._config.run, self.nonce)
         if receiver not in self.ranks or its_port >= self.degree:
             # A proven hello may still be for another host: it has to fit the end that it names.
             raise FrameError(f"hello for rank {receiver} port {its_port}, which this host does not run")

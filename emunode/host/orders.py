@@ -67,6 +67,13 @@ class Reset(NamedTuple):
     spec: CollectiveSpec
 
 
+class JoinTree(NamedTuple):
+    """Take a place in the tree of control: dial `parent`, unless it is the coordinator, and expect children."""
+
+    parent: Listener | None
+    children: int
+
+
 class OpenStep(NamedTuple):
     """Begin a step, with the faults that take effect in it.
 
@@ -77,6 +84,12 @@ class OpenStep(NamedTuple):
     kind: StepKind
     step: Step
     faults: Sequence[Fault]
+    through_tree: bool = False
+    """Whether the order is passed on to the children of the host, and answered through the tree."""
+
+
+class AreYouThere(NamedTuple):
+    """Answer at once: some host has not reported for long."""
 
 
 class SendResults(NamedTuple):
@@ -106,6 +119,8 @@ Order = (
     | CloseLinks
     | Reset
     | OpenStep
+    | JoinTree
+    | AreYouThere
     | SendResults
     | TimedOrder
     | RunOver
@@ -155,11 +170,17 @@ def _reset(fields: Sequence[object], _topology: Topology) -> Reset:
     return Reset(decode_record(CollectiveSpec, fields))
 
 
-def _step(kind: StepKind) -> Callable[[Sequence[object], Topology], OpenStep]:
+def _tree(fields: Sequence[object], _topology: Topology) -> JoinTree:
+    parent, children = items(fields, 2)
+    return JoinTree(None if parent is None else _listener(parent), integer(children))
+
+
+def _step(kind: StepKind, *, through_tree: bool = False) -> Callable[[Sequence[object], Topology], OpenStep]:
     def decode(fields: Sequence[object], topology: Topology) -> OpenStep:
         step, faults = items(fields, 2)
         least = 0 if kind == "catch_up" else 1  # a process that recovers in step 1 catches up with step 0
-        return OpenStep(kind, integer(step, least, FOREVER), [from_record(one, topology) for one in items(faults)])
+        found = [from_record(one, topology) for one in items(faults)]
+        return OpenStep(kind, integer(step, least, FOREVER), found, through_tree)
 
     return decode
 
@@ -216,6 +237,11 @@ def _results(fields: Sequence[object], _topology: Topology) -> SendResults:
     return SendResults()
 
 
+def _are_you_there(fields: Sequence[object], _topology: Topology) -> AreYouThere:
+    items(fields, 0)
+    return AreYouThere()
+
+
 def _begin(fields: Sequence[object], _topology: Topology) -> Begin:
     (nanoseconds,) = integers(fields, 1, 0, INT64 - 1)
     return Begin(nanoseconds)
@@ -227,6 +253,9 @@ DECODERS: Mapping[str, Callable[[Sequence[object], Topology], Order]] = {
     "close_links": _close_links,
     "reset": _reset,
     "step": _step("step"),
+    "tree_step": _step("step", through_tree=True),
+    "tree": _tree,
+    "are_you_there": _are_you_there,
     "drain": _step("drain"),
     "catch_up": _step("catch_up"),
     "timetable": _timetable,

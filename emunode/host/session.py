@@ -20,11 +20,14 @@ from emunode.algorithms.program_process import ALLOWED, command_text
 from emunode.algorithms.registry import make_algorithm
 from emunode.engine.rank_set import results_of
 from emunode.errors import EmulatorError, FrameError, RunError
+from emunode.host.control_tree import ControlTree
 from emunode.host.link_table import LinkTable
 from emunode.host.orders import (
+    AreYouThere,
     CloseLinks,
     Connect,
     Dial,
+    JoinTree,
     OpenStep,
     Order,
     Refused,
@@ -57,6 +60,7 @@ class HostParts(NamedTuple):
     config: HostConfig
     links: LinkTable
     engine: StepEngine
+    tree: ControlTree
 
 
 Configured = Callable[[HostConfig, Topology], None]
@@ -106,6 +110,7 @@ class Session:
         """Close every descriptor that this session opened or took over."""
         if self._ranks is not None:
             self._ranks.links.close()
+            self._ranks.tree.close()
             self._ranks.engine.algorithm.close()
         # Only descriptors that this process still owns: the control connection may have ended.
         for fd in (*self._streams.unauthenticated, self._control):
@@ -131,6 +136,7 @@ class Session:
             elif self._ranks is not None:
                 # Arrivals after the report of this step change the counts that the coordinator waits for.
                 self._ranks.engine.report_late_arrivals()
+                self._ranks.tree.report_late_arrivals()
                 self._ranks.links.report_progress()
 
     def _running(self) -> bool:
@@ -148,13 +154,27 @@ class Session:
 
     def _on_other_frame(self, fd: int, frame: bytes) -> None:
         """Handle a frame of a stream that is not a link: an order, or the hello of a dialler."""
-        if fd != self._control:
-            self._require_ranks().links.admit(fd, frame)
+        parts = self._ranks if fd == self._control else self._require_ranks()
+        if parts is not None and fd != self._control and not parts.tree.is_parent(fd):
+            if parts.tree.owns(fd):
+                parts.tree.on_frame(fd, frame)
+            elif wire.is_tree_hello(frame):
+                parts.tree.admit(fd, frame)
+            else:
+                parts.links.admit(fd, frame)
             return
         # Before the configuration there is no topology, and orders that name ranks are refused.
-        topology = self._ranks.engine.algorithm.topology if self._ranks else None
+        topology = parts.engine.algorithm.topology if parts else None
         try:
-            self._carry_out(read_order(frame, topology))
+            order = read_order(frame, topology)
+            if isinstance(order, OpenStep) and order.through_tree:
+                tree = self._require_ranks().tree
+                tree.pass_on(order.step, frame)
+                self._require_ranks().engine.open_step(order, tree.tell)
+            elif fd != self._control:
+                raise FrameError(f"an order through the tree that is no step: {type(order).__name__}")
+            else:
+                self._carry_out(order)
         except EmulatorError as error:
             self._fail(error)
 
@@ -163,6 +183,8 @@ class Session:
             self._control = -1
             # Without the coordinator there is no run: the host ends, with `problem` as it was.
             self._finished.set()
+            return
+        if self._ranks is not None and self._ranks.tree.forget(fd):
             return
         slot = self._ranks.links.forget(fd) if self._ranks else -1
         if self._ranks is None or slot < 0:
@@ -199,8 +221,10 @@ class Session:
                 self._require_ranks().engine.reset(order.spec)
             case OpenStep():
                 self._require_ranks().engine.open_step(order)
-            case SendResults():
-                self._send_results()
+            case JoinTree():
+                self._require_ranks().tree.join(order)
+            case AreYouThere() | SendResults():
+                self._answer(order)
             case Shutdown():
                 self.problem = self._failure
                 self._finished.set()
@@ -212,7 +236,11 @@ class Session:
             case _:
                 self._timed_run().carry_out(order)
 
-    def _send_results(self) -> None:
+    def _answer(self, order: AreYouThere | SendResults) -> None:
+        """Tell the coordinator that this host is there, or the results of its ranks."""
+        if isinstance(order, AreYouThere):
+            self._tell("here")
+            return
         # One message for each segment: a frame then holds a result as the packets of the run did.
         for part in results_of(self._require_ranks().engine.algorithm):
             self._tell("result", *part)
@@ -240,8 +268,10 @@ class Session:
         links = LinkTable(config, topology, placement, self._streams, self._secret, self._tell, self._listen(config))
         # So that the slot array covers every descriptor that the frame handler may be asked about.
         links.register(self._control)
+        links.control = self._control
         engine = StepEngine(algorithm, links, self._tell, self._fail, self._on_other_frame)
-        self._ranks = HostParts(config, links, engine)
+        tree = ControlTree(config, self._secret, self._streams, links, self._tell)
+        self._ranks = HostParts(config, links, engine, tree)
         # Nearly all frames are packets of links from now on: the engine sees them first, and hands over the others.
         self._streams.set_frame_handler(engine.on_frame)
         for rank in links.ranks:
@@ -279,7 +309,7 @@ class Session:
 
     async def _watch_setup(self) -> None:
         """Report a failure if some links are not up within the deadline."""
-        config, links, _ = self._require_ranks()
+        config, links, *_ = self._require_ranks()
         with trio.move_on_after(config.setup_seconds):
             await links.up.wait()
             return
@@ -291,7 +321,7 @@ class Session:
     def _timed_run(self) -> TimedRun:
         """Return the timed clock. The first of its orders creates it; from then on it drives the ranks."""
         if self._timed is None:
-            _, links, engine = self._require_ranks()
+            _, links, engine, _ = self._require_ranks()
             ends = LinkEnds(links.ranks, links.peers, links.reverse, links.descriptors, links.slots)
             callbacks = HostCallbacks(engine.node, self._tell, self._fail, self._on_other_frame)
             self._timed = TimedRun(engine.algorithm, self._streams, ends, callbacks)

@@ -61,6 +61,8 @@ class StepEngine:
         self._order = algorithm.topology.order
         self._links = links
         self._tell = tell
+        self._tell_step = tell
+        """Sends a message about the open step: to the coordinator, or to the parent in the tree of control."""
         self._fail = fail
         self._on_other_frame = on_other_frame
         self._slots = links.slots
@@ -169,6 +171,7 @@ class StepEngine:
         self._step = step
         self._counted = 0
         self._received.clear()
+        self._tell_step = self._tell
 
     def link_ended(self, slot: int, why: str) -> None:
         """Note that a link ended by itself; the next step checks whether a fault explains it."""
@@ -195,8 +198,12 @@ class StepEngine:
 
     # --- a step ----------------------------------------------------------------------------------------------------
 
-    def open_step(self, order: OpenStep) -> None:
-        """Begin a step: wake the ranks with work; report at once if no rank has work, or if the step only drains."""
+    def open_step(self, order: OpenStep, tell: Callable[..., None] | None = None) -> None:
+        """Begin a step: wake the ranks with work; report at once if no rank has work, or if the step only drains.
+
+        Messages about the step go to `tell`, by default to the coordinator.
+        """
+        self._tell_step = tell or self._tell
         self._step = step = order.step
         self._reported = False
         self._counted = 0
@@ -254,7 +261,7 @@ class StepEngine:
         rows = self._runner.rows
         # Ahead of the report, so that a step with millions of rows needs no frame beyond the limit.
         if len(rows) > FLUSH_BYTES:
-            self._tell("rows", bytes(rows))
+            self._tell_step("rows", bytes(rows))
             rows.clear()
 
     def _run_step(self, rank: Rank) -> list[PortPacket]:
@@ -303,14 +310,14 @@ class StepEngine:
         self._flush()
         runner = self._runner
         if runner.altered_copies:
-            self._tell("altered_copies", runner.altered_copies)
+            self._tell_step("altered_copies", runner.altered_copies)
             runner.altered_copies.clear()
         self._reported = True
         # The coordinator skips steps in which no host is due; 0 stands for none.
         self._due = due = min(runner.due) if runner.due else 0
         # Only hosts that got something: most ranks talk to few hosts, and the report of an idle step stays short.
         sent = {host: packets for host, packets in enumerate(self._sent) if packets} if any(self._sent) else {}
-        self._tell("report", self._step, sent, self._count_received(), due, bytes(runner.rows))
+        self._tell_step("report", self._step, sent, self._count_received(), due, bytes(runner.rows))
         runner.rows.clear()
 
     def report_late_arrivals(self) -> None:
@@ -320,7 +327,7 @@ class StepEngine:
         step = self._step
         # Two comparisons per poll, so waiting for late packets costs nothing.
         if len(self._arrivals[step & 1][0]) != self._counted:
-            self._tell("received", step, self._count_received())
+            self._tell_step("received", step, self._count_received())
         elif self._arrivals[step + 1 & 1][0] and not self._expects_order(step + 1):
             # The coordinator sends no order for that step, and waits for its packets all the same.
             self._enter_without_order(step + 1)

@@ -36,6 +36,8 @@ _TIMED_HEADER = Struct("<IQII")
 _TIMED_SINGLE = Struct("<IQIIiiHII")
 # Run, sender, port, receiver, its port.
 _LINK = Struct("<QQHQH")
+# Run, host.
+_TREE = Struct("<QI")
 _SINGLE_BYTES = _SINGLE.size
 _SINGLE_LENGTH = _SINGLE.size - LENGTH.size
 # Hot path: bound once; plain form: `_SINGLE.pack` at every call.
@@ -221,6 +223,29 @@ def read_link_hello(frame: bytes, secret: bytes, run: int, nonce: bytes) -> tupl
     if its_run != run:
         raise FrameError(f"hello for another run: {its_run:x}")
     return sender, port, receiver, its_port
+
+
+def tree_hello(secret: bytes, run: int, nonce: bytes, host: int) -> bytes:
+    """Return the hello of a host to its parent in the tree of control, bound to the nonce of the parent."""
+    place = _TREE.pack(run, host)
+    return frame(place + prove(secret, b"tree", nonce, place))
+
+
+def is_tree_hello(frame: bytes) -> bool:
+    """Return whether a first frame has the size of a hello to a parent."""
+    return len(frame) == LENGTH.size + _TREE.size + PROOF_BYTES
+
+
+def read_tree_hello(frame: bytes, secret: bytes, run: int, nonce: bytes) -> int:
+    """Return the host of a proven hello to a parent; FrameError otherwise."""
+    place, proof = frame[LENGTH.size : -PROOF_BYTES], frame[-PROOF_BYTES:]
+    if len(place) != _TREE.size or not proves(proof, secret, b"tree", nonce, place):
+        raise FrameError("a host in the tree does not know the run's secret")
+    its_run, host = _TREE.unpack(place)
+    if its_run != run:
+        raise FrameError(f"hello for another run: {its_run:x}")
+    found: int = host
+    return found
 
 
 ROW = Struct("<iiiiiiiihb")

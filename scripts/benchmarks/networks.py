@@ -10,7 +10,7 @@ import psutil
 import trio
 
 from coordinator.networks.host_network import HostNetwork
-from coordinator.networks.launchers.local import LocalLaunch
+from coordinator.networks.launchers import local
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.scenario.model import make_scenario
 from emunode.net import wire
@@ -46,7 +46,7 @@ def plan_of(**values: object) -> Plan:
 async def network_up(plan: Plan) -> AsyncIterator[HostNetwork]:
     """Provide a running network of hosts, closed even after errors."""
     with TemporaryFile("w+") as log:
-        network = HostNetwork(plan, LocalLaunch(log))
+        network = HostNetwork(plan, local.launch(plan, log))
         try:
             await network.open(lambda *_: None)
             yield network

@@ -94,6 +94,10 @@ MESSAGES = (
     ["rows", b"rows"],
     ["report", 1, {0: 1}, {1: 1}, 2, b""],
     ["received", 1, {1: 2}],
+    ["tree_joined", 1],
+    ["subtree", 1, 1, {0: 1}, 1, {1: 2}, b""],
+    ["subtree_received", 1, 1],
+    ["here"],
     ["failed", "RuleError", "it did"],
 )
 """Messages of a host."""
@@ -103,9 +107,13 @@ def order(source: Source, nonces: int) -> bytes:
     """Return an order of a coordinator, valid or nearly valid."""
     step = source.number(0, 4)
     crash = to_record(Crash(step, source.number(0, 5)))
-    match source.number(0, 4):
+    match source.number(0, 6):
         case 0:
             message = ["step", step, [crash] if source.flag() else []]
+        case 5:
+            message = ["tree", ["127.0.0.1", 4000, NONCE] if source.flag() else None, source.number(0, 2)]
+        case 6:
+            message = ["tree_step", step, [crash]]
         case 1:
             message = ["drain", step, [crash]]
         case 2:
@@ -134,8 +142,8 @@ def make_fuzz_host() -> Callable[[bytes], None]:  # noqa: PLR0915  # one scene
         one = session.Session(CONTROL, SECRET, SimpleNamespace(start_soon=lambda *_: None))  # type: ignore[arg-type]
         try:
             one._on_other_frame(CONTROL, good)
-            _, links, engine = one._require_ranks()
-            links._nonce = NONCE
+            _, links, engine, _ = one._require_ranks()
+            links.nonce = NONCE
             engine._tasks = dict.fromkeys(links.ranks)  # type: ignore[arg-type]
             if source.flag():
                 listeners = [["127.0.0.1", 4000, NONCE]] * len(links._to_dial)
@@ -146,7 +154,7 @@ def make_fuzz_host() -> Callable[[bytes], None]:  # noqa: PLR0915  # one scene
             one._streams.close_poller()
 
     def receive(source: Source, one: session.Session) -> None:
-        _, links, engine = one._require_ranks()
+        _, links, engine, _ = one._require_ranks()
         kind = source.number(0, 5)
         fd = CONTROL
         try:
