@@ -18,6 +18,7 @@ from coordinator.results.deliveries import (
     runs,
 )
 from emunode.model import ALL_RANKS
+from tests.mutation_support import history_of, verdict_on
 from tests.scenarios import Case
 from tests.support import played
 
@@ -156,3 +157,10 @@ def test_runs_of_equal_rows_equal_a_walk() -> None:
         assert found.tolist() == starts
         ends = [*starts[1:], length] if starts else []
         assert lengths.tolist() == [end - start for start, end in zip(starts, ends, strict=True)]
+
+
+def test_an_origin_that_does_not_exist_is_no_error() -> None:
+    case = Case("star:4 gather edt")
+    records = history_of(case.plan).copy()
+    records["origin"][-1] = case.plan.topology.order
+    assert verdict_on(case.plan, records) == "violated"
