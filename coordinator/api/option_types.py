@@ -58,3 +58,4 @@ class Options(TypedDict, total=False):
     rounding: str
     fixed_order: bool
     data: object
+    heal_at: int | str

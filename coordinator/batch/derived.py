@@ -120,8 +120,9 @@ def _over_reliable_links(plan: Plan) -> list[Claim]:
 
 def plan_without_links(plan: Plan) -> Plan:
     """Return the plan of the same run over plain links and without faults."""
-    plain = plan.scenario.without(OptionGroup.LINKS).on_driver("memory")
-    return make_plan(plain.model_copy(update={"fault": ()}))
+    # No faults, and so nothing that ends them.
+    plain = plan.scenario.without(OptionGroup.LINKS).without(OptionGroup.FAULTS)
+    return make_plan(plain.on_driver("memory"))
 
 
 # --- from hop to hop -------------------------------------------------------------------------------------------------

@@ -186,7 +186,7 @@ class TrialRunner:
         timetable = await predict(plan, lambda *_: None)
         await run_timed(plan, network, timetable, rows, execution, lambda *_: None)
         records, judged = sorted_records(rows.blocks), in_steps(plan, timetable)
-        result = judge_trial(judged, count_trial(judged, records, execution.altered_copies), execution)
+        result = judge_trial(judged, count_trial(judged, records, execution.altered_copies, timetable), execution)
         return replace(result, seconds=completion_seconds(judged, records, timetable)) if result.served else result
 
     def plan(self, trial: Trial) -> Plan:

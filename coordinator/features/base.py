@@ -71,6 +71,10 @@ class Evidence(NamedTuple):
     """Measures a collective that ran again."""
     results: "ResultArray | None" = None
     """The results of a reduction of real numbers."""
+    unserved: Sequence[Rank] = ()
+    """The healthy ranks that miss a message due to them, of the last run of the collective."""
+    explained: bool = True
+    """Whether features are to find reasons, which takes longer than to count."""
 
 
 class Findings(NamedTuple):
@@ -119,6 +123,11 @@ class Feature(ABC):
         """Raise ScenarioError if the protocol, or one of its options, does not fit the algorithm or the clock."""
         # `del` marks parameters that only overriding methods use, for linters.
         del scenario, algorithm
+
+    def adapt_faults(self, scenario: Scenario, topology: Topology, specs: Sequence[str]) -> Sequence[str]:
+        """Return the faults of a scenario, as texts, as an option of the protocol changes them."""
+        del scenario, topology
+        return specs
 
     def delivers_late(self, run: "ResolvedRun") -> bool:
         """Return whether an outage makes a segment late, and not lost."""

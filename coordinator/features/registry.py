@@ -4,6 +4,7 @@ from coordinator.features.agreement import AgreementFeature
 from coordinator.features.base import FEATURES as FEATURES  # noqa: PLC0414  # complete once this is imported
 from coordinator.features.base import Feature
 from coordinator.features.detection import DetectionFeature
+from coordinator.features.liveness import LivenessFeature
 from coordinator.features.numbers import NumberFeature
 from coordinator.features.reliable import ReliableFeature
 from coordinator.features.repair import RepairFeature
@@ -11,7 +12,14 @@ from emunode.model import CollectiveSpec
 
 # Agreement first: where the collective runs again, the deliveries of its first run decide nothing. Repair and reliable
 # links come before detection, because they deliver segments that the claims of detection count as withheld.
-for _feature in (AgreementFeature(), RepairFeature(), ReliableFeature(), DetectionFeature(), NumberFeature()):
+for _feature in (
+    AgreementFeature(),
+    RepairFeature(),
+    ReliableFeature(),
+    DetectionFeature(),
+    NumberFeature(),
+    LivenessFeature(),
+):
     FEATURES.add(_feature)
 
 

@@ -256,7 +256,7 @@ def link_claims(run: ResolvedRun) -> Iterator[Claim]:
     timeline, outages = run.harmful_timeline, run.outages
     if timeline.opaque:
         return
-    most, effects = _most_segments(run.topology, algorithm), timeline.effects
+    most, effects = most_segments(run.topology, algorithm), timeline.effects
     if Duplicates not in effects:
         # A link that duplicates packets carries more than is sent over it.
         source = f"{SOURCE}: at most {links.attempts} attempts for each segment"
@@ -289,7 +289,7 @@ def link_claims(run: ResolvedRun) -> Iterator[Claim]:
         yield Claim("delivery_ratio", 1.0, "==", source, assumes=DELIVERED)
 
 
-def _most_segments(topology: Topology, algorithm: Algorithm) -> int:
+def most_segments(topology: Topology, algorithm: Algorithm) -> int:
     """Return an upper bound on the segments that all links carry in a run without faults."""
     stated = [claim.predicted for claim in algorithm.claims() if claim.name == "segments" and claim.relation != ">="]
     whole = [int(number) for number in stated if not isinstance(number, tuple)]

@@ -1,7 +1,7 @@
 """Repair: a broadcast goes around faults, by requests of the nodes or by other trees."""
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from coordinator.features import reliable
 from coordinator.features.base import BrokenAssumption, Evidence, Feature, Findings, ResolvedRun
@@ -131,22 +131,51 @@ def _pull_claims(run: ResolvedRun) -> Iterator[Claim]:
         yield from (claim for claim in reliable.link_claims(run) if claim.name == "delivery_ratio")
 
 
-def _service_claims(run: ResolvedRun) -> Iterator[Claim]:
+class CertainService(NamedTuple):
+    """The healthy ranks that a path of healthy links and ranks connects to the source."""
+
+    ranks: Collection[Rank]
+    complete: bool
+    """Whether these are all healthy ranks that own data."""
+    ports: int
+    """The most ports that one of them asks."""
+    levels: int
+    """Links from the source to the farthest of them, on the paths of segments and answers."""
+
+
+def certain_service(run: ResolvedRun) -> CertainService | None:
+    """Return the ranks that are served for certain; None where nothing is, because bytes are altered or the source fails."""
     spec, topology, faulty, outages = run.spec, run.topology, run.states, run.outages
     algorithm, rule = run.algorithm, rule_of(spec)
     assert isinstance(algorithm, TreeCollective)
     assert isinstance(rule, PullRule)
     # Nodes pass altered bytes on, and request nothing that has arrived.
     if any(fault.alters_payload for fault in run.harmful_faults) or spec.source in faulty:
-        return
+        return None
     broken = {(each.sender, each.port) for each in run.harmful_faults if isinstance(each, LinkFault) and each.breaks}
     broken |= set(outages.links) if outages is not None else set()
     # A request has to cross the link in one direction, and its answer in the other.
     broken |= {topology.end(*link) for link in broken}
     receivers = [rank for rank in topology.data_ranks if rank not in faulty and rank != spec.source]
     # A lower bound: without every link that is ever broken in either direction.
-    served = _served(rule, algorithm, faulty, broken)
-    certain = sum(rank in served for rank in receivers)
+    trees = range(algorithm.trees.count)
+    reached = [_reached(rule, algorithm, tree, faulty, broken) for tree in trees]
+    served = {rank for rank in receivers if all(rank in each for each in reached)}
+    ports = max((len(rule.ports(algorithm, each, tree)) for tree in trees for each in algorithm.reached), default=0)
+    levels = max((level for each in reached for level in each.values()), default=0)
+    return CertainService(served, len(served) == len(receivers), ports, levels)
+
+
+def _service_claims(run: ResolvedRun) -> Iterator[Claim]:
+    spec, topology, faulty, outages = run.spec, run.topology, run.states, run.outages
+    algorithm, rule = run.algorithm, rule_of(spec)
+    assert isinstance(algorithm, TreeCollective)
+    assert isinstance(rule, PullRule)
+    service = certain_service(run)
+    if service is None:
+        return
+    receivers = [rank for rank in topology.data_ranks if rank not in faulty and rank != spec.source]
+    certain = len(service.ranks)
     exact = False
     # A fault at a time may begin when the first packets of its step have crossed.
     exact_steps = not any(isinstance(fault.step, Moment) and fault.step for fault in run.translated)
@@ -164,15 +193,15 @@ def _served(
 ) -> frozenset[Rank]:
     """Return the ranks that the segments of every tree can reach, without some ranks and directed links."""
     # A message has segments on every tree, and a rank needs all of them.
-    reached = [_reached(rule, algorithm, tree, gone, broken) for tree in range(algorithm.trees.count)]
+    reached = [frozenset(_reached(rule, algorithm, tree, gone, broken)) for tree in range(algorithm.trees.count)]
     return reached[0].intersection(*reached[1:])
 
 
 def _reached(
     rule: PullRule, algorithm: TreeCollective, tree: int, gone: Container[Rank], broken: Container[tuple[Rank, Port]]
-) -> frozenset[Rank]:
-    """Return the ranks that the segments of a tree can reach: over its arcs, and over links on which ranks request the
-    segments.
+) -> dict[Rank, int]:
+    """Return the ranks that the segments of a tree can reach, each with the links on its way: over the arcs of the tree, and
+    over links on which ranks request the segments.
     """
     topology, source = algorithm.topology, algorithm.spec.source
     # From each rank that may send a segment to the ranks that would receive it there: the parent in the tree, and the
@@ -185,10 +214,11 @@ def _reached(
             # gone receives nothing, and therefore sends nothing.
             if rank not in gone and topology.end(rank, port) not in broken:
                 onward.setdefault(topology.neighbour(rank, port), []).append(rank)
-    reached = [source]
-    found = {source}
-    for sender in reached:
-        new = [rank for rank in onward.get(sender, ()) if rank not in found]
-        found.update(new)
-        reached += new
-    return frozenset(found)
+    reached = {source: 0}
+    order = [source]
+    for sender in order:
+        for rank in onward.get(sender, ()):
+            if rank not in reached:
+                reached[rank] = reached[sender] + 1
+                order.append(rank)
+    return reached

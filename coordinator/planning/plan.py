@@ -88,6 +88,7 @@ class Plan(ResolvedRun):
 
         ScenarioError if one is invalid or contradicts another. Nodes must not know the faults beforehand.
         """
+        specs = adapted_faults(self.scenario, self.topology, specs)
         records = tuple(parse_fault(spec, self.topology) for spec in specs)
         faults = checked_faults(specs, records, timed=self.scenario.clock == "timed")
         scenario = self.scenario.model_copy(update={"fault": tuple(specs)})
@@ -123,6 +124,7 @@ def make_plan(
         lambda fault_set, sites, given: _worst_set(fault_set, sites, scenario, given),
         run_time_of(scenario),
     )
+    specs = adapted_faults(scenario, topology, specs)
     records = tuple(parse_fault(spec, topology) for spec in specs)
     faults = checked_faults(specs, records, timed=scenario.clock == "timed")
     knowledge, _ = knowledge_of(scenario)
@@ -159,6 +161,13 @@ def make_plan(
         searches=searches,
         placed=_placed(scenario.placement, topology, hosts) if hosts else None,
     )
+
+
+def adapted_faults(scenario: Scenario, topology: Topology, specs: Sequence[str]) -> tuple[str, ...]:
+    """Return the faults of a scenario, as texts, as the options of features change them."""
+    for feature in FEATURES.values():
+        specs = feature.adapt_faults(scenario, topology, specs)
+    return tuple(specs)
 
 
 def _placed(placement: str, topology: Topology, hosts: int) -> Placement | None:

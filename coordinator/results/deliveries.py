@@ -84,7 +84,7 @@ class Deliveries:
         return tuple(np.flatnonzero(self._intact_by(self.origin) < due).tolist())
 
     def _intact_by(self, ranks: Integers) -> Integers:
-        # Ranks come from a journal, which may be altered: a message of a rank that does not exist is due from nobody.
+        # Ranks come from a journal, which may be altered: no message is due from a rank that does not exist.
         existing = (ranks >= 0) & (ranks < len(self.due))
         return np.bincount(ranks[self.intact & existing], minlength=len(self.due))
 

@@ -157,7 +157,11 @@ def measure(
     # end.
     again = _Repetitions()
     evidence = Evidence(everything, timetable, deliveries.metrics["delivery_ratio"], again.measure, results)
-    findings = [feature.measure(plan, evidence) for feature in plan.features]
+    findings: list[Findings] = []
+    for feature in plan.features:
+        # A repetition decides which nodes miss something in the end.
+        last = again.cut_off if any(found.replaced for found in findings) else deliveries.unserved
+        findings.append(feature.measure(plan, evidence._replace(unserved=last)))
     contributions = count_contributions(plan, journal)
     metrics = {
         **shared_metrics(traffic, deliveries),
@@ -279,8 +283,16 @@ class TrialCounts:
     """The hash of the journal of a run: over the sorted rows."""
 
 
-def count_trial(plan: ResolvedRun, records: Records, altered_copies: Sequence[AlteredCopy] = ()) -> TrialCounts:
-    """Count a trial. `records` are all of its rows, sorted; `altered_copies` are the altered copies that arrived."""
+def count_trial(
+    plan: ResolvedRun,
+    records: Records,
+    altered_copies: Sequence[AlteredCopy] = (),
+    timetable: Timetable | None = None,
+) -> TrialCounts:
+    """Count a trial. `records` are all of its rows, sorted; `altered_copies` are the altered copies that arrived.
+
+    Under the timed clock `timetable` has the times of its packets.
+    """
     # Over all rows, before the rows of protocols are left out: a trial has the hash of the run that repeats it.
     digest = blake2b(records.tobytes(), digest_size=16).hexdigest()
     everything = records
@@ -316,7 +328,10 @@ def count_trial(plan: ResolvedRun, records: Records, altered_copies: Sequence[Al
     for feature in plan.features:
         if feature.counted_in_trials:
             ratio = metrics["delivery_ratio"]
-            evidence = Evidence(table(everything).lazy(), None, ratio, _Repetitions().measure)
+            again = _Repetitions().measure
+            evidence = Evidence(
+                table(everything).lazy(), timetable, ratio, again, unserved=counts.unserved, explained=False
+            )
             counts = _with_findings(counts, feature.measure(plan, evidence))
     return counts
 

@@ -74,6 +74,9 @@ ADDED: Final = Registry[str, type[AddedOptions]](
 )
 """The records of options by name. A built-in feature declares its record in `MODULES`, so that every command knows it."""
 
-MODULES: Final[tuple[tuple[str, str], ...]] = (("NumberOptions", "coordinator.features.number_options"),)
+MODULES: Final[tuple[tuple[str, str], ...]] = (
+    ("NumberOptions", "coordinator.features.number_options"),
+    ("LivenessOptions", "coordinator.features.liveness_options"),
+)
 """The name and the module of each record of a built-in feature."""
 ADDED.declare(MODULES)

@@ -52,13 +52,15 @@ AGREEMENT: Final = (
     "final_delivery_ratio",
 )  # fmt: skip
 """Agreement on failures, and the last repetition of the collective on what they left."""
+LIVENESS: Final = ("waiting_nodes", "settling_steps", "settling_seconds")
+"""The end of a run whose faults are over."""
 EMULATOR: Final = (
     "illegal_hops", "replay_mismatches", "intended_seconds", "completion_seconds", "early_hops", "lateness_ratio",
     "worst_lateness_packets",
 )  # fmt: skip
 """Conformance of the emulator to its model, and its punctuality under the timed clock."""
 METRICS: Final = frozenset(
-    (*TRAFFIC, *DELIVERY, *STRUCTURE, *PROTOCOL, *REPAIR, *DETECTION, *AGREEMENT, *EMULATOR, "measured")
+    (*TRAFFIC, *DELIVERY, *STRUCTURE, *PROTOCOL, *REPAIR, *DETECTION, *AGREEMENT, *LIVENESS, *EMULATOR, "measured")
 )
 """Every name that a claim can have; `measured` stands for a number that a paper prints and a reproduction measures."""
 FURTHER_METRICS: Final[set[str]] = set()

@@ -12,7 +12,7 @@ import coordinator
 from coordinator.cli.app import app
 from coordinator.cli.invoke import WITH_OPTIONS
 from coordinator.planning.plan import make_plan
-from coordinator.scenario.added_options import ADDED, TAKEN, AddedOptions
+from coordinator.scenario.added_options import ADDED, MODULES, TAKEN, AddedOptions
 from coordinator.scenario.command import run_command
 from coordinator.scenario.model import OPTIONS, Scenario, make_scenario, scenario_model
 from coordinator.scenario.option import Option
@@ -120,7 +120,7 @@ def refused(annotation: Any, default: Any, name: str = "depth") -> str:
     record = type("Wrong", (AddedOptions,), namespace)
     with pytest.raises(RegistrationError) as caught:
         register(record)
-    assert list(ADDED) == ["NumberOptions"]
+    assert list(ADDED) == list(dict(MODULES))
     return str(caught.value)
 
 

@@ -1,0 +1,40 @@
+"""The option that ends all faults, apart from its feature, so that help texts need not import it."""
+
+import re
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field
+
+from coordinator.scenario.added_options import AddedOptions
+from coordinator.scenario.durations import format_duration, parse_duration
+from coordinator.scenario.option import Form, Option, OptionGroup
+from emunode.registry import register
+
+STEP = re.compile("[1-9][0-9]{0,8}", re.ASCII)
+
+
+def _moment(value: object) -> int | str:
+    """Return a step, or a time in the form of `format_duration`. Raises ValueError."""
+    text = str(value).strip()
+    if STEP.fullmatch(text) and not isinstance(value, bool):
+        return int(text)
+    try:
+        if seconds := parse_duration(value):
+            return format_duration(seconds)
+    except ValueError:
+        pass
+    raise ValueError("a step, counted from 1, or for faults with times a time such as 50ms")
+
+
+@register
+class LivenessOptions(AddedOptions):
+    """The option of runs in which everything is to finish once the faults are over."""
+
+    heal_at: Annotated[
+        Annotated[int | str, BeforeValidator(_moment), Form("STEP|TIME", "int | str")] | None,
+        Option(OptionGroup.FAULTS),
+    ] = Field(
+        None,
+        description="end all faults at the beginning of this step, or at a time such as 50ms, and leave out later ones; "
+        "then everything due has to finish (with --reliable, --repair or --on-failure shrink)",
+    )
