@@ -3,11 +3,13 @@
 import argparse
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from documentation.gallery import listing, read_gallery
 from reference_pages.architecture import draw_architecture
+from reference_pages.collectives import ALGORITHMS, draw_collective
 from reference_pages.fold_trees import draw_fold_tree
 from reference_pages.interfaces import interfaces_page
 from reference_pages.metrics import metrics_page
@@ -33,6 +35,7 @@ GENERATED: Final[Mapping[str, Callable[[], str]]] = {
     "docs/pictures/star-4.svg": lambda: draw_network("star:4"),
     "docs/pictures/hypercube-4.svg": lambda: draw_network("hypercube:4"),
     "docs/pictures/ej-2+3.svg": lambda: draw_network("ej:2+3"),
+    **{f"docs/pictures/collectives/{name}.svg": partial(draw_collective, name) for name in ALGORITHMS},
 }
 
 
