@@ -6,6 +6,7 @@
     random_kills     kill a node at a random time, planned as a fault or not, and compare with memory
     soak             execute thousands of short runs in one process
     trials           execute thousands of trials over TCP, under faults of every kind
+    liveness         end all faults of random runs: everything due must finish within its bound
     determinism      run 100 scenarios twice on every driver, with events reordered and delayed
     everywhere       run 300 recorded scenarios with every Python, in other locales, time zones, as another user
     disk             run on full, read-only and vanished file systems, and set the clock
@@ -14,8 +15,9 @@
     sizes            plan, run and sweep every algorithm on the largest networks, within 10 s and 2 GB
     supply_chain     check the hashes of the lock, licences, and known vulnerabilities
 
-All sections take three quarters of an hour on two cores; `--sample` runs a small part of each, for CI, in two to four
-minutes.
+All sections take an hour and a half on two cores; `--sample` runs a small part of each, for CI, in two to four minutes.
+With `--parts FOLDER` each section that has ended is kept there, and so is each attempt of most sections: the same command
+goes on where it was interrupted. `--minutes N` adds rounds with the next seeds until the sections have taken so long.
 The exit status is 1 if anything was wrong or left behind.
 """
 
@@ -26,13 +28,16 @@ import json
 import re
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
+import traceback
 from dataclasses import asdict
+from itertools import count
 from pathlib import Path
 
-from stress_tests.common import Budget, Row, in_fork, preload
+from stress_tests.common import ROOT, Attempts, Budget, Row, in_fork, preload
 
 SECTIONS = tuple(re.findall(r"^    (\w+)", __doc__ or "", re.MULTILINE))
 
@@ -48,38 +53,103 @@ def main() -> int:
     parser.add_argument("sections", nargs="*", metavar="SECTION", help=f"one of: {', '.join(SECTIONS)} (default: all)")
     parser.add_argument("--sample", action="store_true", help="run a small part of each section")
     parser.add_argument("--seed", type=int, default=1, help="seed of every random choice (default: 1)")
+    parser.add_argument(
+        "--parts", type=Path, metavar="FOLDER", help="keep the sections that have ended, and go on there"
+    )
+    parser.add_argument(
+        "--minutes", type=float, default=0.0, help="with --parts: add rounds until so much time is spent"
+    )
     parser.add_argument("--json", action="store_true", help="print the table as JSON")
     options = parser.parse_args()
+    if options.minutes and not options.parts:
+        parser.error("--minutes needs --parts FOLDER")
     unknown = [name for name in options.sections if name not in SECTIONS]
     if unknown:
         parser.error(f"unknown section {unknown[0]!r}; available: {', '.join(SECTIONS)}")
-    budget = Budget(options.sample, options.seed, Path(tempfile.mkdtemp(prefix="stress-")))
+    scratch = Path(tempfile.mkdtemp(prefix="stress-"))
+    parts = Parts(options.parts, sample=options.sample) if options.parts else None
     rows: list[Row] = []
     preload()
     gc.freeze()
-    for name in options.sections or SECTIONS:
-        found = in_fork(run_section, name, budget)
-        rows += found
-        if not options.json:
-            print(table(found), flush=True)
+    for seed in count(options.seed):
+        for name in options.sections or SECTIONS:
+            found = parts.rows(name, seed) if parts else None
+            if found is None:
+                found = in_fork(run_section, name, Budget(options.sample, seed, scratch), parts)
+                if parts:
+                    parts.keep(name, seed, found)
+            rows += found
+            if not options.json:
+                print(table(found), flush=True)
+        if sum(row.seconds for row in rows) >= options.minutes * 60:
+            break
     if options.json:
         print(json.dumps([asdict(row) for row in rows], indent=2))
     elif len(rows) > 1:
         print("\n" + table(rows))
+        print(f"{len(rows)} rows in {sum(row.seconds for row in rows) / 60:.1f} minutes")
     if any(row.wrong for row in rows):
-        print(f"files of the failed experiments are kept in {budget.scratch}", file=sys.stderr)
+        print(f"files of the failed experiments are kept in {scratch}", file=sys.stderr)
         return 1
-    shutil.rmtree(budget.scratch)
+    shutil.rmtree(scratch)
     return 0
 
 
-def run_section(name: str, budget: Budget) -> list[Row]:
-    """Return the rows of one section, with their durations."""
+class Parts:
+    """Sections that have ended, in a folder: each with the rows that it gave. SystemExit if the folder is of another run."""
+
+    def __init__(self, folder: Path, *, sample: bool) -> None:
+        self.folder = folder
+        self.commit = subprocess.run(
+            ["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
+        ).stdout.strip()
+        folder.mkdir(parents=True, exist_ok=True)
+        about = folder / "about.json"
+        extent = {"sample": sample}
+        if about.exists() and json.loads(about.read_text()) != extent:
+            raise SystemExit(f"scripts/stress: {folder} holds parts with and without --sample; name another folder")
+        about.write_text(json.dumps(extent))
+
+    def rows(self, name: str, seed: int) -> list[Row] | None:
+        """Return the rows of a section that has ended with this seed, or None."""
+        file = self.folder / f"{name}-{seed}.json"
+        if not file.exists():
+            return None
+        found = []
+        for values in json.loads(file.read_text()):
+            section = values.pop("section")
+            found.append(Row(**values))
+            found[-1].section = section
+        return found
+
+    def keep(self, name: str, seed: int, rows: list[Row]) -> None:
+        """Write the rows of a section at once, so that an interrupted write leaves none."""
+        for row in rows:
+            row.note = f"{row.note}; seed {seed} at {self.commit}".removeprefix("; ")
+        unfinished = self.folder / f".{name}-{seed}.json"
+        unfinished.write_text(json.dumps([asdict(row) for row in rows], indent=2))
+        unfinished.replace(self.folder / f"{name}-{seed}.json")
+
+    def attempts(self, name: str, seed: int) -> Attempts:
+        """Return the attempts of a section that has not ended; attempts of another commit do not count."""
+        return Attempts(self.folder / f"{name}-{seed}-{self.commit}.attempts")
+
+
+def run_section(name: str, budget: Budget, parts: Parts | None = None) -> list[Row]:
+    """Return the rows of one section, with their durations; an error of the section is one of its problems."""
     rows, began = [], time.monotonic()
-    for row in importlib.import_module(f"stress_tests.{name}").run_section(budget):
-        row.section, row.seconds = name, round(time.monotonic() - began, 1)
-        began = time.monotonic()
-        rows.append(row)
+    if parts:
+        Attempts.current = parts.attempts(name, budget.seed)
+    try:
+        for row in importlib.import_module(f"stress_tests.{name}").run_section(budget):
+            row.section, row.seconds = name, round(time.monotonic() - began, 1)
+            began = time.monotonic()
+            rows.append(row)
+    except Exception:  # any error of a section
+        traceback.print_exc()
+        ended = Row("the section itself", wrong=[traceback.format_exc().strip().splitlines()[-1]])
+        ended.section, ended.seconds = name, round(time.monotonic() - began, 1)
+        rows.append(ended)
     return rows
 
 

@@ -14,10 +14,10 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 import psutil
 
@@ -50,6 +50,31 @@ class Attempt(NamedTuple):
     """Experiments that a busy machine prevented."""
 
 
+class Attempts:
+    """The attempts of one section in a file, so that a section that is interrupted makes only the others."""
+
+    current: ClassVar["Attempts | None"] = None
+    """The file of the section that this process runs, if there is one."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+
+    def known(self, what: str) -> dict[int, Attempt]:
+        """Return the attempts of a row that ended before, by number; a line that was cut off is left out."""
+        found = {}
+        for line in self.file.read_text().splitlines() if self.file.exists() else ():
+            with contextlib.suppress(json.JSONDecodeError):
+                row, number, wrong, counts, tried, not_reached = json.loads(line)
+                if row == what:
+                    found[number] = Attempt(wrong, Counter(counts), tried, tuple(not_reached))
+        return found
+
+    def keep(self, what: str, number: int, attempt: Attempt) -> None:
+        """Write down an attempt that has ended."""
+        with self.file.open("a") as file:
+            file.write(f"{json.dumps([what, number, *attempt])}\n")
+
+
 @dataclass
 class Row:
     """One line of the summary: the number of attempts and the problems found."""
@@ -80,10 +105,26 @@ class Row:
     ) -> Counter[str]:
         """Make an attempt for each number in forked processes and record the results; the sum of all counts."""
         counts: Counter[str] = Counter()
+        store = Attempts.current
+        known = store.known(self.what) if store else {}
+        left = [number for number in numbers if number not in known]
+        for result in known.values():
+            self.add(result.wrong, result.tried, result.not_reached)
+            counts += result.counts
+        if known:
+            self.show(f"{len(known)} of {len(numbers)} from an earlier part, {len(self.wrong)} wrong")
         with ProcessPoolExecutor(processes, mp_context=FORK) as pool:
-            for done, result in enumerate(pool.map(functools.partial(_call, attempt), numbers), 1):
+            running = {pool.submit(_call, attempt, number): number for number in left}
+            for done, future in enumerate(as_completed(running), len(known) + 1):
+                try:
+                    result = future.result()
+                except RuntimeError as error:
+                    reason = str(error).strip().splitlines()[-1]
+                    result = Attempt([f"attempt {running[future]} ended with {reason}"], Counter())
                 self.add(result.wrong, result.tried, result.not_reached)
                 counts += result.counts
+                if store:
+                    store.keep(self.what, running[future], result)
                 if done % progress == 0:
                     self.show(f"{done} of {len(numbers)}, {len(self.wrong)} wrong")
         if self.tried and len(self.not_reached) == self.tried:

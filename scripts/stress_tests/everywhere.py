@@ -1,8 +1,9 @@
-"""The recorded hashes of 300 scenarios with every Python from 3.11 to 3.14 here, and in other surroundings.
+"""The recorded hashes of 300 scenarios with every Python from 3.11 to 3.14 here, on every driver, and in other surroundings.
 
-Surroundings: two seeds of hash randomisation, another locale, another time zone, another user. Every other Python gets an
-environment with the packages of requirements.lock, which needs a package registry. Pythons are found on the PATH, among the
-versions of pyenv, and in TESTBENCH_PYTHONS, separated by colons.
+Drivers: hosts on this machine with one and with three ranks each, hosts that join, and containers where an engine answers
+and has the image; each runs scenarios in lock-step. Surroundings: two seeds of hash randomisation, another locale, another
+time zone, another user. Every other Python gets an environment with the packages of requirements.lock, which needs a package
+registry. Pythons are found on the PATH, among the versions of pyenv, and in TESTBENCH_PYTHONS, separated by colons.
 """
 
 import json
@@ -10,11 +11,16 @@ import os
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from stress_tests.common import DEADLINE_SECONDS, PYTHONPATH, ROOT, Budget, Row
+from coordinator.networks.launchers.docker import find_image
+from emunode.errors import RunError
+from stress_tests.common import DEADLINE_SECONDS, PYTHONPATH, ROOT, TIMED_OUT, Attempt, Budget, Row
+from tests.command_line import fields, free_port
 
 SCENARIOS = 300
 OVER_SOCKETS = 20
@@ -135,6 +141,78 @@ def compare(
     row.show(f"{there.name}: {len(cases) - len(wrong)} of {len(cases)}")
 
 
+def on_driver(budget: Budget, driver: str, cases: Sequence[tuple[str, str]], number: int) -> Attempt:
+    """Run one scenario by the commands of a driver, and compare its hash with the recorded one."""
+    line, expected = cases[number]
+    folder = budget.scratch / f"driver-{driver}-{number}"
+    folder.mkdir()
+    (folder / "scenario.toml").write_text(toml(fields(line)))
+    name, _, ranks = driver.partition(" ")
+    coordinator = [sys.executable, "-m", "coordinator"]
+    flags = ["scenario.toml", "--json", "--out", "out"]
+    if name == "join":
+        endpoint = f"127.0.0.1:{free_port()}"
+        command = [*coordinator, "serve", *flags, "--listen", endpoint, "--hosts", "2"]
+        host = [
+            sys.executable,
+            "-m",
+            "emunode",
+            "--token-file",
+            "token",
+            "--join-seconds",
+            "120",
+            "--coordinator",
+            endpoint,
+        ]
+        commands = [command, host, host]
+    else:
+        commands = [[*coordinator, "run", *flags, "--driver", name, *(["--ranks-per-host", ranks] if ranks else [])]]
+    environment = {**os.environ, "PYTHONPATH": PYTHONPATH, "TMPDIR": str(folder)}
+    running = [
+        subprocess.Popen(each, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for each in commands
+    ]
+    try:
+        out, problem = running[0].communicate(timeout=DEADLINE_SECONDS)
+    except subprocess.TimeoutExpired:
+        return Attempt([f"{driver}: {line}: no end within {DEADLINE_SECONDS:g} s"], Counter())
+    finally:
+        for each in running:
+            each.kill()
+            each.communicate()
+    found = (
+        json.loads(out)["journal_hash"] if out.startswith("{") else (problem.strip().splitlines() or ["no message"])[-1]
+    )
+    # Containers start so slowly on a busy machine that hosts may be late.
+    if name == "docker" and TIMED_OUT in f"{out}{problem}":
+        return Attempt([], Counter(), not_reached=(f"{driver}: {line}: not reached: the machine is busy",))
+    wrong = [] if found == expected else [f"{driver}: {line}: {found}, recorded is {expected}"]
+    if not wrong:
+        shutil.rmtree(folder)
+    return Attempt(wrong, Counter())
+
+
+def toml(values: Mapping[str, object]) -> str:
+    """Return a scenario file; texts of numbers and of true and false are read as such."""
+    return "".join(f"{name} = {json.dumps(value)}\n" for name, value in values.items())
+
+
+def driver_rows(budget: Budget) -> Iterator[Row]:
+    """Yield one row for each driver that this machine has."""
+    every = [(line, expected) for line, more, expected in chosen(SCENARIOS) if not more and "clock=timed" not in line]
+    for driver, whole, sample in (("local 1", 100, 1), ("local 3", 100, 1), ("join", 100, 1), ("docker", 30, 0)):
+        row = Row(f"recorded hashes by the driver {driver}")
+        cases = every[:: max(1, len(every) // max(1, budget.times(whole, sample)))][: budget.times(whole, sample)]
+        if driver == "docker":
+            try:
+                find_image()
+            except RunError as error:
+                row.note = f"left out: {error}"
+                cases = []
+        row.run_all(partial(on_driver, budget, driver, cases), range(len(cases)), processes=3)
+        yield row
+
+
 def run_section(budget: Budget) -> Iterator[Row]:
     """Compare with this Python in all surroundings, then with each other one in the first surroundings."""
     row = Row("recorded hashes in other surroundings")
@@ -143,6 +221,7 @@ def run_section(budget: Budget) -> Iterator[Row]:
         compare(row, Path(sys.executable), there, cases, budget.scratch / "home")
     row.note = f"{len(cases)} runs of {budget.times(SCENARIOS, 20)} scenarios in {len(surroundings())} surroundings"
     yield row
+    yield from driver_rows(budget)
     if budget.sample:
         return
     row = Row("recorded hashes with every Python")

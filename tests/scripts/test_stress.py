@@ -4,15 +4,18 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from emunode.algorithms.registry import algorithms
 from emunode.model import Collective
-from stress_tests.__main__ import table
-from stress_tests.common import Attempt, Row
-from stress_tests.everywhere import Surroundings, chosen, compare
+from stress_tests import liveness
+from stress_tests.__main__ import Parts, run_section, table
+from stress_tests.common import Attempt, Attempts, Budget, Row
+from stress_tests.everywhere import Surroundings, chosen, compare, on_driver
 
 BUSY = "3: not reached: the machine is busy"
 
@@ -35,6 +38,78 @@ def test_a_section_in_which_no_attempt_was_reached_is_wrong() -> None:
     row = Row("kills")
     row.run_all(attempt, [3, 3], processes=1)
     assert row.wrong == ["no attempt was reached"]
+
+
+def noted(file: Path, number: int) -> Attempt:
+    with file.open("a") as written:
+        written.write(f"{number} ")
+    return Attempt([f"{number} is wrong"], Counter({"x": 1}))
+
+
+def test_a_section_goes_on_where_it_was_interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Attempts, "current", Attempts(tmp_path / "kills.attempts"))
+    Row("kills").run_all(attempt, [1, 3], processes=1)
+    with (tmp_path / "kills.attempts").open("a") as file:
+        file.write('["kills", 2, []')
+    again = Row("kills")
+    made = tmp_path / "made"
+    assert again.run_all(partial(noted, made), [1, 2, 3, 4], processes=1) == Counter({"x": 2})
+    assert made.read_text() == "2 4 "
+    assert (again.tried, again.wrong, again.not_reached) == (4, ["2 is wrong", "4 is wrong"], [BUSY])
+
+
+def test_sections_that_have_ended_are_kept_by_seed(tmp_path: Path) -> None:
+    parts = Parts(tmp_path, sample=True)
+    assert parts.rows("kill", 1) is None
+    row = Row("signals", 7, ["one"], note="exits")
+    row.section, row.seconds = "kill", 3.5
+    parts.keep("kill", 1, [row])
+    assert Parts(tmp_path, sample=True).rows("kill", 1) == [row]
+    assert "seed 1 at " in row.note
+    assert parts.rows("kill", 2) is None
+    with pytest.raises(SystemExit, match="with and without --sample"):
+        Parts(tmp_path, sample=False)
+
+
+def test_an_error_of_a_section_is_one_of_its_problems(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_budget: Budget) -> Iterator[Row]:
+        yield Row("first", 3)
+        raise ValueError("no such file")
+
+    monkeypatch.setattr(liveness, "run_section", fail)
+    first, last = run_section("liveness", Budget(sample=True, seed=1, scratch=tmp_path))
+    assert (first.tried, first.wrong, last.wrong) == (3, [], ["ValueError: no such file"])
+
+
+def test_an_attempt_that_raises_does_not_end_the_others() -> None:
+    row = Row("kills")
+    row.run_all(divide, [0, 1], processes=1)
+    assert row.wrong == ["attempt 0 ended with ZeroDivisionError: integer division or modulo by zero"]
+    assert row.tried == 2
+
+
+def divide(number: int) -> Attempt:
+    return Attempt([], Counter(), 1 // number)
+
+
+def test_faults_that_end_leave_nothing_waiting(tmp_path: Path) -> None:
+    """A sample of `scripts/stress liveness`, with links that send nothing again."""
+    budget = Budget(sample=True, seed=1, scratch=tmp_path)
+    numbers = range(30)
+    made = [liveness.attempt(budget, timed, number) for number in numbers for timed in (False, True)]
+    made += [liveness.by_hand(budget, number) for number in numbers]
+    assert [problem for each in made for problem in each.wrong] == []
+    found = sum((liveness.mutant(budget, "silent", number).counts for number in range(20)), Counter())
+    assert found["found"] > 0
+
+
+def test_joined_hosts_give_the_recorded_hash(tmp_path: Path) -> None:
+    line, _, expected = chosen(40)[8]
+    cases = [(line, expected), (line, "another")]
+    budget = Budget(sample=True, seed=1, scratch=tmp_path)
+    assert on_driver(budget, "join", cases, 0).wrong == []
+    (problem,) = on_driver(budget, "local 3", cases, 1).wrong
+    assert f"{expected}, recorded is another" in problem
 
 
 def test_hashes_are_the_same_in_other_surroundings(tmp_path: Path) -> None:
