@@ -13,6 +13,7 @@ from coordinator.api.progress import on_stderr
 from coordinator.campaigns.batch_trials import CampaignSession
 from coordinator.campaigns.fault_coverage import coverage_of
 from coordinator.campaigns.grid import Grid
+from coordinator.campaigns.liveness import unfinished
 from coordinator.campaigns.residual import PROBABILITIES, Residual
 from coordinator.campaigns.runner import check_workers
 from coordinator.campaigns.store import read_grid
@@ -109,16 +110,20 @@ def campaign(  # noqa: PLR0913  # its flags
         done = run_stored(grid, folder, workers, progress)
     session, violations = done.session, done.violations
     tried = coverage_of(done.store) if coverage else {}
+    ended = unfinished(done.store)
     if json:
         known = {"out": str(folder), **asdict(session), "left_out": grid.left_out, "searches": grid.searches}
         residual = [each.record() for each in done.residuals]
         found = {"rows": done.rows, "processes": done.process_rows, "residual": residual, "violations": violations}
         covered = {"coverage": {name: each.record() for name, each in tried.items()}} if coverage else {}
-        print_json({**known, "engines": done.engines, **found, **covered})
+        lively = {"liveness": [each._asdict() for each in ended]} if ended else {}
+        print_json({**known, "engines": done.engines, **found, **covered, **lively})
     else:
         show_campaign(folder, done.rows, grid.left_out, violations, session)
         show_processes(done.process_rows)
         for line in (*chain.from_iterable(map(_residual_lines, done.residuals)), *grid.searches):
+            render.console().print(escape(line), soft_wrap=True)
+        for line in chain.from_iterable(each.lines() for each in ended):
             render.console().print(escape(line), soft_wrap=True)
         render.console().print(f"engine: {escape(done.engines)}", soft_wrap=True)
         for name, each in tried.items():
