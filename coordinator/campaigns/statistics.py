@@ -1,7 +1,7 @@
 """Confidence intervals for the figures of a campaign."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from math import ceil, floor, inf, log, sqrt
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from math import ceil, exp, floor, inf, log, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -145,3 +145,43 @@ def sure_interval(mean: float, trials: int, level: float = FINDING_LEVEL) -> tup
         ends.append(end if not outside(mean, trials, end, level) else outer)
     # Rounded outwards, so that the interval shown contains the one computed.
     return floor(ends[0] * 1e6) / 1e6, ceil(ends[1] * 1e6) / 1e6
+
+
+def events_interval(events: int) -> tuple[float, float]:
+    """Return the 95% confidence interval of the mean of a Poisson distribution of which one number is known (Garwood
+    1936).
+    """
+
+    def at_most(number: int, mean: float) -> float:
+        term = total = exp(-mean)
+        for each in range(1, number + 1):
+            term *= mean / each
+            total += term
+        return total
+
+    # At the ends of the interval, as few events or as many have a probability of 2.5 %.
+    high = _crossing(lambda mean: 0.025 - at_most(events, mean), events)
+    low = _crossing(lambda mean: 1 - at_most(events - 1, mean) - 0.025, events) if events else 0.0
+    return low, high
+
+
+def _crossing(rising: Callable[[float], float], events: int) -> float:
+    """Return the mean at which a rising function is 0."""
+    low, high = 0.0, 10.0 + 3 * events
+    for _ in range(100):
+        middle = (low + high) / 2
+        low, high = (middle, high) if rising(middle) < 0 else (low, middle)
+    return low
+
+
+def findings_per_hour(findings: int, seconds: float) -> str:
+    """Return in words how many findings a search of this duration made, with the rate per hour and its 95% interval.
+
+    A search without findings proves nothing: its interval says how rare findings have to be.
+    """
+    took = f"{seconds:.1f} s" if seconds < 60 else f"{seconds / 60:,.1f} minutes"
+    found = f"{findings:,} finding{'' if findings == 1 else 's'} in {took} of search"
+    if seconds <= 0:
+        return found
+    low, high = (end * 3600 / seconds for end in events_interval(findings))
+    return f"{found}: {findings * 3600 / seconds:.3g} per hour, 95 % interval {low:.3g} to {high:.3g}"

@@ -16,6 +16,7 @@ from coordinator.campaigns.grid import Grid
 from coordinator.campaigns.liveness import unfinished
 from coordinator.campaigns.residual import PROBABILITIES, Residual
 from coordinator.campaigns.runner import check_workers
+from coordinator.campaigns.statistics import findings_per_hour
 from coordinator.campaigns.store import read_grid
 from coordinator.campaigns.tables import Row
 from coordinator.cli import render
@@ -130,7 +131,20 @@ def campaign(  # noqa: PLR0913  # its flags
             render.show_rows(f"faults in {plural(each.trials, 'trial')} on {name}", list(each.rows()))
             for line in each.never():
                 render.console().print(escape(line), soft_wrap=True)
+        if tried:
+            render.console().print(_findings(done.rows, session), soft_wrap=True)
     return 130 if not session.finished else done.exit_status
+
+
+def _findings(rows: Sequence[Row], session: CampaignSession) -> str:
+    """Return how many violated trials and contradictions of theory were found, and per hour if all trials ran now."""
+    findings = sum(bool(row["finding"]) for row in rows)
+    findings += sum(row["violated"] for row in rows if isinstance(row["violated"], int))
+    parts = ((session.trials, session.rate), (session.exact_trials, session.exact_rate))
+    trials = sum(row["trials"] for row in rows if isinstance(row["trials"], int))
+    # Earlier sessions do not say how long they took.
+    whole = session.trials + session.exact_trials >= trials
+    return findings_per_hour(findings, sum(count / rate for count, rate in parts if rate) if whole else 0.0)
 
 
 def make_grid(

@@ -37,6 +37,7 @@ from dataclasses import asdict
 from itertools import count
 from pathlib import Path
 
+from coordinator.campaigns.statistics import findings_per_hour
 from stress_tests.common import ROOT, Attempts, Budget, Row, in_fork, preload
 
 SECTIONS = tuple(re.findall(r"^    (\w+)", __doc__ or "", re.MULTILINE))
@@ -87,7 +88,7 @@ def main() -> int:
         print(json.dumps([asdict(row) for row in rows], indent=2))
     elif len(rows) > 1:
         print("\n" + table(rows))
-        print(f"{len(rows)} rows in {sum(row.seconds for row in rows) / 60:.1f} minutes")
+        print(findings_per_hour(sum(len(row.wrong) for row in rows), sum(row.seconds for row in rows)))
     if any(row.wrong for row in rows):
         print(f"files of the failed experiments are kept in {scratch}", file=sys.stderr)
         return 1
