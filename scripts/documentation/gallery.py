@@ -82,7 +82,7 @@ class Entry:
     def stated(self) -> list[float]:
         """Return the numbers of the sentence."""
         return [
-            float(number.rstrip(",").replace(",", "")) / (100 if percent else 1)
+            float(number.rstrip(",").replace(",", "") + ("e-2" if percent else ""))
             for number, percent in NUMBER.findall(self.see)
         ]
 
@@ -196,18 +196,19 @@ def in_dark_colours(svg: str) -> str:
 HEAD: Final = """\
 # Gallery
 
-Each card is a command. Its picture leads to the page that the command writes: open it, move the slider, click a node.
-"""
+Each card is a command. Its picture leads to the page that the command writes: open it, move the slider, click a node."""
 STORED: Final = """\
-`scripts/docs` executes them and builds this page with pictures and reports:
+# Gallery
 
-![The gallery on the site: a wall of pictures, each with its command](pictures/gallery.png)
-"""
+These commands show the test bench at work; each writes a page with its picture. `scripts/docs` executes them and builds
+the gallery of the site, where every picture leads to its page:
+
+![The gallery on the site: a wall of pictures, each with its command](pictures/gallery.png)"""
 
 
 def listing(groups: Sequence[Group]) -> str:
     """Return the page of the repository, which has no reports: headings, sentences and commands as Markdown."""
-    parts = [HEAD + STORED.rstrip()]
+    parts = [STORED]
     for group in groups:
         parts.append(f"## {group.title}")
         for entry in group.entries:
@@ -217,7 +218,7 @@ def listing(groups: Sequence[Group]) -> str:
 
 def wall(groups: Sequence[Group]) -> str:
     """Return the page of the site: headings and cards as Markdown with HTML."""
-    parts = ["---\nhide-toc: true\n---", HEAD.rstrip()]
+    parts = ["---\nhide-toc: true\n---", HEAD]
     for group in groups:
         cards = "\n".join(_card(entry) for entry in group.entries)
         parts.append(f'## {group.title}\n\n```{{raw}} html\n<div class="gallery">\n{cards}\n</div>\n```')

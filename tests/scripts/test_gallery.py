@@ -78,7 +78,7 @@ def test_every_sentence_has_a_number_of_its_run() -> None:
     ("sentence", "numbers"),
     [
         ("1,200 of S_4 and Q_7 in 3.5 s", [1200, 3.5]),
-        ("13 % and 100 %.", [0.13, 1]),
+        ("13 %, 17.3 % and 100 %.", [0.13, 0.173, 1]),
         ("6, 12 and 18.", [6, 12, 18]),
         ("edt, EJ_{2+3rho}: none", [2]),
     ],

@@ -14,6 +14,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 import coordinator
+from tests.browser import Browser, find_chromium
 from tests.command_line import ROOT, run_process
 
 pytest.importorskip("sphinx", reason="the extra `docs` is not installed")
@@ -32,9 +33,25 @@ ASSETS = {
 """The resources that a browser fetches with a page, by element."""
 NAVIGATION_ONLY = {"next", "prev", "index", "search", "canonical"}
 """Relations of `<link>` that a browser does not fetch."""
-SHOWN = ("hypercube-edge-disjoint-trees", "two-crashes", "trees-against-one")
+SHOWN = ("hypercube-edge-disjoint-trees", "two-crashes", "survival", "trees-against-one")
 """Entries of the gallery that are built here, of several kinds; `test_gallery.py` runs all."""
 ADDRESS = re.compile(r"""(?:url\(|@import\s+)\s*['"]?([^'")\s;]+)""")
+
+
+MISSING = "Chromium not found (Debian, Ubuntu: apt install chromium; or set CHROMIUM)"
+SEEN = """
+[...document.querySelectorAll(".gallery .card")].map((card) => {
+  const box = card.getBoundingClientRect();
+  const pictures = [...card.querySelectorAll("img")].filter((img) => img.getBoundingClientRect().width);
+  return {
+    name: card.id, left: Math.round(box.left), top: Math.round(box.top),
+    pictures: pictures.map((img) => [img.getAttribute("src").split("/").pop(), img.complete && img.naturalWidth > 0]),
+    inside: [...card.querySelectorAll("img, pre, h3, p")].filter((part) => part.getBoundingClientRect().width)
+      .every((part) => part.getBoundingClientRect().right <= box.right && part.scrollWidth <= part.clientWidth + 1),
+  };
+})
+"""
+"""Of each card: its place, the visible pictures and whether they are loaded, and whether all parts fit into it."""
 
 
 class Page(HTMLParser):
@@ -141,4 +158,53 @@ def test_the_gallery_leads_to_its_reports(site: Path) -> None:
     page = site / "docs/gallery.html"
     reports = {target(page, link).path for link in parsed(page).links if "/gallery/" in link}
     assert {report.parent.name for report in reports} == set(SHOWN)
-    assert {report.name for report in reports} == {"reproduction.html", "report.html", "sweep.html"}
+    assert {report.name for report in reports} == {"reproduction.html", "report.html", "campaign.html", "sweep.html"}
+
+
+# --- as a reader sees it ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Browser]:
+    """Provide the browser, and reset it afterwards."""
+    browser.events.clear()
+    yield browser
+    browser.prefer()
+    browser.resize(1400)
+
+
+@pytest.mark.browser
+@pytest.mark.skipif(find_chromium() is None, reason=MISSING)
+@pytest.mark.parametrize("shade", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_gallery_is_a_wall_of_pictures(site: Path, page: Browser, width: int, shade: str) -> None:
+    """One loaded picture a card, in the colours of the page; cards side by side on a wide page, stacked on a narrow one;
+    nothing leaves its card, and nothing has to be scrolled sideways.
+    """
+    page.resize(width, 1200)
+    page.prefer(prefers_color_scheme=shade)
+    page.open(site / "docs/gallery.html")
+    page.evaluate("document.querySelectorAll('img').forEach((img) => img.loading = 'eager')")
+    page.wait_until("[...document.querySelectorAll('.gallery img')].every((img) => img.complete)")
+    cards = page.evaluate(SEEN)
+    assert [card["name"] for card in cards] == list(SHOWN)
+    assert [card["pictures"] for card in cards] == [[[f"{shade}.svg", True]]] * len(SHOWN)
+    assert [card["name"] for card in cards if not card["inside"]] == []
+    places = {card["name"]: (card["left"], card["top"]) for card in cards}
+    (left, top), (other_left, other_top) = places["two-crashes"], places["survival"]  # of one group
+    assert (top == other_top, left == other_left) == ((True, False) if width == 1280 else (False, True))
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.complaints() == []
+
+
+@pytest.mark.browser
+@pytest.mark.skipif(find_chromium() is None, reason=MISSING)
+def test_answers_for_lecturers_are_folded(site: Path, page: Browser) -> None:
+    page.resize(390, 1200)
+    page.open(site / "docs/lecturers.html")
+    heights = "[...document.querySelectorAll('article details')].map((each) => each.getBoundingClientRect().height)"
+    folded = page.evaluate(heights)
+    assert len(folded) == 8
+    page.evaluate("document.querySelectorAll('article details').forEach((each) => each.open = true)")
+    assert all(before < 100 < after for before, after in zip(folded, page.evaluate(heights), strict=True))
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
