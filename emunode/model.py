@@ -228,6 +228,10 @@ class NumberType(StrEnum):
     FLOAT16 = "float16"
 
 
+MOST_ELEMENTS: Final = 2**24
+"""Real numbers of one rank at most: the generator numbers elements with 24 bits."""
+MOST_DATA: Final = 2**36
+"""Bytes of the numbers that a user gives, of all ranks together, at most, however much memory there is."""
 PART_NAME_BYTES: Final = 4
 """Bytes that name a part of a partial result in the fixed order."""
 NUMBER_BYTES: Final = {
@@ -348,6 +352,20 @@ class CollectiveSpec(NamedTuple):
     def element_bytes(self) -> int:
         """Bytes that are never cut apart: the size of one number, else 1."""
         return 1 if self.numbers is None else self.numbers.sent_bytes
+
+    @property
+    def own_data(self) -> bytes:
+        """The numbers that the user gives, of all ranks; empty for other contributions."""
+        return b"" if self.numbers is None else self.numbers.data
+
+    @property
+    def lacks_data(self) -> bool:
+        """Whether the numbers that the user gives are not here: they cross the wire by themselves."""
+        return self.numbers is not None and self.numbers.source is NumberSource.DATA and not self.numbers.data
+
+    def with_data(self, data: bytes) -> "CollectiveSpec":
+        """Return the parameters of the same run with these numbers of the user, or without any."""
+        return self if self.numbers is None else self._replace(numbers=self.numbers._replace(data=data))
 
     @property
     def contributed_bytes(self) -> int:

@@ -13,6 +13,7 @@ from emunode.errors import ScenarioError
 from emunode.faults.timeline import FaultTimeline
 from emunode.model import (
     FOLDING,
+    MOST_ELEMENTS,
     NUMBER_BYTES,
     CollectiveSpec,
     NumberSource,
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from coordinator.additions.price import Price
 
 PROBE: Final = "probe"
-MOST_ELEMENTS: Final = 2**24
-"""Elements of one rank at most: the generator numbers elements with 24 bits."""
 MOST_PROBED: Final = 24
 """Ranks of a probe at most: of more, the small numbers together would no longer be swallowed by the large one."""
 MOST_CERTIFIED: Final = 4000

@@ -14,6 +14,7 @@ from coordinator.networks.control_tree import TREE_HOSTS, TreeBuilder
 from coordinator.networks.launchers.base import Launch
 from coordinator.networks.link_waves import LinkWaves
 from coordinator.networks.messages import (
+    DataReceived,
     Failed,
     LinkProgress,
     Listening,
@@ -113,7 +114,7 @@ class HostNetwork:
         closed = set(self._faults.connections.closed)
         deferred = links.close_deferred(hosts)
         # Orders of one connection are carried out in order: closing, then reset, then dialling.
-        self._channel.send_to_all(hosts, "reset", *encode_record(plan.spec))
+        self._channel.send_to_all(hosts, "reset", *encode_record(plan.spec.with_data(b"")))
         if deferred:  # the ends at processes that were stopped have to be closed before they are dialled again
             await links.dial([])
         links.reset(plan)
@@ -156,6 +157,8 @@ class HostNetwork:
 
     def _on_message(self, host: ConnectedHost, message: Message) -> None:
         match message:
+            case DataReceived():
+                self._links.on_data(host, message)
             case Listening():
                 self._links.on_listening(host, message)
             case LinkProgress():

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
+from functools import partial
 from pathlib import Path
 
 import trio
@@ -11,7 +12,7 @@ from coordinator.networks.admission import ConnectedHost
 from coordinator.networks.base import Progress
 from coordinator.networks.control_channel import LISTEN_BACKLOG, STALL_SECONDS, ControlChannel
 from coordinator.networks.launchers.base import Launch
-from coordinator.networks.messages import LinkProgress, Listening
+from coordinator.networks.messages import DataReceived, LinkProgress, Listening
 from coordinator.planning.plan import Plan
 from coordinator.scenario.plugins import loaded_plugins
 from emunode.errors import RunError
@@ -19,6 +20,8 @@ from emunode.faults.connections import LinkId
 from emunode.net.protocol import HostConfig
 from emunode.topologies.table import TableTopology
 
+DATA_PART = 2**24
+"""Bytes of the user's numbers in one frame."""
 NO_LINKS = LinkProgress(-1, 0, 0, 0)
 
 
@@ -48,6 +51,7 @@ class LinkWaves:
         """Connections that the queue of a listener holds."""
         self._listening: dict[int, Listening] = {}
         self._progress: dict[int, LinkProgress] = {}
+        self._data: dict[int, int] = {}
         self._wave = 0
         self._deferred: set[LinkId] = set()
         """Closed links that are opened again once the process of one of their ends resumes."""
@@ -60,6 +64,7 @@ class LinkWaves:
         They report a failure if their links are not up after `setup_seconds` (STALL_SECONDS by default).
         """
         plan = self._plan
+        await self._send_data(hosts, plan.spec.own_data)
         for host in hosts:
             # A report from before a restart is no longer true.
             self._listening.pop(host.index, None)
@@ -70,7 +75,7 @@ class LinkWaves:
                 self._run,
                 host.index,
                 plan.hosts,
-                plan.spec,
+                plan.spec.with_data(b""),
                 listen,
                 dial,
                 self._queue,
@@ -81,6 +86,22 @@ class LinkWaves:
             )
             self._channel.send(host, "assign", *config.to_record())
         await self._channel.wait_until(lambda: all(host.index in self._listening for host in hosts), "hosts to listen")
+
+    async def _send_data(self, hosts: Sequence[ConnectedHost], data: bytes) -> None:
+        """Send the numbers that the user gives, part by part: a host gets the next part when all have the one before."""
+        self._data = dict.fromkeys((host.index for host in hosts), 0)
+        for start in range(0, len(data), DATA_PART):
+            part = data[start : start + DATA_PART]
+            self._channel.send_to_all(hosts, "data", len(data), part)
+            end = start + len(part)
+            await self._channel.wait_until(partial(self._have_data, end), "hosts to take the data")
+
+    def _have_data(self, count: int) -> bool:
+        return min(self._data.values()) >= count
+
+    def on_data(self, host: ConnectedHost, message: DataReceived) -> None:
+        """Note how much of the numbers of the user a host has."""
+        self._data[host.index] = message.taken
 
     def on_listening(self, host: ConnectedHost, message: Listening) -> None:
         """Note the port and nonce at which a host listens, and the hosts that it will dial."""

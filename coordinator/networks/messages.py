@@ -14,6 +14,12 @@ from emunode.model import Step
 from emunode.net import validation, wire
 
 
+class DataReceived(NamedTuple):
+    """The host has this many bytes of the numbers that the user gives."""
+
+    taken: int
+
+
 class Listening(NamedTuple):
     """The host listens for links at `port`; it will dial the hosts `to_dial`."""
 
@@ -122,7 +128,8 @@ class Finished(NamedTuple):
 
 
 Message = (
-    Listening
+    DataReceived
+    | Listening
     | LinkProgress
     | JournalRows
     | AlteredCopies
@@ -150,6 +157,10 @@ def read_message(frame: bytes, hosts: int) -> Message:
     if decode is None:
         raise FrameError(f"unknown message {name!r:.80}")
     return decode(fields, hosts)
+
+
+def _data_received(fields: Sequence[object], _hosts: int) -> DataReceived:
+    return DataReceived(*validation.integers(fields, 1))
 
 
 def _listening(fields: Sequence[object], hosts: int) -> Listening:
@@ -234,6 +245,7 @@ def _without_fields(record: Callable[[], Message]) -> Callable[[Sequence[object]
 
 
 DECODERS: Mapping[str, Callable[[Sequence[object], int], Message]] = {
+    "data_received": _data_received,
     "listening": _listening,
     "links": _links,
     "rows": _rows,

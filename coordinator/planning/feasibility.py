@@ -119,7 +119,8 @@ def require_possible(plan: Plan) -> None:
 
 
 def _require_memory(plan: Plan) -> None:
-    needed, free = memory_bytes(plan), machine.available_memory()
+    # The user's numbers are in memory already.
+    needed, free = memory_bytes(plan), machine.available_memory() + len(plan.spec.own_data)
     own = None if plan.hosts else machine.process_memory()
     if own is not None:
         free = min(free, max(0, own))

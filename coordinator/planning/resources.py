@@ -129,7 +129,8 @@ def _number_bytes(plan: Plan) -> int:
         vectors += vectors * parts if price is None else price.on_links
     # Each process judges by the partial results of all ranks; hosts send their results to the coordinator.
     processes = 1 + plan.hosts
-    return len(numbers.data) * processes + vectors * (1 + processes if plan.hosts else 2)
+    # A host joins the parts in which the numbers of the user arrive.
+    return len(numbers.data) * (1 + 2 * plan.hosts) + vectors * (1 + processes if plan.hosts else 2)
 
 
 def journal_bytes(plan: Plan) -> int:

@@ -1,23 +1,27 @@
 """Arrays in files: the contributions of ranks that a user gives, and the results that ranks end with."""
 
 from hashlib import sha256
-from io import BytesIO
+from math import prod
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final, NamedTuple
 
 import numpy as np
+from numpy.lib.format import read_array_header_1_0, read_array_header_2_0, read_magic
 from numpy.typing import NDArray
 
-from coordinator.stored.reading import RefusedError, read_bytes
-from emunode.errors import ScenarioError
-from emunode.model import NUMBER_BYTES, NumberType, RealNumbers
-from emunode.values.float_types import FLOAT_TYPES, FloatArray
+from coordinator.stored.reading import RefusedError, open_regular
+from emunode.errors import RunError, ScenarioError
+from emunode.memory import available_memory
+from emunode.model import MOST_DATA, MOST_ELEMENTS, NUMBER_BYTES, NumberType, RealNumbers
+from emunode.values.float_types import FLOAT_TYPES
 
-MOST_DATA: Final = 48 * 2**20
-"""Bytes of contributions of all ranks together at most: hosts receive them with their configuration, in one frame."""
+CONVERTED: Final = 2**20
+"""Numbers that are converted together."""
 MOST_RESULTS: Final = 2**30
 """Bytes of the largest results that a run keeps: a row for each rank in an allreduce."""
 HEADER_BYTES: Final = 4096
+READERS: Final = {(1, 0): read_array_header_1_0, (2, 0): read_array_header_2_0}
+"""Readers of the head of a file, by the version of the format."""
 HELD: Final = "array:"
 """Prefix of the names of arrays that a program of Python gives."""
 DATA: Final = "data.npy"
@@ -47,28 +51,53 @@ def read_contributions(path: str, kind: NumberType, ranks: int) -> bytes:
         array = _held.get(path)
         if array is None:
             raise ScenarioError("data", path, "the array of another process; give a file")
-    else:
-        # A number of eight bytes in a file may become one of two.
-        array = _array(path, "data", 8 // NUMBER_BYTES[kind] * MOST_DATA + HEADER_BYTES)
-    if array.ndim != 2 or array.shape[0] != ranks or not array.size:
-        shape = "x".join(map(str, array.shape)) or "()"
-        raise ScenarioError("data", path, f"an array of shape ({ranks}, elements), one row for each node, not {shape}")
-    return stored(array, kind, path).tobytes()
+        _require_shape(array.shape, kind, ranks, path)
+        return stored(array, kind, path)
+    try:
+        with open_regular(Path(path)) as file:
+            header = _header(file)
+            _require_shape(header.shape, kind, ranks, path)
+            return stored(_content(file, header), kind, path)
+    except RefusedError as error:
+        raise ScenarioError("data", path, f"the file cannot be used: {error}") from None
+    except OSError as error:
+        raise ScenarioError("data", path, f"the file cannot be read: {error.strerror}") from None
+    except ValueError:
+        raise ScenarioError("data", path, "it is no array of numbers in the format .npy") from None
 
 
-def stored(array: NDArray[Any], kind: NumberType, name: str) -> FloatArray:
+def _require_shape(shape: tuple[int, ...], kind: NumberType, ranks: int, path: str) -> None:
+    """Refuse arrays of another shape, and RunError for contributions that do not fit into memory."""
+    if len(shape) != 2 or shape[0] != ranks or not shape[1]:
+        found = "x".join(map(str, shape)) or "()"
+        raise ScenarioError("data", path, f"an array of shape ({ranks}, elements), one row for each node, not {found}")
+    if shape[1] > MOST_ELEMENTS:
+        raise ScenarioError("data", path, f"at most {MOST_ELEMENTS:,} elements of a node, not {shape[1]:,}")
+    needed = shape[0] * shape[1] * NUMBER_BYTES[kind]
+    if needed > MOST_DATA:
+        raise ScenarioError("data", path, f"at most {MOST_DATA:,} bytes as {kind}, not {needed:,}")
+    if needed > (free := available_memory()):
+        raise RunError(
+            f"the contributions of {path} take {needed / 2**30:.1f} GiB as {kind}, and {free / 2**30:.1f} GiB of memory "
+            "are free; use fewer elements"
+        )
+
+
+def stored(array: NDArray[Any], kind: NumberType, name: str) -> bytes:
     """Return numbers in the storage of `kind`, rounded once; ScenarioError (field `data`) for arrays of another type."""
     target = FLOAT_TYPES[kind]
     # Files of numpy have no name for bfloat16: ml-dtypes writes it as two bytes without a type.
-    if kind is NumberType.BFLOAT16 and (array.dtype.name == "bfloat16" or array.dtype.str in ("<V2", "|V2", "<u2")):
-        numbers: FloatArray = target.canonical(np.ascontiguousarray(array).view("<u2"))
-    elif array.dtype.kind == "f" and array.dtype.itemsize <= 8:
-        numbers = target.rounded(np.ascontiguousarray(array, "<f8"))
-    else:
+    is_word = array.dtype.name == "bfloat16" or array.dtype.str in ("<V2", "|V2", "<u2")
+    is_bfloat16 = kind is NumberType.BFLOAT16 and is_word
+    if not is_bfloat16 and (array.dtype.kind != "f" or array.dtype.itemsize > 8):
         raise ScenarioError("data", name, f"an array of floats, not of {array.dtype}")
-    if numbers.nbytes > MOST_DATA:
-        raise ScenarioError("data", name, f"at most {MOST_DATA} bytes as {kind}, not {numbers.nbytes}")
-    return numbers
+    numbers = np.ascontiguousarray(array)
+    flat = (numbers.view("<u2") if is_bfloat16 else numbers).reshape(-1)
+    # Piece by piece: a second array of numbers in double precision would take more memory than all contributions.
+    pieces = (flat[start : start + CONVERTED] for start in range(0, len(flat), CONVERTED))
+    if flat.dtype == target.storage:
+        return b"".join(target.canonical(piece).data.cast("B") for piece in pieces)
+    return b"".join(target.rounded(piece.astype("<f8")).data.cast("B") for piece in pieces)
 
 
 def write_contributions(folder: Path, numbers: RealNumbers, ranks: int) -> str:
@@ -81,28 +110,47 @@ def write_contributions(folder: Path, numbers: RealNumbers, ranks: int) -> str:
 
 def read_results(path: Path) -> NDArray[Any]:
     """Return the array of a `results.npy`; OSError, ValueError or RefusedError."""
-    data = read_bytes(path, MOST_RESULTS + HEADER_BYTES, follow=False)
+    with open_regular(path, follow=False) as file:
+        header = _header(file)
+        if len(header.shape) != 2:
+            raise ValueError("it is no array of two dimensions in the format .npy")
+        if header.bytes > MOST_RESULTS:
+            raise RefusedError(f"it has more than {MOST_RESULTS} bytes")
+        return _content(file, header)
+
+
+class Header(NamedTuple):
+    """The head of a file `.npy`."""
+
+    shape: tuple[int, ...]
+    by_columns: bool
+    dtype: np.dtype[Any]
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the content."""
+        return prod(self.shape) * self.dtype.itemsize
+
+
+def _header(file: BinaryIO) -> Header:
+    """Read the head of a file `.npy`; ValueError for other files, and for arrays of objects, which a pickle would hold."""
     try:
-        array = np.load(BytesIO(data), allow_pickle=False)
+        version = read_magic(file)
+        if version not in READERS:
+            raise ValueError(f"version {version} of the format")
+        # A pickle in the file would run code of its author: objects are refused, and no pickle is read.
+        shape, by_columns, dtype = READERS[version](file, HEADER_BYTES)
     except (EOFError, SyntaxError) as error:
         raise ValueError(f"it is no array in the format .npy: {error}") from None
-    if not isinstance(array, np.ndarray) or array.ndim != 2:
-        raise ValueError("it is no array of two dimensions in the format .npy")
-    return array
+    if dtype.hasobject or any(length < 0 for length in shape):
+        raise ValueError("it is no array of numbers in the format .npy")
+    return Header(shape, by_columns, dtype)
 
 
-def _array(path: str, field: str, most: int) -> NDArray[Any]:
-    """Return the array of a `.npy` file of at most `most` bytes; ScenarioError if it cannot be read."""
-    try:
-        data = read_bytes(Path(path), most)
-        # A pickle in the file would run code of its author.
-        array = np.load(BytesIO(data), allow_pickle=False)
-    except RefusedError as error:
-        raise ScenarioError(field, path, f"the file cannot be used: {error}") from None
-    except OSError as error:
-        raise ScenarioError(field, path, f"the file cannot be read: {error.strerror}") from None
-    except (ValueError, EOFError, SyntaxError):
-        raise ScenarioError(field, path, "it is no array of numbers in the format .npy") from None
-    if not isinstance(array, np.ndarray):
-        raise ScenarioError(field, path, "it is an archive of arrays; expected one array in the format .npy")
-    return array
+def _content(file: BinaryIO, header: Header) -> NDArray[Any]:
+    """Return the array behind the head of a file; ValueError if the file is shorter or longer."""
+    data = file.read(header.bytes)
+    if len(data) < header.bytes or file.read(1):
+        raise ValueError(f"it is no array in the format .npy: expected {header.bytes} bytes behind its head")
+    array = np.frombuffer(data, header.dtype)
+    return array.reshape(header.shape[::-1]).T if header.by_columns else array.reshape(header.shape)

@@ -15,7 +15,7 @@ import tomllib
 from collections.abc import Iterable, Iterator
 from math import isfinite
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Any, BinaryIO, Final, NoReturn
 
 TEXT_BYTES: Final = 16 << 20
 """The most bytes of a scenario, a summary or another text; runs write a few hundred kilobytes at most."""
@@ -40,15 +40,16 @@ def read_bytes(path: Path, most: int = TEXT_BYTES, *, follow: bool = True) -> by
     Unless `follow`, a symbolic link is refused too, because another user may have made the folder. OSError if the path
     is a folder or cannot be opened; RefusedError if it is a device or a pipe, or has more than `most` bytes.
     """
-    descriptor = _open(path, follow=follow)
-    try:
-        with os.fdopen(descriptor, "rb", closefd=False) as file:
-            data = file.read(most + 1)
-    finally:
-        os.close(descriptor)
+    with open_regular(path, follow=follow) as file:
+        data = file.read(most + 1)
     if len(data) > most:
         raise RefusedError(f"it has more than {most} bytes")
     return data
+
+
+def open_regular(path: Path, *, follow: bool = True) -> BinaryIO:
+    """Open a regular file to read it; errors as `read_bytes`."""
+    return os.fdopen(_open(path, follow=follow), "rb")
 
 
 def read_lines(path: Path, most: int = TEXT_BYTES, *, follow: bool = True) -> Iterator[bytes]:
@@ -56,19 +57,15 @@ def read_lines(path: Path, most: int = TEXT_BYTES, *, follow: bool = True) -> It
 
     OSError and RefusedError as `read_bytes`; `most` is the most bytes of one line, and the file may have any number of them.
     """
-    descriptor = _open(path, follow=follow)
-    try:
-        with os.fdopen(descriptor, "rb", closefd=False) as file:
-            number = 0
-            while line := file.readline(most + 2):
-                number += 1
-                if len(line) > most + 1:
-                    raise RefusedError(f"line {number} has more than {most} bytes")
-                if not line.endswith(b"\n"):
-                    return
-                yield line[:-1]
-    finally:
-        os.close(descriptor)
+    with open_regular(path, follow=follow) as file:
+        number = 0
+        while line := file.readline(most + 2):
+            number += 1
+            if len(line) > most + 1:
+                raise RefusedError(f"line {number} has more than {most} bytes")
+            if not line.endswith(b"\n"):
+                return
+            yield line[:-1]
 
 
 def _open(path: Path, *, follow: bool) -> int:

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 from emunode.errors import FrameError
 from emunode.faults.in_time import TimedFault
 from emunode.faults.kinds import FOREVER, Fault, from_record
-from emunode.model import CollectiveSpec, Port, Rank, Step
+from emunode.model import MOST_DATA, CollectiveSpec, Port, Rank, Step
 from emunode.net import wire
 from emunode.net.protocol import HostConfig
 from emunode.net.records import decode_record
@@ -102,6 +102,13 @@ class RunOver(NamedTuple):
     reason: str
 
 
+class DataPart(NamedTuple):
+    """The next part of the numbers that the user gives; `total` are the bytes of all parts."""
+
+    total: int
+    part: bytes
+
+
 class Refused(NamedTuple):
     """The coordinator cannot use this host."""
 
@@ -114,6 +121,7 @@ class Shutdown(NamedTuple):
 
 Order = (
     HostConfig
+    | DataPart
     | Connect
     | Dial
     | CloseLinks
@@ -139,6 +147,9 @@ def read_order(frame: bytes, topology: Topology | None) -> Order:
         return decode(fields, topology)
     if name == "assign":
         return HostConfig.from_record(fields)
+    if name == "data":
+        total, part = items(fields, 2)
+        return DataPart(integer(total, 1, MOST_DATA), octets(part))
     if name == "shutdown":
         return Shutdown()
     if name in ("over", "refused"):

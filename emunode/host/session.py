@@ -26,6 +26,7 @@ from emunode.host.orders import (
     AreYouThere,
     CloseLinks,
     Connect,
+    DataPart,
     Dial,
     JoinTree,
     OpenStep,
@@ -86,6 +87,7 @@ class Session:
         self.problem = "lost the connection to the coordinator"
         """The reason why the run did not end normally for this host; empty once the coordinator confirmed that it did."""
         self._failure = ""
+        self._data: list[bytes] = []
         self._advertise = advertise
         self._allow_plugins = allow_plugins
         self._configured = configured
@@ -209,8 +211,8 @@ class Session:
 
     def _carry_out(self, order: Order) -> None:
         match order:
-            case HostConfig():
-                self._configure(order)
+            case HostConfig() | DataPart():
+                self._set_up(order)
             case Connect():
                 self._require_ranks().links.connect(order)
             case Dial():
@@ -218,7 +220,9 @@ class Session:
             case CloseLinks():
                 self._require_ranks().links.close_links(order.links)
             case Reset():
-                self._require_ranks().engine.reset(order.spec)
+                engine = self._require_ranks().engine
+                own_data = engine.algorithm.spec.own_data
+                engine.reset(order.spec.with_data(own_data) if order.spec.lacks_data else order.spec)
             case OpenStep():
                 self._require_ranks().engine.open_step(order)
             case JoinTree():
@@ -235,6 +239,17 @@ class Session:
                 self._finished.set()
             case _:
                 self._timed_run().carry_out(order)
+
+    def _set_up(self, order: HostConfig | DataPart) -> None:
+        """Configure this host, or keep a part of the numbers that the user gives, which come before the configuration."""
+        if isinstance(order, HostConfig):
+            self._configure(order)
+            return
+        self._data.append(order.part)
+        taken = sum(map(len, self._data))
+        if self._ranks is not None or taken > order.total:
+            raise FrameError(f"{taken} bytes of data, expected {order.total} before the configuration")
+        self._tell("data_received", taken)
 
     def _answer(self, order: AreYouThere | SendResults) -> None:
         """Tell the coordinator that this host is there, or the results of its ranks."""
@@ -255,6 +270,11 @@ class Session:
         """Create the link ends and the ranks; once every rank's task is parked, report where this host listens."""
         if self._ranks is not None:
             raise FrameError("a second configuration")
+        if config.spec.lacks_data:
+            config = config._replace(spec=config.spec.with_data(b"".join(self._data)))
+            self._data.clear()
+            if config.spec.lacks_data:
+                raise FrameError("a configuration without the data of its numbers")
         # Before the network and the algorithm are looked up: both may come from a plug-in.
         self._load_plugins(config)
         topology = _network(config)
@@ -380,7 +400,13 @@ def prepare_algorithm(spec: CollectiveSpec, network_sha256: str = "") -> None:
 
 def _algorithm(topology: Topology, config: HostConfig) -> Algorithm:
     """Return the algorithm of a run, with tables that the parent has computed, if there are any."""
-    return PREPARED.get((config.network_sha256, config.spec)) or make_algorithm(topology, config.spec)
+    prepared = PREPARED.get((config.network_sha256, config.spec.with_data(b"")))
+    if prepared is None:
+        return make_algorithm(topology, config.spec)
+    if config.spec.own_data:
+        # The parent of the hosts has computed tables, which depend on no numbers.
+        prepared.renew(config.spec)
+    return prepared
 
 
 PRELOADED: dict[str, TableTopology] = {}

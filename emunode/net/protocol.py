@@ -1,11 +1,11 @@
 """The control connection between coordinator and host: message names, and the configuration of a host.
 
-From the coordinator (orders): `assign` (a HostConfig), `connect` and `dial` (open links), `close_links`, `tree` (take a
-place in the tree of control), `step`, `tree_step`, `drain` and `catch_up` (steps), `are_you_there`, `reset` (another
-run on the same links), `timetable`, `prepare` and `begin` (the timed clock), `results` (send what ranks ended with) and
-`shutdown`. From a host: `listening`, `links`, `report`, `received`, `rows`, `altered_copies`, `tree_joined`, `subtree`
-and `subtree_received` (sums of reports), `here`, `times`, `prepared`, `heartbeat`, `finished`, `result`, `results_sent`
-and `failed`.
+From the coordinator (orders): `data` (part of the numbers that the user gives), `assign` (a HostConfig), `connect` and
+`dial` (open links), `close_links`, `tree` (take a place in the tree of control), `step`, `tree_step`, `drain` and
+`catch_up` (steps), `are_you_there`, `reset` (another run on the same links), `timetable`, `prepare` and `begin` (the
+timed clock), `results` (send what ranks ended with) and `shutdown`. From a host: `data_received`, `listening`, `links`,
+`report`, `received`, `rows`, `altered_copies`, `tree_joined`, `subtree` and `subtree_received` (sums of reports),
+`here`, `times`, `prepared`, `heartbeat`, `finished`, `result`, `results_sent` and `failed`.
 """
 
 from collections.abc import Sequence

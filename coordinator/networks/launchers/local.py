@@ -55,7 +55,7 @@ class LocalLaunch(Launch):
         """A file in memory that holds the job, whose tables the parent of all hosts computes before it forks them."""
         if job is not None:
             sha256 = topology.sha256 if isinstance(topology, TableTopology) else ""
-            self._job = _file_in_memory(wire.encode_control("job", sha256, encode_record(job)))
+            self._job = _file_in_memory(wire.encode_control("job", sha256, encode_record(job.with_data(b""))))
         self.preloads_network = self._network is not None
         # A random block of the loopback network: concurrent runs get different addresses, as 127.0.0.0/8 has 2^24 of
         # them.

@@ -9,6 +9,7 @@ import psutil
 import pytest
 
 from coordinator.planning import machine
+from emunode import memory
 
 
 def test_free_memory_is_that_of_psutil() -> None:
@@ -66,7 +67,7 @@ def test_the_limit_of_a_container_counts(monkeypatch: pytest.MonkeyPatch, tmp_pa
     if version == 2:
         (folder / "memory.max").write_text("max\n")
     lines = "4:memory:/job\n" if version == 1 else "0::/job/inner\n"
-    monkeypatch.setattr(machine, "CONTROL_GROUPS", tmp_path)
+    monkeypatch.setattr(memory, "CONTROL_GROUPS", tmp_path)
     read = Path.read_text
     monkeypatch.setattr(
         Path, "read_text", lambda path, *rest: lines if str(path) == "/proc/self/cgroup" else read(path, *rest)

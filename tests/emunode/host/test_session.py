@@ -7,7 +7,7 @@ import trio
 
 from emunode.host import session
 from emunode.host.session import serve
-from emunode.model import Collective, CollectiveSpec
+from emunode.model import Collective, CollectiveSpec, NumberSource, NumberType, RealNumbers
 from emunode.net import wire
 from emunode.net.protocol import HostConfig
 from emunode.topologies.registry import parse_topology
@@ -15,6 +15,13 @@ from emunode.topologies.registry import parse_topology
 DEADLINE_SECONDS = 240.0
 JOB = CollectiveSpec("star:3", Collective.BROADCAST, "flood", 0)
 GOOD = ("assign", *HostConfig(7, 0, 2, JOB, "127.0.0.1", "127.0.0.1", 9, 60.0).to_record())
+
+OWN_NUMBERS = JOB._replace(
+    collective=Collective.ALLREDUCE,
+    algorithm="bfs-tree",
+    numbers=RealNumbers(NumberType.FLOAT32, source=NumberSource.DATA),
+)
+WITHOUT_DATA = ("assign", *HostConfig(7, 0, 2, OWN_NUMBERS, "127.0.0.1", "127.0.0.1", 9, 60.0).to_record())
 
 
 def changed(place: int, value: object) -> tuple[object, ...]:
@@ -58,6 +65,10 @@ async def answers(*orders: tuple[object, ...]) -> list[wire.Control]:
         pytest.param([changed(3, 2**40)], id="more hosts than ranks"),
         pytest.param([changed(3, None)], id="no number of hosts"),
         pytest.param([GOOD, ("step", "x", [])], id="step that is no number"),
+        pytest.param([("data", 0, b"x")], id="data of no bytes"),
+        pytest.param([("data", 1, b"xy")], id="more data than expected"),
+        pytest.param([GOOD, ("data", 1, b"x")], id="data after the configuration"),
+        pytest.param([WITHOUT_DATA], id="numbers without their data"),
         pytest.param([GOOD, ("step", -1, [])], id="step before the first"),
         pytest.param([GOOD, ("step", 2**31, [])], id="step beyond the last"),
         pytest.param([GOOD, ("step", 1, [("gremlin", 1)])], id="fault"),

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from coordinator.features.numbers import MOST_ELEMENTS, MOST_PROBED
-from emunode.model import Rounding
+from coordinator.features.numbers import MOST_PROBED
+from emunode.model import MOST_ELEMENTS, Rounding
 from emunode.values.contributions import (
     generated,
     probe_contribution,
