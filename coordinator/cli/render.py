@@ -63,6 +63,12 @@ class TextOutput:
         rich = self._rich()
         rich.print(styled_table(columns, rows, title, rich.width))
 
+    def words_fit(self, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
+        """Report whether a table of marked-up cells can be printed without a break within a word."""
+        from coordinator.cli.styled_table import words_fit  # noqa: PLC0415
+
+        return words_fit(columns, rows, self.columns)
+
     def _rich(self) -> "PlainConsole":
         from coordinator.api.console import PlainConsole  # noqa: PLC0415
 
@@ -110,14 +116,22 @@ def print_rows(title: str, rows: Sequence[Mapping[str, object]], as_json: bool) 
         show_rows(title, rows)
 
 
-def show_rows(title: str, rows: Sequence[Mapping[str, object]]) -> None:
-    """Print records of one kind as a table, with a blank line after it."""
+def show_rows(title: str, rows: Sequence[Mapping[str, object]], optional: Sequence[str] = ()) -> None:
+    """Print records of one kind as a table, with a blank line after it.
+
+    On a narrow output the `optional` columns are left out, one after the other, until no word breaks.
+    """
     if not rows:
         return
     shown = [
         [verdict_text(value) if key == "verdict" else value_text(value) for key, value in row.items()] for row in rows
     ]
-    show_table(list(rows[0]), shown, title)
+    columns = list(rows[0])
+    for name in optional:
+        if name in columns and not console().words_fit(columns, shown):
+            at = columns.index(name)
+            columns, shown = columns[:at] + columns[at + 1 :], [row[:at] + row[at + 1 :] for row in shown]
+    show_table(columns, shown, title)
 
 
 def show_claims(claims: Sequence[Mapping[str, object]]) -> None:

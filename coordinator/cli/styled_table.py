@@ -35,6 +35,17 @@ def styled_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: s
     return table
 
 
+def words_fit(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> bool:
+    """Report whether a table of marked-up cells has room for its longest words, so that none breaks."""
+    words = [
+        max(
+            map(cell_len, " ".join([name.replace("_", " "), *(Text.from_markup(cell).plain for cell in cells)]).split())
+        )
+        for name, cells in zip(columns, zip(*rows, strict=True), strict=True)
+    ]
+    return sum(words) <= width - 2 * len(words)
+
+
 def _whole_word_widths(columns: Sequence[Sequence[str]], whole: Sequence[bool], room: int) -> Sequence[int | None]:
     """Return the widths at which no word of these columns of marked-up cells breaks, and no cell of the `whole` ones.
 

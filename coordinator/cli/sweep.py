@@ -110,7 +110,8 @@ def _show(result: Sweep, out: Path | None) -> None:
             name: heading for name, heading in columns.items() if name not in ("nodes", "predicted", "bound", "ratio")
         }
     table = [{heading: row.get(name) for name, heading in columns.items()} for row in result.rows]
-    render.show_rows(result.title, table)
+    # The name of a network tells its nodes, and `to bound` compares with the bound; files and JSON have every column.
+    render.show_rows(result.title, table, optional=[columns[name] for name in ("nodes", "bound") if name in columns])
     console = render.console()
     for line in result.different_bits:
         console.print(escape(line), soft_wrap=True)

@@ -39,6 +39,7 @@ TABLES = (
     f"run {STAR} --algorithm greedy-tree --claims",
     f"campaign {STAR} --vary algorithm=edt,greedy-tree --faults nodes=0..2 --trials 10",
     f"certify {STAR} --algorithm edt --redundancy 3 --faults 'nodes<=1'",
+    "sweep --topology hypercube:4,star:4 --algorithm edge-disjoint-trees,bfs-tree",
     "doctor",
     "reproduce",
     "reproduce johnsson-ho-graphs --n 3",
@@ -67,6 +68,14 @@ def test_words_that_fit_stay_whole(capsys: pytest.CaptureFixture[str], heading: 
     assert set(words) - {word for word in words if set(word) == {"─"}} == {
         *heading.split(), *"abcdef", "0.111", "to", "0.222", "without", "a", "limit", "delivered", "late",
     }  # fmt: skip
+
+
+def test_optional_columns_give_way_to_whole_words(capsys: pytest.CaptureFixture[str]) -> None:
+    row = {"name": "x" * 28, "nodes": "24", "value": "y" * 40, "bound": "4"}
+    show_rows("", [row], optional=["nodes", "bound"])
+    assert capsys.readouterr().out.split()[:3] == ["name", "value", "bound"]
+    show_rows("", [row | {"value": "y" * 20}], optional=["nodes", "bound"])
+    assert capsys.readouterr().out.split()[:4] == ["name", "nodes", "value", "bound"]
 
 
 def test_long_words_are_broken_and_not_cropped(capsys: pytest.CaptureFixture[str]) -> None:
