@@ -65,8 +65,8 @@ def _program(name: str) -> str:
 
 
 @contextmanager
-def slurm_cluster(folder: Path) -> Iterator[dict[str, str]]:
-    """Run Slurm with two nodes within the block; yield the environment of its commands."""
+def slurm_cluster(folder: Path, daemons: dict[str, subprocess.Popen[bytes]] | None = None) -> Iterator[dict[str, str]]:
+    """Run Slurm with two nodes within the block; yield the environment of its commands. `daemons` gets slurmd by node."""
     ports = [free_port() for _ in range(3)]
     configuration = folder / "slurm.conf"
     configuration.write_text(SLURM.format(machine=gethostname().partition(".")[0], folder=folder, ports=ports))
@@ -81,6 +81,8 @@ def slurm_cluster(folder: Path) -> Iterator[dict[str, str]]:
         services = [
             subprocess.Popen(command, env={**os.environ, **environment}, stdout=log, stderr=log) for command in commands
         ]
+    if daemons is not None:
+        daemons |= dict(zip(("n1", "n2"), services[1:], strict=True))
     try:
         deadline = time.monotonic() + START_SECONDS
         while "n[1-2] idle" not in _idle_nodes(environment):

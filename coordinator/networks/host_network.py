@@ -5,6 +5,7 @@ and `ProcessFaults` (killing, stopping and restarting processes). This class con
 """
 
 import secrets
+import time
 from collections.abc import Sequence
 
 from coordinator.networks.admission import Admission, ConnectedHost
@@ -87,6 +88,8 @@ class HostNetwork:
             self.barrier.use_tree(await self._tree.build(plan.hosts))
 
     async def step(self, step: Step, faults: Sequence[Fault]) -> StepResult:
+        if time.monotonic() > self._launch.ends_at:
+            raise RunError("the time limit of its job is near, so it was ended with what it had measured")
         # Processes are killed or stopped before the step in which their ranks fail.
         await self._faults.before_step(step, faults)
         return await self.barrier.step(step, faults, everyone=self._faults.concern_all(step, faults))

@@ -1,5 +1,6 @@
 """The interface of launchers, which start host processes; one implementation per driver."""
 
+import math
 import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
@@ -30,6 +31,8 @@ class Launch(ABC):
     """Whether hosts have read a network that comes from a file by themselves, so that it need not be sent."""
     join_seconds = 60.0
     """How long to wait for the next host to join."""
+    ends_at = math.inf
+    """When a run has to end, on the monotonic clock, because a scheduler will kill its hosts soon."""
     hosts_outlive_run = False
     """Whether hosts stay connected until this process ends, and surplus hosts are kept in reserve.
 

@@ -7,14 +7,17 @@ steps.
 """
 
 import contextlib
+import math
 import os
 import secrets
 import select
 import shlex
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import time
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -35,6 +38,8 @@ LEAVE_SECONDS: Final = 5.0
 """How long starters may take to end on their own once their hosts have left."""
 COMMAND_SECONDS: Final = 30.0
 """How long a command on a node may take."""
+SPARE_SECONDS: Final = 20.0
+"""How long before the time limit of its job a run ends, so that hosts can leave and results are stored."""
 MOST_HOST_FILE_BYTES: Final = 1 << 20
 MOST_NODES: Final = 10_000
 MOST_SLOTS: Final = 1024
@@ -78,6 +83,8 @@ class ClusterLaunch(Launch):
         """The command of the launcher, with further arguments of the user."""
         self.nodes = read_host_file(plan.scenario.host_file) if plan.scenario.host_file else ()
         """The machines of the host file; empty: the launcher chooses."""
+        self.job = os.environ.get("SLURM_JOB_ID", "")
+        """The job of Slurm in which hosts run; empty if there is none."""
         self.run = secrets.token_hex(6)
         self.join_file = job_join_file(f"run-{self.run}")
         self._starters: list[subprocess.Popen[bytes]] = []
@@ -102,6 +109,10 @@ class ClusterLaunch(Launch):
     def command_on(self, node: str, command: Sequence[str]) -> Sequence[str]:
         """Return the command that executes another one on a node."""
 
+    def environment(self) -> Mapping[str, str]:
+        """Return the environment of starters."""
+        return os.environ
+
     async def coordinator_address(self) -> str:
         """Return the address of this machine that hosts dial."""
         return address_towards(self.nodes[0].name) if self.nodes else "127.0.0.1"
@@ -110,6 +121,9 @@ class ClusterLaunch(Launch):
 
     async def prepare(self) -> tuple[str, int]:
         self._address = await self.coordinator_address()
+        left = await seconds_left(self.job)
+        # With a short limit half of it is for the run.
+        self.ends_at = time.monotonic() + left - min(SPARE_SECONDS, left / 2)
         return self._address, 0
 
     def start(self, port: int, token: bytes, hosts: int) -> int:
@@ -133,7 +147,7 @@ class ClusterLaunch(Launch):
                 stdin=subprocess.PIPE if starter.join_by_input else subprocess.DEVNULL,
                 stdout=self._log,
                 stderr=self._log,
-                env={**os.environ, JOIN_FILE: str(self.join_file.path)},
+                env={**self.environment(), JOIN_FILE: str(self.join_file.path)},
                 start_new_session=True,
             )
         except OSError as error:
@@ -227,6 +241,26 @@ async def run_command(command: Sequence[str], doing: str, seconds: float = COMMA
     except trio.TooSlowError:
         raise RunError(f"{doing} took more than {seconds:g} s") from None
     return done.returncode, done.stdout.decode(errors="replace")
+
+
+async def seconds_left(job: str) -> float:
+    """Return the time until Slurm ends a job; infinity without a job, a limit or an answer."""
+    if not job or not shutil.which("squeue"):
+        return math.inf
+    status, text = await run_command(["squeue", "--noheader", "--format=%L", "--jobs", job], "squeue")
+    return math.inf if status else parse_time_left(text.strip())
+
+
+def parse_time_left(text: str) -> float:
+    """Return the seconds of a time as squeue writes it: [[DAYS-]HOURS:]MINUTES:SECONDS; infinity for words."""
+    days, _, clock = text.rpartition("-")
+    parts = clock.split(":")
+    if not all(part.isdecimal() for part in parts) or not (days or "0").isdecimal():
+        return math.inf
+    seconds = 0
+    for part in parts:
+        seconds = 60 * seconds + int(part)
+    return seconds + 86400.0 * int(days or 0)
 
 
 def read_host_file(path: str) -> tuple[ClusterMachine, ...]:

@@ -6,7 +6,7 @@ was killed at any moment.
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, TextIO
 
 import trio
@@ -15,9 +15,15 @@ from coordinator.networks.launchers.cluster import ClusterLaunch, Starter, addre
 from coordinator.networks.launchers.records import Record, new_record
 from coordinator.planning.plan import Plan
 from emunode.errors import RunError
+from emunode.launched import launcher_place
 from emunode.logging import log
 
 GRANTED: Final = re.compile(r"Granted job allocation (\d+)")
+OF_STEP: Final = re.compile(
+    r"SLURM_(STEP\w*|NNODES|NTASKS\w*|NPROCS|PROCID|LOCALID|NODEID|GTIDS|TASK\w*|TASKS_PER_NODE|CPU_BIND\w*|DISTRIBUTION|"
+    r"SRUN_COMM_\w+|LAUNCH_NODE_IPADDR)$"
+)
+"""Variables of a step that srun would take for its own flags."""
 SHARED: Final = ("--overlap", "--mpi=none", "--input=none")
 """A step shares the processors of other steps of its job: a fault is a further step on the node of its host."""
 
@@ -29,16 +35,25 @@ class SlurmLaunch(ClusterLaunch):
 
     def __init__(self, plan: Plan, log: TextIO) -> None:
         super().__init__(plan, log)
-        self._job = os.environ.get("SLURM_JOB_ID", "")
         self._record: Record | None = None
 
     async def coordinator_address(self) -> str:
-        if not self._job:
+        place = launcher_place(os.environ)
+        if place is not None and place.rank > 0:
+            raise RunError(
+                f"this is task {place.rank} of the {place.size} tasks of a step, and each of them would start a run: "
+                "start one coordinator, by srun --ntasks=1"
+            )
+        if not self.job:
             await self._allocate()
         nodes = await self._nodes_of_job()
         _, text = await self._ask(["scontrol", "--oneliner", "show", "node", nodes[0]])
         address = re.search(r"\bNodeAddr=(\S+)", text)
         return address_towards(address[1] if address else nodes[0])
+
+    def environment(self) -> Mapping[str, str]:
+        # A coordinator in a step has variables that would confine srun to the nodes and tasks of that step.
+        return {name: value for name, value in os.environ.items() if not OF_STEP.match(name)}
 
     async def _allocate(self) -> None:
         """Ask for an allocation, and wait for it as long as for a host."""
@@ -53,23 +68,27 @@ class SlurmLaunch(ClusterLaunch):
         granted = GRANTED.search(text)
         if status or granted is None:
             raise RunError(f"Slurm gives no allocation: {text.strip() or f'salloc ended with status {status}'}")
-        self._job = granted[1]
+        self.job = granted[1]
 
     async def _nodes_of_job(self) -> list[str]:
         """Return the names of the nodes of the job."""
-        _, nodes = await self._ask(["squeue", "--noheader", "--format=%N", "--jobs", self._job])
+        _, nodes = await self._ask(["squeue", "--noheader", "--format=%N", "--jobs", self.job])
         _, names = await self._ask(["scontrol", "show", "hostnames", nodes.strip()])
         return names.split()
 
     async def _ask(self, command: Sequence[str]) -> tuple[int, str]:
         status, text = await run_command(command, command[0])
         if status or not text.strip():
-            raise RunError(f"{command[0]} does not answer about job {self._job}: {text.strip() or f'status {status}'}")
+            raise RunError(f"{command[0]} does not answer about job {self.job}: {text.strip() or f'status {status}'}")
         return status, text
 
     def starters(self, hosts: int) -> Sequence[Starter]:
         # A task that fails must not end the others: the coordinator judges what its end means.
-        return [Starter([*self._srun(f"--ntasks={hosts}", "--kill-on-bad-exit=0", "--wait=0"), *self.host_command()])]
+        flags = [f"--ntasks={hosts}", "--kill-on-bad-exit=0", "--wait=0"]
+        if self._record is None:
+            # The allocation was not made for these hosts, which mostly wait: they share its processors if they have to.
+            flags.append("--overcommit")
+        return [Starter([*self._srun(*flags), *self.host_command()])]
 
     def starter_on(self, node: str, host: int) -> Starter:
         return Starter(self.command_on(node, self.host_command("", "--index", host)))
@@ -78,7 +97,7 @@ class SlurmLaunch(ClusterLaunch):
         return [*self._srun("--ntasks=1", "--nodes=1", f"--nodelist={node}"), *command]
 
     def _srun(self, *flags: str) -> list[str]:
-        return [self.launcher[0], f"--jobid={self._job}", *SHARED, *flags]
+        return [self.launcher[0], f"--jobid={self.job}", *SHARED, *flags]
 
     async def stop(self) -> None:
         await super().stop()

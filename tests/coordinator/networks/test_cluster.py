@@ -1,6 +1,7 @@
 """The drivers ssh, mpi and slurm: the journal of memory, faults that hit one process, and nothing left after a kill."""
 
 import json
+import math
 import os
 import signal
 import subprocess
@@ -13,11 +14,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from coordinator.networks.launchers.cluster import read_host_file
+from coordinator.networks.launchers.cluster import parse_time_left, read_host_file
 from emunode.errors import ScenarioError
 from emunode.state_folder import state_folder
 from tests.cluster_support import MPIRUNS, needs, slurm_cluster, ssh_server
-from tests.command_line import SECONDS, Call, Running, Start, free_port, run_process, wait_until
+from tests.command_line import SECONDS, Call, Running, Start, command, free_port, run_process, wait_until
 from tests.scenarios import Case
 
 FAULTS = "fault=crash:213@2 fault=recover:213@4 fault=hang:321@3-4"
@@ -185,6 +186,81 @@ def test_an_interrupt_ends_a_run_under_slurm(slurm: Mapping[str, str], start: St
     assert time.monotonic() < began + SECONDS
     assert not jobs(slurm)
     wait_until(lambda: not processes_of(tmp_path), "the hosts have ended")
+
+
+@needs(*SLURM)
+@pytest.mark.parametrize("victim", ["task", "srun"])
+def test_a_kill_under_slurm_leaves_no_job(victim: str, slurm: Mapping[str, str], start: Start, tmp_path: Path) -> None:
+    running = started(start, tmp_path, "--driver", "slurm", **slurm)
+    ours = processes_of(tmp_path)
+    srun = next(process for process in ours if process.name() == "srun")
+    task = next(process for process in ours if open_connections(process) == 3)
+    os.kill({"task": task, "srun": srun}[victim].pid, signal.SIGKILL)
+    ended = running.end()
+    assert ended.status == 3, ended.err
+    assert json.loads((tmp_path / "out" / "summary.json").read_text())["verdict"] == "undecided"
+    wait_until(lambda: not jobs(slurm), "the job has ended")
+    wait_until(lambda: not processes_of(tmp_path), "the hosts have ended")
+
+
+@needs(*SLURM)
+def test_a_killed_slurmd_leaves_no_job_and_no_process(start: Start, tmp_path: Path) -> None:
+    """Its tasks go on without it; what ends them is the end of the run."""
+    daemons: dict[str, subprocess.Popen[bytes]] = {}
+    folder = tmp_path / "cluster"
+    folder.mkdir()
+    with slurm_cluster(folder, daemons) as variables:
+        running = started(start, tmp_path, "--driver", "slurm", "--launcher", "srun --nodes=2", **variables)
+        daemons["n2"].kill()
+        daemons["n2"].wait()
+        steps = folder.parent / "out" / "summary.json"
+        assert not steps.exists(), "the run goes on"
+        running.process.send_signal(signal.SIGINT)
+        assert running.end().status == 130
+        assert steps.exists()
+        wait_until(lambda: not processes_of(tmp_path), "the hosts have ended")
+        assert not jobs(variables)
+
+
+@needs(*SLURM)
+def test_the_time_limit_of_a_job_ends_the_run_in_order(slurm: Mapping[str, str], start: Start, tmp_path: Path) -> None:
+    """The limit is a minute, the least that Slurm knows, and the run would take several."""
+    running = started(start, tmp_path, "--driver", "slurm", "--launcher", "srun --time=1", **slurm)
+    ended = running.end()
+    assert ended.status == 3, ended.err
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert summary["undecided_because"].startswith("the time limit of its job is near")
+    assert summary["steps"] > 0
+    assert summary["journal_rows"] > 0
+    assert not jobs(slurm)
+    assert not processes_of(tmp_path)
+
+
+@needs(*SLURM)
+def test_a_coordinator_in_a_step_uses_its_allocation(slurm: Mapping[str, str], tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    line = [*command(RUN), "--driver", "slurm", "--json", "--out", out]
+    step = ["salloc", "--nodes=2", "--ntasks=4", "srun", "--mpi=none", "--ntasks=1", "--nodes=1", *line]
+    ended = run_process(tmp_path, step, **slurm)
+    assert ended.status == 0, ended.err
+    assert ended.data["journal_hash"] == Case("star:3 broadcast flood").summary["journal_hash"]
+    wait_until(lambda: not jobs(slurm), "the allocation has ended")
+
+
+@needs(*SLURM)
+def test_a_second_coordinator_of_a_step_is_refused(slurm: Mapping[str, str], tmp_path: Path) -> None:
+    line = [*command(RUN), "--driver", "slurm", "--out", tmp_path / "out"]
+    ended = run_process(tmp_path, ["srun", "--mpi=none", "--ntasks=2", "--label", *line], **slurm)
+    assert "this is task 1 of the 2 tasks of a step" in ended.err
+    wait_until(lambda: not jobs(slurm), "the job has ended")
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("0:45", 45), ("59:00", 3540), ("2:00:01", 7201), ("1-00:00:10", 86410), ("UNLIMITED", math.inf), ("", math.inf)],
+)
+def test_the_time_that_is_left_is_read(text: str, seconds: float) -> None:
+    assert parse_time_left(text) == seconds
 
 
 # --- bad input -------------------------------------------------------------------------------------------------------

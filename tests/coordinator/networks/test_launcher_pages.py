@@ -1,0 +1,56 @@
+"""The pages about launchers, executed on a small cluster: Slurm with two nodes, an ssh server, every mpirun."""
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.cluster_support import MPIRUNS, needs, slurm_cluster, ssh_server
+from tests.command_line import ROOT, free_port, run_process
+from tests.test_docs import blocks
+
+HOW_TO = ROOT / "docs" / "how-to"
+
+
+def execute(page: str, folder: Path, programs: Mapping[str, str], reason: str, **variables: str) -> int:
+    """Execute the commands of a page that need `reason`, with these programs first on the path; return their number."""
+    shims = folder / "programs"
+    shims.mkdir()
+    for name, command in programs.items():
+        shim = shims / name
+        shim.write_text(f'#!/bin/sh\nexec {command} "$@"\n')
+        shim.chmod(0o755)
+    path = f"{shims}:{Path(sys.executable).parent}:{os.environ['PATH']}"
+    done = 0
+    for block in blocks(HOW_TO / page, "sh"):
+        if block.reason not in (None, f"needs {reason}"):
+            continue
+        line = ["bash", "-euo", "pipefail", "-c", block.text.replace("7000", str(free_port()))]
+        ended = run_process(folder, line, PATH=path, XDG_STATE_HOME=str(folder / "state"), **variables)
+        assert ended.status == 0, f"{block.text}\n{ended.out}\n{ended.err}"
+        done += 1
+    return done
+
+
+@needs("slurmctld", "slurmd", "srun", "salloc", "sbatch")
+def test_commands_for_slurm(tmp_path: Path) -> None:
+    folder = tmp_path / "services"
+    folder.mkdir()
+    with slurm_cluster(folder) as variables:
+        assert execute("slurm.md", tmp_path, {}, "Slurm", **variables) == 5
+
+
+@needs("mpirun")
+@pytest.mark.parametrize("mpirun", MPIRUNS)
+def test_commands_for_mpirun(mpirun: str, tmp_path: Path) -> None:
+    assert execute("mpirun.md", tmp_path, {"mpirun": mpirun}, "mpirun") == 1
+
+
+@needs("sshd", "ssh", "ssh-keygen")
+def test_commands_for_ssh(tmp_path: Path) -> None:
+    folder = tmp_path / "server"
+    folder.mkdir()
+    with ssh_server(folder) as client:
+        assert execute("ssh.md", tmp_path, {"ssh": f"/usr/bin/{client}"}, "an ssh server") == 2
