@@ -84,7 +84,7 @@ class ClusterLaunch(Launch):
         self.nodes = read_host_file(plan.scenario.host_file) if plan.scenario.host_file else ()
         """The machines of the host file; empty: the launcher chooses."""
         self.job = os.environ.get("SLURM_JOB_ID", "")
-        """The job of Slurm in which hosts run; empty if there is none."""
+        """The job of Slurm in which hosts run; empty outside Slurm."""
         self.run = secrets.token_hex(6)
         self.join_file = job_join_file(f"run-{self.run}")
         self._starters: list[subprocess.Popen[bytes]] = []
