@@ -75,7 +75,9 @@ JUDGES = {
 }
 
 MANIFESTS = {
+    "compose": ("manifest:compose_command", "Print a file that runs a scenario on Docker Compose."),
     "kubernetes": ("manifest:kubernetes_command", "Print a manifest that runs a scenario on Kubernetes."),
+    "swarm": ("manifest:swarm_command", "Print a file that runs a scenario on a Docker swarm."),
 }
 
 app.command(lister)

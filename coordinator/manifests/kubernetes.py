@@ -36,11 +36,8 @@ def kubernetes_manifest(plan: Plan, arguments: Sequence[str], name: str, token: 
 
     `arguments` are the flags of the scenario for `coordinator serve`. ScenarioError if a name or the token is malformed.
     """
-    for field, text in (("job_name", name), ("namespace", namespace)):
-        if not NAME.fullmatch(text):
-            raise ScenarioError(
-                field, text, "expected lower-case letters, digits and hyphens, at most 42, a letter first"
-            )
+    check_name("job_name", name)
+    check_name("namespace", namespace)
     if not TOKEN.fullmatch(token):
         raise ScenarioError("token", None, "expected 32 to 128 hexadecimal digits")
     labels = {"app.kubernetes.io/name": "collective-testbench", "app.kubernetes.io/instance": name}
@@ -51,11 +48,9 @@ def kubernetes_manifest(plan: Plan, arguments: Sequence[str], name: str, token: 
 
     coordinator = {**labels, "app.kubernetes.io/component": "coordinator"}
     hosts = {**labels, "app.kubernetes.io/component": "host"}
-    serve = ["coordinator", "serve", *arguments, f"--hosts={plan.hosts}", f"--listen=0.0.0.0:{PORT}"]
-    serve += [f"--token-file={TOKEN_FOLDER}/token", "--join-seconds=600s", "--out=/runs/run"]
-    join = ["emunode", f"--coordinator={name}-coordinator:{PORT}", f"--token-file={TOKEN_FOLDER}/token"]
-    join += ["--index=$(HOST_INDEX)", "--join-seconds=600"]
-    host_mebibytes = HOST_MEBIBYTES + ceil(2 * memory_bytes(plan) / plan.hosts / MEBIBYTE)
+    serve = serve_command(plan, arguments, f"{TOKEN_FOLDER}/token")
+    join = [*join_command(f"{name}-coordinator", f"{TOKEN_FOLDER}/token"), "--index=$(HOST_INDEX)"]
+    mebibytes = host_mebibytes(plan)
     index = {"name": "HOST_INDEX", "valueFrom": {"fieldRef": {"fieldPath": INDEX}}}
     return yaml_text(
         [
@@ -76,9 +71,7 @@ def kubernetes_manifest(plan: Plan, arguments: Sequence[str], name: str, token: 
                 "Job",
                 "batch/v1",
                 "-coordinator",
-                spec=_job(
-                    _pod("coordinator", "", serve, COORDINATOR_MEBIBYTES + host_mebibytes, (), name), coordinator
-                ),
+                spec=_job(_pod("coordinator", "", serve, COORDINATOR_MEBIBYTES + mebibytes, (), name), coordinator),
             ),
             described(
                 "Job",
@@ -88,11 +81,38 @@ def kubernetes_manifest(plan: Plan, arguments: Sequence[str], name: str, token: 
                     "completionMode": "Indexed",
                     "completions": plan.hosts,
                     "parallelism": plan.hosts,
-                    **_job(_pod("host", "-host", join, host_mebibytes, (index,), name), hosts),
+                    **_job(_pod("host", "-host", join, mebibytes, (index,), name), hosts),
                 },
             ),
         ]
     )
+
+
+def check_name(field: str, name: str) -> None:
+    """Raise ScenarioError unless a name is one that Kubernetes and Docker allow."""
+    if not NAME.fullmatch(name):
+        raise ScenarioError(field, name, "expected lower-case letters, digits and hyphens, at most 42, a letter first")
+
+
+def serve_command(plan: Plan, arguments: Sequence[str], token_file: str) -> list[str]:
+    """Return the command of the coordinator in a container, for a scenario with these flags."""
+    serve = ["coordinator", "serve", *arguments, f"--hosts={plan.hosts}", f"--listen=0.0.0.0:{PORT}"]
+    return [*serve, f"--token-file={token_file}", "--join-seconds=600s", "--out=/runs/run"]
+
+
+def join_command(coordinator: str, token_file: str) -> list[str]:
+    """Return the command of a host in a container, which finds the coordinator by this name."""
+    return ["emunode", f"--coordinator={coordinator}:{PORT}", f"--token-file={token_file}", "--join-seconds=600"]
+
+
+def host_mebibytes(plan: Plan) -> int:
+    """Return the memory of a host that a cluster sets aside."""
+    return HOST_MEBIBYTES + ceil(2 * memory_bytes(plan) / plan.hosts / MEBIBYTE)
+
+
+def image_of(suffix: str) -> str:
+    """Return the name of an image of this version."""
+    return f"collective-testbench{suffix}:{__version__}"
 
 
 def needs_comment(plan: Plan) -> str:
@@ -124,7 +144,7 @@ def _pod(
         "containers": [
             {
                 "name": container,
-                "image": f"collective-testbench{image}:{__version__}",
+                "image": image_of(image),
                 "command": list(command),
                 **({"env": list(variables)} if variables else {}),
                 "resources": {

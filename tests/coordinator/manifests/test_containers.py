@@ -1,0 +1,88 @@
+"""Files for Compose and swarms: both engines read them, and their commands as processes have the journal of memory."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.command_line import SECONDS, Call, environment, free_port
+from tests.scenarios import Case
+
+KINDS = ("compose", "swarm")
+SCENARIO = "--topology star:4 --collective broadcast --algorithm edt --hosts 4"
+
+
+def file_of(kind: str, call: Call) -> Any:
+    """Return the file of a kind as values."""
+    ended = call(f"manifest {kind} {SCENARIO}")
+    assert ended.status == 0, ended.err
+    return yaml.safe_load(ended.out)
+
+
+def start(command: list[str], folder: Path, port: int) -> "subprocess.Popen[bytes]":
+    """Start the command of a service, with files below a folder and the coordinator on this machine."""
+    places = {"0.0.0.0:7000": f"127.0.0.1:{port}", "=coordinator:7000": f"=127.0.0.1:{port}"}
+    places |= dict.fromkeys(("=/token/", "=/run/secrets/", "=/runs/"), f"={folder}/")
+    words = [sys.executable, "-m", *command]
+    for word, ours in places.items():
+        words = [each.replace(word, ours) for each in words]
+    return subprocess.Popen(words, cwd=folder, env=environment(XDG_STATE_HOME=folder / "state"))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_services_have_the_journal_of_memory(kind: str, call: Call, tmp_path: Path) -> None:
+    services = file_of(kind, call)["services"]
+    if kind == "swarm":  # the secret of the swarm
+        (tmp_path / "testbench-token").write_text("0123456789abcdef" * 4)
+    port = free_port()
+    commands = [services["coordinator"]["command"]]
+    commands += [services["host"]["command"]] * services["host"]["deploy"]["replicas"]
+    processes = [start(command, tmp_path, port) for command in commands]
+    try:
+        assert [process.wait(SECONDS) for process in processes] == [0] * 5
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert summary["journal_hash"] == Case("star:4 broadcast edt").summary["journal_hash"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_services_have_no_rights_and_bounds(kind: str, call: Call) -> None:
+    for service in file_of(kind, call)["services"].values():
+        assert service["cap_drop"] == ["ALL"]
+        assert service["read_only"]
+        assert "pids" in json.dumps(service)
+        assert "mem" in json.dumps(service)
+
+
+@pytest.mark.skipif(not shutil.which("docker-compose"), reason="needs docker-compose")
+def test_compose_reads_the_file(call: Call, tmp_path: Path) -> None:
+    path = tmp_path / "compose.yaml"
+    path.write_text(call(f"manifest compose {SCENARIO}").out)
+    line = ["docker-compose", "--file", str(path), "config", "--quiet"]
+    ended = subprocess.run(line, capture_output=True, text=True, timeout=SECONDS, check=False)
+    assert ended.returncode == 0, ended.stderr
+
+
+@pytest.mark.skipif(not shutil.which("docker"), reason="needs docker")
+def test_docker_reads_the_stack(call: Call, tmp_path: Path) -> None:
+    path = tmp_path / "stack.yaml"
+    path.write_text(call(f"manifest swarm {SCENARIO}").out)
+    line = ["docker", "stack", "config", "--compose-file", str(path)]
+    ended = subprocess.run(line, capture_output=True, text=True, timeout=SECONDS, check=False)
+    assert ended.returncode == 0, ended.stderr
+    assert "testbench-token" in ended.stdout
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_bad_name_is_refused(kind: str, call: Call) -> None:
+    ended = call(f"manifest {kind} {SCENARIO} --job-name Bad_Name")
+    assert ended.status == 2
+    assert "expected lower-case letters" in ended.err
