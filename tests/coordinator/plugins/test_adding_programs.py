@@ -21,7 +21,7 @@ from tests.additions_support import ELEMENTS, TREES, chain
 from tests.command_line import ROOT
 from tests.mutation_support import CHECKER
 from tests.scenarios import Case
-from tests.support import loaded
+from tests.support import golden_rows, loaded
 
 PLUGINS = ROOT / "tests" / "plugins"
 DOUBLING = f"{shlex.quote(sys.executable)} {PLUGINS / 'doubling.py'}"
@@ -149,6 +149,29 @@ def test_a_probe_contradicts_a_timetable_that_lies(monkeypatch: pytest.MonkeyPat
     assert other.run.verdict == "violated"
     assert other.summary["probe_contradictions"] == 25
     assert because(other)[1].startswith("element 0 at 0: results reveal (0+(1+(2+(3+4)))) against ((((0+1)+2)+3)+4)")
+
+
+RABENSEIFNER = f"{shlex.quote(sys.executable)} {PLUGINS / 'rabenseifner.py'}"
+
+
+@pytest.mark.parametrize("count", [4, 5, 6, 8, 24])
+def test_rabenseifner_has_the_recorded_bits(count: int) -> None:
+    parts = 1 << count.bit_length() - 1
+    rows = golden_rows("additions", "results", algorithm="rabenseifner", rule="rank", P=str(count))
+    kinds = [(row, *kind) for row in rows for kind in (("float32", "f"), ("float64", "d")) if row["values"] == kind[0]]
+    assert kinds
+    line = f"complete:{count} allreduce program port_model=exchange segments={parts}"
+    for row, name, letter in kinds:
+        size = ELEMENTS * (4 if letter == "f" else 8)
+        program = f"{RABENSEIFNER} {letter}"
+        case = played(line, program, values=name, seed=row["seed"], message_bytes=size)
+        assert case.run.verdict == "holds"
+        assert case.summary["results_hash"] == row["sha256_all_ranks"]
+    case = played(line, f"{RABENSEIFNER} f", values="probe")
+    assert case.run.verdict == "holds"
+    assert case.summary["tree_digests"] == [TREES["rabenseifner"](count, 0).digest]
+    # Halving and doubling, and a step before and after them for superfluous nodes.
+    assert case.summary["steps"] == 2 * (count.bit_length() - 1) + 2 * (parts < count)
 
 
 # --- what programs do wrong
