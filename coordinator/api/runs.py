@@ -33,7 +33,7 @@ from coordinator.reports.panels.summary import claims_panel
 from coordinator.reports.pictures import Page, frame
 from coordinator.reports.run_report import render
 from coordinator.reports.schedule_export import plan_of, write_schedules
-from coordinator.reports.trace import trace_of_run
+from coordinator.reports.traces.registry import write_trace
 from coordinator.results.claims import Judged, Verdict
 from coordinator.scenario.model import dump_scenario
 from coordinator.stored.reading import read_bytes
@@ -352,9 +352,9 @@ class Run(Judged):
         `msccl`, `forestcoll` and `chakra` have the chunks of the schedule without faults; ScenarioError if its steps are not
         fixed.
 
-        `trace` is for Perfetto and chrome://tracing: every packet by its times. `gif` is the map as an animation, with a
-        picture for each position of the slider of a report; it needs the extra `report`. Returns the written files by kind.
-        Raises ScenarioError if no file is named or one cannot be written.
+        `trace` has every packet by its times: for Perfetto (`.pftrace`, `.perfetto-trace`), or for it and chrome://tracing
+        (`.json`). `gif` is the map as an animation, with a picture for each position of the slider of a report; it needs the
+        extra `report`. Returns the written files by kind. Raises ScenarioError if no file is named or one cannot be written.
         """
         files: dict[str, Path] = {}
         with contradictions_named(self.path):
@@ -363,7 +363,7 @@ class Run(Judged):
             if goal is not None:
                 files["goal"] = write_lines(Path(goal), goal_of_run(self.data), "goal")
             if trace is not None:
-                files["trace"] = write_lines(Path(trace), trace_of_run(self.data), "trace")
+                files["trace"] = write_trace(self.data, Path(trace))
             if gif is not None:
                 files["gif"] = write_gif(self.data, Path(gif))
             schedules = {"msccl": msccl, "forestcoll": forestcoll, "chakra": chakra}

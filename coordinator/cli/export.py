@@ -34,7 +34,10 @@ def export(  # noqa: PLR0913  # its flags
     ] = None,
     trace: Annotated[
         Path | None,
-        Parameter(group=OUTPUT, help="write the packets of a run as a trace for Perfetto or chrome://tracing"),
+        Parameter(
+            group=OUTPUT,
+            help="write the packets of a run as a trace: .pftrace for Perfetto, .json for it and chrome://tracing",
+        ),
     ] = None,
     gif: Annotated[
         Path | None, Parameter(group=OUTPUT, help="write the map of a run, step by step, as an animated picture")

@@ -9,6 +9,7 @@ from typing import Final
 from coordinator.schedules.chakra_cells import CELLS, NODES_OF
 from coordinator.schedules.chakra_traces import COMP, RECEIVE, SEND
 from coordinator.schedules.chunk_program import ChunkOperation, ChunkProgram, ThreadBlock
+from coordinator.schedules.protobuf import part, varint
 from emunode.model import Rank
 
 VERSION: Final = "1.0.0"
@@ -28,10 +29,10 @@ def chakra_traces(program: ChunkProgram, chunk_bytes: int) -> Iterator[bytes]:
             "num_nodes": len(nodes), "contents": CELLS, "nchunksperloop": program.chunks,
             "inplace": int(program.in_place), "root": program.root, **cells,
         }  # fmt: skip
-        head = _bytes(1, VERSION.encode()) + b"".join(
-            _bytes(2, _attribute(name, value)) for name, value in metadata.items()
+        head = part(1, VERSION.encode()) + b"".join(
+            part(2, _attribute(name, value)) for name, value in metadata.items()
         )
-        yield b"".join(_varint(len(message)) + message for message in (head, *nodes))
+        yield b"".join(varint(len(message)) + message for message in (head, *nodes))
 
 
 def _nodes(program: ChunkProgram, rank: Rank, chunk_bytes: int) -> Iterator[bytes]:
@@ -89,29 +90,16 @@ def _attributes(
 
 def _node(number: int, kind: int, depends: list[int], attributes: dict[str, int | str | bool]) -> bytes:
     # A field with the value 0 is absent, so node 0 has no number.
-    message = (_varint(1 << 3) + _varint(number)) if number else b""
-    message += _bytes(2, f"{NAMES[kind]}_{number}".encode()) + _varint(3 << 3) + _varint(kind)
+    message = (varint(1 << 3) + varint(number)) if number else b""
+    message += part(2, f"{NAMES[kind]}_{number}".encode()) + varint(3 << 3) + varint(kind)
     if depends:
-        message += _bytes(5, b"".join(map(_varint, depends)))
-    return message + b"".join(_bytes(10, _attribute(name, value)) for name, value in attributes.items())
+        message += part(5, b"".join(map(varint, depends)))
+    return message + b"".join(part(10, _attribute(name, value)) for name, value in attributes.items())
 
 
 def _attribute(name: str, value: int | str | bool) -> bytes:  # the value of an attribute
-    message = _bytes(1, name.encode())
+    message = part(1, name.encode())
     if isinstance(value, str):
-        return message + _bytes(STRING, value.encode())
+        return message + part(STRING, value.encode())
     key = BOOL if isinstance(value, bool) else INT64 if name in INT64_NAMES else INT32
-    return message + _varint(key << 3) + _varint(int(value))
-
-
-def _bytes(key: int, value: bytes) -> bytes:
-    return _varint(key << 3 | 2) + _varint(len(value)) + value
-
-
-def _varint(value: int) -> bytes:
-    found = bytearray()
-    while value > 0x7F:
-        found.append(value & 0x7F | 0x80)
-        value >>= 7
-    found.append(value)
-    return bytes(found)
+    return message + varint(key << 3) + varint(int(value))

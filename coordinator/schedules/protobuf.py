@@ -1,4 +1,4 @@
-"""A bounded reader of the wire format of protocol buffers: numbers and parts of messages, nothing of a schema."""
+"""The wire format of protocol buffers, numbers and parts of messages without a schema: a bounded reader and a writer."""
 
 from collections.abc import Iterator
 from struct import unpack
@@ -73,3 +73,26 @@ def fixed_number(kind: int, data: bytes, *, floating: bool = False, negative: bo
     letters = ("d", "f") if floating else ("q", "i") if negative else ("Q", "I")
     found: int | float = unpack("<" + letters[kind == 5], data)[0]
     return found
+
+
+# --- writing ---------------------------------------------------------------------------------------------------------
+
+
+def varint(value: int) -> bytes:
+    """Return a whole number from 0 on in groups of seven bits."""
+    found = bytearray()
+    while value > 0x7F:
+        found.append(value & 0x7F | 0x80)
+        value >>= 7
+    found.append(value)
+    return bytes(found)
+
+
+def part(number: int, value: bytes) -> bytes:
+    """Return the field of a text or of a message within a message."""
+    return varint(number << 3 | 2) + varint(len(value)) + value
+
+
+def whole(number: int, value: int) -> bytes:
+    """Return the field of a whole number from 0 on."""
+    return varint(number << 3) + varint(value)

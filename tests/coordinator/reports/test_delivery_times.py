@@ -11,7 +11,8 @@ from coordinator.reports.data import read_run
 from coordinator.reports.panels.base import Report
 from coordinator.reports.panels.delivery_times import delivery_times_panel
 from coordinator.reports.panels.space_time import space_time_panel
-from coordinator.reports.trace import trace_of_run
+from coordinator.reports.traces.chrome import chrome_trace
+from coordinator.reports.traces.events import TraceEvents
 from tests.command_line import fields
 from tests.support import run_scenario
 
@@ -68,7 +69,7 @@ def test_suspicions_are_in_the_diagram_and_in_the_trace(tmp_path: Path) -> None:
     wide = str(space_time_panel(Report(data))).partition("narrow")[0]
     assert wide.count('fill="var(--purple)"') == len(begun)
     assert "000 suspects 010, wrongly" in wide
-    events = json.loads("".join(trace_of_run(data)))["traceEvents"]
+    events = json.loads(b"".join(chrome_trace(TraceEvents(data))))["traceEvents"]
     marks = [(event["pid"], event["tid"], event["ts"]) for event in events if event.get("cat") == "suspicion"]
     assert marks == [
         (each["rank"], each["port"] + 1, pytest.approx(each["seconds"] * 1e6, abs=1e-3)) for each in listed
@@ -83,4 +84,4 @@ def test_damaged_files_only_lose_their_panel(tmp_path: Path) -> None:
     data = read_run(path)
     assert delivery_times_panel(Report(data)) is None
     assert space_time_panel(Report(data)) is not None
-    assert '"suspicion"' not in "".join(trace_of_run(data))
+    assert b'"suspicion"' not in b"".join(chrome_trace(TraceEvents(data)))
