@@ -303,8 +303,16 @@ def _after_agreement(run: ResolvedRun) -> Bound | None:
     ranks = {place for place in gone if isinstance(place, int)}
     if len(ranks) < len(gone) or len(ranks) >= (topology.connectivity or 1) or not run.algorithm.sources_live(ranks):
         return None
-    dead = frozenset(min((rank, port), topology.end(rank, port)) for rank in ranks for port in topology.ports(rank))
-    again = largest_part(topology, run.spec, dead, 0)
+    # No node notices the links between two crashed nodes: a part of crashed nodes may seem to be the largest one.
+    noticed = frozenset(
+        min((rank, port), topology.end(rank, port))
+        for rank in ranks
+        for port, peer in topology.adjacent(rank)
+        if peer not in ranks
+    )
+    again = largest_part(topology, run.spec, noticed, 0)
+    if not ranks.isdisjoint(again.ranks):
+        return None
     steps = 0 if again.algorithm is None else again.algorithm.final_step
     if steps is None:
         return None

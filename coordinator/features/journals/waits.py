@@ -70,6 +70,11 @@ def settled_at(run: ResolvedRun, evidence: Evidence) -> int | None:
 def waits(run: ResolvedRun, evidence: Evidence) -> list[Wait]:
     """Return the waits of the unserved nodes, by stuck hop; without a reason where the schedule cannot be traced."""
     label, rule = run.topology.label, run.spec.algorithm
+    if run.spec.agreement is not None:
+        because = "no decision stands by which it runs again for them"
+        return [
+            Wait([label(rank) for rank in evidence.unserved], "agreement", "the collective on what is left", because)
+        ]
     asked = _requests(evidence.journal) if run.spec.asks else {}
     try:
         schedule = trace(plain_algorithm(run.algorithm), run.scenario.step_limit, MOST_HOPS)[0]

@@ -141,6 +141,16 @@ def test_shrinking_ends_within_the_bound(collective: str) -> None:
         assert verdicts(case) == dict.fromkeys(NAMES[:2], Verdict.HOLDS)
 
 
+def test_crashed_nodes_that_seem_the_largest_part_are_no_promise() -> None:
+    line = "complete:5 gather edge-disjoint-trees source=1 fault_knowledge=detect:2 on_failure=shrink"
+    case = Case(line, *(f"crash:{node}@1" for node in "024"))
+    # The two others do not know whether these three still reach each other, and exclude themselves.
+    assert case.summary["excluded_nodes"] == 2
+    assert verdicts(case) == {}
+    assert because(case) == ["1: no decision stands by which it runs again for them"]
+    assert verdicts(Case(line, "crash:0@1", "crash:2@1")) == dict.fromkeys(NAMES[:2], Verdict.HOLDS)
+
+
 # --- the end of all faults ---------------------------------------------------------------------------------------------
 
 Q3 = parse_topology("hypercube:3")
