@@ -80,8 +80,10 @@ def _usage_message(error: "CycloptsError") -> str:
     """Return the message of cyclopts; for an abbreviated flag, the flags that begin with it."""
     from difflib import get_close_matches  # noqa: PLC0415  # see `describe`
 
-    from cyclopts import UnknownOptionError  # noqa: PLC0415
+    from cyclopts import UnknownOptionError, UnusedCliTokensError  # noqa: PLC0415
 
+    if isinstance(error, UnusedCliTokensError) and error.unused_tokens:
+        return f"Unexpected argument: {' '.join(error.unused_tokens)}. Options have names: --option VALUE"
     if isinstance(error, UnknownOptionError):
         given = error.token.keyword or error.token.value
         flags = [flag for argument in error.argument_collection for flag in argument.names if flag.startswith(given)]

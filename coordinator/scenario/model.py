@@ -450,7 +450,8 @@ def read_scenario(path: Path) -> dict[str, object]:
     try:
         return read_toml(path)
     except OSError as error:
-        raise ScenarioError("scenario", str(path), f"the file cannot be read: {error.strerror}") from None
+        hint = f"; a network is given with --topology {path}" if ":" in path.name and not path.exists() else ""
+        raise ScenarioError("scenario", str(path), f"the file cannot be read: {error.strerror}{hint}") from None
     except ValueError as error:
         raise ScenarioError("scenario", str(path), f"it is not TOML: {error}") from None
 
