@@ -19,6 +19,7 @@ from hypothesis import HealthCheck, settings
 
 from coordinator.cli.invoke import main
 from coordinator.reports.pages import compile_templates
+from emunode.runtime import collect_seldom
 from tests.browser import Browser, find_chromium
 from tests.command_line import ROOT, Call, Ended, Running, Start, arguments, command
 from tests.support import REPEATABLE_EXAMPLES, forget_plugins
@@ -61,13 +62,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Collect without garbage collections, a third of the time, and leave what was collected out of later ones."""
+    """Collect without garbage collections, a third of the time, leave what was collected out of later ones, and run those
+    as rarely as the programs do.
+    """
     gc.disable()
     try:
         return (yield)
     finally:
-        gc.freeze()
-        gc.enable()
+        collect_seldom()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

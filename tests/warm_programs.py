@@ -137,6 +137,8 @@ def words_of(program: object) -> list[str]:
 
 def _become(request: Mapping[str, object], streams: Sequence[int]) -> NoReturn:
     """Make this fork the process of a request; never returns."""
+    from emunode.runtime import collect_seldom, exit_at_once
+
     if request["session"]:
         os.setsid()
     for number, descriptor in enumerate(streams):
@@ -151,7 +153,7 @@ def _become(request: Mapping[str, object], streams: Sequence[int]) -> NoReturn:
     option, name, *arguments = words_of(request["program"])
     sys.path.insert(0, str(request["folder"]))
     status: object = 1
-    gc.enable()
+    collect_seldom()
     try:
         if option == "-m":
             sys.argv = [name, *arguments]
@@ -167,8 +169,6 @@ def _become(request: Mapping[str, object], streams: Sequence[int]) -> NoReturn:
         traceback.print_exc()
     if isinstance(status, str):
         print(status, file=sys.stderr)
-    from emunode.runtime import exit_at_once
-
     exit_at_once(status if isinstance(status, int) else 1 if status else 0)
 
 
