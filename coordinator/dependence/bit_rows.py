@@ -23,12 +23,12 @@ def words_for(trials: int) -> int:
 
 
 def no_trials(things: int, words: int) -> Bits:
-    """Return rows in which every bit is 0."""
+    """Return rows with every bit 0."""
     return np.zeros((things, words), np.uint64)
 
 
 def first_trials(trials: int) -> Bits:
-    """Return a row in which the bits of the first `trials` are 1, and the others 0."""
+    """Return a row with the bits of the first `trials` 1, and the others 0."""
     return packed(np.arange(words_for(trials) * 64) < trials)
 
 
@@ -107,7 +107,7 @@ def counted(rows: Bits) -> list[Bits]:
 
 
 def greater(one: Sequence[Bits], other: Sequence[Bits]) -> Bits:
-    """Return the trials in which the first number is greater than the second; one of the two has at least one plane."""
+    """Return the trials whose first number is greater than the second; one of the two has at least one plane."""
     like = (*one, *other)[0]
     zero = np.zeros_like(like)
     larger = zero
@@ -153,15 +153,15 @@ class Groups:
         return len(self.order)
 
     def any(self, rows: Bits) -> Bits:
-        """Return for each group the trials in which some member has its bit set."""
+        """Return for each group the trials where some member has its bit set."""
         return self.combined(np.bitwise_or, rows.__getitem__)
 
     def all(self, rows: Bits) -> Bits:
-        """Return for each group the trials in which every member has its bit set."""
+        """Return for each group the trials where every member has its bit set."""
         return self.combined(np.bitwise_and, rows.__getitem__)
 
     def combined(self, operation: np.ufunc, rows_of: Callable[[Indices], Bits]) -> Bits:
-        """Combine the members of each group; `rows_of` gives the rows of some members, which may be changed in place."""
+        """Combine the members of each group; `rows_of` gives rows of some members; they may be changed in place."""
         if not self.columns:
             return rows_of(self.order)
         found = rows_of(self.columns[0])

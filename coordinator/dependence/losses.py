@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from coordinator.dependence.schedule import Schedule
 
 MOST_HOPS: Final = 500_000
-"""Hops of the largest schedule of which losses are computed: some ten seconds, most of them for the run without faults."""
+"""Hops of the largest schedule with computed losses: some ten seconds, most of them for the run without faults."""
 HOP_BYTES: Final = 1000
-"""Memory per hop of a schedule of which losses are computed. Measured: 960 for 80,638 hops in S_8."""
+"""Memory per hop of a schedule with computed losses. Measured: 960 for 80,638 hops in S_8."""
 
 
 @dataclass
@@ -88,7 +88,7 @@ def _of_first_arrivals(algorithm: Algorithm, outages: Outages) -> Losses | None:
 
 
 def _of_listed(algorithm: Algorithm, outages: Outages) -> Losses:
-    """Return the losses of messages of a schedule that lists which receipts each send waits for."""
+    """Return the losses of messages of a schedule that lists the receipts each send waits for."""
     blocked: set[Place] = set()
 
     def crosses(step: Step, sender: Rank, port: int, receiver: Rank) -> bool:
@@ -185,7 +185,7 @@ def dependents_of(algorithm: Algorithm) -> Dependents | None:
 
 
 def plain_algorithm(algorithm: Algorithm) -> Algorithm:
-    """Return the algorithm without the protocols of a run, which send the same packets where nothing fails."""
+    """Return the algorithm without the protocols of a run; they send the same packets where nothing fails."""
     spec, plain = algorithm.spec, algorithm.spec.without_protocols()
     if algorithm.original is not algorithm:
         # The trees of this algorithm are the trees that the repair has planned.
@@ -205,7 +205,7 @@ class _Walk:
         self._lacking: dict[int, set[Place]] = {}
         """By hop without some contribution that it should bring, the outages that cost it one."""
         self._missed: dict[Rank, list[tuple[Step, Place]]] = {}
-        """By rank that waits for packets, the missed packets, with the steps in which they should have come."""
+        """By rank that waits for packets, the missed packets, with the steps of their planned arrival."""
 
     def losses(self) -> Losses:
         self._follow()

@@ -54,7 +54,7 @@ class Outages:
 
 
 LossRates = Mapping[LinkEnd, Sequence[tuple[Interval, float]]]
-"""Directions of links that lose single packets at random: when, and with which probability."""
+"""Directions of links that lose single packets at random: the times and the probability."""
 
 
 def outages_of(

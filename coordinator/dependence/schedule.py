@@ -1,4 +1,4 @@
-"""The schedule of a collective: every hop of a run without faults, and the earlier hops on which it depends.
+"""The schedule of a collective: every hop of a run without faults, and the earlier hops that it depends on.
 
 In a fixed schedule a node sends each packet in its step, whatever else arrives. A hop then depends on two things alone:
 on the earlier hop that brought its copy to the sender (*carried*), and, where contributions are folded, on the hops
@@ -58,7 +58,7 @@ class Schedule:
 
     @cached_property
     def rounds(self) -> list[tuple[Step, slice]]:
-        """Every step in which something is sent, with its hops."""
+        """Every step with hops, and these hops."""
         steps, starts = np.unique(self.step, return_index=True)
         ends = [*starts[1:].tolist(), len(self)]
         return [

@@ -27,7 +27,7 @@ SOURCE = "agreement by flooding"
 SHOWN_NODES = 12
 """Most lost nodes that are listed for one decision."""
 LARGEST_SEARCH = 500
-"""Ports of the largest network in which disjoint paths to all nodes are searched: about a second."""
+"""Ports of the largest network where disjoint paths to all nodes are searched: about a second."""
 SEARCHED = {"star:6": 9}
 """Larger networks whose disjoint paths were searched once; the slow tests repeat the search."""
 
@@ -58,7 +58,7 @@ class AgreementFeature(Feature):
         return spec._replace(agreement=agreement_of(scenario, topology, spec))
 
     def settled_by(self, run: ResolvedRun, step: Step) -> Step:
-        """Return the step in which a neighbour can have been heard again after faults that ended up to `step`.
+        """Return the first step when every neighbour can have been heard again after faults that ended up to `step`.
 
         A node that is heard again learns in that step that it is given up.
         """
@@ -196,8 +196,8 @@ def _in_rounds(scenario: Scenario, topology: Topology, spec: CollectiveSpec, agr
     """Return the settings of an agreement under the timed clock; ScenarioError if the collective cannot run again there.
 
     News wait for one packet that has begun and for one sign of life, and then cross a link in one packet with all other
-    news. Nodes do not crash between two packets here: each faulty node may hide news from all but one neighbour, which
-    costs a round.
+    news. Nodes do not crash between two packets here: each faulty node may hide news from all but one neighbour, at the
+    cost of a round.
     """
     # News wait until the port is free, so the longest packet of either collective is part of a round.
     packets = [bound_on_packets(scenario, make_algorithm(topology, spec))]
@@ -220,11 +220,11 @@ def _in_rounds(scenario: Scenario, topology: Topology, spec: CollectiveSpec, agr
 
 
 def news_steps(topology: Topology) -> Step:
-    """Return the steps in which news reach every node, if fewer nodes fail than the connectivity.
+    """Return the steps that news take to every node, if fewer nodes fail than the connectivity.
 
-    The number is the fault diameter, from the literature or by trying all sets. If that is unknown, it is the longest
-    of as many disjoint paths as the connectivity to every node, one of which is whole; if these are unknown, a path
-    through all nodes.
+    The number is the fault diameter, from the literature or by trying all sets. If the fault diameter is unknown, the
+    number is the longest of as many disjoint paths to every node as the connectivity, since one of the paths is whole;
+    if these are unknown, a path through all nodes.
     """
     from coordinator.theory.invariants.base import Budget, FigureNetwork, NotKnownError  # noqa: PLC0415  # they import numpy
     from coordinator.theory.invariants.diameters import FaultDiameter  # noqa: PLC0415

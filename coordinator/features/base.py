@@ -55,7 +55,7 @@ class Repetition(NamedTuple):
     ranks: Sequence[Rank]
     """By new rank, the old one."""
     before: Step
-    """The step after which it begins."""
+    """The last step before it begins."""
 
 
 class Evidence(NamedTuple):
@@ -74,7 +74,7 @@ class Evidence(NamedTuple):
     unserved: Sequence[Rank] = ()
     """The healthy ranks that miss a message due to them, of the last run of the collective."""
     explained: bool = True
-    """Whether features are to find reasons, which takes longer than to count."""
+    """Whether features are to find reasons; that takes longer than to count."""
 
 
 class Findings(NamedTuple):
@@ -95,7 +95,7 @@ class Feature(ABC):
     metrics: ClassVar[frozenset[str]] = frozenset()
     """The metrics that the feature adds to a run. Claims and sweeps accept them."""
     counted_in_trials: ClassVar[bool] = False
-    """Whether trials of campaigns measure the feature, which costs a journal in polars for each trial."""
+    """Whether trials of campaigns measure the feature, at the cost of a journal in polars for each trial."""
     judged_anyway: ClassVar[frozenset[str]] = frozenset()
     """Metrics of the protocol itself, whose claims are judged even where the collective delivers nothing."""
 
@@ -142,14 +142,14 @@ class Feature(ABC):
         return step
 
     def settled_by(self, run: "ResolvedRun", step: Step) -> Step:
-        """Return the step by which nodes have noticed all events up to `step`: the run does not end before."""
+        """Return the step when nodes have noticed all events up to `step`: the run does not end before."""
         del run
         return step
 
     # --- claims
 
     def claims(self, run: "ResolvedRun", timeline: FaultTimeline) -> Iterable[Claim]:
-        """Make the claims about the protocol itself under the faults of `timeline`, which may be empty."""
+        """Make the claims about the protocol itself under the faults of `timeline` (may be empty)."""
         del run, timeline
         return ()
 
@@ -190,7 +190,7 @@ class Feature(ABC):
         return None
 
     def suspicions(self, run: "ResolvedRun") -> "StepDetection | None":
-        """Return the neighbours to which nodes send nothing, step by step, as it follows from the faults."""
+        """Return the neighbours that nodes send nothing to, step by step, as it follows from the faults."""
         del run
         return None
 
@@ -251,7 +251,7 @@ class ResolvedRun:
     spec: CollectiveSpec
     algorithm: Algorithm
     faults: tuple[Fault, ...]
-    """In the order in which they take effect."""
+    """In the order of their effects."""
     records: tuple[tuple[Fault, ...], ...]
     """For each text in `scenario.fault`, its records among `faults`."""
     features: tuple[Feature, ...]
@@ -263,7 +263,7 @@ class ResolvedRun:
     translated: Mapping[Fault, Fault] = field(default_factory=dict)
     """Faults that were given by times, with the same in steps (`results.faults_in_steps`)."""
     exact_steps: bool = True
-    """Whether the steps of the faults determine exactly which packets break; times of the timed clock may not."""
+    """Whether the steps of the faults determine the lost packets exactly; times of the timed clock may not."""
 
     # --- clock and order
 
@@ -429,17 +429,15 @@ class ResolvedRun:
 
     @cached_property
     def last_revival(self) -> Step:
-        """The last step in which a source recovers, which may then send without receiving anything first; or 0."""
+        """The last step when a source recovers and may send without receiving anything first; or 0."""
         sources = self.algorithm.sources
         return max((step for step, rank in self.timeline.recoveries if rank in sources), default=0)
 
     def settled_by(self, step: Step) -> Step:
-        """Return the step by which nodes have noticed all events up to `step`, as far as their protocols notice events."""
+        """Return the step when nodes have noticed all events up to `step`, as far as their protocols notice events."""
         # Each protocol looks at the events up to `step` on its own: the slowest one decides.
         return max([step, *(feature.settled_by(self, step) for feature in self.features)])
 
     def is_over(self, step: Step, busy: bool) -> bool:
-        """Return whether a run has ended with `step`, after which packets are unread or sends scheduled if it is
-        `busy`.
-        """
+        """Return whether a run has ended with `step`; a `busy` run still has unread packets or scheduled sends."""
         return not busy and step >= self.last_revival and step >= self.settled_by(step)

@@ -52,7 +52,7 @@ class DetectionFeature(Feature):
             _require_time(scenario, algorithm, detects)
 
     def settled_by(self, run: ResolvedRun, step: int) -> int:
-        """Return the step in which faults that began up to `step` can have been detected."""
+        """Return the step when faults that began up to `step` can have been detected."""
         assert run.spec.detection is not None
         # A fault that begins in step s may silence a node from s on, and K silent steps raise the suspicion.
         began = [fault.step for fault in run.faults if fault.step <= step]
@@ -155,7 +155,7 @@ def step_claims(detection: Detection, timeline: FaultTimeline) -> Iterator[Claim
 
 
 def _own(name: str, value: float, formula: str, *, at_most: bool = False) -> Claim:
-    """Make a claim about the detectors, which holds whatever the outcome of the collective."""
+    """Make a claim about the detectors that holds whatever the outcome of the collective."""
     return Claim(name, value, "<=" if at_most else "==", f"{SOURCE}: {formula}", assumes=frozenset())
 
 

@@ -1,6 +1,6 @@
 """Liveness: once the faults have stopped changing, everything due finishes within a bound, or the run says what waits.
 
-A run *settles* from the moment at which the last fault has begun or ended. From there on
+A run *settles* as soon as the last fault has begun or ended. From there on
 
 * reliable links send each segment that is on its way again within their longest time-out, and then lose nothing more, so
   that the collective ends no later than if it began anew;
@@ -8,8 +8,8 @@ A run *settles* from the moment at which the last fault has begun or ended. From
   the neighbour that healthy nodes and links connect to the source;
 * nodes that shrink notice the last failure after K steps, agree within the steps of the agreement, and run again.
 
-Where nothing can be promised, as where a crashed node forgot what others wait for, the run still says which rule waits for
-what (`journals.waits`).
+Where nothing can be promised, as where a crashed node forgot what others wait for, the run still names each waiting
+rule and what it waits for (`journals.waits`).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -101,7 +101,7 @@ class LivenessFeature(Feature):
         return Findings(metrics, {"waiting": [each.record() for each in found]} if found else {})
 
     def lines(self, run: ResolvedRun, summary: Mapping[str, Any]) -> Iterator[str]:
-        """Yield which rules wait for what at the end of a run."""
+        """Yield the rules that wait at the end of a run, each with what it waits for."""
         for each in summary.get("waiting", ()):
             nodes = first_of(each["nodes"], SHOWN_NODES)
             yield f"waiting: {nodes} (rule {each['rule']}) for {each['for']}: {each['because']}"
@@ -111,7 +111,7 @@ class LivenessFeature(Feature):
 
 
 class Calm(NamedTuple):
-    """The time from which on no fault begins or ends."""
+    """The time when the last fault has begun or ended."""
 
     start: int
     seconds: bool
@@ -119,7 +119,7 @@ class Calm(NamedTuple):
 
 
 def calm_from(run: ResolvedRun) -> Calm | None:
-    """Return the time from which on the faults of a run change no more; None under the timed clock for faults in steps."""
+    """Return the time of the last change of a run's faults; None under the timed clock for faults in steps."""
     timeline = _timeline(run)
     if timeline is None or timeline.opaque:
         return None
@@ -148,7 +148,7 @@ def _timeline(run: ResolvedRun) -> FaultTimeline | None:
 
 
 class Bound(NamedTuple):
-    """The time within which everything due has arrived once the faults are over, and why."""
+    """The time that everything due takes to arrive once the faults are over, and why."""
 
     most: int
     """Steps, or nanoseconds."""
@@ -232,7 +232,7 @@ def _lost_attempts(links: ReliableLinks, spells: Iterable[Spell], crossing: int)
 
 
 def _crossing(run: ResolvedRun) -> int | None:
-    """Return the time for which a packet is under way: a step, or the nanoseconds of the longest one."""
+    """Return the travel time of a packet: a step, or the nanoseconds of the longest one."""
     return 1 if run.scenario.clock != "timed" else longest_packet(run.scenario, run.algorithm)
 
 

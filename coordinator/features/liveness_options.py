@@ -28,7 +28,7 @@ def _moment(value: object) -> int | str:
 
 @register
 class LivenessOptions(AddedOptions):
-    """The option of runs in which everything is to finish once the faults are over."""
+    """The option of runs that are to finish everything once the faults are over."""
 
     heal_at: Annotated[
         Annotated[int | str, BeforeValidator(_moment), Form("STEP|TIME", "int | str")] | None,

@@ -285,7 +285,7 @@ def _elements(scenario: Scenario, topology: Topology, spec: CollectiveSpec, numb
 
 
 def _probe_elements(topology: Topology, spec: CollectiveSpec, numbers: RealNumbers, pairs: int) -> int:
-    """Return the elements of a vector in which every segment has an element for each pair of ranks."""
+    """Return the elements of a vector whose every segment has an element for each pair of ranks."""
     # How an algorithm cuts blocks does not depend on their size, if they are large enough to be cut.
     large = spec._replace(numbers=numbers, message_bytes=MOST_BYTES // 8 * 8, blocks=1, short_blocks=0)
     entry = find_algorithm(topology, large)

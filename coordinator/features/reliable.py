@@ -123,7 +123,7 @@ def links_of(run: ResolvedRun) -> ReliableLinks:
 
 
 def round_trip(spec: CollectiveSpec, topology: Topology, window: int) -> Step:
-    """Return the steps from a send to the step in which its acknowledgement has been read, at most, if nothing is lost.
+    """Return the steps from a send to the step when its acknowledgement has been read, at most, if nothing is lost.
 
     The acknowledgement crosses in the step after the segment. Over one port the acknowledgement waits for the
     acknowledgements of all other segments that the neighbours have sent: a window for each link.
@@ -180,7 +180,7 @@ def timed_links(scenario: Scenario, topology: Topology, spec: CollectiveSpec) ->
 
 
 def last_data_step(spec: CollectiveSpec, algorithm: Algorithm) -> Step | None:
-    """Return the last step in which data arrives if nothing is lost, or None where acknowledgements decide about it.
+    """Return the last step with arrivals of data if nothing is lost, or None where acknowledgements decide about it.
 
     Down one tree each link is a pipe: segment k follows segment k - window after a round trip of two steps, so m segments
     over L links take (m - 1)(1 + 1) + L steps for stop and wait, and m - 1 + L for larger windows.

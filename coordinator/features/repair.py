@@ -120,10 +120,10 @@ def repair_of(scenario: Scenario) -> Repair | None:
 
 
 def _pull_claims(run: ResolvedRun) -> Iterator[Claim]:
-    """Yield the claims of a rule by which nodes request segments, under faults.
+    """Yield the claims of a rule that requests segments, under faults.
 
-    Every healthy rank is served if a path of healthy links and ranks leads to it, each of which sends a request over
-    its link. No other rank can be served if the faults are outages that last from step 1 to the end.
+    Every healthy rank is served if a path of healthy links and ranks leads to it and each of these ranks sends a
+    request over its link. No other rank can be served if the faults are outages that last from step 1 to the end.
     """
     yield from _service_claims(run)
     if run.spec.reliable is not None:
@@ -200,8 +200,8 @@ def _served(
 def _reached(
     rule: PullRule, algorithm: TreeCollective, tree: int, gone: Container[Rank], broken: Container[tuple[Rank, Port]]
 ) -> dict[Rank, int]:
-    """Return the ranks that the segments of a tree can reach, each with the links on its way: over the arcs of the tree, and
-    over links on which ranks request the segments.
+    """Return the ranks that the segments of a tree can reach, each with the links on its way: over the arcs of the
+    tree, and over links where ranks request the segments.
     """
     topology, source = algorithm.topology, algorithm.spec.source
     # From each rank that may send a segment to the ranks that would receive it there: the parent in the tree, and the

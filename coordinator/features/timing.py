@@ -1,4 +1,4 @@
-"""Times of packets under the timed clock, on which protocols rely."""
+"""Times of packets that protocols rely on under the timed clock."""
 
 from coordinator.scenario.model import Scenario, costs_of
 from emunode.algorithms.base import Algorithm

@@ -21,9 +21,9 @@ from emunode.errors import RunError
 MANY_HOPS = 2_000_000
 """From this many hops on a run takes a minute or more: 50,000 to 100,000 cross in a second in memory."""
 WASTEFUL = 10
-"""Hops for each delivery from which a run needs an explanation; trees take 1, an alltoall its average distance."""
+"""Runs with more hops for each delivery need an explanation; trees take 1, an alltoall its average distance."""
 LOCAL_PORTS = 65536 - 1024
-"""Ports from which one address can dial."""
+"""Ports that one address can dial from."""
 MOST_CONTAINERS = 1000
 """Containers on one network: a Linux bridge has 1024 ports."""
 

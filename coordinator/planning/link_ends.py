@@ -17,7 +17,7 @@ def ends_per_host(topology: Topology, placement: Placement) -> int:
 
 
 def fewest_hosts(topology: Topology, limit: int) -> int:
-    """Return a number of hosts none of which has more than `limit` link ends, where that is at least the degree.
+    """Return a number of hosts that leaves each of them at most `limit` link ends, where that is at least the degree.
 
     The fewest where all ranks have the same degree, otherwise at most about 5 % more.
     """

@@ -1,7 +1,7 @@
 """A network namespace for one run: its loopback has no packet filter, no tracked connections and all ports free.
 
 The thread that later opens the listener and forks the hosts enters it before it opens anything else. The namespace ends
-with its last process. A user without the right to create one creates a user namespace as well, which maps the user to
+with its last process. A user without the right to create one creates a user namespace as well and maps the user to
 itself; this needs a process with a single thread.
 """
 

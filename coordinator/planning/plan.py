@@ -55,7 +55,7 @@ class Plan(ResolvedRun):
 
     @property
     def placement(self) -> Placement:
-        """Which host runs which rank; of a run with hosts."""
+        """The host of each rank, in runs with hosts."""
         return self.placed or Placement(self.topology.order, self.hosts)
 
     @property

@@ -30,7 +30,7 @@ BYTES_PER_FURTHER_HOP = 200
 deliveries, took 590 MB."""
 
 RELAYED = (Collective.SCATTER, Collective.GATHER, Collective.ALLTOALL)
-"""Collectives in which each message is for one rank and crosses as many links as that is away."""
+"""Collectives whose messages are for one rank each and cross as many links as that rank is away."""
 
 
 def deliveries(plan: Plan) -> int:

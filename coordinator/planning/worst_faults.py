@@ -1,10 +1,11 @@
-"""The most harmful set of faults of a given size: the one under which most healthy nodes miss a message.
+"""The most harmful set of faults of a given size: most healthy nodes miss a message under this set.
 
 Copies of messages travel on fixed paths (`dependence.message_paths`). Each place therefore has a row of bits, one for
 each copy that it stops, and the union of rows decides a set. Where the sets are few, all of them are evaluated.
 Otherwise cuts may prove that no set of this size costs any node a message. Otherwise a heuristic searches: from several
 starts it adds the place that harms most until the set is full, and then exchanges single places as long as that harms
-more. The set that it finds is exact only if every healthy node misses a message. The text of the result says which.
+more. The set that it finds is exact only if every healthy node misses a message. The text of the result says whether it
+is.
 """
 
 from collections.abc import Iterator, Sequence
@@ -104,7 +105,7 @@ def _threats(fault_set: FaultSetSpec, sites: FaultSites, scenario: Scenario, giv
 
 @dataclass(frozen=True)
 class _Column:
-    """A piece of a message to one receiver: its copies, all of which have to be stopped."""
+    """A piece of a message to one receiver: its copies. Only a set that stops all copies loses the piece."""
 
     origin: Rank
     receiver: Rank
@@ -162,7 +163,7 @@ class _Table:
 
     @property
     def receivers(self) -> int:
-        """Nodes to which messages are due."""
+        """Nodes that messages are due to."""
         return len(self._first)
 
     def places(self, part: int, chosen: Chosen) -> list[Site]:

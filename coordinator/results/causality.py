@@ -42,12 +42,12 @@ def causality(plan: ResolvedRun, crossing: pl.LazyFrame, times: Timetable | None
 
 
 def _without_suspicions(plan: ResolvedRun) -> ResolvedRun:
-    """Return a run under the same faults in which nodes withhold nothing."""
+    """Return a run under the same faults whose nodes withhold nothing."""
     return replace(plan, features=())
 
 
 def _suspicions(plan: ResolvedRun) -> list[StepDetection]:
-    """Return the suspicions by which nodes withhold packets, at the beginning of a run."""
+    """Return the suspicions at the beginning of a run; nodes withhold packets because of suspicions."""
     return [found for feature in plan.features if (found := feature.suspicions(plan)) is not None]
 
 
@@ -244,7 +244,7 @@ def _replay(plan: ResolvedRun, packets: pl.DataFrame) -> Iterator[Possible]:
 
 
 def _late(plan: ResolvedRun, steps: Step) -> Mapping[tuple[Rank, Port], tuple[set[Step], set[Step], bool]]:
-    """Return for each delayed direction of a link: steps in which packets may cross or be lost, and whether any is
+    """Return for each delayed direction of a link the steps when packets may cross or be lost, and whether any is
     altered.
 
     The k-th packet cannot be identified on a delayed link, so any packet may be the one that is dropped.
@@ -269,7 +269,7 @@ def _late(plan: ResolvedRun, steps: Step) -> Mapping[tuple[Rank, Port], tuple[se
 
 
 def links_with(plan: ResolvedRun, *effects: type[Effect]) -> set[LinkEnd]:
-    """Return the directions of links on which packets may meet one of these effects."""
+    """Return the directions of links where packets may meet one of these effects."""
     stated = {place for place, _, effect in plan.timeline if isinstance(effect, effects)}
     return {place for place in stated | plan.timeline.opaque_places if not isinstance(place, int)}
 

@@ -83,7 +83,7 @@ class Conclusion:
     """The conclusion from a history: measurement, rulings, and the nodes that were cut off."""
 
     plan: Plan
-    """The plan by which the run was judged, with every fault in steps."""
+    """The plan that the run was judged by, with every fault in steps."""
     measurement: Measurement
     ruling: Ruling
     cut_off: CutOff

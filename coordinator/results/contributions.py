@@ -1,9 +1,9 @@
 """Contributions: how often each rank's contribution is in a result of a reduction, by the hops of the journal alone.
 
-Payloads are folded by exclusive or, which cannot tell three folds of a contribution from a single one. So the folds are
-repeated here by addition modulo 2^64, in which every rank contributes a number of its own: a rank that sends a partial
-result sends its own number and all that it received before. A result is right if it has the sum of all numbers. A wrong
-result passes with a chance of 2^-64.
+Payloads are folded by exclusive or, where three folds of a contribution look like a single one. So the folds are
+repeated here by addition modulo 2^64. Every rank contributes a number of its own: a rank that sends a partial result
+sends its own number and all that it received before. A result is right if it has the sum of all numbers. A wrong result
+passes with a chance of 2^-64.
 """
 
 from collections.abc import Sequence

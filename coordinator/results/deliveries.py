@@ -1,4 +1,4 @@
-"""Deliveries: which of the messages that were due arrived, and which arrived intact.
+"""Deliveries: the due messages that arrived, and those that arrived intact.
 
 A run reads its arrivals from a Parquet file of any size, a trial of a campaign from packed rows in memory. Both give one
 `Arrivals` with the pieces of each message next to each other, and both count them by `count_deliveries`, so that there is
@@ -33,13 +33,13 @@ class Arrivals(NamedTuple):
     origin: Integers
     segment: Integers
     step: Integers
-    """The step in which the first copy arrived."""
+    """The step of the first copy's arrival."""
     intact: Flags
 
 
 @dataclass(frozen=True)
 class Deliveries:
-    """Messages of which at least one piece arrived, and the messages due to each rank."""
+    """Messages with at least one piece received, and the messages due to each rank."""
 
     due: Integers
     """Messages due, by rank."""
@@ -74,7 +74,7 @@ class Deliveries:
         return (self.due > 0) & (self._intact_by(self.receiver) >= self.due)
 
     def unheard(self, plan: ResolvedRun) -> tuple[Rank, ...]:
-        """Return healthy ranks of which the target of a gather misses a message, ascending."""
+        """Return the healthy ranks whose message the target of a gather misses, ascending."""
         faulty = [*plan.states, *switches(plan.topology)]
         due = np.full(plan.topology.order, plan.spec.messages)
         # The target has its messages already, and nothing is due from faulty ranks.
@@ -208,7 +208,7 @@ def runs(*columns: Integers) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
 
 
 def arrival_order(plan: ResolvedRun) -> tuple[str, ...]:
-    """Return the columns by which arrivals are sorted, so that the pieces of one message are adjacent."""
+    """Return the columns that arrivals are sorted by, so that the pieces of one message are adjacent."""
     if plan.spec.collective in FOLDING:
         return "receiver", "owner", "segment", "origin"
     return "receiver", "origin", "segment"
@@ -232,7 +232,7 @@ def meant_for_receiver(plan: ResolvedRun) -> pl.Expr:
 
 
 def journal_arrivals(plan: ResolvedRun, journal: pl.LazyFrame) -> pl.LazyFrame:
-    """Return the arrivals of a journal in which nothing was altered: receiver, origin, segment, step and intact (always
+    """Return the arrivals of a journal without altered packets: receiver, origin, segment, step and intact (always
     true).
     """
     order = arrival_order(plan)

@@ -13,7 +13,7 @@ Record = dict[str, object]
 def delivery_records(
     plan: Plan, measurement: Measurement, journal: pl.LazyFrame, timeline: pl.DataFrame
 ) -> list[Record]:
-    """Return the entries of served.json: each healthy node to which something is due, with the time of its last new
+    """Return the entries of served.json: each healthy node with something due to it, and the time of its last new
     piece.
 
     `seconds` is the intended time and `achieved_seconds` the achieved time; null for a node that misses something.

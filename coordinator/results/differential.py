@@ -20,7 +20,7 @@ from emunode.model import Step
 from emunode.play import play
 
 REPLAYED_ROWS = 10_000
-"""Hops of the longest history that is replayed at the end of a run, which takes some tenths of a second."""
+"""Hops of the longest history that is replayed at the end of a run: some tenths of a second."""
 
 
 @dataclass(frozen=True)

@@ -102,7 +102,7 @@ def explain(plan: Plan, journal: pl.DataFrame, rank: Rank, step: Step) -> list[s
 
 
 def _causes(plan: Plan, row: Row, received: Iterable[Row]) -> list[Row]:
-    """Return the receipts of its sender on which a hop depends."""
+    """Return the receipts of its sender that a hop depends on."""
     before = [each for each in received if each["step"] < row["step"] and each["outcome"] != "lost"]
     if plan.spec.collective in FOLDING and row["target"] != ALL_RANKS:
         # A partial result has every contribution to the same block that came before.

@@ -1,4 +1,4 @@
-"""Faults of the timed clock as the steps of their effect, for theory and tables, which count in steps."""
+"""Faults of the timed clock as the steps of their effect, for theory and tables that count in steps."""
 
 from dataclasses import replace
 
@@ -12,7 +12,7 @@ from emunode.faults.kinds import FOREVER, Fault, Moment
 
 
 def judged_plan(scenario: Scenario) -> Plan:
-    """Return the plan by which the runs of a scenario are judged: under the timed clock its faults are in steps."""
+    """Return the plan that judges the runs of a scenario: under the timed clock its faults are in steps."""
     plan = make_plan(scenario)
     if scenario.clock != "timed" or not (plan.faults or plan.spec.has_control):
         return plan
@@ -28,7 +28,7 @@ def _end(timetable: Timetable) -> int:
 def in_steps(plan: Plan, timetable: Timetable) -> Plan:
     """Return the plan with every fault in steps; a fault that begins after the end has no effect.
 
-    A fault at T concerns the packets of the step in which T lies, since they are in flight, and the packets of later
+    A fault at T concerns the packets of the step that contains T, since they are in flight, and the packets of later
     steps. Where every packet starts and ends with its step and nothing slows packets down, this is exact.
     """
     inputs = timetable.inputs

@@ -1,8 +1,8 @@
 """Latency of delivery: when the served nodes had everything that was due to them.
 
-A node is served if every message due to it arrived intact. Its latency is the step in which the first right copy of the last
-piece due to it arrived. A node that is not served has no latency: it enters neither mean nor maximum, and no penalty stands
-for it.
+A node is served if every message due to it arrived intact. Its latency is the step when the first right copy of the
+last piece due to it arrived. A node that is not served has no latency: it enters neither mean nor maximum, and no
+penalty stands for it.
 """
 
 import numpy as np
@@ -46,7 +46,7 @@ def latency_metrics(latencies: Integers, nodes: int, packets: int, *, broadcast:
 
 
 def completion_seconds(plan: ResolvedRun, records: Records, timetable: Timetable) -> float:
-    """Return the time at which the last first copy of a piece reached a healthy rank that the piece is meant for.
+    """Return the time when the last first copy of a piece reached a healthy rank that the piece is meant for.
 
     If every rank is served, all of them have everything due to them from then on. `records` are all rows of the run.
     """

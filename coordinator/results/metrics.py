@@ -84,7 +84,7 @@ class Measurement:
     faults: list[dict[str, object]]
     """Every fault: where and when it was injected, and the step of its first evidence."""
     elections: pl.DataFrame | None
-    """Pieces with altered copies on which copies were voted; None without redundancy or without altered copies."""
+    """Pieces with altered copies that were put to the vote; None without redundancy or without altered copies."""
     cut_off: tuple[Rank, ...] = ()
     """Healthy ranks, ascending, that miss a message due to them; in a gather, healthy ranks whose messages do not all
     reach the target."""
@@ -249,7 +249,7 @@ def completion(journal: pl.LazyFrame, timetable: Timetable) -> dict[str, float]:
 
 
 def _votes(plan: ResolvedRun, arrivals: pl.DataFrame, elections: pl.DataFrame | None) -> dict[str, Metric]:
-    """Count the pieces due for which the right value, a wrong one or none was elected; 0 without redundancy."""
+    """Count the due pieces whose right value, a wrong value or no value was elected; 0 without redundancy."""
     counts: dict[str, int] = {}
     if plan.spec.redundancy > 1:
         # Messages of faulty origins may be due to no rank, as `expected_deliveries` has it.

@@ -133,7 +133,7 @@ class Paths:
 
     @cached_property
     def places(self) -> pl.DataFrame:
-        """(root, leaf, tree, port): the port of the root through which each leaf was reached in each tree."""
+        """(root, leaf, tree, port): the port of the root that leads to each leaf in each tree."""
         # The first hop of a message decides the subtree; a leaf has one row for each tree that reaches it.
         first = self.hops.filter(pl.col("parent") == pl.col("root"))
         return first.select("root", "leaf", "tree", "port").unique()
@@ -144,7 +144,7 @@ class Paths:
         return self.plan.topology
 
     def ports_of_leaves(self) -> Mapping[bytes, frozenset[Port]]:
-        """Return the ports of the root through which each leaf was reached, by the relative label of the leaf."""
+        """Return the ports of the root that lead to each leaf, by the relative label of the leaf."""
         star = self.star()
         found: dict[bytes, set[Port]] = {}
         for root, leaf, _, port in self.places.iter_rows():

@@ -17,8 +17,8 @@ Possible = tuple[int, int, int, bool, bool, bool]
 
 
 def with_reads(journal: pl.LazyFrame, timetable: Timetable) -> pl.LazyFrame:
-    """Return the journal in the form of `with_starts`, with a column `read`: the order in which the receiver read each
-    packet.
+    """Return the journal in the form of `with_starts`, with a column `read`: the position of each packet in the order
+    of reading at its receiver.
     """
     dated = with_starts(journal, timetable)
     inputs = timetable.inputs

@@ -1,4 +1,4 @@
-"""Voting: which value of a piece a receiver accepts, determined at the end of the run.
+"""Voting: the value of a piece that a receiver accepts, determined at the end of the run.
 
 Each tree has one vote, cast by the first copy that arrived over it (within a step, over the receiver's lowest port). A
 value with more than half of the votes is elected. If no value has a majority, none is, and the piece counts as not

@@ -1,8 +1,8 @@
 """Cuts of a network: how few links join a set of nodes to the rest.
 
 Whatever has to cross a cut shares its links, so every cut gives a valid lower bound; a better cut gives a better one. For
-up to `EXACT_NODES` nodes all cuts are tried. In larger networks the nodes are put into some orders, each of which is cut
-after every node; some families have a closed form.
+up to `EXACT_NODES` nodes all cuts are tried. In larger networks the nodes are put into some orders, and each order is
+cut after every node. Some families have a closed form.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

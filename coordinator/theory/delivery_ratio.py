@@ -30,7 +30,7 @@ MOST_TERMS: Final = 2_000_000
 """Pairs (node, set of copies) that are gone through at most."""
 
 Alternatives = tuple[frozenset[int], ...]
-"""For each piece the copies, by number, of which one has to arrive."""
+"""For each piece the numbers of its copies; one of the copies has to arrive."""
 
 
 Term = tuple[int, int, int, int]
@@ -118,7 +118,7 @@ class BroadcastCopies:
     # --- chances of links --------------------------------------------------------------------------------------------
 
     def chance_of_links(self, links: int, packets: int) -> Number:
-        """Return the probability that no link breaks the paths of some copies, which use these links and packets."""
+        """Return the probability that no link breaks the paths of some copies; the paths use these links and packets."""
         if not packets:
             # All used links must be whole; without losses only their number matters.
             return self._chance_by_crossings(((1, links.bit_count()),))
@@ -193,8 +193,8 @@ def whole_paths(copies: BroadcastCopies) -> Number | None:
 
 
 def delivery_ratio(copies: BroadcastCopies) -> Number | None:
-    """Return the mean ratio of served to due messages, over the draws in which messages are due; None if it takes too
-    many terms.
+    """Return the mean ratio of served to due messages, over the draws with messages due; None if it takes too many
+    terms.
     """
     by_use = _terms_by_use(copies)
     if by_use is None:

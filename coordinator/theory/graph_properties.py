@@ -85,7 +85,7 @@ class GraphProperties:
         self._failed: dict[str, Exception] = {}
 
     def record(self) -> dict[str, Known]:
-        """Return all properties by name, in the order in which they are shown."""
+        """Return all properties by name, in the order of display."""
         return {name: self.value(name) for name in NAMES}
 
     def value(self, name: str) -> Known:
@@ -282,7 +282,7 @@ NAMES: Final = (
     "distances_from_rank_0", "ordered_pairs_by_distance", "girth", "vertex_connectivity", "edge_connectivity", "symmetry",
     "network_sha256",
 )  # fmt: skip
-"""The properties in the order in which they are shown."""
+"""The properties in the order of display."""
 
 
 def distance_table(adjacency: Adjacency, expired: Expired = never) -> DistanceTable:

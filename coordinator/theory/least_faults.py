@@ -82,7 +82,7 @@ def is_lost(copies: Sequence[Copy]) -> bool:
 
 
 def least_faults(copies: Sequence[Copy], budget: FaultBudget, cases: Cases | None = None) -> tuple[Strike, ...] | None:
-    """Return a smallest set of faults within the budget under which the message is lost, or None.
+    """Return a smallest set of faults within the budget that loses the message, or None.
 
     The set is empty if the message is lost under the given faults already. Raises TooManyCasesError beyond `cases` (default:
     MOST_CASES of its own).

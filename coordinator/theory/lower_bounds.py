@@ -35,10 +35,10 @@ GENERAL: Final = "lower bound of every algorithm"
 ENUMERATED_ENDS: Final = 1 << 17
 """The most link ends of a network whose links between the levels of a root are counted: a few tenths of a second."""
 SEARCHED_ROOTS: Final = 1 << 21
-"""The largest order x link ends for which the levels of every root are counted: a second."""
+"""The largest order x link ends where the levels of every root are counted: a second."""
 FROM_ROOT: Final = (Collective.BROADCAST, Collective.SCATTER, Collective.GATHER, Collective.REDUCE)
 WHOLE: Final = (Collective.BROADCAST, Collective.REDUCE, Collective.ALLREDUCE)
-"""Collectives in which one message reaches, or comes from, all nodes, however far they are."""
+"""Collectives with a message to all nodes, or from all nodes, at any distance."""
 
 
 class RequiredTraffic(NamedTuple):
@@ -59,13 +59,13 @@ class RequiredTraffic(NamedTuple):
     pairs: tuple[tuple[Rank, Rank], ...] = ()
     """In a unicast: every origin with its target."""
     cut: int = 1
-    """The segments into which the algorithm cuts each message."""
+    """The number of segments of each message."""
     copies: int = 1
     """The copies of each message."""
 
     @property
     def condition(self) -> str:
-        """The condition under which bounds on steps and transmissions hold for other algorithms, in words."""
+        """The condition, in words, of bounds on steps and transmissions for other algorithms."""
         whole = self.blocks == 1
         conditions = [] if whole else [f"cuts a vector into {self.blocks} blocks"]
         if self.cut > 1:
@@ -74,7 +74,7 @@ class RequiredTraffic(NamedTuple):
 
     @property
     def condition_on_bytes(self) -> str:
-        """The condition under which bounds on bytes hold for other algorithms: they do not depend on the cut."""
+        """The condition of bounds on bytes for other algorithms: they do not depend on the cut."""
         return _that(self._copied)
 
     @property

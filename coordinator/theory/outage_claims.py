@@ -1,4 +1,4 @@
-"""Claims about runs in which nodes and links are out of service in given steps."""
+"""Claims about runs with nodes and links out of service in given steps."""
 
 from typing import Final
 

@@ -22,12 +22,12 @@ from emunode.model import Rank
 
 Link = tuple[Rank, Rank]
 SURE: Final = (0, 1)
-"""Probabilities under which no packet is lost at random."""
+"""Probabilities that lose no packet at random."""
 
 
 @dataclass(frozen=True)
 class RandomFaults:
-    """Random faults: which kinds, on which places, in which steps."""
+    """Random faults: their kinds, places and steps."""
 
     nodes: Sequence[Rank]
     """Nodes that may be drawn, without the source: it is healthy in every trial that counts."""
@@ -122,7 +122,7 @@ def _passing_under(fault: Fault) -> Number | None:
 
 
 def given_faults(algorithm: Algorithm, faults: Sequence[Fault]) -> tuple[Outages, LossRates] | None:
-    """Return the outages that the faults of a scenario amount to, and the links on which they lose single packets.
+    """Return the outages that the faults of a scenario amount to, and the links where they lose single packets.
 
     None if theory cannot count one of the faults, or if one is at the source.
     """

@@ -43,7 +43,7 @@ class Expected:
     ratio: float | None = None
     """Mean share of the messages due to healthy nodes that arrive."""
     guaranteed: float | None = None
-    """Share of draws in which all of them arrive."""
+    """Share of draws where all messages arrive."""
 
 
 def expected_delivery_ratio(
@@ -94,7 +94,7 @@ def _guaranteed_delivery(copies: BroadcastCopies) -> Number | None:
 
 
 def _count_sets(copies: BroadcastCopies) -> Number | None:
-    """Return the share of sets of faults under which every healthy node is served; None if there are too many sets."""
+    """Return the share of sets of faults that leave every healthy node served; None if there are too many sets."""
     draws, receivers = copies.draws, len(copies.messages.receivers)
     # A set that leaves no healthy receiver is undecided in a campaign; with switches the number does not tell.
     if copies.drawn_switches and max(draws.node_counts) >= receivers:

@@ -17,7 +17,7 @@ Sets = TypeVar("Sets", Bits, Indices)
 
 SETS_AT_ONCE: Final = 2**12
 WORDS_AT_ONCE: Final = 2**18
-"""Words of united rows that are made at once: two megabytes, which a cache holds."""
+"""Words of united rows that are made at once: two megabytes, so that they fit into a cache."""
 
 
 def sets_at_once(width: int) -> int:
@@ -57,7 +57,7 @@ class SetScan:
         yield from self._scanned(given.reshape(1, -1), extended)
 
     def _scanned(self, start: Sets, extended: Callable[[Sets, int, Indices], Sets]) -> Iterator[Sets]:
-        """Yield the sets that `extended` makes of copies of shorter sets (which it may change), a part and a place."""
+        """Yield the sets that `extended` makes of a part, a place and copies of shorter sets (it may change the copies)."""
 
         def level(depth: int) -> Iterator[tuple[Sets, Indices]]:
             if not depth:

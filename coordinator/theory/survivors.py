@@ -1,9 +1,10 @@
 """How many sets of faults leave every healthy node served: counted set by set with rows of bits, or bounded.
 
-Every place has a row with a bit for each copy and receiver: whether the path of the copy contains it. The union of the rows
-of a set says which copies it stops or alters, and thousands of sets are united at once. Where there are too many sets, the
-number that cut off one given receiver follows by inclusion and exclusion over its paths. The largest of these numbers, and
-their sum, bound the number of sets that cut off any receiver; the sum is also the exact number of receivers cut off.
+Every place has a row with a bit for each copy and receiver: whether the path of the copy contains it. The union of the
+rows of a set marks the copies that the set stops or alters, and thousands of sets are united at once. Where there are
+too many sets, the number that cut off one given receiver follows by inclusion and exclusion over its paths. The largest
+of these numbers, and their sum, bound the number of sets that cut off any receiver; the sum is also the exact number of
+receivers cut off.
 """
 
 from collections import Counter
@@ -28,7 +29,7 @@ from emunode.model import Rank
 MOST_WORK: Final = 2**28
 """Most words of 64 bits that are united for one certificate: about ten seconds."""
 LEAST_WIDTH: Final = 32
-"""The width, in words, at which combining rows takes as long as the fixed work for a set."""
+"""The width of rows, in words, where combining them takes as long as the fixed work for a set."""
 MOST_TABLE_WORDS: Final = 2**21
 """Largest table of rows."""
 MOST_TERMS: Final = 2**12
@@ -132,9 +133,10 @@ class SetCounter:
         return Survivors(survived, survived, lost, vacant)
 
     def most_harmful(self, counts: Sequence[int]) -> tuple[list[int], int]:
-        """Return the set under which most healthy receivers miss a message, by the numbers of its sites, and their number.
+        """Return the set that cuts off most healthy receivers, by the numbers of its sites, and the number of
+        receivers.
 
-        Of several the first in lexicographic order.
+        Ties go to the first set in lexicographic order.
         """
         given, tables, _ = self._rows
         best, harm = [], -1

@@ -30,9 +30,9 @@ from emunode.topologies.base import ABSENT, CayleyTopology, Topology
 from emunode.topologies.eisenstein_jacobi import EisensteinJacobi
 
 MOST_PORTS = 5
-"""Highest degree for which every permutation of ports is a candidate."""
+"""Highest degree where every permutation of ports is a candidate."""
 MOST_DIMENSIONS = 3
-"""Most dimensions of a product for which every combination of the factors' symmetries is a candidate."""
+"""Most dimensions of a product where every combination of the factors' symmetries is a candidate."""
 MOST_SETS = 20_000_000
 """Most sets that are enumerated for their orbits."""
 MOST_SYMMETRIES = 2_000
@@ -110,7 +110,7 @@ def candidates(topology: Topology) -> Iterator[tuple[Port, ...]]:
 
 
 def identity(topology: Topology) -> Symmetry:
-    """Return the identity, which is a symmetry of every run."""
+    """Return the identity, a symmetry of every run."""
     return Symmetry(np.arange(topology.order, dtype=np.int64), tuple(range(topology.degree)))
 
 
@@ -238,7 +238,7 @@ def count_sets(fault_set: FaultSetSpec, places: FaultSites) -> int:
 class Orbits:
     """All sets of faults of a description up to symmetry. Sources are never among them.
 
-    Nor are the places of the fault specifications `broken`, which the symmetries have to keep.
+    Nor are the places of the fault specifications `broken`: the symmetries have to keep these places.
     """
 
     def __init__(self, algorithm: Algorithm, symmetries: Sequence[Symmetry], broken: Iterable[str] = ()) -> None:

@@ -86,7 +86,7 @@ class Threats:
 
     @property
     def faulty(self) -> frozenset[Rank]:
-        """The nodes with a fault in the scenario, to which nothing is due."""
+        """The nodes with a fault in the scenario; nothing is due to them."""
         return self.outages.faulty
 
     @cached_property
@@ -153,7 +153,7 @@ class ThreatenedMessages:
 
     @cached_property
     def receivers(self) -> frozenset[Rank]:
-        """The nodes to which messages are due."""
+        """The nodes that messages are due to."""
         return frozenset(message.receiver for message in self.due)
 
     def distinct(self, message: DueMessage) -> Mapping[tuple[Copy, ...], tuple[Piece, Sequence[Path]]]:

@@ -75,7 +75,7 @@ class Tolerance(ThreatenedMessages):
 
     @property
     def tolerated(self) -> int | None:
-        """The most faults under which every set leaves every message; None if that holds for any number, -1 for no set."""
+        """The most faults that lose no message, wherever they are; None if that holds for any number, -1 for no number."""
         smallest = self.smallest
         return None if smallest is None or smallest.least is None else len(smallest.least) - 1
 
@@ -112,7 +112,7 @@ class Tolerance(ThreatenedMessages):
         return None
 
     def filled(self, fault_set: FaultSetSpec, message: DueMessage, strikes: Sequence[Strike]) -> list[Strike] | None:
-        """Return `strikes` and further faults up to the numbers of a fault set, under which the message is still lost.
+        """Return `strikes` and further faults, up to the numbers of a fault set, that still lose the message.
 
         None if no such faults are found. With faults that only stop copies there always are some, unless they leave no
         healthy receiver.

@@ -1,9 +1,9 @@
 """Agreement on failures, judged: the possible knowledge of every node, its decisions, and the end of the collective.
 
 The judge uses two things that the protocol has put into the journal: the packets with news of suspicions, and a report
-of every decision. From the faults and the detectors the judge computes which node could suspect which link, and when;
-from the packets, which nodes could have heard of it. Healthy nodes joined by working links have to decide the same, on
-everything that any of them could know; they may decide on nothing else, and on nothing twice.
+of every decision. From the faults and the detectors the judge computes the links that each node could suspect, and
+when; from the packets, the nodes that could have heard of it. Healthy nodes joined by working links have to decide the
+same, on everything that any of them could know; they may decide on nothing else, and on nothing twice.
 """
 
 from collections import Counter
@@ -129,8 +129,7 @@ def _links(news: Iterable[LinkNews]) -> set[tuple[Rank, Rank]]:
 
 
 def _knowledge(rows: pl.DataFrame, case: Case) -> tuple[dict[Rank, dict[LinkNews, int]], int]:
-    """Return for each rank the time from which it can know each piece of news, and how often a rank was notified too
-    early.
+    """Return for each rank since when it can know each piece of news, and how often a rank was notified too early.
 
     `rows` have the columns of `Case.dated`. A rank that reopens a decision is the cause of that news itself.
     """

@@ -25,7 +25,7 @@ class Case(Protocol):
 
     run: ResolvedRun
     recoveries: Iterable[tuple[int, Rank]]
-    """The times at which ranks recover."""
+    """The times when ranks recover."""
 
     def time_of(self, decision: Reported) -> int:
         """Return the time of a decision."""
@@ -34,7 +34,7 @@ class Case(Protocol):
         """Report whether news of the step or round `seen` can leave at a time."""
 
     def dated(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """Return the rows of packets with the times at which they were sent, `sent`, and known at the other end, `known`."""
+        """Return the rows of packets with the times when they were sent, `sent`, and known at the other end, `known`."""
 
     def suspected(self) -> Mapping[Rank, Mapping[LinkNews, int]]:
         """Return for each rank its own suspicions, and when they began."""
@@ -187,7 +187,7 @@ class TimedCase:
 
 
 def _awake(stops: Iterable[tuple[Interval, Stops]], step: Step) -> Step:
-    """Return the first step from `step` on in which a rank that stops like this does not hang."""
+    """Return the first step from `step` on when a rank that stops like this does not hang."""
     for interval, effect in stops:
         if not effect.forgets and step in interval:
             step = interval.end

@@ -21,7 +21,7 @@ from emunode.timed.rank import TimedSuspicion
 
 
 class Suspected(NamedTuple):
-    """The steps `first` to `last` in which a rank suspects the neighbour behind a port; `silent`: with reason at first."""
+    """The steps `first` to `last` of a rank's suspicion of the neighbour behind a port; `silent`: with reason at first."""
 
     first: Step
     last: Step
@@ -140,7 +140,7 @@ def suspicion_records(run: ResolvedRun, suspicions: Iterable[TimedSuspicion]) ->
 
 
 def silent_since(run: ResolvedRun, step: Step, rank: Rank, port: Port) -> Step:
-    """Return the step since which the neighbour behind a port has been silent in `step`, or the link from it down."""
+    """Return the first step of the silence that lasts in `step`: of the neighbour behind a port, or of the link from it."""
     peer, its_port = run.topology.end(rank, port)
     # A neighbour is silent if it is stopped itself, or if the link from it is down; outages that meet are one silence.
     stops = (*run.timeline.stops.get(peer, ()), *run.timeline.stops.get((peer, its_port), ()))
@@ -153,7 +153,7 @@ def _withheld(journal: pl.LazyFrame) -> list[tuple[Step, Rank, Port]]:
 
 
 def _intervals(changes: Iterable[Suspicion], end: Step) -> dict[tuple[Rank, Port], list[Suspected]]:
-    """Return for each rank and port the intervals in which the neighbour there is suspected, up to step `end`."""
+    """Return for each rank and port the intervals of suspicion of the neighbour there, up to step `end`."""
     found: dict[tuple[Rank, Port], list[Suspected]] = {}
     for change in changes:
         there = found.setdefault((change.rank, change.port), [])

@@ -41,7 +41,7 @@ def reliable_violations(
 
     Under the timed clock, `times` give the distances of attempts; a clock that drifts may measure any distance.
 
-    Where a fault delays packets, hops have the steps in which they crossed, so their distances say nothing. A rank that
+    Where a fault delays packets, hops have the steps of their crossing, so their distances say nothing. A rank that
     recovers counts its attempts from 1 again.
     """
     timeline = run.timeline

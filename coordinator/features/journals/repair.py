@@ -1,7 +1,7 @@
 """Repair, measured: its duration, its cost, and the hops that it rules out.
 
-A *request* is a control segment by which a node asks a neighbour for a segment. A *repair* is the first arrival of a
-segment over a link on which its receiver had requested it.
+A *request* is a control segment that asks a neighbour for a segment. A *repair* is the first arrival of a segment over
+a link after its receiver requested the segment there.
 """
 
 import polars as pl
@@ -104,7 +104,7 @@ def repair_violations(run: ResolvedRun, journal: pl.LazyFrame, times: Timetable 
     """Return the hops that a rule of repair rules out: needless, early and repeated requests, and data without a
     request.
 
-    Where a fault delays packets, hops have the steps in which they crossed, so their distances say nothing. A rank that
+    Where a fault delays packets, hops have the steps of their crossing, so their distances say nothing. A rank that
     recovers has forgotten its receipts and requests. Links that are reliable repeat requests. Under the timed clock
     requests are judged by their `times`, unless clocks drift.
     """

@@ -43,7 +43,7 @@ def judge(run: ResolvedRun, settings: Agreement, evidence: Evidence) -> Findings
 def _repetition_metrics(
     run: ResolvedRun, verdicts: Verdicts, repetition: Repetition, measured: Mapping[str, Metric]
 ) -> dict[str, Metric]:
-    """Return the metrics of a repetition, which was measured as a run of its own."""
+    """Return the metrics of a repetition that was measured as a run of its own."""
     # Series by step have no counterpart in the metrics of a repetition.
     numbers = {name: value for name, value in measured.items() if isinstance(value, int | float)}
     return {

@@ -24,7 +24,7 @@ IS_SIGN: Final = pl.col("tree") == CONTROL_TREE + ControlKind.KEEP_ALIVE
 IS_REPORT: Final = pl.col("outcome") == HopOutcome.REPORT.name.lower()
 """The report of a decision by its node: nothing crosses a link."""
 IS_NEWS: Final = pl.col("tree").is_in(sorted(TREES)) & ~IS_REPORT
-"""A control segment by which nodes agree."""
+"""A control segment of the agreement."""
 IS_REPETITION: Final = pl.col("tree").is_between(AGAIN_TREE, CONTROL_TREE - 1)
 """A segment of a collective that runs again; only where nodes agree."""
 LINK: Final = ["sender", "receiver", "origin", "target", "segment"]

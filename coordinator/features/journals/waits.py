@@ -1,4 +1,4 @@
-"""Nodes that wait when a run ends, and the hop at which their messages got stuck.
+"""Nodes that wait when a run ends, and the hop where their messages got stuck.
 
 The schedule of the run without faults names the hops of every message. A message that did not come is followed back from its
 receiver to the first hop that did not arrive although its sender had all that it sends on: the *stuck hop*. The journal
@@ -20,7 +20,7 @@ from emunode.model import ALL_RANKS, Rank, Step
 from emunode.terminal import plural
 
 MOST_HOPS: Final = 200_000
-"""Hops of the largest schedule in which stuck hops are searched: about a second."""
+"""Hops of the largest schedule where stuck hops are searched: about a second."""
 MOST_ROWS: Final = 20
 """Most stuck hops that are stated."""
 COPY: Final = ("sender", "port", "origin", "target", "tree", "segment")
@@ -32,7 +32,7 @@ class Wait(NamedTuple):
 
     nodes: Sequence[str]
     rule: str
-    """The rule by which they wait."""
+    """The rule that makes them wait."""
     what: str
     because: str
 

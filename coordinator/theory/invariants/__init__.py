@@ -1,1 +1,1 @@
-"""Figures by which the literature compares fault-tolerant networks, each with its closed forms. `registry` lists them."""
+"""Invariants that the literature compares fault-tolerant networks by, with their closed forms. `registry` lists them."""

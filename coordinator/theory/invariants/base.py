@@ -15,14 +15,14 @@ from emunode.topologies.all_pairs import Adjacency
 from emunode.topologies.base import Topology, VertexTransitiveTopology
 
 LARGEST_NETWORK: Final = 1 << 12
-"""The largest network, in nodes, of which figures are computed; closed forms know larger ones."""
+"""The largest network, in nodes, whose figures are computed; closed forms cover larger networks."""
 QUICK_WORK: Final = 500_000
 """The default limit of work for each figure: about half a second."""
 LONG_WORK: Final = 600_000_000
 """The limit of work for each figure that is asked for by name: about ten minutes."""
 
 TRIED_SHARE: Final = 0.3
-"""The share of the rest of a budget that is spent on a search which it cannot finish, but which may end early."""
+"""The share of the remaining budget spent on a search that is too long for the budget but may end early."""
 
 InvariantValue = int | None | tuple[int, ...]
 """A number, one for each number of faults or paths, or None where no set of nodes is as the definition wants it."""
@@ -82,7 +82,7 @@ class FigureNetwork:
 
     @property
     def roots(self) -> range:
-        """Ranks among which one of every class of equivalent ranks is."""
+        """Ranks with at least one member of every class of equivalent ranks."""
         # Every rank is the image of rank 0 under a symmetry.
         return range(1 if self.transitive else self.order)
 
@@ -138,7 +138,7 @@ class FigureNetwork:
 
 @dataclass(frozen=True)
 class ClosedForm:
-    """The value of a figure for a family, within the range in which it is proved or confirmed."""
+    """The value of a figure for a family, within its proved or confirmed range."""
 
     family: type[Any]
     value: Callable[[Any, str], InvariantValue]

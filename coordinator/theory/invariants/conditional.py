@@ -21,7 +21,7 @@ from emunode.topologies.hypercube import Hypercube
 from emunode.topologies.star import StarGraph
 
 EVERY_SET = 24
-"""The largest network, in nodes, of which all sets are gone through before anything else is tried."""
+"""The largest network, in nodes, where all sets are tried before any other method."""
 
 
 class ConditionalConnectivity(NumberedFigure):

@@ -124,8 +124,8 @@ class PairSearch:
 
     Every node is in F1 only (A), in F2 only (B), in both (C) or in none (W). Under the PMC model no neighbour of A or B is
     in W. Under the MM* model a node w of W with a neighbour in A or B has no neighbour in W, at most one in A and at most
-    one in B (Sengupta and Dahbura 1992). The search starts with a node in A and decides only nodes on which these
-    conditions depend; all others may be in W. Leaving nodes out of F1 and F2 keeps the sets conditional.
+    one in B (Sengupta and Dahbura 1992). The search starts with a node in A and decides only nodes that these
+    conditions depend on; all others may be in W. Leaving nodes out of F1 and F2 keeps the sets conditional.
     """
 
     def __init__(self, network: FigureNetwork, size: int, budget: Budget, *, compares: bool, conditional: bool) -> None:
@@ -165,9 +165,7 @@ class PairSearch:
         return all(self._fits(tester, a, b, w) for tester in set_bits(changed))
 
     def _choices(self, a: int, b: int, c: int, w: int) -> list["Decided"]:
-        """Return the sets with one more node decided, in the order in which they are tried; none if all relevant nodes
-        are decided.
-        """
+        """Return the sets with one more node decided, in the order of trial; none if all relevant nodes are decided."""
         known = a | b | c | w
         # Neighbours of nodes in W first: they have the fewest choices, so the search ends sooner.
         near_testers = self._around(w) & ~known

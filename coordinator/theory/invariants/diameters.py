@@ -43,7 +43,7 @@ class FaultDiameter(Invariant):
         return tuple(found)
 
     def _diameter(self, network: FigureNetwork, faults: int, budget: Budget) -> int:
-        """Return the largest distance after exactly this number of faults, no set of which disconnects."""
+        """Return the largest distance after exactly this number of faults; no such set may disconnect the network."""
         order, farthest = network.order, 0
         sets = min(set_count(order, faults, with_first=False), MOST_SETS)
         budget.spend(20 + len(network.roots) * sets * len(network.links) * 1e-3)
@@ -97,7 +97,7 @@ class WideDiameter(Invariant):
 
 
 def partial(found: list[int], letter: str, first: int, error: NotKnownError) -> OverBudgetError:
-    """Return the error of an invariant of which only the first values are known."""
+    """Return the error of an invariant with only its first values known."""
     known = f"{' '.join(map(str, found))} for {letter} = {first}..{first + len(found) - 1}; " if found else ""
     return OverBudgetError(f"{known}{error}")
 

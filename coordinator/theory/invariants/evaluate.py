@@ -1,4 +1,4 @@
-"""The figures of a network: which are asked for, their values, and beside them their closed forms."""
+"""The requested figures of a network: their values, and beside them their closed forms."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -63,7 +63,7 @@ class FigureValue:
 
 
 def evaluate(topology: Topology, names: Sequence[str] = (), work: float = QUICK_WORK) -> Iterator[FigureValue]:
-    """Return the figures with these names: `NAME`, `NAME:PARAMETER` or `all`, which is the default. `work` limits each
+    """Return the figures with these names: `NAME`, `NAME:PARAMETER` or `all` (default). `work` limits each
     of them.
 
     Raises ScenarioError (field `figure` or `work`) before anything is computed.

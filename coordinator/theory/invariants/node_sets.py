@@ -1,4 +1,4 @@
-"""All sets of a given number of nodes, thousands at once: row r holds one bit for every set, which is 1 if r is a member.
+"""All sets of a given number of nodes, thousands at once: row r holds one bit for every set: 1 if r is a member.
 
 The operations on a block of sets are bitwise operations on rows, so that a search from one node takes a fraction of
 a nanosecond for each set and link.

@@ -1,4 +1,4 @@
-"""The figures in the order in which they are shown. To add one, write a `Invariant` and list an instance here."""
+"""The invariants in the order of display. To add one, write an `Invariant` and list an instance here."""
 
 from coordinator.theory.invariants.base import Invariant
 from coordinator.theory.invariants.conditional import (

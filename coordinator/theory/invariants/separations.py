@@ -22,7 +22,7 @@ from coordinator.theory.invariants.node_sets import (
 )
 
 MOST_SETS: Final = 10**30
-"""More sets are counted as this number, which exceeds every budget: the true number may exceed a float."""
+"""Larger numbers of sets count as this number, above every budget: the true number may exceed a float."""
 
 
 @dataclass

@@ -19,7 +19,7 @@ from emunode.topologies.base import Topology
 from emunode.topologies.hypercube import Hypercube
 
 SETS_BYTES: Final = 2**30
-"""Memory for sets of nodes, each of which takes about 100 bytes and one bit for every node of the network."""
+"""Memory for sets of nodes; each set takes about 100 bytes and one bit for every node of the network."""
 STRUCTURE: Final = re.compile(r"K1,([1-9])|P([2-9])|C([3-9])")
 
 

@@ -1,4 +1,5 @@
-"""Survival of independent failures: how many sets of failed elements are survived, by size, and with which probability.
+"""Survival of independent failures: how many sets of failed elements are survived, by size, and how probable survival
+is.
 
 Every element fails with probability q. If N_k of the sets of k elements are survived, the network survives with probability
 R = sum of N_k q^k (1 - q)^(m - k) over k = 0 .. m.
@@ -24,7 +25,7 @@ LINK_WORK: Final = 12
 LEAST_SHARE: Final = 1 / 3
 """States per partition of the frontier less one node, at least: from 0.36 to 4 in 18 networks of every shape."""
 RATES: Final = (0.01, 0.05, 0.1)
-"""The probabilities of failure for which a survival is printed."""
+"""The probabilities of failure with a printed survival."""
 
 
 def reliability(survived: Sequence[int], elements: int, rate: float) -> float:
@@ -47,7 +48,7 @@ class Survival(Invariant):
 
 
 class NodeResidual(Survival):
-    """Sets of failed nodes without which the rest, of at least one node, is connected."""
+    """Sets of failed nodes that leave the rest connected, with at least one node."""
 
     name = "node_residual"
     meaning = "sets of k = 0 .. N - 1 failed nodes that leave a connected rest"
@@ -63,7 +64,7 @@ class NodeResidual(Survival):
 
 
 class AllTerminalReliability(Survival):
-    """Sets of failed links without which the network is connected."""
+    """Sets of failed links that leave the network connected."""
 
     name = "all_terminal_reliability"
     meaning = "sets of k = 0 .. M failed links that leave the network connected"
@@ -74,7 +75,7 @@ class AllTerminalReliability(Survival):
 
 
 class TwoTerminalReliability(Survival):
-    """Sets of failed links without which a path from rank 0 to another node is left."""
+    """Sets of failed links that leave a path from rank 0 to another node."""
 
     name = "two_terminal_reliability"
     meaning = (
@@ -108,8 +109,8 @@ Blocks = tuple[int, ...]
 def joining_sets(network: FigureNetwork, terminals: frozenset[Rank], budget: Budget) -> tuple[int, ...]:
     """Return for k = 0, 1, .. failed links the number of sets that leave the terminals joined.
 
-    The links are decided one after another, in breadth-first order of their ends. The decided links matter only by the
-    way in which they join the nodes of the frontier, which have both decided and undecided links. All sets of working
+    The links are decided one after another, in breadth-first order of their ends. The *frontier* are the nodes with
+    both decided and undecided links, and decided links matter only by how they join these nodes. All sets of working
     links with equal partitions of the frontier are counted together, by size: the counts are digits of one number, in
     base 2^(links + 1).
     """
@@ -181,7 +182,7 @@ def _bell_number(nodes: int) -> int:
 
 
 def _enter(state: Blocks, fresh: Sequence[bool]) -> Blocks:
-    """Return the state with more nodes, each a block of its own; `fresh` says which are terminals."""
+    """Return the state with more nodes, each a block of its own; `fresh` tells terminals from other nodes."""
     number = max(map(abs, state), default=0)
     return (*state, *((number + more if terminal else -number - more) for more, terminal in enumerate(fresh, 1)))
 
